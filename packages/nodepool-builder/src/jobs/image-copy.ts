@@ -9,12 +9,14 @@ export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined 
     .at(0);
 }
 
+const CHECKSUM = /^([^:]+):([0-9a-f]{64})$/;
+
 /**
  * Deletes an image whose checksum differs from the record: after a network partition, another builder may have built
  * the same image-id.
  *
  * @param recorded the checksum on record, from {@link checksumOf}
- * @throws JobError if the image was deleted
+ * @throws JobError if the image was deleted, or if the text is no checksum
  */
 export async function deleteOtherCopy(
   repository: ImageRepository,
@@ -22,7 +24,10 @@ export async function deleteOtherCopy(
   recorded: string,
   { signal, logger }: { readonly signal: AbortSignal; readonly logger: Logger },
 ): Promise<void> {
-  const [format, sha256 = ''] = recorded.split(':');
+  const [, format, sha256] = CHECKSUM.exec(recorded) ?? [];
+  if (sha256 === undefined) {
+    throw new JobError(`the job's checksum ${inMessage(recorded)} is invalid; send "<format>:<sha256>"`);
+  }
   const file = repository.get(imageId)?.files.find((each) => each.format === format);
   if (file === undefined) return; // no file of that format to compare
   const found = file.checksums ?? (await checksumsOf(file.path, { signal }));
@@ -34,6 +39,6 @@ export async function deleteOtherCopy(
   await repository.forgetDelete(imageId);
   throw new JobError(
     `the copy of image ${imageId} at this builder has ${format} sha256 ${found.sha256}, ` +
-      `but the record has ${inMessage(sha256)}; the copy was deleted`,
+      `but the record has ${sha256}; the copy was deleted`,
   );
 }

@@ -96,6 +96,19 @@ describe('an upload with a checksum on record', () => {
   });
 });
 
+for (const invalid of ['raw', 'raw:', `raw:${SHA256.slice(1)}`, `raw:${SHA256}\n`, `:${SHA256}`]) {
+  describe(`a job with the checksum ${JSON.stringify(invalid)}`, () => {
+    for (const argument of [{ ...UPLOAD, checksum: invalid }, { compare: invalid }]) {
+      it(`fails and keeps the copy: ${Object.keys(argument).at(-1)}`, async (t) => {
+        const { run, path, repository } = await setUp(t);
+        await assert.rejects(run(argument), /the job's checksum .* is invalid; send/);
+        assert.ok(existsSync(path));
+        assert.ok(repository.get('1'));
+      });
+    }
+  });
+}
+
 describe('the result of an upload', () => {
   it('has no checksum unless the client asks for one', async (t) => {
     const { run } = await setUp(t);
