@@ -41,6 +41,11 @@ test('an error has the name of the checked value', () => {
   assert.throws(() => PERSON.check(undefined, 'the answer'), { message: 'the answer is not an object' });
 });
 
+test('an error names an unknown key where the schema allows none', () => {
+  const strict = new JsonReader({ type: 'object', additionalProperties: false, properties: {} });
+  assert.throws(() => strict.check({ more: 1 }), { message: 'more is not known' });
+});
+
 test('a time without a zone is UTC', () => {
   const noon = Date.UTC(2026, 0, 2, 12);
   for (const time of ['2026-01-02T12:00:00', '2026-01-02T12:00:00Z', '2026-01-02T14:00:00.000+02:00']) {
