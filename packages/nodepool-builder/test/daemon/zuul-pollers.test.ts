@@ -69,7 +69,7 @@ class Fixture {
         isHere(imageId) || (await isImageOffered(servers, imageId, signal)),
       requestBuild: (request, signal) => requestBuild(servers, request, signal, logger),
     });
-    undoAfter(this.#t, () => pollers.close());
+    undoAfter(this.#t, () => pollers[Symbol.asyncDispose]());
     return pollers;
   }
 
@@ -120,7 +120,7 @@ describe('the pollers of a daemon', () => {
     pollers.configure([imageOf(zuul, 'b', { job: 'build-c' })]);
     pollers.configure([imageOf(zuul, 'b', { job: 'build-c' }), imageOf(zuul, 'a', { job: 'build-a' })]);
     await looked(4);
-    await pollers.close();
+    await pollers[Symbol.asyncDispose]();
     assert.deepEqual(looks(zuul), ['build-a', 'build-b', 'build-c', 'build-a']);
   });
 
@@ -143,7 +143,7 @@ describe('the pollers of a daemon', () => {
     const first = fixture.start();
     first.configure([imageOf(zuul, NAME)]);
     await waitUntil('the job', () => builder.jobs.length === 1);
-    await first.close();
+    await first[Symbol.asyncDispose]();
     await fixture.waiting(0);
     fixture.start().configure([imageOf(zuul, NAME)]);
     await fixture.waiting(1);

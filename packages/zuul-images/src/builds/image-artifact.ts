@@ -33,7 +33,7 @@ export function makeableFormats(formats: readonly ImageFormat[]): readonly Image
 /**
  * Returns the artifacts of a build that are the image, at least one, and at most one for each format.
  *
- * @throws Error with the reason, if the build has no such artifact or several, or if a digest is missing or invalid
+ * @throws Error with the reason, if none or several of its artifacts match, or if a digest is missing or invalid
  */
 export function imageArtifacts(build: ZuulBuild, rules: ImageRules): readonly ImageArtifact[] {
   const found = rules.artifacts.flatMap(({ format, type }) => {

@@ -41,7 +41,7 @@ export class ZuulCredentials {
   }
 }
 
-/** The credentials of `auth`; undefined for an API that everyone may read. Reads and requests nothing yet. */
+/** The credentials of `auth`; undefined for an API that everyone may read. Files are read, and tokens requested, at first use. */
 export function createCredentials(
   auth: AuthSettings | undefined,
   { http = new ZuulHttp(), clock = SYSTEM_CLOCK }: { readonly http?: ZuulHttp; readonly clock?: Clock } = {},

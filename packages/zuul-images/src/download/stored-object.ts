@@ -27,7 +27,7 @@ export interface RangedObject {
   readonly contentEncoding: string | undefined;
 }
 
-/** Bytes of an object that are yet to be received. */
+/** Part of an object that is still missing. */
 export interface Range {
   /** Position of the next byte. */
   position: number;

@@ -86,7 +86,7 @@ export class BuildReports {
  * Jobs with a finished build in a message of Zuul's MQTT reporter, with any result: for a job with a `success-message`,
  * the reporter sends that text as the result of its successful builds. Builds in another form are ignored.
  *
- * @throws Error with the reason, if the payload is not such a message
+ * @throws Error with the reason, if the payload is not a message of this reporter
  */
 export function finishedJobs(payload: Uint8Array): ReadonlySet<string> {
   const { builds } = REPORT.parse(Buffer.from(payload).toString()).buildset;

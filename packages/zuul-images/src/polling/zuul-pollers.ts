@@ -39,13 +39,9 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
   }
 
   /** Stops. Requested builds continue, and the next poller waits for the same jobs. */
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     this.configure([]);
     await this.#changes;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
   }
 
   async #change(entries: readonly BuilderEntry<ZuulSettings>[]): Promise<void> {
