@@ -81,6 +81,6 @@ test('docs/on-instance.md shows the login to a kept machine as the builder print
     recordDirectory: (name) => `/opt/nodepool/images/.nodepool-builder/${name}`,
   });
   const keyFile = ledger.tryClaim('0000000001')?.keyFile ?? '';
-  const login = sshLogin({ username: 'root', privateKey: '', keyFile, hostKey: new HostKey() });
+  const login = sshLogin('root', { privateKey: '', keyFile }, new HostKey());
   assert.equal(login.hint({ host: '127.0.0.1', port: 40_123 }), hint);
 });

@@ -121,16 +121,16 @@ async function resumable(
 /** @throws ImageError `invalid-configuration` */
 async function loginOf(
   { connection, username, winrm: settings }: OnInstance,
-  { privateKey, keyFile }: Identity,
+  identity: Identity,
   hostKey: HostKey,
 ): Promise<Login> {
-  if (connection === 'ssh') return sshLogin({ username, privateKey, keyFile, hostKey });
+  if (connection === 'ssh') return sshLogin(username, identity, hostKey);
   if (settings === undefined) {
     throw new ImageError('invalid-configuration', 'the connection winrm needs settings "winrm"; add them');
   }
   // imported on demand: SSH needs no HTTP client
   const { winrmLogin } = await import('./winrm/winrm-login.ts');
-  return winrmLogin({ username, hostKey, settings });
+  return winrmLogin(username, settings, hostKey);
 }
 
 /** One build, from the launch or a later phase to the end of the instance. */

@@ -21,8 +21,8 @@ export async function explainedError(
 ): Promise<unknown> {
   if (!(error instanceof ImageError)) return error;
   const parts = [error.message];
-  const lines =
-    (await instance?.consoleLog({ signal: AbortSignal.timeout(TIMEOUT) }).then(lastLines, none)) ?? [];
+  const consoleLog = instance?.consoleLog({ signal: AbortSignal.timeout(TIMEOUT) });
+  const lines = lastLines((await consoleLog?.catch(() => '')) ?? ''); // it only explains the failure
   for (const line of lines) await buildLog.write(`console: ${line}`);
   if (lines.length > 0) {
     const end = lines.slice(-CONSOLE_LINES_IN_ERROR).join(' / ');
@@ -38,11 +38,6 @@ export async function explainedError(
 function lastLines(consoleLog: string): string[] {
   const lines = consoleLog.split(/[\r\n]+/).filter((line) => line.trim() !== '');
   return lines.slice(-CONSOLE_LINES);
-}
-
-/** The console only explains the failure. */
-function none(): string[] {
-  return [];
 }
 
 async function hasScreenshot(instance: Instance | undefined, path: string): Promise<boolean> {

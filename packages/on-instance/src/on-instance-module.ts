@@ -33,7 +33,7 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
       if (module?.openInstances === undefined) {
         return `means nothing to a provider of type ${module?.type}: it runs no machines`;
       }
-      if (Number.isNaN(Number(minRam ?? 0))) return 'has a min-ram beside it that is no number';
+      if (Number.isNaN(Number(minRam ?? 0))) return 'has a min-ram beside it that is not a number';
       if (textOf(script) === '') return 'has no setup beside it: the image would be the base image';
       return scriptDir === undefined ? 'has a setup of script-dir, which is not set' : undefined;
     },
@@ -91,7 +91,7 @@ function* certificate({
   'ca-file': caFile,
 }: NonNullable<OnInstanceBlock['winrm']>): Iterable<Diagnostic> {
   if (fingerprint !== undefined && parseFingerprint(fingerprint) === undefined) {
-    const reason = 'is no SHA-256 fingerprint of a certificate';
+    const reason = 'is not a SHA-256 fingerprint of a certificate';
     const remedy =
       'write 64 hexadecimal digits, with or without colons, or SHA256: and 43 characters of base64';
     yield { pointer: '/winrm/fingerprint', reason, remedy };

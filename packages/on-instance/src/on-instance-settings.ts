@@ -41,7 +41,7 @@ const BLOCK = {
   required: ['base-image'],
   additionalProperties: false,
   description: 'For `builder: on-instance`: how the image is built on a running instance.',
-  $comment: 'say there at least what is booted, and what is run on it',
+  $comment: 'set at least its base-image, and steps or setup',
   properties: {
     provider: {
       ...TEXT,

@@ -1,16 +1,6 @@
 import { join } from 'node:path';
-import {
-  type BuildContext,
-  type CapturedImage,
-  ImageError,
-  type ImageFormat,
-} from '@nodepool-builder/image-builder';
-import {
-  conversionSource,
-  convertImage,
-  isConvertible,
-  type SaveOptions,
-} from '@nodepool-builder/image-builder/module-kit';
+import { type BuildContext, type CapturedImage, ImageError } from '@nodepool-builder/image-builder';
+import { conversionSource, convertImage, isConvertible } from '@nodepool-builder/image-builder/module-kit';
 
 /**
  * Writes a captured image in each requested format: as the provider writes it, or else by conversion.
@@ -27,7 +17,12 @@ export async function saveImage(
   const others = formats.filter((format) => !direct.includes(format));
   if (others.length === 0) return;
   const saved = direct.map((format) => ({ format, path: output(format) }));
-  const source = conversionSource(saved) ?? (await saveForConversion(captured, directory, options));
+  let source = conversionSource(saved);
+  const convertible = captured.formats.find(isConvertible);
+  if (source === undefined && convertible !== undefined) {
+    source = { format: convertible, path: join(directory, 'captured') };
+    await captured.save(convertible, source.path, options);
+  }
   if (source === undefined) {
     throw new ImageError(
       'format-unavailable',
@@ -35,16 +30,4 @@ export async function saveImage(
     );
   }
   for (const format of others) await convertImage(source, format, output(format), options);
-}
-
-async function saveForConversion(
-  captured: CapturedImage,
-  directory: string,
-  options: SaveOptions,
-): Promise<{ format: ImageFormat; path: string } | undefined> {
-  const format = captured.formats.find(isConvertible);
-  if (format === undefined) return undefined;
-  const path = join(directory, 'captured');
-  await captured.save(format, path, options);
-  return { format, path };
 }

@@ -38,7 +38,7 @@ async function launch(
   const logIn = async (): Promise<Machine> => {
     const machine = await Machine.logIn({
       instance,
-      login: sshLogin({ username: 'root', privateKey, keyFile: 'key', hostKey }),
+      login: sshLogin('root', { privateKey, keyFile: 'key' }, hostKey),
       hostKey,
       settings: { ...onInstanceOf(site.base), 'boot-timeout': bootTimeout },
       context: { signal: t.signal, buildLog },

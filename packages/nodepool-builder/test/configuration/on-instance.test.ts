@@ -171,7 +171,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     [
       'the builder without a block',
       'builder: on-instance',
-      'diskimages[0] lacks the key "on-instance", which builder: on-instance needs; say there at least what is booted, and what is run on it',
+      'diskimages[0] lacks the key "on-instance", which builder: on-instance needs; set at least its base-image, and steps or setup',
     ],
     [
       'a provider that there is not',
@@ -196,7 +196,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     [
       'a fingerprint that is none',
       `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {password-file: p, fingerprint: "AB:CD"}}`,
-      'diskimages[0].on-instance.winrm.fingerprint is no SHA-256 fingerprint of a certificate; write 64 hexadecimal digits, with or without colons, or SHA256: and 43 characters of base64',
+      'diskimages[0].on-instance.winrm.fingerprint is not a SHA-256 fingerprint of a certificate; write 64 hexadecimal digits, with or without colons, or SHA256: and 43 characters of base64',
     ],
     [
       'settings of WinRM for SSH',
@@ -334,7 +334,7 @@ providers:
         `6: ${cloud}[0].base-image means nothing: "dib" is a disk image of its own; ${ignored}`,
         `7: ${cloud}[1].base-image has a setup of script-dir, which is not set; ${ignored}`,
         `8: ${cloud}[2].base-image has no setup beside it: the image would be the base image; ${ignored}`,
-        `9: ${cloud}[3].base-image has a min-ram beside it that is no number; ${ignored}`,
+        `9: ${cloud}[3].base-image has a min-ram beside it that is not a number; ${ignored}`,
         `10: warning: providers[1].images[0].base-image means nothing to a provider of type directory: it runs no machines; ${ignored}`,
       ],
     );

@@ -82,7 +82,7 @@ export class QmpConnection {
     if (error === undefined) return result;
     throw new ImageError(
       'instance-failed',
-      `QEMU did not do "${command}": ${error.desc}; look at the console log of the instance`,
+      `QEMU failed to execute "${command}": ${error.desc}; look at the console log of the instance`,
     );
   }
 

@@ -38,7 +38,8 @@ export async function startMachine(
     });
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
   } catch (error) {
-    throw notStarted(error, directory.path);
+    const { code } = error as NodeJS.ErrnoException;
+    throw startError(QEMU, directory.path, { code, cause: error }, 'install it (Debian: qemu-system-x86)');
   } finally {
     await log.close();
   }
@@ -59,16 +60,6 @@ async function answers(directory: InstanceDirectory): Promise<boolean> {
     if (error instanceof ImageError) return false; // QEMU ended before it answered
     throw error;
   }
-}
-
-function notStarted(error: unknown, cwd: string): ImageError {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code !== 'ENOENT') return startError(QEMU, cwd, { code, cause: error });
-  return new ImageError(
-    'command-not-found',
-    `"${QEMU}" is not installed, or not on PATH; install it (Debian: qemu-system-x86)`,
-    { cause: error },
-  );
 }
 
 async function launchFailed(directory: InstanceDirectory, failure: string): Promise<ImageError> {

@@ -49,7 +49,6 @@ export function announcedCertificates(consoleLog: string): ReadonlySet<string> {
 export class HostKey {
   #pinned: string | undefined;
   #announced: ReadonlySet<string> = new Set();
-  #isConfirmed = false;
 
   /** @param pinned key that an earlier process pinned */
   constructor(pinned?: string) {
@@ -63,7 +62,7 @@ export class HostKey {
 
   /** Whether the console announces the pinned key. */
   get isConfirmed(): boolean {
-    return this.#isConfirmed;
+    return this.#pinned !== undefined && this.isAnnounced(this.#pinned);
   }
 
   /**
@@ -74,8 +73,7 @@ export class HostKey {
   learn(announced: ReadonlySet<string>): void {
     this.#announced = announced;
     if (this.#pinned === undefined || announced.size === 0) return;
-    if (!this.isAnnounced(this.#pinned)) throw changed(this.#pinned, announced);
-    this.#isConfirmed = true;
+    if (!this.isConfirmed) throw changed(this.#pinned, announced);
   }
 
   /** Whether the console announces this key. */
@@ -85,7 +83,7 @@ export class HostKey {
 
   /** Describes the pinned key and its source, for people. */
   describe(): string {
-    const reason = this.#isConfirmed ? 'as the console announces it' : 'trusted at the first login';
+    const reason = this.isConfirmed ? 'as the console announces it' : 'trusted at the first login';
     return `the host key is ${fingerprint(this.#pinned ?? '')}, ${reason}`;
   }
 
@@ -105,7 +103,6 @@ export class HostKey {
   /** Pins a key. */
   pin(key: string): void {
     this.#pinned = key;
-    this.#isConfirmed = this.isAnnounced(key);
   }
 }
 

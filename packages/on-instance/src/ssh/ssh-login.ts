@@ -16,14 +16,16 @@ const KEEP_ALIVE_INTERVAL = 10_000;
 /** Limit in bytes of the lines that may precede the identification of an SSH server (RFC 4253, section 4.2). */
 const LONGEST_GREETING = 16 * 1024;
 
-export interface SshIdentity extends Pick<Identity, 'privateKey' | 'keyFile'> {
-  readonly username: string;
-  /** Pins the key of the machine at the first login. */
-  readonly hostKey: HostKey;
-}
-
-/** Logs in over SSH with a private key. */
-export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity): Login {
+/**
+ * Logs in over SSH with a private key.
+ *
+ * @param hostKey pins the key of the machine at the first login
+ */
+export function sshLogin(
+  username: string,
+  { privateKey, keyFile }: Pick<Identity, 'privateKey' | 'keyFile'>,
+  hostKey: HostKey,
+): Login {
   return {
     port: 22,
     announcedKeys,
@@ -75,7 +77,7 @@ function refused(username: string, address: InstanceAddress, cause: unknown): Im
   return new ImageError(
     'login-refused',
     `${username} cannot log in at ${authorityOf(address)}: ${(cause as Error).message}; ` +
-      'the base image has to put the public key in place that instances are given, or to know the private-key',
+      'the base image must install the public key that instances get, or accept the configured private-key',
     { cause },
   );
 }

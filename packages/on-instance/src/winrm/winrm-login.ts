@@ -15,20 +15,15 @@ const PROBE_TIMEOUT = 60;
 /** Status for a request without credentials. Windows responds with 503 before the service is up. */
 const UNAUTHORIZED = 401;
 
-export interface WinrmUser {
-  readonly username: string;
-  readonly settings: WinrmSettings;
-  /** Pins the certificate of the machine at the first login. */
-  readonly hostKey: HostKey;
-}
-
 /**
  * Logs in with a password (Basic authentication) over WinRM and HTTPS ([MS-WSMV]). The password is sent only after the
  * certificate has been verified: by an authority, by a fingerprint, or by the console.
  *
  * `connect` also throws `invalid-configuration` if a file of the settings cannot be read.
+ *
+ * @param hostKey pins the certificate of the machine at the first login
  */
-export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
+export function winrmLogin(username: string, settings: WinrmSettings, hostKey: HostKey): Login {
   const { 'ca-file': caFile, fingerprint: expected, 'password-file': passwordFile } = settings;
   const trustsConsole = caFile === undefined && expected === undefined;
   return {

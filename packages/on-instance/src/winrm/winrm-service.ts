@@ -70,7 +70,7 @@ export class WinrmService {
     if (document === undefined) {
       throw new ImageError(
         'instance-failed',
-        `${what}: HTTP ${answer.status}, and no answer of WinRM; check that the port is that of WinRM`,
+        `${what}: HTTP ${answer.status} without a response of WinRM; check that the port is that of WinRM`,
       );
     }
     const fault = faultIn(document);
@@ -100,7 +100,7 @@ export class WinrmService {
       signal?.throwIfAborted();
       this.#isLost = true;
       const { message: reason, cause } = networkFailure(error);
-      throw new ImageError('instance-failed', `${this.name}: no answer by WinRM: ${reason}`, { cause });
+      throw new ImageError('instance-failed', `${this.name}: WinRM does not answer: ${reason}`, { cause });
     }
   }
 
@@ -121,7 +121,8 @@ export class WinrmService {
     }
     return new ImageError(
       'login-refused',
-      `${this.name} cannot log in by WinRM: the machine takes no Basic authentication, but ${offered || 'none at all'}; ` +
+      `${this.name} cannot log in by WinRM: the machine does not accept Basic authentication, but offers ` +
+        `${offered || 'nothing else'}; ` +
         'NTLM and Kerberos are not supported here: have the base image run ' +
         '"winrm set winrm/config/service/auth @{Basic="true"}"',
     );

@@ -63,7 +63,7 @@ export class WinrmShell implements RemoteShell {
     if (exitCode === 0 && upload.isConfirmedBy(said)) return;
     throw new ImageError(
       'instance-failed',
-      `${this.#service.name}: files could not be put there: ${said.slice(-5).join(' / ')}`,
+      `${this.#service.name}: the files could not be written there: ${said.slice(-5).join(' / ')}`,
     );
   }
 
@@ -83,7 +83,7 @@ export class WinrmShell implements RemoteShell {
     if (commandLine.length > LONGEST_COMMAND_LINE) {
       throw new ImageError(
         'invalid-configuration',
-        `Windows takes no command line of more than ${LONGEST_COMMAND_LINE} characters; put it into a script`,
+        `Windows accepts command lines of at most ${LONGEST_COMMAND_LINE} characters; put the command into a script`,
       );
     }
     let commandId: string | undefined;
@@ -176,5 +176,5 @@ export class WinrmShell implements RemoteShell {
 }
 
 function unexpected({ name }: WinrmService, action: string): ImageError {
-  return new ImageError('instance-failed', `${name}: WinRM answered ${action} with something else`);
+  return new ImageError('instance-failed', `${name}: WinRM sent an unexpected response to ${action}`);
 }

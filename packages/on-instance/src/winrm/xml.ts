@@ -41,7 +41,7 @@ function written(value: string | Xml | readonly Xml[]): string {
   if (NO_CHARACTER.test(value)) {
     throw new ImageError(
       'invalid-configuration',
-      'a command for WinRM has a control character in it, which cannot be sent; remove it',
+      'a command for WinRM contains a control character, which cannot be sent; remove it',
     );
   }
   return value.replaceAll(/[<>&"\r]/g, (character) => ESCAPES[character] ?? '');

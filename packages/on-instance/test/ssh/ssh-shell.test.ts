@@ -24,7 +24,7 @@ test('the exit code is known even if it arrives together with the reply to the s
   undoAfter(t, () => void server.close());
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
-  const login = sshLogin({ username: 'root', privateKey, keyFile: 'key', hostKey: new HostKey() });
+  const login = sshLogin('root', { privateKey, keyFile: 'key' }, new HostKey());
   const shell = await login.connect({ host: '127.0.0.1', port }, t.signal);
   undoAfter(t, () => shell.close());
   const lines: string[] = [];

@@ -45,7 +45,7 @@ async function site(
     ...(ca !== undefined && { 'ca-file': caFile }),
     ...(fingerprint && { fingerprint }),
   };
-  const login = winrmLogin({ username: 'Administrator', settings, hostKey });
+  const login = winrmLogin('Administrator', settings, hostKey);
   if (login.announcedKeys !== undefined) hostKey.learn(login.announcedKeys(console));
   return {
     double,
@@ -90,7 +90,8 @@ describe('winrmLogin', () => {
     double.schemes = ['Negotiate', 'Kerberos'];
     await rejects(login.connect(address, t.signal), {
       code: 'login-refused',
-      message: /takes no Basic authentication, but Negotiate, Kerberos; NTLM and Kerberos are not supported/,
+      message:
+        /does not accept Basic authentication, but offers Negotiate, Kerberos; NTLM and Kerberos are not supported/,
     });
   });
 
@@ -105,7 +106,7 @@ describe('winrmLogin', () => {
     const { double, address, login } = await site(t, { ca: OTHER_CERTIFICATE.cert });
     await rejects(login.connect(address, t.signal), {
       code: 'login-refused',
-      message: /no answer by WinRM: .*self-signed certificate/,
+      message: /WinRM does not answer: .*self-signed certificate/,
     });
     equal(double.requests, 0);
   });

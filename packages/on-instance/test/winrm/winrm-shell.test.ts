@@ -93,7 +93,7 @@ describe('WinrmShell.run', () => {
     const run = shell.run('shutdown', { signal: t.signal, onLine: () => {} });
     const refused = rejects(run, {
       code: 'instance-failed',
-      message: /^Administrator@127.0.0.1:\d+: no answer by WinRM/,
+      message: /^Administrator@127.0.0.1:\d+: WinRM does not answer/,
     });
     await running.promise;
     await double[Symbol.asyncDispose]();
@@ -142,7 +142,7 @@ describe('WinrmShell.put', () => {
     t.mock.method(windows.files, 'get', () => Buffer.from('something else'));
     await rejects(shell.put([{ path: 'a', content: { text: 'b' } }], t.signal), {
       code: 'instance-failed',
-      message: /files could not be put there: [0-9A-F]{64}$/,
+      message: /the files could not be written there: [0-9A-F]{64}$/,
     });
   });
 
