@@ -6,13 +6,7 @@ import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
 import { type CommandResult, runCommand } from '../process/command.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
 import { checkDisk } from './check-format.ts';
-import {
-  checkStructure,
-  type DiskFile,
-  dataSize,
-  type InspectionOptions,
-  virtualSize,
-} from './disk-information.ts';
+import { checkStructure, type DiskFile, dataSize, virtualSize } from './disk-information.ts';
 import { DiskSpace } from './disk-space.ts';
 
 /** Eight coroutines that write out of order: several times as fast as one. */
@@ -21,7 +15,7 @@ const PARALLEL = ['-W', '-m', '8'];
 /** Upper bound in bytes of the padding to a whole cylinder in a Virtual PC image. */
 const LARGEST_PADDING = 1024 * 1024;
 
-/** Default time limit of a conversion, in seconds: enough for a disk of one terabyte. */
+/** Time limit of a conversion, in seconds: enough for a disk of one terabyte. */
 const CONVERSION_LIMIT = 4 * 3600;
 
 const GIBIBYTE = 2 ** 30;
@@ -47,9 +41,7 @@ export function conversionSource<File extends Pick<ImageFile, 'format'>>(
 }
 
 /** Settings of {@link convertImage}. */
-export interface ConversionOptions extends OperationOptions, InspectionOptions {
-  /** Seconds for the conversion itself; default four hours. */
-  readonly conversionLimit?: number;
+export interface ConversionOptions extends OperationOptions {
   /** The largest disk in bytes, as a guest sees it: a file of some kilobytes can stand for terabytes. Default 256 GiB. */
   readonly largestDisk?: number | undefined;
   /** Space of the target's file system, shared by concurrent conversions. Default: no other conversion runs. */
@@ -96,7 +88,7 @@ export async function convertImage(
 export async function checkDiskSize(
   source: DiskFile,
   largestDisk: number = DEFAULT_LARGEST_DISK,
-  options: InspectionOptions = {},
+  options: OperationOptions = {},
 ): Promise<number> {
   const size = await virtualSize(source, options);
   if (size <= largestDisk) return size;
@@ -113,7 +105,7 @@ async function write(
   format: ImageFormat,
   target: string,
   size: number,
-  operation: ConversionOptions,
+  operation: OperationOptions,
 ): Promise<number> {
   const { qemuDriver: from = '' } = formatRow(source.format);
   const { qemuDriver: to = '', qemuOptions, alignment = 1 } = formatRow(format);
@@ -131,7 +123,7 @@ async function write(
   return aligned;
 }
 
-async function checkResult(result: DiskFile, size: number, options: InspectionOptions): Promise<void> {
+async function checkResult(result: DiskFile, size: number, options: OperationOptions): Promise<void> {
   const [made] = await Promise.all([virtualSize(result, options), checkStructure(result, options)]);
   if (made === size || (result.format === 'vpc' && made > size && made - size < LARGEST_PADDING)) return;
   throw new ImageError(
@@ -145,7 +137,7 @@ async function qemuImg(
   source: DiskFile,
   format: ImageFormat,
   target: string,
-  { onProgress, conversionLimit = CONVERSION_LIMIT, ...options }: ConversionOptions,
+  { onProgress, ...options }: OperationOptions,
 ): Promise<void> {
   const complaints: string[] = [];
   const run = (both: AbortSignal): Promise<CommandResult> =>
@@ -158,10 +150,10 @@ async function qemuImg(
         else if (line.trim() !== '') complaints.push(line.trim());
       },
     });
-  const result = await withTimeout(conversionLimit, signalOf(options), run, () => {
+  const result = await withTimeout(CONVERSION_LIMIT, signalOf(options), run, () => {
     throw new ImageError(
       'conversion-failed',
-      `the conversion of "${source.path}" to ${format} took longer than ${conversionLimit} s; try again when the host has less to do`,
+      `the conversion of "${source.path}" to ${format} took longer than ${CONVERSION_LIMIT} s; try again when the host has less to do`,
     );
   });
   if (result.exitCode === 0) return;

@@ -5,7 +5,7 @@ import { formatRow } from '../formats.ts';
 import { JsonReader } from '../json-reader.ts';
 import { startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
-import type { ImageFile } from '../types.ts';
+import type { ImageFile, OperationOptions } from '../types.ts';
 import { STAT_BLOCK } from './disk-space.ts';
 
 /** A disk image file and its format. */
@@ -14,7 +14,7 @@ export type DiskFile = Pick<ImageFile, 'format' | 'path'>;
 /** Bytes of a sector. */
 const SECTOR = 512;
 
-/** Default time limit of `qemu-img info`, `measure` and `check`, in seconds: they only read an image's tables. */
+/** Time limit of `qemu-img info`, `measure` and `check`, in seconds: they only read an image's tables. */
 const INSPECTION_LIMIT = 600;
 
 const INFORMATION = new JsonReader({
@@ -29,20 +29,13 @@ const MEASUREMENT = new JsonReader({
   properties: { required: { type: 'number' } },
 });
 
-/** Settings for inspecting an image. */
-export interface InspectionOptions {
-  readonly signal?: AbortSignal;
-  /** Time limit of one program, in seconds; default ten minutes. */
-  readonly inspectionLimit?: number;
-}
-
 /**
  * Size of the disk as a guest sees it, in bytes. Call `checkDisk` first: qemu-img opens other files that a header names.
  *
  * @throws ImageError `conversion-failed` for a file that is not such an image, `command-not-found`
  * @throws the signal's reason
  */
-export async function virtualSize(image: DiskFile, options: InspectionOptions = {}): Promise<number> {
+export async function virtualSize(image: DiskFile, options: OperationOptions = {}): Promise<number> {
   if (image.format === 'raw') return Math.ceil((await stat(image.path)).size / SECTOR) * SECTOR;
   return INFORMATION.parse(await qemuImg('info', image, options))['virtual-size'];
 }
@@ -52,7 +45,7 @@ export async function virtualSize(image: DiskFile, options: InspectionOptions = 
  *
  * @throws as {@link virtualSize}
  */
-export async function dataSize(image: DiskFile, options: InspectionOptions = {}): Promise<number> {
+export async function dataSize(image: DiskFile, options: OperationOptions = {}): Promise<number> {
   if (image.format === 'raw') return (await stat(image.path)).blocks * STAT_BLOCK;
   // qemu-img measures raw and qcow2 only, and leaves out holes for qcow2 only.
   return MEASUREMENT.parse(await qemuImg('measure', image, options, '-O', 'qcow2')).required;
@@ -63,7 +56,7 @@ export async function dataSize(image: DiskFile, options: InspectionOptions = {})
  *
  * @throws as {@link virtualSize}
  */
-export async function checkStructure(image: DiskFile, options: InspectionOptions = {}): Promise<void> {
+export async function checkStructure(image: DiskFile, options: OperationOptions = {}): Promise<void> {
   if (['qcow2', 'vhdx', 'vmdk', 'vdi'].includes(driverOf(image))) await qemuImg('check', image, options);
 }
 
@@ -74,7 +67,7 @@ function driverOf({ format }: DiskFile): string {
 async function qemuImg(
   command: string,
   image: DiskFile,
-  { inspectionLimit = INSPECTION_LIMIT, ...options }: InspectionOptions,
+  options: OperationOptions,
   ...args: readonly string[]
 ): Promise<string> {
   const signal = signalOf(options);
@@ -104,10 +97,10 @@ async function qemuImg(
     const reason = stderr || shortMessage;
     throw new ImageError('conversion-failed', `"${image.path}" is not a ${image.format} image: ${reason}`);
   };
-  return await withTimeout(inspectionLimit, signal, run, () => {
+  return await withTimeout(INSPECTION_LIMIT, signal, run, () => {
     throw new ImageError(
       'conversion-failed',
-      `"qemu-img ${command}" of "${image.path}" took longer than ${inspectionLimit} s; build the image again`,
+      `"qemu-img ${command}" of "${image.path}" took longer than ${INSPECTION_LIMIT} s; build the image again`,
     );
   });
 }
