@@ -14,12 +14,17 @@ const ZEROS = Buffer.alloc(UNIT);
 export async function writeSparse(file: FileHandle, bytes: Buffer, position: number): Promise<number> {
   let written = 0;
   for (const { begin, end } of dataIn(bytes)) {
-    for (let at = begin; at < end; ) {
-      at += (await file.write(bytes, at, end - at, position + at)).bytesWritten;
-    }
+    await writeAt(file, bytes.subarray(begin, end), position + begin);
     written += end - begin;
   }
   return written;
+}
+
+/** Writes all bytes at a position; a single write may stop early. */
+export async function writeAt(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    at += (await file.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
+  }
 }
 
 /** Yields the longest ranges that are not zero. */

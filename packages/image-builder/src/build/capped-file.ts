@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { callbackify } from 'node:util';
+import { writeAt } from '../sparse.ts';
 
 /**
  * Appends lines to a file. When the file has grown beyond `limit` bytes, the middle is cut out: of the limit, a quarter at
@@ -51,7 +52,7 @@ export class CappedFile extends Writable {
   }
 
   async #append(text: Buffer): Promise<void> {
-    await this.#write(text, this.#size);
+    await writeAt(this.#handle, text, this.#size);
     this.#size += text.length;
     if (this.#size > this.#limit) await this.#cut();
   }
@@ -67,7 +68,7 @@ export class CappedFile extends Writable {
     const notice = `# ${this.#removed} bytes are left out here: the log reached its limit of ${this.#limit} bytes\n`;
     const kept = Buffer.concat([Buffer.from(notice), tail]);
     // The old tail stays until the new one is written: this process may die in between.
-    await this.#write(kept, this.#head);
+    await writeAt(this.#handle, kept, this.#head);
     this.#size = this.#head + kept.length;
     await this.#handle.truncate(this.#size);
     this.#noticeLength = kept.length - tail.length;
@@ -76,13 +77,5 @@ export class CappedFile extends Writable {
   async #read(position: number, length: number): Promise<Buffer> {
     const { buffer, bytesRead } = await this.#handle.read(Buffer.alloc(length), 0, length, position);
     return buffer.subarray(0, bytesRead);
-  }
-
-  /** Writes all of `text`; a single write may stop early. */
-  async #write(text: Buffer, position: number): Promise<void> {
-    for (let written = 0; written < text.length; ) {
-      const { bytesWritten } = await this.#handle.write(text, written, null, position + written);
-      written += bytesWritten;
-    }
   }
 }
