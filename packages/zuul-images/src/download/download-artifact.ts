@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Checksums, ImageError } from '@nodepool-builder/image-builder';
+import { ImageError } from '@nodepool-builder/image-builder';
 import { asImageError, makeStateDirectory, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { fetchObject } from './fetch-object.ts';
 import { HttpSource } from './http-source.ts';
@@ -17,7 +17,6 @@ export interface DownloadedArtifact {
   readonly path: string;
   /** Bytes of the unpacked file, holes included. */
   readonly size: number;
-  readonly checksums: Checksums;
 }
 
 /**
@@ -87,7 +86,7 @@ async function attempt(
       (both) => unpackObject(transfer, coding, path, both),
     ]);
     checkDigests(name, request, unpacked);
-    return { path, size: unpacked.size, checksums: unpacked.checksums };
+    return { path, size: unpacked.size };
   } finally {
     if ('answer' in object) object.answer.response.destroy();
     await spool?.close();

@@ -29,14 +29,17 @@ describe('an artifact on nginx', () => {
       await writeFile(path, content);
       if (command !== undefined) execFileSync(command, ['-q', '-1', '-k', path]);
       const stored = await readFile(`${path}${suffix}`);
-      const checksums = { md5: md5(content), sha256: sha256(content) };
       const seen: Progress[] = [];
-      const { path: _, ...artifact } = await fixture.download(
+      const { size } = await fixture.download(
         `${nginx.url}/image.raw${suffix}`,
-        { ...checksums, crc32: crc32(stored).toString(16).padStart(8, '0') },
+        {
+          md5: md5(content),
+          sha256: sha256(content),
+          crc32: crc32(stored).toString(16).padStart(8, '0'),
+        },
         { onProgress: (progress) => seen.push(progress) },
       );
-      assert.deepEqual(artifact, { size: SIZE, checksums });
+      assert.equal(size, SIZE);
       assert.ok((await readFile(fixture.destination)).equals(content));
       const { blocks } = await stat(fixture.destination);
       assert.ok(blocks * 512 <= SIZE / 2 + 128 * 1024, `${blocks * 512} bytes on disk`);
