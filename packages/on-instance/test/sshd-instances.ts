@@ -159,7 +159,7 @@ export class SshdInstance implements Instance {
   async waitReachable(probe: Probe, { signal }: OperationOptions = {}): Promise<InstanceAddress> {
     const address = await this.address();
     const check = (): Promise<void> => {
-      if (this.#state() !== 'running') throw this.#failed('is not reached');
+      if (this.#state() !== 'running') throw this.#failed('cannot be reached');
       return Promise.resolve();
     };
     await waitForPort(address, probe, check, signal);

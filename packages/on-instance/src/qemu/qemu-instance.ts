@@ -56,7 +56,7 @@ export class QemuInstance implements Instance {
       .use((qmp) => qmp.execute('human-monitor-command', { 'command-line': 'info usernet' }))
       .catch(unlessEnded);
     const port = typeof usernet === 'string' ? forwardedPort(usernet) : undefined;
-    if (port === undefined) throw this.#failed('is not reached', await this.state());
+    if (port === undefined) throw this.#failed('cannot be reached', await this.state());
     return { host: '127.0.0.1', port };
   }
 
@@ -64,7 +64,7 @@ export class QemuInstance implements Instance {
     const address = await this.address({ ...(signal && { signal }) });
     const check = async (): Promise<void> => {
       const state = await this.state();
-      if (state !== 'running') throw this.#failed('is not reached', state);
+      if (state !== 'running') throw this.#failed('cannot be reached', state);
     };
     await waitForPort(address, probe, check, signal);
     return address;
