@@ -124,7 +124,10 @@ describe('an instance of a local QEMU', () => {
     const instance = await open().launch({ ...REQUEST, image });
     const told = Promise.all([
       assert.rejects(instance.waitStopped(), withCode('instance-failed', /did not power off: its QEMU/)),
-      assert.rejects(instance.waitReachable(never), withCode('instance-failed', /cannot be reached: its QEMU/)),
+      assert.rejects(
+        instance.waitReachable(never),
+        withCode('instance-failed', /cannot be reached: its QEMU/),
+      ),
     ]);
     assert.ok(await endProcesses({ roots: [directory], groups: [] }));
     await told;
