@@ -8,8 +8,9 @@ import { checksumsOf } from '../hashed-reader.ts';
 import { MANIFEST, type Manifest, type ManifestFile, manifestTime } from '../manifest.ts';
 import { IMAGE_DIRECTORY, IMAGE_FILE, setMode } from '../modes.ts';
 import { RecordType } from '../record-directory.ts';
+import type { SettingsOf } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';
-import type { OperationOptions } from '../types.ts';
+import type { ImageFile, OperationOptions } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
 import type { Staging } from './staging.ts';
 
@@ -17,23 +18,17 @@ import type { Staging } from './staging.ts';
 const JOURNAL_NAME = '.publication.json';
 const MANIFEST_NAME = '.manifest.json';
 
-interface Journal {
-  readonly imageId: string;
-  /** Names in the staging directory and in `images-dir`, in the order of the renames. */
-  readonly names: readonly string[];
-}
-
-const JOURNAL = new RecordType({
+const JOURNAL_SCHEMA = {
   type: 'object',
   required: ['imageId', 'names'],
-  properties: { imageId: { type: 'string' }, names: { type: 'array', items: { type: 'string' } } },
-});
+  properties: {
+    imageId: { type: 'string' },
+    /** Names in the staging directory and in `images-dir`, in the order of the renames. */
+    names: { type: 'array', items: { type: 'string' } },
+  },
+} as const;
 
-interface FoundFile {
-  readonly format: ImageFormat;
-  readonly path: string;
-  readonly size: number;
-}
+const JOURNAL = new RecordType(JOURNAL_SCHEMA);
 
 /**
  * Prepares finished files: reads each once for its checksums, and flushes it to disk.
@@ -73,8 +68,8 @@ export async function findFiles(
   staging: Staging,
   imageId: string,
   formats: readonly ImageFormat[],
-): Promise<FoundFile[]> {
-  const find = async (format: ImageFormat): Promise<FoundFile> => {
+): Promise<ImageFile[]> {
+  const find = async (format: ImageFormat): Promise<ImageFile> => {
     const name = imageFileName(imageId, format);
     const path = staging.path(name);
     const state = await unlessMissing(lstat(path));
@@ -146,7 +141,11 @@ export async function completePublication(layout: Layout, staging: Staging): Pro
   return journal?.imageId;
 }
 
-async function carryOut(layout: Layout, staging: Staging, { imageId, names }: Journal): Promise<void> {
+async function carryOut(
+  layout: Layout,
+  staging: Staging,
+  { imageId, names }: SettingsOf<typeof JOURNAL_SCHEMA>,
+): Promise<void> {
   for (const name of names) await moveIfThere(staging.path(name), join(layout.root, name));
   await moveIfThere(staging.path(MANIFEST_NAME), layout.manifest(imageId));
   await syncToDisk(layout.root);
