@@ -2,7 +2,7 @@ import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { STATE_FILE } from './modes.ts';
 
-/** Has the disk keep a file's content, or a directory's entries, over a loss of power. */
+/** Flushes a file's content or a directory's entries to the disk, so that they survive a loss of power. */
 export async function syncToDisk(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
@@ -12,7 +12,7 @@ export async function syncToDisk(path: string): Promise<void> {
   }
 }
 
-/** Ends the name of what {@link writeDurably} has begun to write: a crash may leave it. */
+/** Suffix of the file that {@link writeDurably} writes before it renames it: a crash may leave that file. */
 export const UNFINISHED = '.new';
 
 /** Writes a file atomically: a crash leaves the old or the new content. Default mode: that of state. */

@@ -21,7 +21,7 @@ export interface SettingsSchema {
   /** Schemas of keys, by a regular expression for the keys. */
   readonly patternProperties?: Readonly<Record<string, SettingsSchema>>;
   readonly not?: SettingsSchema;
-  /** What to write instead of a value that `not` refuses, or if the key is required and missing. */
+  /** Remedy for a value that `not` refuses, or for a required key that is missing. */
   readonly $comment?: string;
   readonly items?: SettingsSchema;
   readonly enum?: readonly unknown[];

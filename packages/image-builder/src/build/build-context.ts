@@ -24,7 +24,7 @@ export interface LoggedCommandOptions extends RunOptions {
   readonly clean?: (line: string) => string;
 }
 
-/** A build context with what only the core uses. */
+/** A build context with members that only the core uses. */
 export interface CoreContext extends BuildContext {
   /** Runs a command as {@link BuildContext.run} does, and returns its result even if it fails. */
   readonly runLogged: (

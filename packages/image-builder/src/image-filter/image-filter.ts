@@ -16,7 +16,7 @@ export interface ImageFilter {
   /** In the provider's spelling: `private`, `shared`, `public`. */
   readonly visibility?: readonly string[];
   /**
-   * {@link SELF}, or ids of other trusted owners. Default: {@link SELF}, because anybody can publish a newer image
+   * {@link SELF}, or ids of other trusted owners. Default: {@link SELF}, because any owner can publish a newer image
    * with the same name.
    */
   readonly owner?: readonly string[];

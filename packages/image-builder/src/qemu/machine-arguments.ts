@@ -1,7 +1,7 @@
 /** The emulator of PCs. */
 export const QEMU = 'qemu-system-x86_64';
 
-/** What runs a machine's code: the host's processor, or an interpreter that takes many times as long. */
+/** Accelerator of a machine: the host's processor, or an interpreter that takes many times as long. */
 export type Accelerator = 'kvm' | 'tcg';
 
 /** Settings of {@link machineArguments}. */
@@ -11,7 +11,7 @@ export interface MachineSettings {
   readonly accelerator: Accelerator;
 }
 
-/** QEMU's arguments for what all machines have in common. */
+/** Arguments of QEMU that all machines share. */
 export function machineArguments({ memory, accelerator }: MachineSettings): string[] {
   return ['-accel', accelerator, '-cpu', 'max', '-m', `${memory}`];
 }

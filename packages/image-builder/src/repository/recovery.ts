@@ -10,8 +10,8 @@ import { removeUnusedState } from './state-directory.ts';
 
 /**
  * Cleans up after a previous process: publishes images that were ready, completes deletes, removes everything else from
- * staging, and removes the state of failed builds that were not attempted again. What cannot be removed is logged and
- * stays.
+ * staging, and removes the state of failed builds that were not attempted again. Files that cannot be removed are
+ * logged and stay.
  */
 export async function recover(layout: Layout, logger: Logger | undefined): Promise<void> {
   await tightenModes(layout, logger);
