@@ -57,14 +57,14 @@ export const IMAGE_READER: BodyReader<GlanceImage> = new JsonReader(IMAGE);
 /** A page of images. */
 export interface ImagePage {
   readonly images: readonly GlanceImage[];
-  /** Path and query of the next page, as Glance writes them. */
-  readonly next?: string;
+  /** Path and query of the next page, as Glance writes them; absent, null or empty on the last page. */
+  readonly next?: string | null;
 }
 
 export const IMAGE_PAGE: BodyReader<ImagePage> = new JsonReader({
   type: 'object',
   required: ['images'],
-  properties: { images: { type: 'array', items: IMAGE }, next: TEXT },
+  properties: { images: { type: 'array', items: IMAGE }, next: TEXT_OR_NULL },
 });
 
 const TASK = {
@@ -76,7 +76,8 @@ const TASK = {
     status: TEXT,
     /** Reason of a failure. */
     message: TEXT_OR_NULL,
-    result: { type: ['object', 'null'], properties: { image_id: TEXT_OR_NULL } },
+    /** Null or empty text if the task has none. */
+    result: { type: ['object', 'string', 'null'], properties: { image_id: TEXT_OR_NULL } },
   },
 } as const;
 

@@ -125,7 +125,7 @@ export class ImageApi {
       const request: RequestOptions = { task: 'GlanceImageList', query: page, signal };
       const { images, next }: ImagePage = await this.#client.get('/images', IMAGE_PAGE, request);
       found.push(...images);
-      page = next === undefined ? undefined : queryOf(next);
+      page = next ? queryOf(next) : undefined;
     }
     return found;
   }

@@ -48,7 +48,7 @@ export class OpenStackError extends Error {
     this.retryAfter = options.retryAfter;
   }
 
-  /** Whether the same call may succeed later although nobody changes anything. */
+  /** Whether the same call may succeed later without any change. */
   get retriable(): boolean {
     return OPENSTACK_ERRORS[this.code].retriable;
   }

@@ -151,6 +151,15 @@ describe('an earlier attempt of an upload', () => {
 });
 
 describe('the list', () => {
+  for (const next of [null, '']) {
+    test(`ends at a page whose next is ${JSON.stringify(next)}`, async (t) => {
+      const cloud = await CloudDouble.start(t);
+      cloud.intercept = ({ method, path }) =>
+        method === 'GET' && path === '/v2/images' ? { status: 200, body: { images: [], next } } : undefined;
+      assert.deepEqual(await openProvider(t, cloud.settings(), { formats: ['raw'] }).list(), []);
+    });
+  }
+
   test('has the active images of this provider from all pages', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(), { formats: ['qcow2', 'vpc'] });

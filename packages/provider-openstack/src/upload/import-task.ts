@@ -91,7 +91,8 @@ async function importedImage(
     const current = await images.getTask(task.id, signal);
     const { id, status, result } = current;
     const message = current.message ?? '';
-    if (status === 'success' && result?.image_id) return result.image_id;
+    const imageId = typeof result === 'object' ? result?.image_id : undefined;
+    if (status === 'success' && imageId) return imageId;
     if (status === 'failure' && !isRepeated && message.includes(TRANSIENT_FAILURE)) {
       isRepeated = true;
       task = await create();

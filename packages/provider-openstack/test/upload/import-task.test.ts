@@ -79,7 +79,7 @@ describe('an upload by an import task', () => {
     assert.deepEqual(cloud.swift.names, []);
   });
 
-  test('a task that does not end times out, and its late image is discarded', async (t) => {
+  test('a task that does not end, with an empty result, times out, and its late image is discarded', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(true), {
       formats: ['vhd'],
@@ -87,7 +87,9 @@ describe('an upload by an import task', () => {
       uploadTimeout: 1,
     });
     cloud.intercept = ({ path }) =>
-      path.startsWith('/v2/tasks/') ? { status: 200, body: { id: 't1', status: 'pending' } } : undefined;
+      path.startsWith('/v2/tasks/')
+        ? { status: 200, body: { id: 't1', status: 'pending', result: '' } }
+        : undefined;
     await assert.rejects(
       provider.upload(await uploadRequest(t, { format: 'vhd' })),
       failsWith('image-timeout', 'import task', 'has not ended after 1 s'),
