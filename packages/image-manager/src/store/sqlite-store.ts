@@ -41,6 +41,8 @@ class SqliteDatabase implements Database {
       try {
         return await work(this.#query);
       } catch (error) {
+        // A statement that failed while its rows were read reports the same error at its next use.
+        this.#statements.clear();
         throw this.asStoreError(error);
       } finally {
         this.rollBack();

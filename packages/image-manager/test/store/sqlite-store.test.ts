@@ -138,6 +138,19 @@ describe('SQLite: the file', () => {
     assert.equal((await store.read()).builds.size, 0);
   });
 
+  it('is read again once the reason of a failed read is gone', async (t) => {
+    const path = newPath();
+    const store = await openUntilEnd(t, path);
+    await store.ask({ kind: 'build', diskimage: 'debian' });
+    assert.equal((await store.requests()).length, 1);
+    const database = new DatabaseSync(path);
+    t.after(() => database.close());
+    database.exec('alter table requests rename to elsewhere');
+    await assert.rejects(store.requests(), withCode('store-not-usable'));
+    database.exec('alter table elsewhere rename to requests');
+    assert.equal((await store.requests()).length, 1);
+  });
+
   it('is complete in a copy that is made after closing the store', async (t) => {
     const path = newPath();
     const store = await openUntilEnd(t, path);
