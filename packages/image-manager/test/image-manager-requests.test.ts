@@ -113,7 +113,7 @@ test('invalid requests are rejected with a warning and do not delay others', asy
     { kind: 'delete-build', imageId: 'no-such' },
     { kind: 'delete-upload', uploadId: 'no-such' },
     { kind: 'rollback', diskimage: 'no-such' },
-    { kind: 'from-the-future' },
+    { kind: 'from-the-future', diskimage: ['debian', 'ubuntu'] },
     { kind: 'build', diskimage: 7 },
     'text',
   ]) {

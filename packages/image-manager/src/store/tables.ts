@@ -183,29 +183,30 @@ function damaged(location: string, reason: string): StoreError {
 
 const TEXT = { type: 'string' } as const;
 
-const REQUEST = new JsonReader({
-  type: 'object',
-  required: ['kind'],
-  properties: { kind: TEXT, diskimage: TEXT, imageId: TEXT, uploadId: TEXT },
-});
+const REQUEST = new JsonReader({ type: 'object', required: ['kind'], properties: { kind: TEXT } });
 
-/** The property that each kind of request has beside its kind. */
-const PROPERTIES: ReadonlyMap<string, 'diskimage' | 'imageId' | 'uploadId'> = new Map([
-  ['build', 'diskimage'],
-  ['delete-build', 'imageId'],
-  ['delete-upload', 'uploadId'],
-  ['rollback', 'diskimage'],
+/** Readers of the property that each kind of request has beside its kind. */
+const PROPERTIES = new Map([
+  ['build', readerOf('diskimage')],
+  ['delete-build', readerOf('imageId')],
+  ['delete-upload', readerOf('uploadId')],
+  ['rollback', readerOf('diskimage')],
 ]);
+
+function readerOf(property: string) {
+  return new JsonReader({ type: 'object', required: [property], properties: { [property]: TEXT } });
+}
 
 /** Reads a request from the store, which may come from a newer release. */
 export function parseRequest(text: string): Request | InvalidRequest {
   try {
     const request = REQUEST.parse(text);
-    const property = PROPERTIES.get(request.kind);
-    if (property === undefined) {
+    const properties = PROPERTIES.get(request.kind);
+    // The other properties are not checked: those of a newer release may have any type.
+    if (properties === undefined) {
       return { kind: 'invalid', reason: 'this release does not know it; update the manager' };
     }
-    if (request[property] === undefined) throw new Error(`${property} is missing`);
+    properties.check(request);
     return request as Request;
   } catch (error) {
     return { kind: 'invalid', reason: `${messageOf(error)}; make the request again` };
