@@ -84,7 +84,7 @@ function reasonOf(error: ErrorObject | undefined, name: string): string {
     case 'required':
       return `${placeOf(`${instancePath}/${params.missingProperty}`, name)} is missing`;
     case 'additionalProperties':
-      return `${placeOf(`${instancePath}/${params.additionalProperty}`, name)} is not known`;
+      return `${place} has the unknown key ${JSON.stringify(params.additionalProperty)}`;
     case 'type':
       return `${place} is not ${typeNames([params.type].flat())}`;
     case 'const':

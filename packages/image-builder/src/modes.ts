@@ -33,11 +33,15 @@ export async function makeStateDirectory(path: string): Promise<void> {
 /**
  * Creates a directory, and the directories above it. Node's recursive mkdir never ends below /proc, and fails with ENOENT
  * instead of EROFS on a read-only file system.
+ *
+ * @throws Error of the file system: `EEXIST` if the path is not a directory
  */
 export async function makeDirectory(path: string, mode: number): Promise<void> {
   const make = async (): Promise<void> => {
-    await mkdir(path, { mode }).catch((error: unknown) => {
+    await mkdir(path, { mode }).catch(async (error: unknown) => {
       if (errnoOf(error) !== 'EEXIST') throw error;
+      const existing = await stat(path).catch(() => undefined);
+      if (existing?.isDirectory() !== true) throw error;
     });
   };
   await make().catch(async (error: unknown) => {

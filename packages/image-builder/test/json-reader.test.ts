@@ -43,7 +43,14 @@ test('an error has the name of the checked value', () => {
 
 test('an error names an unknown key where the schema allows none', () => {
   const strict = new JsonReader({ type: 'object', additionalProperties: false, properties: {} });
-  assert.throws(() => strict.check({ more: 1 }), { message: 'more is not known' });
+  for (const [key, quoted] of [
+    ['more', '"more"'],
+    ['a/b', '"a/b"'],
+    ['', '""'],
+    ['\u001b[2J', String.raw`"\u001b[2J"`],
+  ] as const) {
+    assert.throws(() => strict.check({ [key]: 1 }), { message: `it has the unknown key ${quoted}` });
+  }
 });
 
 test('a time without a zone is UTC', () => {

@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
-import { makeStateDirectory } from '../src/modes.ts';
+import { makeDirectory, makeStateDirectory } from '../src/modes.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 function withUmask(t: TestContext, umask: number): void {
@@ -112,6 +112,15 @@ test('a directory that the file system refuses is an error, and not an endless l
   for (const path of ['/proc/nothing', '/proc/nothing/below']) {
     await assert.rejects(makeStateDirectory(path), { code: 'ENOENT' });
   }
+});
+
+test('a file in place of a directory is an error, and keeps its mode', async (t) => {
+  const { directory } = await RepositoryFixture.open(t);
+  const path = join(directory, 'file');
+  await writeFile(path, '', { mode: 0o644 });
+  await assert.rejects(makeDirectory(path, 0o777), { code: 'EEXIST' });
+  await assert.rejects(makeStateDirectory(path), { code: 'EEXIST' });
+  assert.equal((await stat(path)).mode & 0o777, 0o644);
 });
 
 test('directories above a state directory are created, all of them private', async (t) => {

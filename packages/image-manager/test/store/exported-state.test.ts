@@ -150,7 +150,7 @@ describe('an export', () => {
 
   for (const [what, change, message] of [
     ['has another version', (json) => (json.version = 2), /: version is not 1;/],
-    ['has an unknown key', (json) => (json.extra = 1), /: extra is not known;/],
+    ['has an unknown key', (json) => (json.extra = 1), /: it has the unknown key "extra";/],
     ['lacks a key', (json) => delete json.uploads[0].seen, /: uploads\[0\]\.seen is missing;/],
     [
       'has an unknown state',
