@@ -85,7 +85,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
   it('list the alternatives if no builder offers the function', async () => {
     const build = await runCommand('image-build', 'dosc', '-c', site.config);
     assert.deepEqual(build, {
-      code: 1,
+      code: 3,
       stdout: '',
       stderr: 'nodepool-builder: no builder offers image-build:dosc; choose one of: docs\n',
     });
@@ -96,7 +96,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     assert.match(unknown.stderr, /provider "other" is not in .*; choose one of: pool/);
     const several = await runCommand('image-upload', 'x', '--provider', 'pool', '-c', site.config);
     assert.match(several.stderr, /several images; choose with --image-name: docs, mini/);
-    assert.deepEqual([unknown.code, several.code], [1, 1]);
+    assert.deepEqual([unknown.code, several.code], [3, 1]);
   });
 
   it('refuse an invalid image id without a request', async () => {
@@ -116,7 +116,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     const config = join(site.directory, 'elsewhere.yaml');
     await writeFile(config, 'images-dir: /i\ngearman-servers: [{host: 127.0.0.1, port: 1}]\n');
     const { code, stderr } = await runCommand('image-build', 'docs', '-c', config);
-    assert.equal(code, 1);
+    assert.equal(code, 5);
     assert.match(stderr, /no job server answers at 127\.0\.0\.1:1; start nodepool-builder or gearmand there/);
   });
 });
@@ -148,7 +148,9 @@ describe('the command line', () => {
     const { version } = JSON.parse(
       await readFile(join(import.meta.dirname, '../../packages/nodepool-builder/package.json'), 'utf8'),
     );
-    assert.deepEqual(await runCommand('--version'), { code: 0, stdout: `${version}\n`, stderr: '' });
+    for (const flag of ['--version', '-V']) {
+      assert.deepEqual(await runCommand(flag), { code: 0, stdout: `${version}\n`, stderr: '' });
+    }
   });
 
   it('is refused with exit code 2 if it is wrong, as by argparse', async () => {
@@ -162,6 +164,15 @@ describe('the command line', () => {
       assert.equal(code, 2, args.join(' '));
       assert.match(stderr, /^error: /);
     }
+  });
+});
+
+describe('a reader that ends early', () => {
+  it('gets its lines, and the command ends without a trace', async () => {
+    const [file, args] = builderCommand('validate', '--schema', '-c', site.config);
+    const pipe = 'set -o pipefail; "$@" | head -n 1';
+    const { stdout, stderr } = await promisify(execFile)('bash', ['-c', pipe, 'bash', file, ...args]);
+    assert.deepEqual({ stdout, stderr }, { stdout: '{\n', stderr: '' });
   });
 });
 

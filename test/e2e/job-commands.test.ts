@@ -208,7 +208,7 @@ test('in a cloud, a stopped upload leaves nothing, and reap removes what a kille
   };
 
   const [code, said] = await end('SIGTERM');
-  assert.equal(code, 1);
+  assert.equal(code, 6);
   assert.match(String(said), /^nodepool-builder: stopped by SIGTERM$/m);
   assert.deepEqual(await account.images(), []);
 

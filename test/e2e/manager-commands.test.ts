@@ -4,6 +4,7 @@ import { copyFile, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
+import { EXIT_CODES, type ExitReason } from '../../packages/nodepool-builder/src/exit-codes.ts';
 import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
 import { runInProcess } from '../fixtures/command-in-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
@@ -36,9 +37,10 @@ async function idOf(site: ManagedSite, command: string, key: string, number: str
   return ids.find((id) => id.includes(number)) ?? assert.fail(`no ${number} in ${ids.join()}`);
 }
 
-async function refused(site: ManagedSite, ...args: readonly string[]): Promise<string> {
+/** The error of a command that ends in this way. */
+async function errorOf(reason: ExitReason, site: ManagedSite, ...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await runInProcess(...args, '-c', site.config);
-  assert.deepEqual([code, stdout], [1, ''], stderr);
+  assert.deepEqual([code, stdout], [EXIT_CODES[reason].code, ''], stderr);
   return stderr;
 }
 
@@ -165,8 +167,8 @@ describe('the lists', () => {
 
   it('rebuild lists the disk images if the name is wrong', async () => {
     assert.match(
-      await refused(site, 'rebuild', 'dosc'),
-      /disk image "dosc" is not configured; choose one of: docs/,
+      await errorOf('not-found', site, 'rebuild', 'dosc'),
+      /disk image "dosc" is not in .*; choose one of: docs/,
     );
   });
 });
@@ -180,12 +182,12 @@ describe('the requests', () => {
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is deleted/);
     const [status] = (await site.list('image-status')).filter(({ place }) => place === 'east/docs');
     assert.match(status?.newest ?? '', /^docs-0000000001-/);
-    assert.equal((await runInProcess('rollback', 'docs', '-c', site.config)).code, 0);
-    await service.logged(
-      /request 3, rollback: docs-0000000001-\w+ is the only good build .* request a new build first/,
+    assert.match(
+      await errorOf('refused', site, 'rollback', 'docs'),
+      /docs-0000000001-\w+ is the only good build of disk image "docs"; request a new build first/,
     );
     assert.match(
-      await refused(site, 'rollback', 'dosc'),
+      await errorOf('not-found', site, 'rollback', 'dosc'),
       /disk image "dosc" has no image; dib-image-list lists/,
     );
   });
@@ -197,7 +199,7 @@ describe('the requests', () => {
     await service.logged(new RegExp(`upload ${uploadId} of .* is deleted`));
     await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to east is ready/);
     assert.match(
-      await refused(site, 'upload-delete', uploadId),
+      await errorOf('not-found', site, 'upload-delete', uploadId),
       new RegExp(`upload ${uploadId} does not exist or is not ready; image-list lists all uploads`),
     );
   });
@@ -217,7 +219,7 @@ describe('the requests', () => {
     );
     assert.equal(files.length, 3, 'the build before is as it was');
     assert.match(
-      await refused(site, 'dib-image-delete', 'docs-7'),
+      await errorOf('not-found', site, 'dib-image-delete', 'docs-7'),
       /image docs-7 does not exist or is not ready; dib-image-list lists all images/,
     );
   });
@@ -259,7 +261,7 @@ describe('without a manager', () => {
     const { stdout } = await runInProcess('image-list', '-c', site.config);
     assert.match(stdout, /^IMAGE-ID +IMAGE-NAME +FORMATS +SIZE +BUILT +BUILDERS\n$/);
     for (const command of [['dib-image-list'], ['image-status'], ['alien-image-list'], ['rebuild', 'docs']]) {
-      const fault = await refused(site, ...command);
+      const fault = await errorOf('not-found', site, ...command);
       assert.match(
         fault,
         /no manager has worked here: .*manager\.sqlite does not exist; start nodepool-builder manage/,
@@ -277,11 +279,14 @@ describe('export-image-data and import-image-data', () => {
     const records = [await site.list('dib-image-list'), await site.list('image-list')];
 
     assert.match(
-      await refused(site, 'import-image-data', file),
+      await errorOf('refused', site, 'import-image-data', file),
       /a manager works with this store; stop it first/,
     );
     assert.equal(await service.end('SIGTERM'), 0);
-    assert.match(await refused(site, 'import-image-data', file), /is not empty: .*; import into a new store/);
+    assert.match(
+      await errorOf('refused', site, 'import-image-data', file),
+      /is not empty: .*; import into a new store/,
+    );
 
     await site.configure({ providers: [provider('east')], manager: { store: 'state/other.sqlite' } });
     const read = await runInProcess('import-image-data', file, '-c', site.config);
@@ -293,13 +298,16 @@ describe('export-image-data and import-image-data', () => {
     const site = await createManagedSite(t);
     const file = join(site.directory, 'images.json');
     assert.match(
-      await refused(site, 'import-image-data', file),
+      await errorOf('not-found', site, 'import-image-data', file),
       /images\.json cannot be read: ENOENT.*; name a file that export-image-data wrote/,
     );
     await writeFile(file, '{"version": 1}');
-    assert.match(await refused(site, 'import-image-data', file), /invalid export: .*; nothing was imported/);
     assert.match(
-      await refused(site, 'export-image-data', join(site.directory, 'none/x')),
+      await errorOf('failed', site, 'import-image-data', file),
+      /invalid export: .*; nothing was imported/,
+    );
+    assert.match(
+      await errorOf('not-found', site, 'export-image-data', join(site.directory, 'none/x')),
       /ENOENT.*name another file/,
     );
     assert.ok((await stat(file)).isFile());

@@ -19,6 +19,7 @@ export type {
   Request,
   Upload,
 } from './records.ts';
+export { rollback } from './request-handler.ts';
 export { type ExportedState, exportState, importState } from './store/exported-state.ts';
 export { openStateStore } from './store/open-state-store.ts';
 export type {

@@ -1,11 +1,23 @@
 #!/usr/bin/env -S node --max-semi-space-size=1
 // Uploads leave much garbage that is small and dies young: a young generation that grows with it takes more memory.
-import { main } from '../dist/main.js';
+// This file keeps to the syntax of old releases of Node.js, and imports the rest once it knows the release.
+import { readFileSync } from 'node:fs';
 
-// Node.js 22 warns that its SQLite is experimental; image lists would begin with that warning.
-const { emitWarning } = process;
-process.emitWarning = (warning, ...rest) => {
-  if (!String(warning).startsWith('SQLite is an experimental feature')) emitWarning(warning, ...rest);
-};
+const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const [major, minor] = engines.node.match(/\d+/g).map(Number);
+const [ownMajor, ownMinor] = process.versions.node.split('.').map(Number);
 
-process.exitCode = await main(process.argv.slice(2));
+if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
+  console.error(
+    `nodepool-builder needs Node.js ${major}.${minor} or later, but this is ${process.versions.node}; install a later one`,
+  );
+  process.exitCode = 1;
+} else {
+  // Node.js 22 warns that its SQLite is experimental; image lists would begin with that warning.
+  const { emitWarning } = process;
+  process.emitWarning = (warning, ...rest) => {
+    if (!String(warning).startsWith('SQLite is an experimental feature')) emitWarning(warning, ...rest);
+  };
+  const { main } = await import('../dist/main.js');
+  process.exitCode = await main(process.argv.slice(2));
+}

@@ -1,3 +1,4 @@
+import { styleText } from 'node:util';
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { errnoOf } from '@nodepool-builder/image-builder/module-kit';
 import { Command, CommanderError } from 'commander';
@@ -6,7 +7,7 @@ import { registerCleanup } from './commands/cleanup.ts';
 import { registerConfigured } from './commands/configured-command.ts';
 import { registerConvert } from './commands/convert.ts';
 import { registerDaemon } from './commands/daemon.ts';
-import { completeLongOptions, passGeneralOptions } from './commands/global-options.ts';
+import { completeLongOptions, passGeneralOptions, withCommand } from './commands/global-options.ts';
 import { IMAGE_LIST } from './commands/image-list.ts';
 import { JOB_COMMANDS } from './commands/jobs.ts';
 import { registerLatest } from './commands/latest.ts';
@@ -17,6 +18,7 @@ import { IMAGE_DATA } from './commands/manager-store.ts';
 import { CommandError } from './commands/output.ts';
 import { registerUpload } from './commands/upload.ts';
 import { ConfigurationError } from './configuration/diagnostic.ts';
+import { EXIT_CODE_LINES, EXIT_CODES, exitReasonOf } from './exit-codes.ts';
 import { ModuleError } from './module-error.ts';
 import { type Module, Modules } from './modules.ts';
 import { packageVersion } from './version.ts';
@@ -29,9 +31,6 @@ export interface MainOptions {
   readonly builders?: Readonly<Record<string, ImageBuilderClass>>;
 }
 
-/** Exit code for a wrong command line, as in argparse and the Python builder. */
-const USAGE_ERROR = 2;
-
 /** Umask of the daemon and its children: file modes in an image must not depend on the caller's. */
 const UMASK = 0o022;
 
@@ -39,7 +38,7 @@ const UMASK = 0o022;
  * Runs the command `nodepool-builder`, with further modules or builders of the calling program.
  *
  * @param argv the arguments, without node and the script.
- * @returns the exit code: 0 for success, 1 for a failure, 2 for a wrong command line.
+ * @returns the exit code, one of {@link EXIT_CODES}
  */
 export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
   process.umask(UMASK);
@@ -49,18 +48,32 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   try {
     const modules = Modules.builtIn.with(options.modules ?? []).withBuilders(options.builders ?? {});
     const program = createProgram(modules);
-    await program.parseAsync(completeLongOptions(program, argv), { from: 'user' });
-    return 0;
+    await program.parseAsync(withCommand(program, completeLongOptions(program, argv)), { from: 'user' });
+    return EXIT_CODES.success.code;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
-    console.error(isExpected(error) ? `nodepool-builder: ${error.message}` : error);
-    return 1;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODES.usage.code;
+    printError(error);
+    // A configuration that names a missing file is invalid, as it is with any other error.
+    if (error instanceof ConfigurationError) return EXIT_CODES.failed.code;
+    return EXIT_CODES[error instanceof CommandError ? error.exitReason : exitReasonOf(error)].code;
   }
 }
 
 /** A reader that ends early, such as `head` or a logger, must not end a command before its cleanup. */
 function ignoreClosedPipe(error: Error): void {
   if (errnoOf(error) !== 'EPIPE') throw error;
+}
+
+/** Prints an error; that of a file begins with `file:line:column`, as editors and CI systems expect it. */
+function printError(error: unknown): void {
+  if (!isExpected(error)) console.error(error);
+  else if (error instanceof ConfigurationError) console.error(error.message);
+  else if (error.message !== '') console.error(`${inRed('nodepool-builder:')} ${error.message}`);
+}
+
+/** In red, if standard error is a terminal and NO_COLOR is not set. */
+function inRed(text: string): string {
+  return styleText('red', text, { stream: process.stderr });
 }
 
 /** Whether the message is enough for a user: typed errors of packages and plugins have a boolean `retriable`. */
@@ -73,10 +86,13 @@ function isExpected(error: unknown): error is Error {
 export function createProgram(modules: Modules): Command {
   const program = new Command('nodepool-builder')
     .description('Builds VM images, stores them, and uploads them to clouds.')
-    .version(packageVersion(), '--version')
+    .version(packageVersion(), '-V, --version')
     .exitOverride()
     .enablePositionalOptions()
-    .showHelpAfterError('(--help explains the options)')
+    .configureHelp({ styleTitle: (title) => styleText('bold', title, { validateStream: false }) })
+    .configureOutput({
+      outputError: (text, write) => write(text.replace(/^error:/, inRed)),
+    })
     .addHelpText('after', NOTES);
   program.commandsGroup('Daemon:');
   registerDaemon(program, modules);
@@ -93,6 +109,10 @@ export function createProgram(modules: Modules): Command {
   registerCleanup(program, modules);
   program.commandsGroup('Help:').helpCommand('help [command]', 'explain a command');
   passGeneralOptions(program);
+  for (const command of [program, ...program.commands]) {
+    const usage = command.createHelp().commandUsage(command);
+    command.showHelpAfterError(`Usage: ${usage}\n(--help explains the options)`);
+  }
   return program;
 }
 
@@ -109,6 +129,9 @@ Similar commands:
   prune             deletes old images that "upload" uploaded
 
 An option may stand before or after a command. A command refuses options that it does not take.
+
+Exit codes:
+${EXIT_CODE_LINES.join('\n')}
 
 Examples:
   $ nodepool-builder validate -c nodepool.yaml

@@ -24,3 +24,13 @@ test('a command that opens the SQLite store prints its list, and no warning of N
   assert.equal(stderr, '');
   assert.match(stdout, /^IMAGE-ID +DISKIMAGE +STATE +AGE +WHY\n$/);
 });
+
+test('with an old Node.js, the first line names the release that is needed', async () => {
+  const versions = `Object.defineProperty(process, 'versions', { value: { node: '20.19.0' } })`;
+  const args = ['--import', `data:text/javascript,${versions}`, BIN, '--help'];
+  await assert.rejects(promisify(execFile)(process.execPath, args), {
+    code: 1,
+    stdout: '',
+    stderr: /^nodepool-builder needs Node\.js 22\.18 or later, but this is 20\.19\.0; install a later one\n$/,
+  });
+});

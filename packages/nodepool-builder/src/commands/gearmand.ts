@@ -3,7 +3,8 @@ import { formatAddress, JobServer, type JobServerOptions } from '@nodepool-build
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import { loadAccessList } from '../configuration/option-files.ts';
-import { portNumber, positiveInteger, wholeNumber } from './options.ts';
+import type { LogLevel } from '../logging/record-format.ts';
+import { logLevelOption, portNumber, positiveInteger, wholeNumber } from './options.ts';
 import { CommandError, failing, messageOf } from './output.ts';
 import { stopSignal } from './stop-signal.ts';
 
@@ -20,6 +21,7 @@ interface GearmandOptions extends Pick<JobServerOptions, Limits | 'exceptions' |
   readonly tlsCa?: string;
   readonly accessList?: string;
   readonly allowShutdown?: true;
+  readonly logLevel?: LogLevel;
 }
 
 /** `gearmand`: the embedded job server in a process of its own. */
@@ -51,6 +53,7 @@ export function registerGearmand(program: Command): void {
     .option('--exceptions', 'send clients WORK_EXCEPTION without being asked')
     .option('-R, --round-robin', 'let the functions of a worker take turns; this server always does')
     .option('--journal <directory>', 'directory that keeps background jobs, so that they survive a crash')
+    .addOption(logLevelOption('info'))
     .option('--tls-cert <file>', 'certificate; all connections then need TLS')
     .option('--tls-key <file>', 'private key of the certificate')
     .option('--tls-ca <file>', 'authority that must have signed the certificates of clients')
@@ -75,10 +78,11 @@ Examples:
       --access-list access.yaml`;
 
 async function run(options: GearmandOptions): Promise<void> {
-  const { listen, port, jobRetries, allowShutdown, ...settings } = options;
+  const { listen, port, jobRetries, allowShutdown, logLevel = 'info', ...settings } = options;
   const security = await readSecurity(options);
   const { openLogging } = await import('../logging/logging.ts');
-  const logging = openLogging();
+  const { defaultLogSettings } = await import('../logging/read-log-settings.ts');
+  const logging = openLogging(defaultLogSettings(logLevel));
   const logger = logging.logger('gear.Server');
   const shutdown = Promise.withResolvers<'at once' | 'graceful'>();
   const server = new JobServer({

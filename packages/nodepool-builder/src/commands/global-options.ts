@@ -31,7 +31,10 @@ export function passGeneralOptions(program: Command): void {
  * Options after a command are not completed: the Python builder had no commands.
  */
 export function completeLongOptions(program: Command, argv: readonly string[]): string[] {
-  const known = program.options.flatMap(({ long }) => long ?? []).concat('--help');
+  const known = program.options
+    .flatMap(({ long }) => long ?? [])
+    .filter((long) => long !== '--log-level') // the Python builder has none: `--log` is `--logging-config`
+    .concat('--help');
   const commands = new Set(program.commands.map((command) => command.name()));
   const end = argv.findIndex((argument) => argument === '--' || commands.has(argument));
   return argv.map((argument, index) => {
@@ -41,4 +44,18 @@ export function completeLongOptions(program: Command, argv: readonly string[]): 
     if (matches.length !== 1 || name === '--') return argument;
     return [matches[0], ...value].join('=');
   });
+}
+
+/**
+ * Adds the command that an argument list leaves out: `serve` if it has options only. `help` for an unknown command
+ * becomes that command, so that the error names the nearest one.
+ */
+export function withCommand(program: Command, argv: readonly string[]): readonly string[] {
+  const [first, second] = argv;
+  const names = program.commands.map((command) => command.name());
+  if (first === 'help' && second !== undefined && !second.startsWith('-') && !names.includes(second)) {
+    return argv.slice(1);
+  }
+  const { operands, unknown } = program.parseOptions([...argv]);
+  return operands.length + unknown.length === 0 ? ['serve', ...argv] : argv;
 }

@@ -85,7 +85,11 @@ const UPLOAD_RESULT = new JsonReader({
 function onlyImageName({ providers, file }: Configuration, name: string): string {
   const provider = findByName(providers, 'provider', name, file);
   const [first, ...others] = provider.entry.images.map((image) => image.name);
-  if (first === undefined) throw new CommandError(`provider "${name}" has no images; add one to its images`);
+  if (first === undefined) {
+    throw new CommandError(`provider "${name}" has no images; add one to its images`, {
+      exitReason: 'not-found',
+    });
+  }
   if (others.length === 0) return first;
   const choice = [first, ...others].join(', ');
   throw new CommandError(`provider "${name}" has several images; choose with --image-name: ${choice}`);
@@ -127,5 +131,5 @@ async function requireOffer(servers: readonly ServerAddress[], wanted: string): 
     subjects.size > 0
       ? choiceOf([...subjects].toSorted().slice(0, 10))
       : `nothing is offered for ${verb}; start nodepool-builder, or see its log`;
-  throw new CommandError(`no builder offers ${wanted}; ${remedy}`);
+  throw new CommandError(`no builder offers ${wanted}; ${remedy}`, { exitReason: 'not-found' });
 }

@@ -79,7 +79,9 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   }
   const result = { ...(chosen ?? { 'external-id': null }), ...(explain && { refused }) };
   await printResult(result, found.latest === undefined ? [] : [found.latest.externalId], options);
-  if (chosen === undefined) throw new CommandError(noImage(options.provider, found));
+  if (chosen === undefined) {
+    throw new CommandError(noImage(options.provider, found), { exitReason: 'not-found' });
+  }
 }
 
 const HEADINGS = ['EXTERNAL-ID', 'NAME', 'CREATED', 'BUILT', 'WHY'];
@@ -95,6 +97,7 @@ function filterEntries(
   const names = usable.map((configured) => configured.name);
   throw new CommandError(
     `provider "${name}" has no image "${image}" with image-filters in a nodepool.yaml; ${choiceOf(names)}; or use --filter`,
+    { exitReason: 'not-found' },
   );
 }
 

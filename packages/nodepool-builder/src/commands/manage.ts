@@ -3,13 +3,15 @@ import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { defaultLogSettings } from '../logging/read-log-settings.ts';
+import type { LogLevel } from '../logging/record-format.ts';
 import type { Modules } from '../modules.ts';
 import { dryRun } from './manager-lists.ts';
-import { configOption, loggingConfigOption } from './options.ts';
+import { configOption, loggingConfigOption, logLevelOption } from './options.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
 
 interface ManageOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig'> {
   readonly dryRun?: true;
+  readonly logLevel?: LogLevel;
 }
 
 /** `manage`: runs the manager until a signal stops it. */
@@ -25,6 +27,7 @@ export function registerManage(program: Command, modules: Modules): void {
     )
     .addOption(configOption())
     .addOption(loggingConfigOption())
+    .addOption(logLevelOption('info'))
     .option('--dry-run', 'only print what it would do, and which orphaned images it would delete')
     .addHelpText('after', EXAMPLES)
     .action(async (options: ManageOptions) => {
@@ -32,7 +35,10 @@ export function registerManage(program: Command, modules: Modules): void {
         const { configuration } = await loadConfiguration(options.config, { modules });
         await dryRun(configuration);
       } else {
-        const log = { defaultLog: defaultLogSettings('info'), loggerName: 'nodepool.manager' };
+        const log = {
+          defaultLog: defaultLogSettings(options.logLevel ?? 'info'),
+          loggerName: 'nodepool.manager',
+        };
         await runService({ ...options, ...log, stopMessage: 'stopping', modules }, startManager);
       }
     });

@@ -2,12 +2,24 @@ import type { ManagerState, Request } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { withStore } from './manager-store.ts';
-import { CommandError, choiceOf } from './output.ts';
+import { CommandError, findByName } from './output.ts';
 
 /** A command that puts a request into the store of the manager. */
 interface RequestCommand extends Omit<ConfiguredCommand, 'run'> {
-  /** The request, or the reason why there is nothing to do, with a remedy. */
-  readonly request: (subject: string, state: ManagerState, configuration: Configuration) => Request | string;
+  /**
+   * The request.
+   *
+   * @throws CommandError if the manager would refuse it
+   */
+  readonly request: (
+    subject: string,
+    state: ManagerState,
+    configuration: Configuration,
+  ) => Request | Promise<Request>;
+}
+
+function notFound(message: string): CommandError {
+  return new CommandError(message, { exitReason: 'not-found' });
 }
 
 const REQUESTS: readonly RequestCommand[] = [
@@ -19,10 +31,10 @@ const REQUESTS: readonly RequestCommand[] = [
       'Asks the manager to build a disk image now, and to upload it wherever it is used, however old the newest image ' +
       'is. "image-build" only has it built; "build" builds here, without manager and builder.',
     example: 'debian',
-    request: (diskimage, _, { diskimages }) =>
-      diskimages.some(({ name }) => name === diskimage)
-        ? { kind: 'build', diskimage }
-        : `disk image "${diskimage}" is not configured; ${choiceOf(diskimages.map(({ name }) => name))}`,
+    request: (diskimage, _, { diskimages, file }) => {
+      findByName(diskimages, 'disk image', diskimage, file);
+      return { kind: 'build', diskimage };
+    },
   },
   {
     name: 'rollback',
@@ -32,10 +44,15 @@ const REQUESTS: readonly RequestCommand[] = [
       'Asks the manager to withdraw the newest image of a disk image. The image before it is in use again; the ' +
       'withdrawn one is deleted from each provider that has the older one.',
     example: 'debian',
-    request: (diskimage, { builds }) =>
-      [...builds.values()].some((build) => build.diskimage === diskimage)
-        ? { kind: 'rollback', diskimage }
-        : `disk image "${diskimage}" has no image; dib-image-list lists all images`,
+    request: async (diskimage, state) => {
+      if (![...state.builds.values()].some((build) => build.diskimage === diskimage)) {
+        throw notFound(`disk image "${diskimage}" has no image; dib-image-list lists all images`);
+      }
+      const { rollback } = await import('@nodepool-builder/image-manager');
+      const outcome = rollback(state, diskimage);
+      if (typeof outcome === 'string') throw new CommandError(outcome, { exitReason: 'refused' });
+      return { kind: 'rollback', diskimage };
+    },
   },
   {
     name: 'dib-image-delete',
@@ -45,10 +62,10 @@ const REQUESTS: readonly RequestCommand[] = [
       'Asks the manager to delete an image: in all providers, even if it is the last one there, and on disk. Another ' +
       'one is built when it is due, or at once if none is left. "image-delete" deletes only the files of a builder.',
     example: 'debian-0000000042-k7f3q2xa',
-    request: (imageId, { builds }) =>
-      builds.get(imageId)?.state === 'ready'
-        ? { kind: 'delete-build', imageId }
-        : `image ${imageId} does not exist or is not ready; dib-image-list lists all images`,
+    request: (imageId, { builds }) => {
+      if (builds.get(imageId)?.state === 'ready') return { kind: 'delete-build', imageId };
+      throw notFound(`image ${imageId} does not exist or is not ready; dib-image-list lists all images`);
+    },
   },
   {
     name: 'upload-delete',
@@ -58,10 +75,10 @@ const REQUESTS: readonly RequestCommand[] = [
       'Asks the manager to delete one image from one provider. If the image is still in use there, the manager uploads ' +
       'it again.',
     example: '0000000043-k7f3q2xa',
-    request: (uploadId, { uploads }) =>
-      uploads.get(uploadId)?.state === 'ready'
-        ? { kind: 'delete-upload', uploadId }
-        : `upload ${uploadId} does not exist or is not ready; image-list lists all uploads`,
+    request: (uploadId, { uploads }) => {
+      if (uploads.get(uploadId)?.state === 'ready') return { kind: 'delete-upload', uploadId };
+      throw notFound(`upload ${uploadId} does not exist or is not ready; image-list lists all uploads`);
+    },
   },
 ];
 
@@ -70,9 +87,7 @@ export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ re
   ...row,
   run: async (configuration, _, subject) => {
     await withStore(configuration, async (store) => {
-      const wanted = request(subject, await store.read(), configuration);
-      if (typeof wanted === 'string') throw new CommandError(wanted);
-      const number = await store.ask(wanted);
+      const number = await store.ask(await request(subject, await store.read(), configuration));
       console.error(`asked the manager (request ${number}); dib-image-list and image-list show what it does`);
     });
   },

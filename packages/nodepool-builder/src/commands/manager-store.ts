@@ -42,7 +42,10 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
         const signal = AbortSignal.timeout(STOP_TIMEOUT);
         await importState(store, data, { signal }).catch((cause: unknown) => {
           if (cause !== signal.reason) throw cause;
-          throw new CommandError('a manager works with this store; stop it first', { cause });
+          throw new CommandError('a manager works with this store; stop it first', {
+            exitReason: 'refused',
+            cause,
+          });
         });
         const { builds, uploads } = await store.read();
         console.error(`read ${builds.size} builds and ${uploads.size} uploads from ${file}`);
@@ -86,6 +89,7 @@ export async function withStore<T>(
   if (!hasStore(configuration)) {
     throw new CommandError(
       `no manager has worked here: ${configuration.manager.store} does not exist; start nodepool-builder manage, or correct manager.store`,
+      { exitReason: 'not-found' },
     );
   }
   return await withOpenStore(configuration, work);

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import { parseDuration } from '@nodepool-builder/image-builder/module-kit';
 import { InvalidArgumentError, Option } from 'commander';
+import { LOG_LEVELS, type LogLevel } from '../logging/record-format.ts';
 
 /** Default path of nodepool's configuration. */
 export const DEFAULT_CONFIG_FILE = '/etc/nodepool/nodepool.yaml';
@@ -14,6 +15,13 @@ export function configOption(): Option {
 export function loggingConfigOption(whereElse = 'all to standard error'): Option {
   const description = `logging configuration file, of Python or in YAML (default: ${whereElse})`;
   return new Option('-l, --logging-config <file>', description).argParser(expandUser);
+}
+
+/** `--log-level` of commands that write a log; a file of `-l` has its own levels. */
+export function logLevelOption(whereElse: LogLevel): Option {
+  return new Option('--log-level <level>', `least severe records of the log (default: ${whereElse})`)
+    .choices(LOG_LEVELS)
+    .conflicts('loggingConfig');
 }
 
 /** Expands `~`: an init script may have quoted the path, so that no shell expanded it. */

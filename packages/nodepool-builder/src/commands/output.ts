@@ -1,9 +1,18 @@
+import { styleText } from 'node:util';
 import type { Logger, Progress } from '@nodepool-builder/image-builder';
 import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
+import { type ExitReason, exitReasonOf } from '../exit-codes.ts';
 
-/** Ends a command with a message for the person at the terminal, and exit code 1. */
+/** Ends a command with a message for the person at the terminal, and an exit code. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
+  readonly exitReason: ExitReason;
+
+  /** @param options.exitReason default: that of the cause */
+  constructor(message: string, options: ErrorOptions & { readonly exitReason?: ExitReason } = {}) {
+    super(message, options);
+    this.exitReason = options.exitReason ?? exitReasonOf(options.cause);
+  }
 }
 
 /** End of a message about a wrong name: the valid ones. */
@@ -21,7 +30,9 @@ export function findByName<T extends { readonly name: string }>(
   const found = entries.find((entry) => entry.name === name);
   if (found !== undefined) return found;
   const names = entries.map((entry) => entry.name);
-  throw new CommandError(`${kind} "${name}" is not in ${file}; ${choiceOf(names)}`);
+  throw new CommandError(`${kind} "${name}" is not in ${file}; ${choiceOf(names)}`, {
+    exitReason: 'not-found',
+  });
 }
 
 export function messageOf(error: unknown): string {
@@ -37,7 +48,7 @@ export function failing(what: string, remedy: string): (cause: unknown) => never
 
 /** Prints a warning or an error for the person at the terminal. */
 export function warn(message: string): void {
-  console.error(`nodepool-builder: ${message}`);
+  console.error(`${styleText('yellow', 'nodepool-builder:', { stream: process.stderr })} ${message}`);
 }
 
 /** Logger of commands: prints warnings and errors on standard error. */
@@ -79,7 +90,12 @@ export async function printRecords(
   headings: readonly string[],
   json = false,
 ): Promise<void> {
-  console.log(json ? JSON.stringify(records, null, 2) : await textTable(records, headings));
+  if (json) {
+    console.log(JSON.stringify(records, null, 2));
+    return;
+  }
+  const [first = '', ...lines] = (await textTable(records, headings)).split('\n');
+  console.log([styleText('bold', first), ...lines].join('\n'));
 }
 
 /** Formats a table without lines, with headings in capitals, as nodepool's commands do. */

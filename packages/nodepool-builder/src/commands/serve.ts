@@ -3,6 +3,7 @@ import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import { backgroundLogSettings, defaultLogSettings } from '../logging/read-log-settings.ts';
+import type { LogLevel } from '../logging/record-format.ts';
 import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
 import { packageVersion } from '../version.ts';
 import { reportToForeground } from './background.ts';
@@ -14,6 +15,8 @@ import { runService, type Service, type ServiceOptions, type ServiceSite } from 
 export interface ServeOptions
   extends Pick<ServiceOptions, 'config' | 'loggingConfig' | 'secure' | 'modules'> {
   readonly pidfile?: string;
+  /** Default `debug`; ignored with a logging configuration. */
+  readonly logLevel?: LogLevel;
   /** Path of the log of a background process: of everything without a logging configuration, else of crashes only. */
   readonly inBackground?: string;
   readonly buildWorkers: number;
@@ -43,9 +46,9 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 async function runBuilder(options: ServeOptions): Promise<void> {
-  const { pidfile, inBackground, embeddedGearmand, allInOne } = options;
+  const { pidfile, inBackground, embeddedGearmand, allInOne, logLevel = 'debug' } = options;
   const defaultLog =
-    inBackground === undefined ? defaultLogSettings('debug') : backgroundLogSettings('debug', inBackground);
+    inBackground === undefined ? defaultLogSettings(logLevel) : backgroundLogSettings(logLevel, inBackground);
   let removePidFile: (() => Promise<void>) | undefined;
   const start = async (site: ServiceSite): Promise<Service> => {
     if (pidfile !== undefined) removePidFile = await writePidFile(pidfile);

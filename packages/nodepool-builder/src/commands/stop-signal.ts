@@ -44,7 +44,7 @@ export async function untilStopSignal<T>(task: (signal: AbortSignal) => Promise<
   };
   const onSignal = (signal: NodeJS.Signals): void => {
     release();
-    stop.abort(new CommandError(`stopped by ${signal}`));
+    stop.abort(new CommandError(`stopped by ${signal}`, { exitReason: 'cancelled' }));
   };
   for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
   try {

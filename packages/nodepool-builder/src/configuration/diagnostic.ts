@@ -21,10 +21,12 @@ export function formatDiagnostic(file: string, diagnostic: LocatedDiagnostic): s
 /** A configuration that cannot be used. Its message has a line for each diagnostic. */
 export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
+  readonly file: string;
   readonly diagnostics: readonly LocatedDiagnostic[];
 
   constructor(file: string, diagnostics: readonly LocatedDiagnostic[], options?: ErrorOptions) {
     super(diagnostics.map((diagnostic) => formatDiagnostic(file, diagnostic)).join('\n'), options);
+    this.file = file;
     this.diagnostics = diagnostics;
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Command, CommanderError, type Option } from 'commander';
-import { completeLongOptions } from '../../src/commands/global-options.ts';
+import { completeLongOptions, withCommand } from '../../src/commands/global-options.ts';
 import { createProgram } from '../../src/main.ts';
 import { Modules } from '../../src/modules.ts';
 
@@ -9,6 +9,7 @@ import { Modules } from '../../src/modules.ts';
 const VALUES: Readonly<Record<string, string>> = {
   '--config': '/etc/staging.yaml',
   '--logging-config': '/etc/logging.yaml',
+  '--log-level': 'warn',
   '--secure': '/etc/secure.yaml',
   '--pidfile': '/run/builder.pid',
   '--build-workers': '2',
@@ -155,4 +156,62 @@ describe('long options', () => {
 it('--keep-on-failure without a value stands for an hour', async () => {
   assert.equal((await parse(['--keep-on-failure'])).options.keepOnFailure, 3600);
   assert.equal((await parse(['--keep-on-failure', '60'])).options.keepOnFailure, 60);
+});
+
+describe('the command', () => {
+  const cases: readonly (readonly [given: readonly string[], meant: readonly string[]])[] = [
+    [[], ['serve']],
+    [
+      ['-d', '--keep-on-failure'],
+      ['serve', '-d', '--keep-on-failure'],
+    ],
+    [
+      ['-c', 'a.yaml', 'plan'],
+      ['-c', 'a.yaml', 'plan'],
+    ],
+    [['-h'], ['-h']],
+    [['--no-such'], ['--no-such']],
+    [['help'], ['help']],
+    [
+      ['help', 'plan'],
+      ['help', 'plan'],
+    ],
+    [['help', 'paln'], ['paln']],
+  ];
+  for (const [given, meant] of cases) {
+    it(`of "${given.join(' ')}" is that of "${meant.join(' ')}"`, () => {
+      assert.deepEqual(withCommand(createProgram(Modules.builtIn), given), meant);
+    });
+  }
+});
+
+describe('a misspelt word', () => {
+  const cases: readonly (readonly [args: readonly string[], nearest: string, usage: string])[] = [
+    [['rebuidl', 'debian'], 'rebuild', 'nodepool-builder [options] [command]'],
+    [['-c', 'a.yaml', 'rebuidl'], 'rebuild', 'nodepool-builder [options] [command]'],
+    [['--all-in-on2'], '--all-in-one', 'nodepool-builder [options] [command]'],
+    [['validate', '--strct'], '--strict', 'nodepool-builder validate [options] [file...]'],
+  ];
+  for (const [args, nearest, usage] of cases) {
+    it(`${args.join(' ')}: the error names ${nearest} and shows the usage`, async () => {
+      let said = '';
+      const program = createProgram(Modules.builtIn);
+      for (const command of [program, ...program.commands]) {
+        command.configureOutput({ writeErr: (text) => (said += text) });
+      }
+      await assert.rejects(program.parseAsync([...args], { from: 'user' }), CommanderError);
+      assert.match(said, /^error: unknown (?:command|option) /);
+      assert.ok(said.includes(`(Did you mean ${nearest}?)\nUsage: ${usage}\n`), said);
+    });
+  }
+});
+
+it('--log-level and -l exclude each other; --log is still --logging-config', async () => {
+  assert.match(await usageError(['serve', '-l', 'a.yaml', '--log-level', 'info']), /cannot be used with/);
+  assert.match(
+    await usageError(['serve', '--log-level', 'all']),
+    /Allowed choices are error, warn, info, debug/,
+  );
+  const program = createProgram(Modules.builtIn);
+  assert.deepEqual(completeLongOptions(program, ['--log', 'a.yaml']), ['--logging-config', 'a.yaml']);
 });

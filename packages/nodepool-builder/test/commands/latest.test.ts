@@ -93,11 +93,11 @@ test('latest of a provider of nodepool.yaml, with --explain and --json', async (
   assert.deepEqual(await latest(t, ...byImage, 'newest'), [0, 'ubuntu-3.qcow2', '']);
   assert.match(
     (await latest(t, ...byImage, 'debian')).join(),
-    /^1,,.* "local" has no image "debian" with image-filters in a nodepool\.yaml; choose one of: newest; or use --filter$/,
+    /^3,,.* "local" has no image "debian" with image-filters in a nodepool\.yaml; choose one of: newest; or use --filter$/,
   );
   const missing = await latest(t, '-c', config, '--provider', 'cloud');
   assert.deepEqual(missing, [
-    1,
+    3,
     '',
     `nodepool-builder: provider "cloud" is not in ${config}; choose one of: local`,
   ]);
@@ -107,12 +107,12 @@ test('latest fails if no image passes, with the reasons', async (t) => {
   const provider = `directory:${await createPool(t)}/pool`;
   const args = ['--provider', provider, '--filter', 'property:os=bsd'];
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=debian-*'), [
-    1,
+    3,
     '',
     `nodepool-builder: no image in provider "${provider}" passes the filters; 2 with a matching name: its property os is unknown, not bsd (2)`,
   ]);
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=bsd', '--json'), [
-    1,
+    3,
     '{\n  "external-id": null\n}',
     `nodepool-builder: no image in provider "${provider}" passes the filters: none has a matching name`,
   ]);

@@ -1,0 +1,157 @@
+import { resolve } from 'node:path';
+import { styleText } from 'node:util';
+import { type Command, Option } from 'commander';
+import { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from '../configuration/diagnostic.ts';
+import { loadConfiguration } from '../configuration/load.ts';
+import { jsonSchema } from '../configuration/schema.ts';
+import type { Modules } from '../modules.ts';
+import { configOption, exampleOf, secureOption } from './options.ts';
+import { CommandError } from './output.ts';
+
+interface ValidateOptions {
+  readonly config: string;
+  readonly secure?: string;
+  readonly schema?: true;
+  readonly json?: true;
+  readonly strict?: true;
+}
+
+/** Result of the validation of one file: the keys of its JSON. */
+interface ValidatedFile {
+  readonly file: string;
+  readonly valid: boolean;
+  readonly diskimages: number | null;
+  readonly providers: number | null;
+  /** Those of the file, or of another file that it needs. */
+  readonly diagnostics: readonly (LocatedDiagnostic & { readonly file: string })[];
+}
+
+const COUNT = { type: ['integer', 'null'], minimum: 0 };
+const POSITION = { type: 'integer', minimum: 1 };
+
+/** JSON Schema of `validate --json`: one entry for each file. */
+export const VALIDATION_SCHEMA = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'Output of nodepool-builder validate --json',
+  type: 'array',
+  items: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['file', 'valid', 'diskimages', 'providers', 'diagnostics'],
+    properties: {
+      file: { type: 'string', description: 'Absolute path.' },
+      valid: { type: 'boolean', description: 'False if the exit code is 1 because of this file.' },
+      diskimages: { ...COUNT, description: 'Number of disk images; null if the file cannot be used.' },
+      providers: { ...COUNT, description: 'Number of providers; null if the file cannot be used.' },
+      diagnostics: {
+        type: 'array',
+        items: {
+          type: 'object',
+          additionalProperties: false,
+          required: ['file', 'line', 'column', 'severity', 'reason', 'remedy'],
+          properties: {
+            file: { type: 'string', description: 'The file, or another one that it needs.' },
+            line: POSITION,
+            column: POSITION,
+            severity: {
+              enum: ['error', 'job-error', 'warning'],
+              description: 'The daemon refuses the file; jobs of an image fail on every host; anything else.',
+            },
+            reason: { type: 'string' },
+            remedy: { type: 'string' },
+          },
+        },
+      },
+    },
+  },
+} as const;
+
+/** `validate [FILE…]`: checks configuration files. */
+export function registerValidate(program: Command, modules: Modules): void {
+  program
+    .command('validate')
+    .summary('check configuration files')
+    .description(
+      'Checks configuration files. It reports each error with its line and a remedy, and warns of directories and ' +
+        'programs that this host lacks. It fails if the daemon would refuse a file, or if the jobs of an image would ' +
+        'fail on every host.',
+    )
+    .argument('[file...]', 'configuration files, in place of -c')
+    .addOption(configOption())
+    .addOption(secureOption())
+    .option('--strict', 'fail because of warnings, too')
+    .option('--json', 'print JSON; validate.schema.json of the package is its JSON Schema')
+    .addOption(
+      new Option(
+        '--schema',
+        'print a JSON Schema for editors instead, with the keys of the plugins in the file',
+      ).conflicts(['json', 'strict']),
+    )
+    .addHelpText('after', exampleOf('validate --strict nodepool.yaml'))
+    .action(async (files: readonly string[], options: ValidateOptions, command: Command) => {
+      if (files.length > 0 && command.getOptionValueSource('config') === 'cli') {
+        command.error('error: files are given both with and without -c; leave out -c');
+      }
+      const paths = files.length > 0 ? files : [options.config];
+      await (options.schema ? printSchema(paths, modules) : validate(paths, options, modules));
+    });
+}
+
+async function printSchema(files: readonly string[], modules: Modules): Promise<void> {
+  const [file = '', ...others] = files;
+  if (others.length > 0) throw new CommandError('--schema takes one file; leave out the others');
+  const { plugins } = await loadConfiguration(file, { modules });
+  console.log(JSON.stringify(jsonSchema(plugins.modules), null, 2));
+}
+
+async function validate(
+  files: readonly string[],
+  { json, ...options }: ValidateOptions,
+  modules: Modules,
+): Promise<void> {
+  const results: ValidatedFile[] = [];
+  for (const file of files) {
+    const result = await validateFile(file, options, modules);
+    results.push(result);
+    if (!json) printValidated(result);
+  }
+  if (json) console.log(JSON.stringify(results, null, 2));
+  if (results.some(({ valid }) => !valid)) throw new CommandError(''); // the reasons have been printed
+}
+
+async function validateFile(
+  path: string,
+  { secure, strict }: ValidateOptions,
+  modules: Modules,
+): Promise<ValidatedFile> {
+  const file = resolve(path);
+  try {
+    const { configuration, warnings } = await loadConfiguration(file, { modules, secure, checksHost: true });
+    const isInvalid = warnings.some(({ severity }) => strict || severity === 'job-error');
+    return {
+      file,
+      valid: !isInvalid,
+      diskimages: configuration.diskimages.length,
+      providers: configuration.providers.length,
+      diagnostics: warnings.map((warning) => ({ file, ...warning })),
+    };
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    const diagnostics = error.diagnostics.map((diagnostic) => ({ file: error.file, ...diagnostic }));
+    return { file, valid: false, diskimages: null, providers: null, diagnostics };
+  }
+}
+
+function printValidated({ file, valid, diskimages, providers, diagnostics }: ValidatedFile): void {
+  const yellow = styleText('yellow', ' warning: ', { stream: process.stderr });
+  for (const diagnostic of diagnostics) {
+    const text = formatDiagnostic(diagnostic.file, diagnostic);
+    console.error(diagnostic.severity === 'warning' ? text.replace(' warning: ', yellow) : text);
+  }
+  if (valid)
+    console.log(`${file} is good: ${counted(diskimages, 'disk image')}, ${counted(providers, 'provider')}`);
+}
+
+function counted(count: number | null, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,52 @@
+/** The ways in which a command can end, with their exit codes; `--help` and docs/command-line.md show this table. */
+export const EXIT_CODES = {
+  success: { code: 0, meaning: 'the command did what it says' },
+  failed: { code: 1, meaning: 'it failed, or a configuration file is invalid' },
+  usage: { code: 2, meaning: 'the command line is wrong' },
+  'not-found': {
+    code: 3,
+    meaning: 'the file, image, disk image or provider does not exist, or no builder offers it',
+  },
+  refused: { code: 4, meaning: 'the request or the credentials were refused' },
+  unreachable: { code: 5, meaning: 'a job server, a cloud or Zuul does not answer; try again later' },
+  cancelled: { code: 6, meaning: 'it was stopped by SIGINT or SIGTERM, or cancelled' },
+} as const;
+
+/** A row of {@link EXIT_CODES}. */
+export type ExitReason = keyof typeof EXIT_CODES;
+
+/** Codes of typed errors that have an exit code of their own; all others are failures. */
+const REASONS: Readonly<Record<string, ExitReason>> = {
+  ENOENT: 'not-found',
+  'not-found': 'not-found',
+  'image-not-found': 'not-found',
+  'image-missing': 'not-found',
+  'build-unknown': 'not-found',
+  'tenant-unknown': 'not-found',
+  'auth-failed': 'refused',
+  forbidden: 'refused',
+  'quota-exceeded': 'refused',
+  'login-refused': 'refused',
+  'provider-refused': 'refused',
+  'zuul-refused': 'refused',
+  'store-not-empty': 'refused',
+  'connect-failed': 'unreachable',
+  'connection-lost': 'unreachable',
+  'connection-failed': 'unreachable',
+  'server-silent': 'unreachable',
+  'service-unavailable': 'unreachable',
+  'zuul-unavailable': 'unreachable',
+  aborted: 'cancelled',
+  'build-aborted': 'cancelled',
+};
+
+/** Reason of an error with a code, such as `not-found`. */
+export function exitReasonOf(error: unknown): ExitReason {
+  const { code } = Object(error) as { code?: unknown };
+  return (typeof code === 'string' && Object.hasOwn(REASONS, code) && REASONS[code]) || 'failed';
+}
+
+/** The table as lines of `--help`. */
+export const EXIT_CODE_LINES: readonly string[] = Object.values(EXIT_CODES).map(
+  ({ code, meaning }) => `  ${code}  ${meaning}`,
+);
