@@ -94,7 +94,7 @@ test('build refuses impossible requests, and prints its log with --verbose', asy
   const build = (...args: readonly string[]): ReturnType<typeof runCommand> =>
     runCommand('build', ...args, '-c', config, '--output', output);
   const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
-    [['none'], 1, /disk image "none" is not in .*nodepool\.yaml; choose one of: docs, broken/],
+    [['none'], 3, /disk image "none" is not in .*nodepool\.yaml; choose one of: docs, broken/],
     [['docs', '--image-id', '../up'], 1, /image-id "\.\.\/up" contains a "\/"/],
     [['docs', '--format', 'tape'], 2, /Allowed choices are qcow2, raw/],
     [['docs', '--format', 'tgz'], 1, /its builder makes raw, which qemu-img cannot convert to it/],
@@ -143,7 +143,7 @@ describe('disk-image-create', () => {
     await build.logged(/^waiting$/);
     const workspaces = await readdir(output);
     assert.equal(workspaces.length, 2, workspaces.join());
-    assert.equal(await build.end('SIGTERM'), 1);
+    assert.equal(await build.end('SIGTERM'), 6);
     assert.equal(build.log.at(-1), 'nodepool-builder: stopped by SIGTERM');
     assert.deepEqual(await readdir(output), ['1.log']);
   });

@@ -144,7 +144,7 @@ args=()
     const { config, directory } = await newSite(t);
     const { code, stderr } = await run(directory, '-d', '-c', config, '-l', '~/none.conf');
     assert.equal(code, 1);
-    assert.match(stderr, /^nodepool-builder: .*none\.conf:1:1: the file cannot be read: ENOENT.*-l FILE\n$/);
+    assert.match(stderr, /^\S*none\.conf:1:1: the file cannot be read: ENOENT.*-l FILE\n$/);
   });
 
   it('is optional: everything is printed on standard error', async (t) => {

@@ -91,7 +91,7 @@ test('convert refuses what a builder refuses, and leaves nothing', async (t) => 
       /not a raw image: .* a qcow2 image/,
     ],
     [[path('nodepool.yaml'), '--format', 'raw'], 1, /does not say its format; give it with --source-format/],
-    [[path('none.raw'), '--format', 'qcow2'], 1, /cannot be read: ENOENT.*; name an image file/],
+    [[path('none.raw'), '--format', 'qcow2'], 3, /cannot be read: ENOENT.*; name an image file/],
     [[path('debian.raw'), '--format', 'tgz'], 2, /Allowed choices are qcow2, raw/],
     [
       [path('debian.raw'), '--format', 'qcow2', '--output', path('none/x')],
@@ -119,7 +119,7 @@ test('SIGTERM stops a conversion; the file of the final name stays as it was', a
   const conversion = spawnDaemon(['env', [`PATH=${programs}:${process.env.PATH}`, command, ...args]]);
   undoAfter(t, () => (conversion.child.exitCode === null ? conversion.end('SIGKILL') : undefined));
   await gate.waiting();
-  assert.equal(await conversion.end('SIGTERM'), 1);
+  assert.equal(await conversion.end('SIGTERM'), 6);
   assert.equal(conversion.log.at(-1), 'nodepool-builder: stopped by SIGTERM');
   assert.deepEqual(await readdir(directory), before);
   assert.equal(await readFile(join(directory, 'debian.qcow2'), 'utf8'), 'an older image');

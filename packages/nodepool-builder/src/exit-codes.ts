@@ -17,7 +17,6 @@ export type ExitReason = keyof typeof EXIT_CODES;
 
 /** Codes of typed errors that have an exit code of their own; all others are failures. */
 const REASONS: Readonly<Record<string, ExitReason>> = {
-  ENOENT: 'not-found',
   'not-found': 'not-found',
   'image-not-found': 'not-found',
   'image-missing': 'not-found',

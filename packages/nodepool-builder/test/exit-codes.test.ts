@@ -56,8 +56,12 @@ describe('the reason of an error', () => {
 
   it('of a command is that of its cause, unless it has its own', () => {
     const missing = Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
-    assert.throws(() => failing('cannot read it', 'name another')(missing), { exitReason: 'not-found' });
+    const refused = new OpenStackError('auth-failed', 'the cloud refused');
+    assert.throws(() => failing('cannot ask', 'correct it')(refused), { exitReason: 'refused' });
+    assert.throws(() => failing('cannot write', 'name another')(missing), { exitReason: 'failed' });
+    assert.throws(() => failing('cannot read', 'name another', 'not-found')(missing), {
+      exitReason: 'not-found',
+    });
     assert.equal(new CommandError('it failed').exitReason, 'failed');
-    assert.equal(new CommandError('no', { cause: missing, exitReason: 'refused' }).exitReason, 'refused');
   });
 });

@@ -57,7 +57,9 @@ export async function inspectFile(
   file: SourceFile,
 ): Promise<{ readonly size: number; readonly mtime: Date }> {
   const { path } = file;
-  const { size, mtime } = await stat(path).catch(failing(`${path} cannot be read`, 'name an image file'));
+  const { size, mtime } = await stat(path).catch(
+    failing(`${path} cannot be read`, 'name an image file', 'not-found'),
+  );
   if (size === 0) throw new CommandError(`${path} is empty; name an image file`);
   await checkFormat(file);
   return { size, mtime };

@@ -35,7 +35,11 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
     argument: ['<file>', 'file of export-image-data'],
     example: 'images.json',
     run: async (configuration, _, file) => {
-      const unreadable = failing(`${file} cannot be read`, 'name a file that export-image-data wrote');
+      const unreadable = failing(
+        `${file} cannot be read`,
+        'name a file that export-image-data wrote',
+        'not-found',
+      );
       const data: unknown = await readFile(file, 'utf8').then(JSON.parse).catch(unreadable);
       const { importState } = await import('@nodepool-builder/image-manager');
       await withOpenStore(configuration, async (store) => {

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import type { Logger, Progress } from '@nodepool-builder/image-builder';
-import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
+import { errnoOf, writeDurably } from '@nodepool-builder/image-builder/module-kit';
 import { type ExitReason, exitReasonOf } from '../exit-codes.ts';
 
 /** Ends a command with a message for the person at the terminal, and an exit code. */
@@ -8,10 +8,10 @@ export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly exitReason: ExitReason;
 
-  /** @param options.exitReason default: that of the cause */
+  /** @param options.exitReason default: `failed` */
   constructor(message: string, options: ErrorOptions & { readonly exitReason?: ExitReason } = {}) {
     super(message, options);
-    this.exitReason = options.exitReason ?? exitReasonOf(options.cause);
+    this.exitReason = options.exitReason ?? 'failed';
   }
 }
 
@@ -39,10 +39,19 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Handler of a rejection: throws a CommandError that says what failed, why, and what to do. */
-export function failing(what: string, remedy: string): (cause: unknown) => never {
+/**
+ * Handler of a rejection: throws a CommandError that says what failed, why, and what to do.
+ *
+ * @param ifMissing exit reason if a file does not exist
+ */
+export function failing(
+  what: string,
+  remedy: string,
+  ifMissing: ExitReason = 'failed',
+): (cause: unknown) => never {
   return (cause) => {
-    throw new CommandError(`${what}: ${messageOf(cause)}; ${remedy}`, { cause });
+    const exitReason = errnoOf(cause) === 'ENOENT' ? ifMissing : exitReasonOf(cause);
+    throw new CommandError(`${what}: ${messageOf(cause)}; ${remedy}`, { cause, exitReason });
   };
 }
 
