@@ -240,7 +240,7 @@ describe('a machine under QEMU', () => {
     const stopped = startBuild(t, undefined, 'waits', ...args, '--image-id', 'stopped', '--verbose');
     await stopped.logged(/it waits/);
     assert.equal(await machines(), 1);
-    assert.equal(await stopped.end('SIGINT'), 1);
+    assert.equal(await stopped.end('SIGINT'), 6);
     assert.equal(await machines(), 0);
 
     const killed = startBuild(t, undefined, 'waits', ...args, '--image-id', 'killed', '--verbose');

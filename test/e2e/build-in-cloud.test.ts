@@ -107,7 +107,7 @@ test('build downloads the image from the cloud, and leaves no server, key pair o
   const stopped = start('build', 'waits', ...build, '--image-id', 'stopped', '--verbose');
   await stopped.logged(/it waits$/);
   assert.equal(nova.servers.size, 1);
-  assert.equal(await stopped.end('SIGTERM'), 1);
+  assert.equal(await stopped.end('SIGTERM'), 6);
   assert.equal(stopped.log.at(-1), 'nodepool-builder: stopped by SIGTERM');
 
   assert.deepEqual([nova.servers.size, nova.keyPairs.size, await images()], [0, 0, []]);
