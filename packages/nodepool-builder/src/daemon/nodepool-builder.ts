@@ -173,8 +173,12 @@ export class NodepoolBuilder implements AsyncDisposable {
   /** Applies the configuration in force. */
   #configure(): void {
     const { diskimages } = this.#configuration;
-    const { providers, services, uploads } = this.#parts;
-    const closeReplaced = providers.configure(this.#configuration);
+    const { providers, services, uploads, replaced } = this.#parts;
+    const release = providers.configure(this.#configuration);
+    const closeReplaced = (): void => {
+      if (replaced.delete(closeReplaced)) release();
+    };
+    replaced.add(closeReplaced);
     this.#offer();
     if (this.#closed !== undefined) return;
     // The services of a host that builds nothing leave the images to other hosts.
@@ -266,7 +270,14 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     closers.push(() => embedded.jobServer.close());
     ({ servers } = embedded);
   }
-  closers.push(() => providers[Symbol.dispose]());
+  /** Close the providers that reloads replaced and that an operation may still use. */
+  const replaced = new Set<() => void>();
+  closers.push(
+    () => providers[Symbol.dispose](),
+    () => {
+      for (const close of replaced) close();
+    },
+  );
   const uploads = await Uploads.open(join(directory, '.nodepool-builder/uploads'), {
     provider: (name) => providers.get(name)?.provider,
     logger: logger('nodepool.builder.UploadWorker'),
@@ -297,7 +308,7 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     const service = await module.start?.(site);
     if (service !== undefined) services.set(module.type, service);
   }
-  const parts = { repository, uploads, providers, builders, services, statistics, servers };
+  const parts = { repository, uploads, providers, replaced, builders, services, statistics, servers };
   return { ...parts, closeServices, closers };
 }
 

@@ -55,8 +55,6 @@ export class Providers implements BuilderServices, Disposable {
   readonly #options: ProvidersOptions;
   readonly #used = new Set<string>();
   #byName: ReadonlyMap<string, Opened> = new Map();
-  /** Removed or changed providers that an operation may still use. */
-  readonly #replaced = new Set<Opened>();
 
   constructor(options: ProvidersOptions) {
     this.#options = options;
@@ -65,8 +63,8 @@ export class Providers implements BuilderServices, Disposable {
   /**
    * Applies another configuration. A provider that did not change keeps its token, its rate and its bandwidth.
    *
-   * @returns closes the removed and the changed providers; call it once no operation uses them. Default: they close at
-   * the end.
+   * @returns closes the removed and the changed providers, which the dispose no longer does; call it once no operation
+   * uses them
    */
   configure({
     providers,
@@ -82,8 +80,7 @@ export class Providers implements BuilderServices, Disposable {
     );
     const current = new Set(this.#byName.values());
     const replaced = [...before.values()].filter((opened) => !current.has(opened));
-    for (const opened of replaced) this.#replaced.add(opened);
-    return () => close(replaced.filter((opened) => this.#replaced.delete(opened)));
+    return () => close(replaced);
   }
 
   /** A provider of the configuration in force. */
@@ -125,8 +122,7 @@ export class Providers implements BuilderServices, Disposable {
   }
 
   [Symbol.dispose](): void {
-    close([...this.#replaced, ...this.#byName.values()]);
-    this.#replaced.clear();
+    close([...this.#byName.values()]);
   }
 
   #openInstances(configuration: ProviderConfiguration): InstanceProvider | undefined {

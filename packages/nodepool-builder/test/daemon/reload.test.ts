@@ -73,5 +73,6 @@ test('a reload closes a removed provider once the last job that uses it has ende
   uploaded.resolve();
   assert.match(String(await answer), /external-id/);
   await closed;
+  await builder.close();
   assert.deepEqual(events, ['begin', 'end', 'close']);
 });
