@@ -1,3 +1,4 @@
+// Not a unit test: it runs the whole command, which changes the umask and prints.
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
