@@ -307,7 +307,7 @@ describe('export-image-data and import-image-data', () => {
       /invalid export: .*; nothing was imported/,
     );
     assert.match(
-      await errorOf('not-found', site, 'export-image-data', join(site.directory, 'none/x')),
+      await errorOf('failed', site, 'export-image-data', join(site.directory, 'none/x')),
       /ENOENT.*name another file/,
     );
     assert.ok((await stat(file)).isFile());
