@@ -20,6 +20,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   EROFS: FORBIDDEN,
   ENOENT: ABSENT,
   ENOTDIR: ABSENT,
+  EEXIST: ABSENT, // a file in place of the directory
 };
 
 /** Code of an error of the operating system, such as `ENOENT`; undefined for other errors. */

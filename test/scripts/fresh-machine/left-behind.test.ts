@@ -43,8 +43,14 @@ test('new files and empty directories are found, except below ignored paths', as
 });
 
 test('processes that a child has started are found', async (t) => {
-  const script = 'sleep 1000 >/dev/null & echo started; read -r _; kill $!';
-  const child = spawn('sh', ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const directory = await mkdtemp(join(tmpdir(), 'left-behind-'));
+  undoAfter(t, () => rm(directory, { recursive: true, force: true }));
+  await writeFile(join(directory, 'started'), 'yes');
+  // tail writes once the shell's copy of itself has become tail.
+  const child = spawn('sh', ['-c', 'tail -f started & read -r _; kill $!'], {
+    cwd: directory,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const exited = once(child, 'exit');
   undoAfter(t, async () => {
     child.stdin.end();
@@ -53,5 +59,5 @@ test('processes that a child has started are found', async (t) => {
   await once(child.stdout, 'data');
   const found = grandchildrenOf(process.pid);
   assert.equal(found.length, 1);
-  assert.match(found[0] ?? '', /^process \d+: sleep 1000$/);
+  assert.match(found[0] ?? '', /^process \d+: tail -f started$/);
 });
