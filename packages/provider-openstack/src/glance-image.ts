@@ -14,8 +14,7 @@ const IMAGE = {
     id: TEXT,
     /** `queued`, `saving`, `uploading`, `importing`, `active` and so on. */
     status: TEXT,
-    /** Bytes; null until the data is stored. */
-    size: { type: ['integer', 'null'] },
+    size: {},
     /** md5 of the data. */
     checksum: TEXT_OR_NULL,
     /** Algorithm and value of another digest of the data. */
@@ -38,6 +37,11 @@ export function createdAt(image: GlanceImage): Date {
 /** Time of the last change of the status or a property. */
 export function updatedAt(image: GlanceImage): Date {
   return new Date(utcTime(image.updated_at ?? image.created_at));
+}
+
+/** Bytes of the stored data; undefined before it is stored, and if the cloud reports no number. */
+export function dataSize({ size }: GlanceImage): number | undefined {
+  return typeof size === 'number' ? size : undefined;
 }
 
 /** Whether two states of an image differ in the status or the time of the last change. */

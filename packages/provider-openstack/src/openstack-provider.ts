@@ -18,7 +18,7 @@ import {
   steadyProgress,
 } from '@nodepool-builder/image-builder/module-kit';
 import { findCandidates } from './candidates.ts';
-import { createdAt, type GlanceImage } from './glance-image.ts';
+import { createdAt, dataSize, type GlanceImage } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
 import { claimSnapshot } from './instance/capture.ts';
 import { ObjectStore } from './object-store.ts';
@@ -206,7 +206,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       imageId,
       imageName,
       format,
-      size: image.size ?? 0,
+      size: dataSize(image) ?? 0,
       ...(checksums && { checksums }),
       uploadedAt: createdAt(image),
     };

@@ -160,6 +160,19 @@ describe('the list', () => {
     });
   }
 
+  test('has images whose size is no number, with size 0', async (t) => {
+    const cloud = await CloudDouble.start(t);
+    const ours = { nodepool_provider_name: 'cloud', nodepool_build_id: '1', nodepool_image_name: 'debian' };
+    for (const size of ['123', null, 123]) {
+      cloud.glance.importImage({ ...ours, disk_format: 'qcow2' }, Buffer.alloc(1)).size = size;
+    }
+    const images = await openProvider(t, cloud.settings()).list();
+    assert.deepEqual(
+      images.map(({ size }) => size),
+      [0, 0, 123],
+    );
+  });
+
   test('has the active images of this provider from all pages', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(), { formats: ['qcow2', 'vpc'] });

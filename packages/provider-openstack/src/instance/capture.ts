@@ -14,7 +14,7 @@ import {
   withAbort,
   writeSparse,
 } from '@nodepool-builder/image-builder/module-kit';
-import { createdAt, type GlanceImage, storedDigest } from '../glance-image.ts';
+import { createdAt, dataSize, type GlanceImage, storedDigest } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
 import {
@@ -200,7 +200,7 @@ export class CapturedSnapshot implements StoredCapture {
   ): Promise<void> {
     const digest = storedDigest(this.#image);
     const hash = createHash(digest?.algorithm ?? 'md5');
-    const total = this.#image.size ?? undefined;
+    const total = dataSize(this.#image);
     let done = 0;
     for await (const piece of await this.#cloud.images.download(this.externalId, signal)) {
       hash.update(piece);

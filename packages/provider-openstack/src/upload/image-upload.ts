@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import { RetryBudget } from '@nodepool-builder/image-builder/module-kit';
-import { type GlanceImage, storedDigest } from '../glance-image.ts';
+import { dataSize, type GlanceImage, storedDigest } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { type FileData, type FileDataOptions, withFile } from './file-data.ts';
@@ -167,13 +167,14 @@ async function verify(
       'checksum-mismatch',
       `cloud ${cloud}: image ${image.id} has ${actual}, but ${path} has ${expected}: it changed during the transfer or on disk; upload it again, and if that fails too, build it again`,
     );
-  if (image.size !== size) {
+  const stored = dataSize(image);
+  if (stored !== size) {
     if (method.convertible) return;
-    throw mismatch(`${image.size ?? 0} bytes`, `${size}`);
+    throw mismatch(`${stored ?? 'an unknown number of'} bytes`, `${size}`);
   }
-  const stored = storedDigest(image);
-  if (stored === undefined) return;
-  const { algorithm, value } = stored;
+  const digest = storedDigest(image);
+  if (digest === undefined) return;
+  const { algorithm, value } = digest;
   const known: Readonly<Record<string, string>> = { ...(await file.checksums()) };
   const expected = known[algorithm] ?? (await digestOf(path, algorithm, signal));
   if (value !== expected) throw mismatch(`${algorithm} ${value}`, expected);
