@@ -70,7 +70,7 @@ describe('an image in the cloud', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('may be deleted concurrently by somebody else', async (t) => {
+  test('may be deleted concurrently by another client', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const { externalId } = await provider.upload(await uploadRequest(t));

@@ -43,7 +43,7 @@ const METADATA = new JsonReader({
   properties: { [BUILD_ID]: TEXT, [LAUNCHED_AT]: TIME, [PORT]: TEXT },
 });
 
-/** Record in the metadata of a server; undefined if somebody has changed the metadata. */
+/** Record in the metadata of a server; undefined if it is incomplete or invalid. */
 function recordOfServer(name: string, { metadata }: NovaServer): LaunchRecord | undefined {
   return unlessInvalid(() => {
     const { [BUILD_ID]: buildId, [LAUNCHED_AT]: launchedAt, [PORT]: port } = METADATA.check(metadata ?? {});

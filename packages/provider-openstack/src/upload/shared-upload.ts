@@ -91,7 +91,7 @@ function isComplete({ method }: SharedUpload, { status, checksum, [MD5]: announc
  * Waits until the image of another process is complete. Deletes an image without progress.
  *
  * @returns false if the image is gone
- * @throws OpenStackError `conflict` if somebody deactivated it
+ * @throws OpenStackError `conflict` if it was deactivated
  */
 async function waitUntilComplete(upload: SharedUpload, id: string): Promise<boolean> {
   const { images, logger, signal } = upload;

@@ -114,7 +114,7 @@ describe('a PUT of a stream', () => {
     assert.ok(body.readableEnded);
   });
 
-  it('reads no more from the source than the server accepts', async () => {
+  it('reads only as much of the source as the server accepts', async () => {
     serve = (socket) => void socket.pause();
     const { body, pulled } = bodyOf(ENDLESS);
     await assert.rejects(put(body, ENDLESS, { stallTimeout: 0.2 }), failsWith('connection-failed', '0.2 s'));

@@ -90,7 +90,7 @@ export const FINDING: readonly SettingsCase[] = [
   {
     title: 'an octal number is text',
     files: { 'cwd/clouds.yaml': oneCloud('project_name: 0123') },
-    differs: { why: 'PyYAML reads 0123 as 83, which nobody wants', ours: { 'auth.project_name': '0123' } },
+    differs: { why: 'PyYAML reads 0123 as the octal number 83', ours: { 'auth.project_name': '0123' } },
   },
   {
     title: 'a file that is not YAML is skipped',
