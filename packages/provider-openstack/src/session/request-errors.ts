@@ -102,7 +102,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
  * JSON, HTML or plain text; Swift and proxies send HTML or plain text.
  */
 export function errorMessage(body: string, secrets: readonly string[] = []): string {
-  const plain = withoutMarkup(messageInJson(body) ?? body)
+  // Masked before and after: the cleaning changes a secret with spaces or markup, and decodes an escaped one.
+  const plain = withoutMarkup(withoutSecrets(messageInJson(body) ?? body, secrets))
     .replace(STATUS_LINE, '')
     .replaceAll(/\s+/g, ' ')
     .trim();

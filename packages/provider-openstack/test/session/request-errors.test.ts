@@ -113,6 +113,14 @@ describe('the message in an answer', () => {
     );
   });
 
+  for (const secret of ['two  spaces', 'a<b>c', 'a&b']) {
+    it(`has no secret such as "${secret}", as it is or escaped`, () => {
+      const escaped = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+      assert.equal(errorMessage(`wrong password ${secret}!`, [secret]), 'wrong password …!');
+      if (escaped !== secret) assert.equal(errorMessage(`wrong ${escaped}!`, [secret]), 'wrong …!');
+    });
+  }
+
   it('has no signature and no password of a URL', () => {
     assert.equal(
       errorMessage('cannot fetch https://me:pw@store.example/image.qcow2?sig=abc&exp=1: refused'),
