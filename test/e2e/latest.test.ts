@@ -34,7 +34,7 @@ test('latest asks a cloud of clouds.yaml, without any nodepool.yaml', async (t) 
   assert.match(
     await latest('ci'),
     new RegExp(
-      `^1 EXTERNAL-ID.*\\n${id} +debian-1 .* not chosen: it is queued\\n.*1 with a matching name: it is queued \\(1\\)`,
+      `^3 EXTERNAL-ID.*\\n${id} +debian-1 .* not chosen: it is queued\\n.*1 with a matching name: it is queued \\(1\\)`,
     ),
   );
   assert.match(

@@ -161,10 +161,7 @@ describe('the password in the URL of a store', () => {
       const site = await createManagedSite(t, { manager: { store: 'mysql://nodepool:hunter2@db/nodepool' } });
       const { code, stdout, stderr } = await runCommand(...command, '-c', site.config);
       assert.equal(code, 1);
-      assert.match(
-        stderr,
-        /^nodepool-builder: .*: manager\.store is a URL, but not of a PostgreSQL database; /,
-      );
+      assert.match(stderr, /^\/.*:1:\d+: manager\.store is a URL, but not of a PostgreSQL database; /);
       assert.doesNotMatch(stdout + stderr, /hunter2/);
     });
   }
