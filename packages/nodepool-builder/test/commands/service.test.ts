@@ -1,3 +1,4 @@
+// Not a unit test: it emits the signals that end a test runner.
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// Not a unit test: it emits the signals that end a test runner.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { untilStopSignal } from '../../src/commands/stop-signal.ts';
