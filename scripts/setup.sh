@@ -57,6 +57,8 @@ zstd                      zstd                               test
 python3-winrm             /usr/lib/python3/dist-packages/winrm/protocol.py test
 ansible-core              ansible-playbook                   test
 ansible-lint              ansible-lint                       test
+chromium                  chromium                           test
+prometheus                promtool                           test
 TABLE
 }
 
@@ -69,6 +71,7 @@ services_of() {
     nginx) echo nginx.service ;;
     openssh-server) echo ssh.service ;;
     mosquitto) echo mosquitto.service ;;
+    prometheus) echo prometheus.service ;;
   esac
 }
 
