@@ -23,7 +23,7 @@ const TIMEOUT = 10_000;
  */
 export async function askServers<T>(
   servers: readonly ServerAddress[],
-  question: (admin: Admin) => Promise<T[]>,
+  question: (admin: Admin, server: ServerAddress) => Promise<T[]>,
   signal?: AbortSignal,
   timeout: number = TIMEOUT,
 ): Promise<T[]> {
@@ -34,7 +34,7 @@ export async function askServers<T>(
       const hangUp = (): void => void admin.close();
       signal?.addEventListener('abort', hangUp);
       try {
-        return await question(admin);
+        return await question(admin, server);
       } finally {
         signal?.removeEventListener('abort', hangUp);
         await admin.close();

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { formatAddress, type JobHandler, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
@@ -9,6 +10,8 @@ import {
   type Logger,
 } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
+import { builderStatus, statusFunction } from '../control/builder-status.ts';
+import { RunningJobs } from '../control/running-jobs.ts';
 import { type BuildJobContext, runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
 import { Statistics } from '../jobs/statistics.ts';
@@ -21,6 +24,9 @@ import { isImageOffered, requestBuild } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
 import { offeredFunctions, type Verb, verbOf } from './functions.ts';
 import { Providers } from './providers.ts';
+
+/** Jobs of our own clients that run at the same time: each follower of a log has one. */
+const CONTROL_JOBS = 64;
 
 /** Settings of {@link NodepoolBuilder.start}. */
 export interface NodepoolBuilderOptions {
@@ -63,6 +69,8 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #formerImages: FormerImages;
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
+  /** Answers our own clients at any time, whatever the other workers do. */
+  readonly #controlWorker: Worker;
   readonly #handlers: Readonly<Record<Verb, JobHandler>> = {
     'image-build': (job) => this.#track(runBuildJob(this.#jobContext(), job)),
     'image-upload': (job) => this.#track(runUploadJob(this.#jobContext(), job)),
@@ -70,6 +78,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   };
   /** Running jobs that may use providers. */
   readonly #jobs = new Set<Promise<unknown>>();
+  readonly #running = new RunningJobs();
   #configuration: Configuration;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
   #offerDue: NodeJS.Immediate | undefined;
@@ -87,6 +96,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     const logger = options.logger('nodepool.builder.UploadWorker');
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
+    this.#controlWorker = this.#createWorker('Nodepool Builder Control Worker 1', CONTROL_JOBS);
     this.#uploadWorker.once('connect', () => uploads.startGracePeriod());
     this.#formerImages = new FormerImages({ servers, onChange: () => this.#offer(), logger });
     for (const event of ['added', 'removed', 'deleteForgotten'] as const) {
@@ -153,6 +163,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       this.#uploadWorker.close(options),
       this.#parts.closeServices(),
     ]);
+    await this.#controlWorker.close({ signal: AbortSignal.abort() });
     await closeAll(this.#parts.closers);
   }
 
@@ -211,11 +222,21 @@ export class NodepoolBuilder implements AsyncDisposable {
     }
     if (buildWorkers !== 0) this.#buildWorker.setFunctions(builds);
     if (uploadWorkers !== 0) this.#uploadWorker.setFunctions(uploads);
+    this.#controlWorker.setFunctions(this.#controlFunctions());
+  }
+
+  /** The functions that only our own clients use. */
+  #controlFunctions(): ReadonlyMap<string, JobHandler> {
+    const { repository, builderId } = this.#parts;
+    const status = async (): Promise<string> =>
+      JSON.stringify(await builderStatus(repository, this.#running));
+    return new Map([[statusFunction(builderId), status]]);
   }
 
   #jobContext(): BuildJobContext & UploadJobContext {
     return {
       ...this.#parts,
+      running: this.#running,
       configuration: this.#configuration,
       logger: this.#options.logger,
       builder: (diskimage) => this.#builders.get(diskimage),
@@ -256,11 +277,12 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   const repository = await ImageRepository.open(configuration['images-dir'], { logger: builderLogger });
   closers.push(() => repository.close());
   const { directory } = repository;
+  const identity = await builderIdentity(directory);
   const providers = new Providers({
     logger,
     environment,
     onTask: (provider, task, milliseconds) => statistics.task(provider, task, milliseconds),
-    instances: { directory, owner: await builderIdentity(directory) },
+    instances: { directory, owner: identity },
   });
   providers.configure(configuration);
   const builders = createBuilders(options, configuration, providers);
@@ -308,7 +330,18 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     const service = await module.start?.(site);
     if (service !== undefined) services.set(module.type, service);
   }
-  const parts = { repository, uploads, providers, replaced, builders, services, statistics, servers };
+  const builderId = `${hostname()}-${identity.slice(0, 8)}`;
+  const parts = {
+    repository,
+    builderId,
+    uploads,
+    providers,
+    replaced,
+    builders,
+    services,
+    statistics,
+    servers,
+  };
   return { ...parts, closeServices, closers };
 }
 

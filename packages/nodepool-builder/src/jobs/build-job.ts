@@ -1,11 +1,18 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
-import type { BaseImageBuilder, Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
+import type {
+  BaseImageBuilder,
+  Image,
+  ImageRepository,
+  Logger,
+  OperationOptions,
+} from '@nodepool-builder/image-builder';
 import { inheritedEnvironment, parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
+import type { RunningJobs } from '../control/running-jobs.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';
-import { inMessage, jobResult, reportProgress, settleJob } from './job-reply.ts';
+import { inMessage, jobResult, settleJob } from './job-reply.ts';
 import type { Statistics } from './statistics.ts';
 
 /** Everything that `image-build` jobs share. */
@@ -15,6 +22,7 @@ export interface BuildJobContext {
     'build-environment' | 'build-log-dir' | 'buildLogLimit' | 'build-log-retention' | 'largestDisk'
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'importsBuilds'>[] };
   readonly repository: ImageRepository;
+  readonly running: RunningJobs;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
   readonly statistics: Statistics;
@@ -43,7 +51,11 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       return jobResult('image-id', imageId);
     }
     logger.info(`build of ${name}: image ${inMessage(imageId)}`);
-    const image = await build(context, builder, imageId, job);
+    const image = await context.running.run(
+      job,
+      { kind: 'build', 'image-id': imageId, diskimage: name },
+      (onProgress) => build(context, builder, imageId, { signal: job.signal, onProgress }),
+    );
     await context.offered();
     return jobResult('image-id', image.id, checksum ? checksumOf(image) : undefined);
   });
@@ -53,7 +65,7 @@ async function build(
   { configuration, repository, statistics, logger }: BuildJobContext,
   builder: BaseImageBuilder,
   imageId: string,
-  job: WorkerJob,
+  options: Required<OperationOptions>,
 ): Promise<Image> {
   const { 'build-log-dir': logDirectory, buildLogLimit, largestDisk } = configuration;
   const { name } = builder.diskimage;
@@ -71,8 +83,7 @@ async function build(
         logLimit: buildLogLimit,
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
         largestDisk,
-        signal: job.signal,
-        onProgress: reportProgress(job),
+        ...options,
         onLine: (line) => output.info(line.trim()),
       })
       .finally(() => output.info('')); // an empty line has always marked the end of the output

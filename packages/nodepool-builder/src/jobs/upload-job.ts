@@ -8,25 +8,28 @@ import {
   type ImageProvider,
   type ImageRepository,
   type Logger,
+  type Progress,
   type Snapshot,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
 import { inheritedEnvironment, withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration, ProviderImageConfiguration } from '../configuration/configuration.ts';
+import type { RunningJobs } from '../control/running-jobs.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import type { Providers, UploadTarget } from '../daemon/providers.ts';
 import { checksumOf, deleteOtherCopy } from './image-copy.ts';
 import { comparisonOf, parseUploadArguments } from './job-arguments.ts';
-import { inMessage, JobError, jobResult, reasonOf, reportProgress, settleJob } from './job-reply.ts';
+import { inMessage, JobError, jobResult, reasonOf, settleJob } from './job-reply.ts';
 import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { Statistics } from './statistics.ts';
-import { newUploadRecord, type UploadRecord } from './upload-record.ts';
+import { newUploadRecord, type UploadRecord, uploadIdOf } from './upload-record.ts';
 import type { Uploads } from './uploads.ts';
 
 /** Everything that `image-upload` jobs share. */
 export interface UploadJobContext {
   readonly configuration: Pick<Configuration, 'build-environment' | 'largestDisk'>;
   readonly repository: ImageRepository;
+  readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
   readonly uploads: Uploads;
   /** Services that may delete a snapshot. */
@@ -59,7 +62,17 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
         await deleteOtherCopy(context.repository, imageId, checksum, options);
       }
       const image = context.repository.get(imageId);
-      const externalId = await upload(context, job, imageId, target, uploadLogger);
+      const externalId = await context.running.run(
+        job,
+        {
+          kind: 'upload',
+          'image-id': imageId,
+          provider,
+          'image-name': imageName,
+          'upload-id': uploadIdOf(job),
+        },
+        (onProgress) => upload(context, job, imageId, { ...target, onProgress }, uploadLogger),
+      );
       return jobResult('external-id', externalId, checksum === '' && image ? checksumOf(image) : checksum);
     } catch (error) {
       uploadLogger.error(`upload of ${imageId} as ${imageName} failed: ${reasonOf(error)}`);
@@ -72,7 +85,12 @@ async function upload(
   context: UploadJobContext,
   job: WorkerJob,
   imageId: string,
-  { configuration, provider, image }: Target,
+  {
+    configuration,
+    provider,
+    image,
+    onProgress,
+  }: Target & { readonly onProgress: (progress: Progress) => void },
   logger: Logger,
 ): Promise<string> {
   const started = performance.now();
@@ -85,7 +103,6 @@ async function upload(
   const snapshot =
     'claim' in provider ? snapshots.find((each) => each.provider === provider.name) : undefined;
   let file = snapshot === undefined ? await within(prepareFile) : undefined;
-  const onProgress = reportProgress(job);
   const run = async (record: UploadRecord): Promise<UploadResult> => {
     const request: ClaimRequest = {
       uploadId: record['upload-id'],

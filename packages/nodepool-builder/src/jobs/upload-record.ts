@@ -31,13 +31,18 @@ export function recordName({ provider, 'upload-id': uploadId }: UploadRecord): s
   return createHash('sha256').update(`${provider}\0${uploadId}`).digest('hex');
 }
 
+/** Returns the id of a job's upload, which stays the same when the job is assigned again. */
+export function uploadIdOf({ unique, handle }: Pick<WorkerJob, 'unique' | 'handle'>): string {
+  return unique || handle;
+}
+
 /**
  * Makes the record of an upload that has not started.
  *
  * @throws ImageError `invalid-configuration` for an invalid `template-hostname`
  */
 export function newUploadRecord(
-  { unique, handle }: WorkerJob,
+  job: WorkerJob,
   imageId: string,
   { name, entry, attributes }: ProviderConfiguration,
   imageName: string,
@@ -46,7 +51,7 @@ export function newUploadRecord(
   return {
     version: 1,
     provider: name,
-    'upload-id': unique || handle, // both stay the same when the job is assigned again
+    'upload-id': uploadIdOf(job),
     'image-id': imageId,
     'image-name': imageName,
     'external-name': externalName(entry['template-hostname'], {

@@ -5,6 +5,7 @@ import { JobFailure } from '@nodepool-builder/gearman-node';
 import { BaseImageBuilder, ImageRepository } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { RunningJobs } from '../../src/control/running-jobs.ts';
 import { type BuildJobContext, runBuildJob } from '../../src/jobs/build-job.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { fakeJob } from './fake-job.ts';
@@ -25,6 +26,7 @@ function contextOf(
 ): BuildJobContext {
   return {
     repository,
+    running: new RunningJobs(),
     builder: () => builder,
     configuration: {
       'build-log-retention': 7,

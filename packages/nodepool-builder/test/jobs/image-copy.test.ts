@@ -10,6 +10,7 @@ import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { listedProvider, toProvider } from '../../src/configuration/provider.ts';
+import { RunningJobs } from '../../src/control/running-jobs.ts';
 import { JobError } from '../../src/jobs/job-reply.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob } from '../../src/jobs/upload-job.ts';
@@ -48,6 +49,7 @@ async function setUp(t: TestContext): Promise<Setup> {
   const provider = new FakeImageProvider({ formats: ['raw'] });
   const context = {
     repository,
+    running: new RunningJobs(),
     providers: new Map([
       [
         'fake',

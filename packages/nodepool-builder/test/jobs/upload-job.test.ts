@@ -10,6 +10,7 @@ import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { listedProvider, toProvider } from '../../src/configuration/provider.ts';
+import { RunningJobs } from '../../src/control/running-jobs.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from '../../src/jobs/upload-job.ts';
 import { Uploads } from '../../src/jobs/uploads.ts';
@@ -37,6 +38,7 @@ async function setUp(
   const configuration = await toProvider(listed, NO_HOST);
   return {
     repository,
+    running: new RunningJobs(),
     providers: new Map([['fake', { configuration, provider }]]),
     configuration: { largestDisk: 2 ** 30, 'build-environment': [] },
     uploads,
