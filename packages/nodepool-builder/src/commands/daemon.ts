@@ -15,6 +15,7 @@ import {
 } from './options.ts';
 import type { ServeOptions } from './serve.ts';
 import { registerValidate } from './validate.ts';
+import { addWebOptions, webArguments } from './web-options.ts';
 
 const DEFAULT_PID_FILE = '/var/run/nodepool-builder/nodepool-builder.pid';
 
@@ -65,8 +66,9 @@ function addServeOptions(command: Command): void {
         .argParser(positiveInteger)
         .preset('3600'),
     )
-    .option('--all-in-one', 'also run a job server and the manager: everything that one host needs')
-    .addOption(new Option(`${BACKGROUND_OPTION} <log>`).hideHelp());
+    .option('--all-in-one', 'also run a job server and the manager: everything that one host needs');
+  addWebOptions(command);
+  command.addOption(new Option(`${BACKGROUND_OPTION} <log>`).hideHelp());
 }
 
 async function runServe(options: ServeCommandOptions, modules: Modules): Promise<void> {
@@ -100,5 +102,6 @@ function backgroundArguments(options: ServeCommandOptions): string[] {
     ...(options.embeddedGearmand ? ['--embedded-gearmand'] : []),
     ...(keepOnFailure === undefined ? [] : [`--keep-on-failure=${keepOnFailure}`]),
     ...(options.allInOne ? ['--all-in-one'] : []),
+    ...webArguments(options),
   ];
 }

@@ -8,15 +8,16 @@ import type { Modules } from '../modules.ts';
 import { dryRun } from './manager-lists.ts';
 import { configOption, loggingConfigOption, logLevelOption } from './options.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
+import { addWebOptions, type WebOptions } from './web-options.ts';
 
-interface ManageOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig'> {
+interface ManageOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig'>, WebOptions {
   readonly dryRun?: true;
   readonly logLevel?: LogLevel;
 }
 
 /** `manage`: runs the manager until a signal stops it. */
 export function registerManage(program: Command, modules: Modules): void {
-  program
+  const manageCommand = program
     .command('manage')
     .summary('run the manager')
     .description(
@@ -28,20 +29,22 @@ export function registerManage(program: Command, modules: Modules): void {
     .addOption(configOption())
     .addOption(loggingConfigOption())
     .addOption(logLevelOption('info'))
-    .option('--dry-run', 'only print what it would do, and which orphaned images it would delete')
-    .addHelpText('after', EXAMPLES)
-    .action(async (options: ManageOptions) => {
-      if (options.dryRun) {
-        const { configuration } = await loadConfiguration(options.config, { modules });
-        await dryRun(configuration);
-      } else {
-        const log = {
-          defaultLog: defaultLogSettings(options.logLevel ?? 'info'),
-          loggerName: 'nodepool.manager',
-        };
-        await runService({ ...options, ...log, stopMessage: 'stopping', modules }, startManager);
-      }
-    });
+    .option('--dry-run', 'only print what it would do, and which orphaned images it would delete');
+  addWebOptions(manageCommand);
+  manageCommand.addHelpText('after', EXAMPLES).action(async (options: ManageOptions) => {
+    if (options.dryRun) {
+      const { configuration } = await loadConfiguration(options.config, { modules });
+      await dryRun(configuration);
+    } else {
+      const log = {
+        defaultLog: defaultLogSettings(options.logLevel ?? 'info'),
+        loggerName: 'nodepool.manager',
+      };
+      await runService({ ...options, ...log, stopMessage: 'stopping', modules }, (site) =>
+        startManager(site, options),
+      );
+    }
+  });
 }
 
 const EXAMPLES = `
@@ -51,11 +54,28 @@ Examples:
   $ nodepool-builder manage --dry-run -c nodepool.yaml
   $ nodepool-builder manage -c nodepool.yaml`;
 
-async function startManager(site: ServiceSite): Promise<Service> {
+async function startManager(site: ServiceSite, options: ManageOptions): Promise<Service> {
   const servers = jobServers(site.configuration);
   const { startManagerService } = await import('../manager/manager-service.ts');
   const manager = await startManagerService({ ...site, servers });
   const addresses = servers.map(formatAddress).join(', ');
   site.logger('nodepool.manager').info(`managing the builders at ${addresses}`);
-  return manager;
+  if (options.web === undefined) return manager;
+  const { startWebService } = await import('../web/web-service.ts');
+  const web = await startWebService({ ...site, web: options.web, options, servers }).catch(
+    async (error: unknown) => {
+      await manager.close();
+      throw error;
+    },
+  );
+  return {
+    reload: (configuration) => {
+      manager.reload(configuration);
+      web.reload(configuration);
+    },
+    close: async () => {
+      await web.close();
+      await manager.close();
+    },
+  };
 }

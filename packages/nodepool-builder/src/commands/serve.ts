@@ -6,14 +6,17 @@ import { backgroundLogSettings, defaultLogSettings } from '../logging/read-log-s
 import type { LogLevel } from '../logging/record-format.ts';
 import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
 import { packageVersion } from '../version.ts';
+import type { WebService } from '../web/web-service.ts';
 import { reportToForeground } from './background.ts';
 import { messageOf } from './output.ts';
 import { writePidFile } from './pid-file.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
+import type { WebOptions } from './web-options.ts';
 
 /** Settings of {@link serve}. */
 export interface ServeOptions
-  extends Pick<ServiceOptions, 'config' | 'loggingConfig' | 'secure' | 'modules'> {
+  extends Pick<ServiceOptions, 'config' | 'loggingConfig' | 'secure' | 'modules'>,
+    WebOptions {
   readonly pidfile?: string;
   /** Default `debug`; ignored with a logging configuration. */
   readonly logLevel?: LogLevel;
@@ -60,7 +63,8 @@ async function runBuilder(options: ServeOptions): Promise<void> {
       keepOnFailure: options.keepOnFailure,
       ...((embeddedGearmand || allInOne) && { embeddedGearmand: true }),
     });
-    const manager = allInOne && (await startManager(builder, site));
+    const manager = allInOne ? await startManager(builder, site) : undefined;
+    const web = await startWeb(options, builder, manager, site);
     process.on('SIGUSR2', () => logDiagnostics(builder, logger));
     const servers = builder.servers.map(formatAddress).join(', ');
     const { images, directory } = builder.repository;
@@ -70,13 +74,11 @@ async function runBuilder(options: ServeOptions): Promise<void> {
       reload: (configuration) => {
         builder.reload(configuration);
         manager?.reload(configuration);
+        web?.reload(configuration);
       },
       close: async (urgent) => {
-        try {
-          await manager?.close();
-        } finally {
-          await builder.close({ signal: urgent });
-        }
+        // The page shows the running jobs until they have ended.
+        await closeInOrder(manager, { close: () => builder.close({ signal: urgent }) }, web);
       },
     };
   };
@@ -104,6 +106,38 @@ async function startManager(
   } catch (error) {
     await builder.close();
     throw error;
+  }
+}
+
+/** Starts the status page, if there is an address for it. */
+async function startWeb(
+  options: ServeOptions,
+  builder: NodepoolBuilder,
+  manager: ManagerService | undefined,
+  site: ServiceSite,
+): Promise<WebService | undefined> {
+  if (options.web === undefined) return undefined;
+  try {
+    const service = await import('../web/web-service.ts'); // imported on demand: a builder alone starts faster
+    return await service.startWebService({
+      ...site,
+      web: options.web,
+      options,
+      servers: builder.servers,
+    });
+  } catch (error) {
+    await closeInOrder(manager, builder);
+    throw error;
+  }
+}
+
+/** Closes one part after the other, even if one fails. */
+async function closeInOrder(...parts: readonly ({ close(): Promise<void> } | undefined)[]): Promise<void> {
+  const [first, ...others] = parts;
+  try {
+    await first?.close();
+  } finally {
+    if (others.length > 0) await closeInOrder(...others);
   }
 }
 

@@ -15,6 +15,11 @@ const VALUES: Readonly<Record<string, string>> = {
   '--build-workers': '2',
   '--upload-workers': '3',
   '--keep-on-failure': '60',
+  '--web': '127.0.0.1:8080',
+  '--web-token-file': '/etc/token',
+  '--web-trusted-header': 'X-Forwarded-User',
+  '--web-trusted-proxy': '192.0.2.1',
+  '--web-url': 'https://images.example.org',
 };
 
 interface Parsed {

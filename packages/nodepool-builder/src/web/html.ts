@@ -1,0 +1,44 @@
+/** HTML that is safe to send: every value in it is escaped. */
+export class Html {
+  readonly text: string;
+
+  /** @param text trusted HTML */
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  toString(): string {
+    return this.text;
+  }
+}
+
+/** A value in a template: text is escaped; nothing comes of `undefined`, `null` and `false`. */
+export type Value = Html | string | number | undefined | null | false | readonly Value[];
+
+/** Tag of a template of HTML: escapes every value, in text and in attributes with quotation marks. */
+export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
+  let text = strings[0] ?? '';
+  for (const [index, value] of values.entries()) text += render(value) + (strings[index + 1] ?? '');
+  return new Html(text);
+}
+
+function render(value: Value): string {
+  if (value instanceof Html) return value.text;
+  if (Array.isArray(value)) return value.map(render).join('');
+  return value === undefined || value === null || value === false ? '' : escapeHtml(String(value));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** Escapes text, and replaces control characters, which a log or a cloud's message may have. */
+export function escapeHtml(text: string): string {
+  return text
+    .replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
+    .replaceAll(/[^\P{Cc}\n\t]/gu, '\ufffd');
+}

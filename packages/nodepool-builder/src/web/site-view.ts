@@ -1,0 +1,241 @@
+import { EventEmitter } from 'node:events';
+import { type FunctionStatus, formatAddress, type ServerAddress } from '@nodepool-builder/gearman-node';
+import type { Logger } from '@nodepool-builder/image-builder';
+import {
+  type ManagerState,
+  openStateStore,
+  type Plan,
+  previewPlan,
+  type Request,
+  type StateStore,
+} from '@nodepool-builder/image-manager';
+import { hasStore } from '../commands/manager-store.ts';
+import { messageOf } from '../commands/output.ts';
+import type { Configuration } from '../configuration/configuration.ts';
+import { type BuilderStatus, readBuilderStatuses } from '../control/builder-status.ts';
+import { askServers } from '../daemon/fleet.ts';
+import { toManagerConfiguration } from '../manager/manager-configuration.ts';
+
+/** The state of all images and builders at one time. */
+export interface Site {
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  readonly configuration: Configuration;
+  /** Records of the manager; none if no manager has run here. */
+  readonly state: ManagerState;
+  /** What the manager would do next; undefined without the records of one. */
+  readonly plan: Plan | undefined;
+  readonly builders: readonly BuilderStatus[];
+  readonly servers: readonly JobServerStatus[];
+  /** Reasons why something is missing, in words. */
+  readonly problems: readonly string[];
+}
+
+/** A job server, and the functions that it knows; none if it does not answer. */
+export interface JobServerStatus {
+  /** `host:port`. */
+  readonly address: string;
+  readonly functions: readonly FunctionStatus[] | undefined;
+}
+
+export interface SiteViewOptions {
+  readonly configuration: Configuration;
+  readonly servers: readonly ServerAddress[];
+  readonly logger: Logger;
+  /** Maximum age of what {@link SiteView.current} returns, in milliseconds. Default 2,000. */
+  readonly interval?: number;
+}
+
+/** Time limit for the answer of a job server, in milliseconds. */
+const TIMEOUT = 5000;
+
+const NO_RECORDS: ManagerState = { builds: new Map(), uploads: new Map() };
+
+/** A preview would log the same warning at each refresh; the page shows the problem. */
+const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+/** Collects what the page, the API and the metrics show, while somebody looks. All callers share one refresh. */
+export class SiteView extends EventEmitter<{ site: [Site] }> {
+  readonly servers: readonly ServerAddress[];
+  readonly #logger: Logger;
+  readonly #interval: number;
+  readonly #stop = new AbortController();
+  #configuration: Configuration;
+  #store: { readonly location: string; readonly opened: Promise<StateStore> } | undefined;
+  #refresh: Promise<Site> | undefined;
+  #last: Site | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ configuration, servers, logger, interval = 2000 }: SiteViewOptions) {
+    super();
+    this.setMaxListeners(0); // one for each browser
+    this.servers = servers;
+    this.#configuration = configuration;
+    this.#logger = logger;
+    this.#interval = interval;
+  }
+
+  get configuration(): Configuration {
+    return this.#configuration;
+  }
+
+  reload(configuration: Configuration): void {
+    this.#configuration = configuration;
+    this.#last = undefined;
+  }
+
+  /** Returns the state of the site, which is at most one interval old. */
+  async current(): Promise<Site> {
+    if (this.#last !== undefined && Date.now() - this.#last.at < this.#interval) return this.#last;
+    return await this.refresh();
+  }
+
+  /** Reads the state of the site now, or shares a refresh that has begun. */
+  refresh(): Promise<Site> {
+    this.#refresh ??= this.#read().finally(() => {
+      this.#refresh = undefined;
+    });
+    return this.#refresh;
+  }
+
+  /**
+   * Emits `site` now and at each refresh, one per interval, until the signal aborts.
+   *
+   * @param listener gets each new state of the site
+   */
+  watch(listener: (site: Site) => void, signal: AbortSignal): void {
+    if (signal.aborted || this.#stop.signal.aborted) return;
+    this.on('site', listener);
+    const leave = (): void => {
+      this.off('site', listener);
+      if (this.listenerCount('site') > 0) return;
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+    };
+    signal.addEventListener('abort', leave, { once: true });
+    if (this.listenerCount('site') === 1) this.#schedule(0);
+  }
+
+  /**
+   * Puts a request into the store of the manager.
+   *
+   * @param request derives it from the records
+   * @returns the number of the request
+   * @throws Error if no manager has run here, and errors of `request`
+   */
+  async ask(request: (state: ManagerState) => Request | Promise<Request>): Promise<number> {
+    const store = await this.#openStore();
+    if (store === undefined) throw new Error('there is no manager that could do it');
+    const number = await store.ask(await request(await store.read()));
+    this.#last = undefined;
+    return number;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new Error('the status page is being closed'));
+    clearTimeout(this.#timer);
+    this.removeAllListeners();
+    await this.#refresh?.catch(() => {});
+    await this.#closeStore();
+  }
+
+  #schedule(delay: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.current()
+        .catch((error: unknown) =>
+          this.#logger.error(`the status page is not up to date: ${messageOf(error)}`),
+        )
+        .finally(() => {
+          if (this.listenerCount('site') > 0 && !this.#stop.signal.aborted) this.#schedule(this.#interval);
+        });
+    }, delay);
+  }
+
+  async #read(): Promise<Site> {
+    const { signal } = this.#stop;
+    signal.throwIfAborted();
+    const configuration = this.#configuration;
+    const problems: string[] = [];
+    const or = async <T>(what: string, promise: Promise<T>, otherwise: T): Promise<T> => {
+      try {
+        return await promise;
+      } catch (error) {
+        signal.throwIfAborted();
+        problems.push(`${what}: ${messageOf(error)}`);
+        return otherwise;
+      }
+    };
+    const [records, builders, servers] = await Promise.all([
+      or('the records of the manager cannot be read', this.#readRecords(configuration), undefined),
+      readBuilderStatuses(this.servers, signal).catch(() => []), // the job servers are listed as silent
+      Promise.all(this.servers.map((server) => askServer(server, signal))),
+    ]);
+    const silent = servers.filter(({ functions }) => functions === undefined);
+    for (const { address } of silent) problems.push(`job server ${address} does not answer`);
+    const site = {
+      at: Date.now(),
+      configuration,
+      state: records?.state ?? NO_RECORDS,
+      plan: records?.plan,
+      builders,
+      servers,
+      problems,
+    };
+    this.#last = site;
+    this.emit('site', site);
+    return site;
+  }
+
+  async #readRecords(
+    configuration: Configuration,
+  ): Promise<{ readonly state: ManagerState; readonly plan: Plan } | undefined> {
+    const store = await this.#openStore();
+    if (store === undefined) return undefined;
+    try {
+      const state = await store.read();
+      const view = { owner: store.owner, read: async () => state, requests: () => store.requests() };
+      const plan = await previewPlan({
+        configuration: toManagerConfiguration(configuration),
+        store: view,
+        servers: this.servers,
+        logger: SILENT,
+      });
+      return { state, plan };
+    } catch (error) {
+      await this.#closeStore(); // the next refresh opens it again
+      throw error;
+    }
+  }
+
+  async #openStore(): Promise<StateStore | undefined> {
+    const location = this.#configuration.manager.store;
+    if (this.#store?.location !== location) {
+      await this.#closeStore();
+      if (!hasStore(this.#configuration)) return undefined;
+      this.#store ??= { location, opened: openStateStore(location) };
+    }
+    try {
+      return await this.#store?.opened;
+    } catch (error) {
+      this.#store = undefined;
+      throw error;
+    }
+  }
+
+  async #closeStore(): Promise<void> {
+    const store = this.#store;
+    this.#store = undefined;
+    await (await store?.opened.catch(() => undefined))?.close();
+  }
+}
+
+async function askServer(server: ServerAddress, signal: AbortSignal): Promise<JobServerStatus> {
+  const address = formatAddress(server);
+  try {
+    return { address, functions: await askServers([server], (admin) => admin.status(), signal, TIMEOUT) };
+  } catch {
+    signal.throwIfAborted();
+    return { address, functions: undefined };
+  }
+}

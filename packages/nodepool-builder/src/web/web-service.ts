@@ -1,0 +1,53 @@
+import type { ServerAddress } from '@nodepool-builder/gearman-node';
+import type { Logger } from '@nodepool-builder/image-builder';
+import { CommandError, messageOf } from '../commands/output.ts';
+import { type WebOptions, webAddress } from '../commands/web-options.ts';
+import type { Configuration } from '../configuration/configuration.ts';
+import { createServer } from './server.ts';
+import { SiteView } from './site-view.ts';
+
+/** Settings of {@link startWebService}. */
+export interface WebServiceOptions {
+  /** `host:port`. */
+  readonly web: string;
+  readonly options: WebOptions;
+  readonly configuration: Configuration;
+  readonly servers: readonly ServerAddress[];
+  readonly logger: (name: string) => Logger;
+}
+
+/** The running status page. */
+export interface WebService {
+  /** Address for a browser: `http://127.0.0.1:8080`. */
+  readonly url: string;
+  reload(configuration: Configuration): void;
+  /** Ends all requests and events, and closes the port. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves the status page, the API and the metrics.
+ *
+ * @throws CommandError if it cannot listen, or the token cannot be read
+ */
+export async function startWebService(site: WebServiceOptions): Promise<WebService> {
+  const address = webAddress(site.web);
+  const logger = site.logger('nodepool.web');
+  const view = new SiteView({ configuration: site.configuration, servers: site.servers, logger });
+  const server = createServer({ view, logger, address });
+  const close = async (): Promise<void> => {
+    await server.close();
+    await view.close();
+  };
+  try {
+    const url = await server.listen(address);
+    logger.info(`status page at ${url}`);
+    return { url, reload: (configuration) => view.reload(configuration), close };
+  } catch (error) {
+    await close();
+    const remedy = 'stop the program that listens there, or choose another address with --web';
+    throw new CommandError(`the status page cannot listen on ${site.web}: ${messageOf(error)}; ${remedy}`, {
+      cause: error,
+    });
+  }
+}
