@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -55,8 +56,24 @@ for (const example of ['nodepool.yaml', 'all-in-one/nodepool.yaml']) {
   });
 }
 
-for (const unit of ['nodepool-builder.service', 'nodepool-manager.service']) {
-  it(`the systemd unit ${unit} is valid`, () => {
-    execFileSync('systemd-analyze', ['verify', join(EXAMPLES, 'systemd', unit)]);
+for (const [unit, exposure] of Object.entries({
+  'nodepool-all-in-one.service': 6.0,
+  'nodepool-builder.service': 6.0,
+  'nodepool-manager.service': 4.0,
+})) {
+  it(`the systemd unit ${unit} is valid, and its exposure is at most ${exposure}`, () => {
+    const path = join(EXAMPLES, 'systemd', unit);
+    assert.equal(execFileSync('systemd-analyze', ['verify', path], { encoding: 'utf8', stdio: 'pipe' }), '');
+    execFileSync('systemd-analyze', ['security', '--offline=true', `--threshold=${exposure * 10}`, path]);
   });
 }
+
+it('the units of the builder and of all in one differ only in their command and their name', () => {
+  const [builder = '', allInOne = ''] = ['builder', 'all-in-one'].map((name) =>
+    readFileSync(join(EXAMPLES, 'systemd', `nodepool-${name}.service`), 'utf8'),
+  );
+  const changed = builder
+    .replace('Nodepool image builder', 'Nodepool image builder, manager and job server')
+    .replace('nodepool-builder -d', 'nodepool-builder -d --all-in-one');
+  assert.equal(changed, allInOne);
+});

@@ -60,7 +60,8 @@ async function startManager(site: ServiceSite, options: ManageOptions): Promise<
   const manager = await startManagerService({ ...site, servers });
   const addresses = servers.map(formatAddress).join(', ');
   site.logger('nodepool.manager').info(`managing the builders at ${addresses}`);
-  if (options.web === undefined) return manager;
+  const status = (): string => `Job servers: ${addresses}.`;
+  if (options.web === undefined) return { ...manager, status };
   const { startWebService } = await import('../web/web-service.ts');
   const web = await startWebService({ ...site, web: options.web, options, servers }).catch(
     async (error: unknown) => {
@@ -73,6 +74,7 @@ async function startManager(site: ServiceSite, options: ManageOptions): Promise<
       manager.reload(configuration);
       web.reload(configuration);
     },
+    status,
     close: async () => {
       await web.close();
       await manager.close();

@@ -76,6 +76,7 @@ async function runBuilder(options: ServeOptions): Promise<void> {
         manager?.reload(configuration);
         web?.reload(configuration);
       },
+      status: () => `Job servers: ${servers}. Images: ${builder.repository.images.size}.`,
       close: async (urgent) => {
         // The page shows the running jobs until they have ended.
         await closeInOrder(manager, { close: () => builder.close({ signal: urgent }) }, web);

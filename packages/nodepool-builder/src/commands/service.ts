@@ -7,6 +7,7 @@ import { readLogSettings } from '../logging/read-log-settings.ts';
 import type { Modules } from '../modules.ts';
 import { messageOf } from './output.ts';
 import { stopSignal } from './stop-signal.ts';
+import { Systemd } from './systemd.ts';
 import { FileWatch } from './watch-files.ts';
 
 /** Settings of {@link runService}. */
@@ -35,16 +36,26 @@ export interface ServiceSite {
   readonly logger: (name: string) => Logger;
 }
 
+/** A service that starts, and what hears of its reloads. */
+interface StartingService {
+  readonly logger: Logger;
+  readonly systemd: Systemd;
+  readonly starting: Promise<Service>;
+}
+
 /** A daemon. */
 export interface Service {
   /** Applies another configuration. */
   reload(configuration: Configuration): void;
+  /** The line that `systemctl status` shows. */
+  status(): string;
   /** @param urgent aborts if running work has to stop */
   close(urgent: AbortSignal): Promise<void>;
 }
 
 /**
- * Runs a service until SIGTERM or SIGINT. SIGHUP, or a change of a file, reloads the configuration.
+ * Runs a service until SIGTERM or SIGINT. SIGHUP, or a change of a file, reloads the configuration; SIGHUP also reopens
+ * the log files. systemd is told the state.
  *
  * @throws ConfigurationError; errors of `start`
  */
@@ -63,8 +74,11 @@ export async function runService(
         : await readLogSettings(loggingConfig);
     const { openLogging } = await import('../logging/logging.ts');
     const logging = openLogging(settings);
+    const logger = logging.logger(loggerName);
+    const systemd = new Systemd(process.env, logger);
+    const reopenLogs = (): void => logging.reopen();
+    process.on('SIGHUP', reopenLogs);
     try {
-      const logger = logging.logger(loggerName);
       for (const warning of warnings) logger.warn(formatDiagnostic(loggingConfig ?? '', warning));
       logWarnings(logger, loaded);
       const starting = start({
@@ -73,17 +87,21 @@ export async function runService(
         environment: process.env,
         logger: (name) => logging.logger(name),
       });
-      const stopReloading = reloadOnChange(options, loaded, logger, starting);
+      const stopReloading = reloadOnChange(options, loaded, { logger, systemd, starting });
       const service = await starting.catch((error: unknown) => {
         stopReloading();
         throw error;
       });
+      systemd.ready(() => service.status());
       const signal = await stop.requested;
       stopReloading();
       logger.info(`${signal}: ${stopMessage}`);
+      systemd.stopping(stopMessage);
       await service.close(stop.urgent);
       logger.info('stopped');
     } finally {
+      process.off('SIGHUP', reopenLogs);
+      await systemd.close();
       await logging.close();
     }
   } finally {
@@ -100,21 +118,24 @@ export async function runService(
 function reloadOnChange(
   { config, secure }: ServiceOptions,
   { files, plugins }: LoadedConfiguration,
-  logger: Logger,
-  starting: Promise<Service>,
+  { logger, systemd, starting }: StartingService,
 ): () => void {
   let isClosed = false;
   const reload = async (): Promise<void> => {
+    const service = await starting.catch(() => undefined); // its error is reported once
+    if (isClosed || service === undefined) return;
+    systemd.reloading();
     try {
       const loaded = await loadConfiguration(config, { secure, plugins });
       if (isClosed) return;
       logWarnings(logger, loaded);
-      (await starting).reload(loaded.configuration);
+      service.reload(loaded.configuration);
       watch.watch(loaded.files);
       logger.info(`read ${config} again`);
     } catch (error) {
       logger.error(`the configuration stays as it was: ${messageOf(error)}`);
     }
+    if (!isClosed) systemd.ready(() => service.status());
   };
   // Reloads run one after the other, so that the newest configuration wins.
   let last: Promise<unknown> = starting.catch(() => {});

@@ -41,6 +41,15 @@ export class LogFile extends Writable {
     this.#descriptor = openForOwner(filename, truncate ? 'w' : 'a');
   }
 
+  /** Opens the file again, or a new one if it was moved. If this fails, records still go to the moved file. */
+  reopen(): void {
+    try {
+      this.#reopen();
+    } catch (error) {
+      console.error(`cannot reopen the log ${this.#target.filename}: ${(error as Error).message}`);
+    }
+  }
+
   override _write(text: string, _encoding: BufferEncoding, written: () => void): void {
     try {
       this.#append(Buffer.from(text));

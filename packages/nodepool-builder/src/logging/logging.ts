@@ -1,6 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { createLogger, format, transports } from 'winston';
-import { openTarget } from './log-file.ts';
+import { LogFile, openTarget } from './log-file.ts';
 import type { LogOutput, LogSettings, LogThreshold } from './log-settings.ts';
 import { defaultLogSettings } from './read-log-settings.ts';
 import { LOG_LEVELS, type LogLevel, type LogRecord } from './record-format.ts';
@@ -15,6 +15,8 @@ const MESSAGE = Symbol.for('message');
 export interface Logging {
   /** Returns a logger by its nodepool name, such as `nodepool.image.build.debian`. */
   logger(name: string): Logger;
+  /** Opens the log files again: logrotate has moved them. */
+  reopen(): void;
   /** Writes all pending records. */
   close(): Promise<void>;
 }
@@ -38,6 +40,9 @@ export function openLogging(settings: LogSettings = defaultLogSettings('info')):
   });
   return {
     logger: (name) => root.child({ logger: name }),
+    reopen: () => {
+      for (const { stream } of targets) if (stream instanceof LogFile) stream.reopen();
+    },
     close: async () => {
       const { promise: finished, resolve } = Promise.withResolvers<void>();
       root.once('finish', resolve).end();

@@ -29,6 +29,7 @@ it('a SIGHUP while the service starts reloads the configuration once it runs', a
         events.push(`reload ${imagesDir.replace(/.*\//, '')}`);
         reloaded.resolve(imagesDir);
       },
+      status: () => 'running',
       close: async () => void events.push('close'),
     };
   });

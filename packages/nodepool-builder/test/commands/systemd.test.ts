@@ -1,0 +1,57 @@
+// Not a unit test: it starts systemd-notify.
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { openNotifySocket } from '../../../../test/fixtures/notify-socket.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { Systemd } from '../../src/commands/systemd.ts';
+
+it('the watchdog hears of a service twice per interval, with its status while it runs', async (t) => {
+  const { path, next } = await openNotifySocket(t);
+  const environment = {
+    NOTIFY_SOCKET: path,
+    WATCHDOG_USEC: '200000',
+    WATCHDOG_PID: `${process.pid}`,
+    HOME: '/',
+  };
+  const systemd = new Systemd(environment, new RecordingLogger());
+  assert.deepEqual(environment, { HOME: '/' }, 'children inherit nothing of it');
+  assert.deepEqual(await next(), { WATCHDOG: '1' });
+  systemd.ready(() => '2 images');
+  const seen = [await next(), await next(), await next()];
+  assert.ok(seen.some((message) => message.READY === '1' && message.STATUS === '2 images'));
+  assert.ok(seen.some((message) => message.WATCHDOG === '1' && message.STATUS === '2 images'));
+  await systemd.close();
+});
+
+it('messages arrive in their order', async (t) => {
+  const { path, next } = await openNotifySocket(t);
+  const systemd = new Systemd({ NOTIFY_SOCKET: path }, new RecordingLogger());
+  systemd.ready(() => 'one');
+  systemd.reloading();
+  systemd.ready(() => 'two');
+  systemd.stopping('stopping');
+  await systemd.close();
+  const messages = [await next(), await next(), await next(), await next()];
+  assert.deepEqual(
+    messages.map((message) => message.STATUS),
+    ['one', 'Reading the configuration', 'two', 'stopping'],
+  );
+});
+
+it('a socket that is gone is logged once and hinders nothing', async () => {
+  const logger = new RecordingLogger();
+  const systemd = new Systemd({ NOTIFY_SOCKET: '/nowhere/notify' }, logger);
+  systemd.ready(() => 'one');
+  systemd.stopping('stopping');
+  await systemd.close();
+  assert.equal(logger.lines.length, 1);
+  assert.match(logger.lines[0] ?? '', /^warn cannot notify systemd: /);
+});
+
+it('without systemd nothing happens', async () => {
+  const logger = new RecordingLogger();
+  const systemd = new Systemd({ WATCHDOG_USEC: '1000' }, logger);
+  systemd.ready(() => 'one');
+  await systemd.close();
+  assert.deepEqual(logger.lines, []);
+});
