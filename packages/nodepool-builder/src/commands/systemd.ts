@@ -69,17 +69,18 @@ export class Systemd {
   /** Sends a message after the ones before it. */
   #send(...assignments: readonly string[]): void {
     const socket = this.#socket;
-    if (socket === undefined) return;
-    this.#last = this.#last.then(async () => {
-      try {
-        const env = { ...process.env, NOTIFY_SOCKET: socket };
-        await promisify(execFile)('systemd-notify', assignments, { env, timeout: TIMEOUT });
-        this.#isFailing = false;
-      } catch (error) {
-        // systemd decides what follows from a missing message. Only the first failure in a row is logged.
-        if (!this.#isFailing) this.#logger.warn(`cannot notify systemd: ${(error as Error).message}`);
-        this.#isFailing = true;
-      }
-    });
+    if (socket !== undefined) this.#last = this.#last.then(() => this.#sendNow(socket, assignments));
+  }
+
+  async #sendNow(socket: string, assignments: readonly string[]): Promise<void> {
+    try {
+      const env = { ...process.env, NOTIFY_SOCKET: socket };
+      await promisify(execFile)('systemd-notify', assignments, { env, timeout: TIMEOUT });
+      this.#isFailing = false;
+    } catch (error) {
+      // systemd decides what follows from a missing message. Only the first failure in a row is logged.
+      if (!this.#isFailing) this.#logger.warn(`cannot notify systemd: ${(error as Error).message}`);
+      this.#isFailing = true;
+    }
   }
 }
