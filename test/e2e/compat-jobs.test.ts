@@ -6,6 +6,7 @@ import { Admin } from '@nodepool-builder/gearman-node';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { type Geard, startGeard } from '../fixtures/geard.ts';
+import { IS_JOB_FUNCTION } from '../fixtures/gearman-commands.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
 import { setUp } from '../fixtures/set-up.ts';
@@ -141,12 +142,13 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       const held = Object.fromEntries(
         workers.map(({ clientId, functions: names }) => [
           clientId,
-          new Set(names.map((name) => name.split(':', 1)[0])),
+          new Set(names.filter((name) => IS_JOB_FUNCTION.test(name)).map((name) => name.split(':', 1)[0])),
         ]),
       );
       assert.deepEqual(held, {
         'Nodepool Builder Build Worker 1': new Set(['image-build']),
         'Nodepool Builder Upload Worker 1': new Set(['image-delete', 'image-upload']),
+        'Nodepool Builder Control Worker 1': new Set(),
       });
     });
 

@@ -8,6 +8,7 @@ import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { createGatedQemuImg, type GatedQemuImg } from '../fixtures/gated-qemu-img.ts';
 import { type Geard, startGeard } from '../fixtures/geard.ts';
+import { IS_JOB_FUNCTION } from '../fixtures/gearman-commands.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
@@ -101,14 +102,14 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
   });
 }
 
-/** Waits until a server has exactly these functions, each once. */
+/** Waits until a server has exactly these job functions, each once. */
 async function offered({ server }: Side, expected: readonly string[]): Promise<void> {
   const admin = new Admin({ host: '127.0.0.1', port: server.port });
   let last: string[] = [];
   try {
     await waitUntil(expected.join(', '), async () => {
       last = (await admin.status()).flatMap(({ name, availableWorkers }) =>
-        Array.from({ length: availableWorkers }, () => name),
+        Array.from({ length: IS_JOB_FUNCTION.test(name) ? availableWorkers : 0 }, () => name),
       );
       return last.toSorted().join() === expected.toSorted().join();
     });
