@@ -70,7 +70,7 @@ describe('--all-in-one', () => {
     const other = await createManagedSite(t);
     await other.configure({ 'images-dir': site.images });
     const second = endAfter(t, spawnBuilder(other.config, '--all-in-one'));
-    assert.equal(await second.ended, 1);
+    assert.equal(await second.ended, 4);
     assert.match(
       second.log.join('\n'),
       new RegExp(`is in use by process ${first.child.pid} on host .*; stop that process`),

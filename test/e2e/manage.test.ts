@@ -149,7 +149,7 @@ describe('the password in the URL of a store', () => {
     it(`is not shown by ${command.join(' ')} when the database cannot be reached`, async (t) => {
       const site = await createManagedSite(t, settings);
       const { code, stdout, stderr } = await runCommand(...command, '-c', site.config);
-      assert.equal(code, 1);
+      assert.equal(code, 5);
       assert.match(
         stderr,
         /^nodepool-builder: PostgreSQL database "nodepool" at 127\.0\.0\.1:1 cannot be used: .*; check that it runs/m,

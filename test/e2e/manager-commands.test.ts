@@ -192,6 +192,25 @@ describe('the requests', () => {
     );
   });
 
+  it('rollback is refused while one is pending', async (t) => {
+    const { site, process: service } = await startService(t);
+    await runInProcess('rebuild', 'docs', '-c', site.config);
+    await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
+    assert.equal(await service.end('SIGTERM'), 0);
+    const first = await runInProcess('rollback', 'docs', '-c', site.config);
+    const [, number] = /asked the manager \(request (\d+)\)/.exec(first.stderr) ?? assert.fail(first.stderr);
+    assert.match(
+      await errorOf('refused', site, 'rollback', 'docs'),
+      new RegExp(`request ${number} to roll back disk image "docs" is still pending; wait until the manager`),
+    );
+    endAfter(t, await startBuilder(site.config, '--all-in-one'));
+    await waitUntil('the rollback', async () => {
+      const [build] = (await site.list('dib-image-list')).filter(({ withdrawn }) => withdrawn);
+      return build?.['image-id']?.startsWith('docs-0000000003-');
+    });
+    assert.match(await errorOf('refused', site, 'rollback', 'docs'), /is the only good build/);
+  });
+
   it('upload-delete deletes one upload, which is then made again if it is still configured', async (t) => {
     const { site, process: service } = await startService(t);
     const uploadId = await idOf(site, 'image-list', 'upload-id', '0000000002');

@@ -2,6 +2,8 @@
 export type StoreErrorCode =
   | 'not-leader'
   | 'store-not-usable'
+  | 'store-unreachable'
+  | 'store-refused'
   | 'store-too-new'
   | 'store-not-empty'
   | 'invalid-export';
@@ -18,7 +20,7 @@ export class StoreError extends Error {
 
   /** True if the same call may succeed later. Of an error that says this, commands print only the message. */
   get retriable(): boolean {
-    return this.code === 'not-leader' || this.code === 'store-not-usable';
+    return ['not-leader', 'store-not-usable', 'store-unreachable', 'store-refused'].includes(this.code);
   }
 
   /** Another manager may be the leader by now. */

@@ -7,8 +7,14 @@ export const EXIT_CODES = {
     code: 3,
     meaning: 'the file, image, disk image or provider does not exist, or no builder offers it',
   },
-  refused: { code: 4, meaning: 'the request or the credentials were refused' },
-  unreachable: { code: 5, meaning: 'a job server, a cloud or Zuul does not answer; try again later' },
+  refused: {
+    code: 4,
+    meaning: 'the request or the credentials were refused, or another process holds what is needed',
+  },
+  unreachable: {
+    code: 5,
+    meaning: 'a job server, a cloud, Zuul or the database does not answer; try again later',
+  },
   cancelled: { code: 6, meaning: 'it was stopped by SIGINT or SIGTERM, or cancelled' },
 } as const;
 
@@ -17,6 +23,8 @@ export type ExitReason = keyof typeof EXIT_CODES;
 
 /** Codes of typed errors that have an exit code of their own; all others are failures. */
 const REASONS: Readonly<Record<string, ExitReason>> = {
+  'invalid-image-id': 'usage',
+  'invalid-filter': 'usage',
   'not-found': 'not-found',
   'image-not-found': 'not-found',
   'image-missing': 'not-found',
@@ -29,19 +37,27 @@ const REASONS: Readonly<Record<string, ExitReason>> = {
   'provider-refused': 'refused',
   'zuul-refused': 'refused',
   'store-not-empty': 'refused',
+  'store-refused': 'refused',
+  'directory-locked': 'refused',
+  'image-exists': 'refused',
+  'listen-failed': 'refused',
   'connect-failed': 'unreachable',
   'connection-lost': 'unreachable',
   'connection-failed': 'unreachable',
   'server-silent': 'unreachable',
   'service-unavailable': 'unreachable',
   'zuul-unavailable': 'unreachable',
+  'store-unreachable': 'unreachable',
+  'rate-limited': 'unreachable',
+  'tenant-not-ready': 'unreachable',
   aborted: 'cancelled',
   'build-aborted': 'cancelled',
 };
 
-/** Reason of an error with a code, such as `not-found`. */
+/** Reason of an error: its own, or that of its code, such as `not-found`. */
 export function exitReasonOf(error: unknown): ExitReason {
-  const { code } = Object(error) as { code?: unknown };
+  const { code, exitReason } = Object(error) as { code?: unknown; exitReason?: ExitReason };
+  if (exitReason !== undefined) return exitReason;
   return (typeof code === 'string' && Object.hasOwn(REASONS, code) && REASONS[code]) || 'failed';
 }
 

@@ -55,7 +55,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     printError(error);
     // A configuration that names a missing file is invalid, as it is with any other error.
     if (error instanceof ConfigurationError) return EXIT_CODES.failed.code;
-    return EXIT_CODES[error instanceof CommandError ? error.exitReason : exitReasonOf(error)].code;
+    return EXIT_CODES[exitReasonOf(error)].code;
   }
 }
 

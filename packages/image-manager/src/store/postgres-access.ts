@@ -1,5 +1,5 @@
 import { Client, type ClientConfig, types } from 'pg';
-import { StoreError } from '../errors.ts';
+import { StoreError, type StoreErrorCode } from '../errors.ts';
 
 /** Access to a database. */
 export interface PostgresAccess {
@@ -21,6 +21,12 @@ const REMEDIES: Readonly<Record<string, string>> = {
   '42501': 'allow this user to create a schema, or make it the owner of schema "image_manager"',
   '42704': 'it must be PostgreSQL 14 or newer',
 };
+
+/** SQLSTATEs of a wrong user or password, and of missing rights. */
+const REFUSED: ReadonlySet<string> = new Set(['28000', '28P01', '42501']);
+
+/** SQLSTATEs of lost connections and of a server that starts, stops or has no connection left. */
+const UNREACHABLE = /^(?:08...|57P0[1-3]|53300)$/;
 
 /**
  * Parses a URL as libpq does.
@@ -52,14 +58,23 @@ export function parseAccess(url: string): PostgresAccess {
   }
 }
 
-/** Converts an error to a StoreError with a remedy. A StoreError is returned as it is. */
-export function asStoreError(error: unknown, location: string): StoreError {
+/**
+ * Converts an error to a StoreError with a remedy. A StoreError is returned as it is.
+ *
+ * @param otherwise code of an error of which neither the server nor the system says more
+ */
+export function asStoreError(
+  error: unknown,
+  location: string,
+  otherwise: StoreErrorCode = 'store-not-usable',
+): StoreError {
   if (error instanceof StoreError) return error;
-  const { message, code = '' } = error as NodeJS.ErrnoException;
+  const { message, code = '', syscall = '' } = error as NodeJS.ErrnoException;
   const remedy = REMEDIES[code] ?? 'check that it runs and can be reached';
-  return new StoreError('store-not-usable', `${location} cannot be used: ${message || code}; ${remedy}`, {
-    cause: error,
-  });
+  const text = `${location} cannot be used: ${message || code}; ${remedy}`;
+  const isLost = ['connect', 'getaddrinfo', 'read', 'write'].includes(syscall) || UNREACHABLE.test(code);
+  const known = REFUSED.has(code) ? 'store-refused' : isLost && 'store-unreachable';
+  return new StoreError(known || (code === '' ? otherwise : 'store-not-usable'), text, { cause: error });
 }
 
 /** Makes pg read `sslmode` as libpq does; by default pg gives it another meaning. */

@@ -103,7 +103,7 @@ export class PostgresSession implements Session {
       await this.#client.query(SETTINGS);
     } catch (error) {
       this.#cut(error);
-      throw asStoreError(error, this.#location);
+      throw asStoreError(error, this.#location, 'store-unreachable');
     }
     this.#heartbeat = setInterval(() => {
       // A failure also ends the connection, which reports it.
@@ -116,6 +116,6 @@ export class PostgresSession implements Session {
     clearTimeout(this.#silence);
     clearInterval(this.#heartbeat);
     this.#socket.destroy();
-    if (!this.#closing) this.#lost.abort(asStoreError(error, this.#location));
+    if (!this.#closing) this.#lost.abort(asStoreError(error, this.#location, 'store-unreachable'));
   }
 }

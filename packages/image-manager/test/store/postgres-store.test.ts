@@ -58,7 +58,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     );
     assert.equal(rowCount, 1);
     await lost;
-    withCode('store-not-usable')(leadership.lost.reason);
+    withCode('store-unreachable')(leadership.lost.reason);
     await assert.rejects(leadership.write({ builds: [build(store.owner, 1)] }), withCode('not-leader'));
     await assert.rejects(leadership.takeNumbers(1), withCode('not-leader'));
     assert.equal((await store.read()).builds.size, 0);
@@ -75,12 +75,12 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     await leadership.write({ builds: [build(store.owner, await leadership.takeNumbers(1))] });
     await store.read();
     const lost = once(leadership.lost, 'abort');
-    const waiting = assert.rejects(other.lead(), withCode('store-not-usable'));
+    const waiting = assert.rejects(other.lead(), withCode('store-unreachable'));
     await server.kill();
     await lost;
     await waiting;
-    await assert.rejects(store.read(), withCode('store-not-usable'));
-    await assert.rejects(store.lead(), withCode('store-not-usable'));
+    await assert.rejects(store.read(), withCode('store-unreachable'));
+    await assert.rejects(store.lead(), withCode('store-unreachable'));
     await server.restart();
     assert.equal((await store.read()).builds.size, 1);
     const again = await other.lead();
@@ -118,7 +118,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     const state = await store.read();
     const exited = once(leader.child, 'exit');
     leader.child.kill('SIGCONT');
-    assert.match(String(await leader.says('refused')), /^(not-leader|store-not-usable)$/);
+    assert.match(String(await leader.says('refused')), /^(not-leader|store-not-usable|store-unreachable)$/);
     await exited;
     assert.deepEqual(await store.read(), state);
   });
@@ -169,20 +169,22 @@ describe('PostgreSQL: a database that cannot be used', () => {
 
   it('is rejected with an error without the password', async () => {
     const socket = encodeURIComponent(server.directory);
-    for (const [location, reason] of [
+    for (const [location, code, reason] of [
       [
         'postgresql://manager:s3cret@127.0.0.1:1/images',
+        'store-unreachable',
         /"images" at 127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED/,
       ],
-      [`postgresql://postgres:s3cret@/none?host=${socket}`, /create it with createdb/],
-      [`postgresql://nobody:s3cret@/postgres?host=${socket}`, /check user and password/],
-      ['postgresql://manager:s3cret@host:port/images', /it is not a URL/],
-      ['postgresql://manager:s3cret@host/images?sslmode=verify-ca', /sslrootcert/],
+      ['postgresql://manager:s3cret@/images?host=/none', 'store-unreachable', /check that it runs/],
+      [`postgresql://postgres:s3cret@/none?host=${socket}`, 'store-not-usable', /create it with createdb/],
+      [`postgresql://nobody:s3cret@/postgres?host=${socket}`, 'store-refused', /check user and password/],
+      ['postgresql://manager:s3cret@host:port/images', 'store-not-usable', /it is not a URL/],
+      ['postgresql://manager:s3cret@host/images?sslmode=verify-ca', 'store-not-usable', /sslrootcert/],
     ] as const) {
       await assert.rejects(openStateStore(location), (error: Error) => {
         assert.match(error.message, reason);
         assert.doesNotMatch(inspect(error, { depth: 10, showHidden: true }), /s3cret/);
-        return withCode('store-not-usable')(error);
+        return withCode(code)(error);
       });
     }
   });

@@ -8,6 +8,7 @@ import {
   makeStateDirectory,
   STATE_FILE,
 } from '@nodepool-builder/image-builder/module-kit';
+import type { ExitReason } from '../exit-codes.ts';
 import { CommandError } from './output.ts';
 
 /** Option of the background process: the path of its log, which also gets standard output and standard error. */
@@ -19,6 +20,7 @@ export const BACKGROUND_LOG = '.nodepool-builder/nodepool-builder.log';
 /** Message of the background process to the process that started it: it serves, or it cannot. */
 interface BackgroundReport {
   readonly fault?: string;
+  readonly exitReason?: ExitReason;
 }
 
 /**
@@ -45,8 +47,8 @@ export async function startInBackground(
   });
   try {
     const [report] = await Promise.race([once(child, 'message'), ended]);
-    const { fault }: BackgroundReport = report;
-    if (fault !== undefined) throw new CommandError(fault);
+    const { fault, exitReason = 'failed' }: BackgroundReport = report;
+    if (fault !== undefined) throw new CommandError(fault, { exitReason });
     return { pid: child.pid, log: path };
   } finally {
     child.removeAllListeners();

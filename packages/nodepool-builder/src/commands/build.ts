@@ -122,7 +122,9 @@ async function build(
   const pathOf = (format: ImageFormat): string => join(output, `${imageId}.${formatRow(format).extension}`);
   const existing = FORMAT_NAMES.map(pathOf).find((path) => existsSync(path));
   if (existing !== undefined) {
-    throw new CommandError(`${existing} exists; choose another --image-id or --output`);
+    throw new CommandError(`${existing} exists; choose another --image-id or --output`, {
+      exitReason: 'refused',
+    });
   }
   const withDisplay = json || verbose ? withoutProgress : withProgress;
   const { largestDisk } = configuration;

@@ -10,7 +10,7 @@ import { type Command, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { duration, exampleOf, jsonFileOption, positiveInteger } from './options.ts';
-import { CommandError, type JsonOptions, messageOf, printResult, warn } from './output.ts';
+import { CommandError, type JsonOptions, messageOf, printResult, usageError, warn } from './output.ts';
 import { isJobUploadId } from './upload.ts';
 
 interface RemovalOptions extends ProviderOptions, JsonOptions {
@@ -126,7 +126,7 @@ async function removeEach(
 async function prune(options: PruneOptions, modules: Modules): Promise<void> {
   const { name, keep, olderThan } = options;
   if (keep === undefined && olderThan === undefined) {
-    throw new CommandError('say what to delete, with --keep, --older-than or both');
+    throw usageError('say what to delete, with --keep, --older-than or both');
   }
   await withProvider(options, modules, async ({ provider, signal }) => {
     const images = await imagesOfJobs(provider, name, signal);

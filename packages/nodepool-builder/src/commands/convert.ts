@@ -19,7 +19,14 @@ import {
 } from './image-file.ts';
 import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
 import { exampleOf, jsonFileOption } from './options.ts';
-import { CommandError, type JsonOptions, printResult, withoutProgress, withProgress } from './output.ts';
+import {
+  CommandError,
+  type JsonOptions,
+  printResult,
+  usageError,
+  withoutProgress,
+  withProgress,
+} from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface ConvertOptions extends JsonOptions {
@@ -95,11 +102,11 @@ async function targetOf(source: string, format: ImageFormat, output = dirname(so
 
 /** @throws CommandError */
 function refuseConversion({ path, format: from }: SourceFile, to: ImageFormat, target: string): void {
-  if (from === to) throw new CommandError(`${path} is ${to} already; choose another --format`);
+  if (from === to) throw usageError(`${path} is ${to} already; choose another --format`);
   if (!isConvertible(from)) {
     throw new CommandError(
       `${path} is ${from}, which qemu-img cannot convert; build the image in another format`,
     );
   }
-  if (target === path) throw new CommandError(`${path} is the image itself; choose another --output`);
+  if (target === path) throw usageError(`${path} is the image itself; choose another --output`);
 }

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { loadAccessList } from '../configuration/option-files.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import { logLevelOption, portNumber, positiveInteger, wholeNumber } from './options.ts';
-import { CommandError, failing, messageOf } from './output.ts';
+import { failing, messageOf, usageError } from './output.ts';
 import { stopSignal } from './stop-signal.ts';
 
 type Limits = 'maxConnections' | 'maxPacketSize' | 'maxOutputBuffer' | 'maxTotalOutput';
@@ -116,7 +116,7 @@ type Security = Pick<JobServerOptions, 'tls' | 'access'>;
 async function readSecurity(options: GearmandOptions): Promise<Security> {
   const { accessList, tlsCa } = options;
   if (accessList !== undefined && tlsCa === undefined) {
-    throw new CommandError(
+    throw usageError(
       'an access list needs the names in clients’ certificates; give --tls-ca with --access-list',
     );
   }
@@ -128,7 +128,7 @@ async function readSecurity(options: GearmandOptions): Promise<Security> {
 async function readTls({ tlsCert, tlsKey, tlsCa }: GearmandOptions) {
   if ([tlsCert, tlsKey, tlsCa].every((file) => file === undefined)) return undefined;
   if (tlsCert === undefined || tlsKey === undefined) {
-    throw new CommandError('TLS needs a certificate and its key; give both --tls-cert and --tls-key');
+    throw usageError('TLS needs a certificate and its key; give both --tls-cert and --tls-key');
   }
   const [cert, key] = await Promise.all([readPem(tlsCert), readPem(tlsKey)]);
   if (tlsCa === undefined) return { cert, key, requestCert: false };

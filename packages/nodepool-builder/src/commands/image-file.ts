@@ -9,7 +9,7 @@ import {
   formatRow,
   writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
-import { CommandError, failing, type WithProgress } from './output.ts';
+import { CommandError, failing, usageError, type WithProgress } from './output.ts';
 
 /** An image file that a user names. */
 export type SourceFile = Pick<ImageFile, 'path' | 'format'>;
@@ -43,7 +43,7 @@ export async function sourceFile(
 ): Promise<SourceFile> {
   const format = named ?? formatOfExtension(extname(file).slice(1));
   if (format === undefined) {
-    throw new CommandError(`the name of ${file} does not say its format; give it with ${option}`);
+    throw usageError(`the name of ${file} does not say its format; give it with ${option}`);
   }
   return { path: await realpath(file).catch(() => resolve(file)), format };
 }

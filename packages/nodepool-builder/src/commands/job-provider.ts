@@ -11,7 +11,7 @@ import type { Providers, UploadTarget } from '../daemon/providers.ts';
 import type { Modules } from '../modules.ts';
 import { openJobProviders } from './job-workspace.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';
-import { CommandError, findByName, warn } from './output.ts';
+import { CommandError, findByName, usageError, warn } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Values of {@link providerOption} and {@link optionalConfigOption}. */
@@ -96,8 +96,7 @@ async function findProvider(
   const file = await loadOptionalConfiguration(config, modules);
   if (file === undefined) {
     const standard = modules.providers.get(DEFAULT_PROVIDER_TYPE);
-    if (standard === undefined)
-      throw new CommandError(`--provider ${name} needs a configuration file; add -c`);
+    if (standard === undefined) throw usageError(`--provider ${name} needs a configuration file; add -c`);
     return { configuration: await providerOf(name, standard, name, modules) };
   }
   const configuration =
@@ -113,7 +112,7 @@ async function providerOf(
   text: string,
   modules: Modules,
 ): Promise<ProviderConfiguration> {
-  if (text === '') throw new CommandError(`--provider ${name} is incomplete; write ${formOf(module)}`);
+  if (text === '') throw usageError(`--provider ${name} is incomplete; write ${formOf(module)}`);
   const host = { env: process.env, cwd: process.cwd(), home: homedir(), warn };
   const source = { ...module.shortForm?.settings(text), name };
   const found = await toProvider(listedProvider('', source, module, resolve), host);

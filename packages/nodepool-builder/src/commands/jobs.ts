@@ -7,7 +7,7 @@ import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { askServers } from '../daemon/fleet.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
-import { CommandError, choiceOf, findByName, withProgress } from './output.ts';
+import { CommandError, choiceOf, findByName, usageError, withProgress } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Commands that submit a job to the builders, and follow it. */
@@ -92,7 +92,7 @@ function onlyImageName({ providers, file }: Configuration, name: string): string
   }
   if (others.length === 0) return first;
   const choice = [first, ...others].join(', ');
-  throw new CommandError(`provider "${name}" has several images; choose with --image-name: ${choice}`);
+  throw usageError(`provider "${name}" has several images; choose with --image-name: ${choice}`);
 }
 
 /**

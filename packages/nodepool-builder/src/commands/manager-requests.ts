@@ -1,4 +1,4 @@
-import type { ManagerState, Request } from '@nodepool-builder/image-manager';
+import type { ManagerState, PendingRequest, Request } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { withStore } from './manager-store.ts';
@@ -15,7 +15,12 @@ interface RequestCommand extends Omit<ConfiguredCommand, 'run'> {
     subject: string,
     state: ManagerState,
     configuration: Configuration,
+    requests: readonly PendingRequest[],
   ) => Request | Promise<Request>;
+}
+
+function isRollbackOf(diskimage: string, request: PendingRequest['request']): boolean {
+  return request.kind === 'rollback' && request.diskimage === diskimage;
 }
 
 function notFound(message: string): CommandError {
@@ -44,11 +49,17 @@ const REQUESTS: readonly RequestCommand[] = [
       'Asks the manager to withdraw the newest image of a disk image. The image before it is in use again; the ' +
       'withdrawn one is deleted from each provider that has the older one.',
     example: 'debian',
-    request: async (diskimage, state) => {
+    request: async (diskimage, state, _, requests) => {
       if (![...state.builds.values()].some((build) => build.diskimage === diskimage)) {
         throw notFound(`disk image "${diskimage}" has no image; dib-image-list lists all images`);
       }
       const { rollback } = await import('@nodepool-builder/image-manager');
+      const pending = requests.find(({ request }) => isRollbackOf(diskimage, request));
+      if (pending !== undefined) {
+        const reason = `request ${pending.number} to roll back disk image "${diskimage}" is still pending`;
+        const remedy = 'wait until the manager has served it; it serves requests only while it runs';
+        throw new CommandError(`${reason}; ${remedy}`, { exitReason: 'refused' });
+      }
       const outcome = rollback(state, diskimage);
       if (typeof outcome === 'string') throw new CommandError(outcome, { exitReason: 'refused' });
       return { kind: 'rollback', diskimage };
@@ -87,7 +98,9 @@ export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ re
   ...row,
   run: async (configuration, _, subject) => {
     await withStore(configuration, async (store) => {
-      const number = await store.ask(await request(subject, await store.read(), configuration));
+      const number = await store.ask(
+        await request(subject, await store.read(), configuration, await store.requests()),
+      );
       console.error(`asked the manager (request ${number}); dib-image-list and image-list show what it does`);
     });
   },

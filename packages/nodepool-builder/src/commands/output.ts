@@ -15,6 +15,11 @@ export class CommandError extends Error {
   }
 }
 
+/** An error of the command line that commander does not find. */
+export function usageError(message: string): CommandError {
+  return new CommandError(message, { exitReason: 'usage' });
+}
+
 /** End of a message about a wrong name: the valid ones. */
 export function choiceOf(names: readonly string[]): string {
   return names.length === 0 ? 'there are none' : `choose one of: ${names.join(', ')}`;

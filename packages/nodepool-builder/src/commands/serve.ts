@@ -2,6 +2,7 @@ import { appendFileSync } from 'node:fs';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
+import { exitReasonOf } from '../exit-codes.ts';
 import { backgroundLogSettings, defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
@@ -43,7 +44,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     await runBuilder(options);
   } catch (error) {
-    await reportToForeground({ fault: messageOf(error) });
+    await reportToForeground({ fault: messageOf(error), exitReason: exitReasonOf(error) });
     throw error;
   }
 }

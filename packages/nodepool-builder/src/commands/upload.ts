@@ -19,7 +19,14 @@ import {
 } from './image-file.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { jsonFileOption } from './options.ts';
-import { CommandError, type JsonOptions, printResult, withoutProgress, withProgress } from './output.ts';
+import {
+  CommandError,
+  type JsonOptions,
+  printResult,
+  usageError,
+  withoutProgress,
+  withProgress,
+} from './output.ts';
 
 type Metadata = Readonly<Record<string, string>>;
 
@@ -78,7 +85,7 @@ async function runUpload(file: string, options: UploadOptions, modules: Modules)
   const { name, meta: metadata = {}, dryRun = false, json, temporaryDirectory } = options;
   const source = await sourceFile(file, '--format', options.format);
   const fault = imageIdFault(name);
-  if (fault !== undefined) throw new CommandError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
+  if (fault !== undefined) throw usageError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
   const uploaded = await withProvider(options, modules, ({ provider, largestDisk, signal }) => {
     const settings = {
       directory: temporaryDirectory ?? dirname(source.path),

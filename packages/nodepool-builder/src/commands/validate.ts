@@ -6,7 +6,7 @@ import { loadConfiguration } from '../configuration/load.ts';
 import { jsonSchema } from '../configuration/schema.ts';
 import type { Modules } from '../modules.ts';
 import { configOption, exampleOf, secureOption } from './options.ts';
-import { CommandError } from './output.ts';
+import { CommandError, usageError } from './output.ts';
 
 interface ValidateOptions {
   readonly config: string;
@@ -99,7 +99,7 @@ export function registerValidate(program: Command, modules: Modules): void {
 
 async function printSchema(files: readonly string[], modules: Modules): Promise<void> {
   const [file = '', ...others] = files;
-  if (others.length > 0) throw new CommandError('--schema takes one file; leave out the others');
+  if (others.length > 0) throw usageError('--schema takes one file; leave out the others');
   const { plugins } = await loadConfiguration(file, { modules });
   console.log(JSON.stringify(jsonSchema(plugins.modules), null, 2));
 }

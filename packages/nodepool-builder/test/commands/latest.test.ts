@@ -117,6 +117,6 @@ test('latest fails if no image passes, with the reasons', async (t) => {
     `nodepool-builder: no image in provider "${provider}" passes the filters: none has a matching name`,
   ]);
   const [code, , stderr] = await latest(t, '--provider', provider, '--filter', 'status=active');
-  assert.equal(code, 1);
+  assert.equal(code, 2);
   assert.match(stderr, /^nodepool-builder: image filter: unknown key "status"; use one of name, /);
 });
