@@ -4,6 +4,9 @@ import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
 import { allPages, ROOT, readPage } from './markdown.ts';
 
+/** Where the documents in the package nodepool-builder can be read. */
+const PUBLISHED = 'https://unpkg.com/nodepool-builder/';
+
 const pages = new Map<string, string>();
 for (const page of await allPages()) pages.set(page, await readPage(page));
 
@@ -26,8 +29,10 @@ test('links to files of the project and to their headings are valid', () => {
   const broken: string[] = [];
   for (const [page, text] of pages) {
     for (const [, path = '', anchor] of text.matchAll(/\]\(([^)#\s]*)(?:#([^)\s]*))?\)/g)) {
-      if (/^https?:/.test(path)) continue;
-      const target = path === '' ? page : normalize(join(dirname(page), path));
+      if (/^https?:/.test(path) && !path.startsWith(PUBLISHED)) continue;
+      const isPublished = path.startsWith(PUBLISHED);
+      const inProject = isPublished ? path.slice(PUBLISHED.length) : normalize(join(dirname(page), path));
+      const target = path === '' ? page : inProject;
       const linked = pages.get(target);
       const isThere = existsSync(join(ROOT, target));
       if (!isThere || (anchor !== undefined && linked !== undefined && !anchorsOf(linked).has(anchor))) {
@@ -36,4 +41,16 @@ test('links to files of the project and to their headings are valid', () => {
     }
   }
   assert.deepEqual(broken, []);
+});
+
+test('the README of a package links to nothing outside of it by a relative path', () => {
+  const readmes = [...pages].filter(([page]) => /^packages\/[^/]+\/README\.md$/.test(page));
+  const relative = readmes.flatMap(([page, text]) =>
+    [...text.matchAll(/\]\(([^)\s]*)\)/g)]
+      .map(([, link = '']) => link)
+      .filter((link) => !/^(?:https?:|#)/.test(link))
+      .map((link) => `${page}: ${link}`),
+  );
+  assert.ok(readmes.length > 5);
+  assert.deepEqual(relative, []);
 });

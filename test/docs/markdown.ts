@@ -25,5 +25,6 @@ export async function allPages(): Promise<string[]> {
 
 /** True if a path does not belong to the project's sources. */
 function isForeign(path: string): boolean {
-  return path.includes('node_modules') || path.includes('quickstart-data');
+  // npm pack puts copies of documents and examples into the package.
+  return /node_modules|quickstart-data|^packages\/nodepool-builder\/(?:docs|examples)\b/.test(path);
 }

@@ -12,13 +12,22 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
 const readme = await readPage('README.md');
-const [set, session] = codeBlocks(readme, 'sh');
+const [install, set, session] = codeBlocks(readme, 'sh');
 
 test('README.md names existing scripts', async () => {
   const { scripts } = JSON.parse(await readPage('package.json')) as { scripts: Record<string, string> };
   const commands = [...(set ?? '').matchAll(/^npm (?:run )?(\w+)/gm)].map(([, name = '']) => name);
   assert.deepEqual(commands, ['quickstart', 'test']);
   for (const name of commands) assert.ok(scripts[name]?.startsWith(`sh scripts/setup.sh ${name} && `), name);
+});
+
+test('README.md installs a unit and a configuration that exist; npm run rehearse-release runs its commands', async () => {
+  const [, unit = ''] = /^systemctl enable --now (\S+)/m.exec(install ?? '') ?? [];
+  const [, example = ''] = /^cp (\S+\/nodepool\.yaml) \/etc\/nodepool\b/m.exec(install ?? '') ?? [];
+  assert.match(await readPage(`examples/systemd/${unit}.service`), / -c \/etc\/nodepool\/nodepool\.yaml$/m);
+  const { configuration } = await loadConfiguration(join(ROOT, 'examples', example));
+  assert.match(install ?? '', new RegExp(`^mkdir .*${configuration['images-dir']}\\b`, 'm'));
+  assert.equal((install ?? '').trimEnd().split('\n').length, 10);
 });
 
 test('the commands of README.md work', async (t) => {
