@@ -7,6 +7,11 @@ import { promisify } from 'node:util';
 import { temporaryDirectory } from '../fixtures/scratch-directory.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
+/** What belongs to the project, unlike what npm and typedoc write. */
+function isOurs(path: string): boolean {
+  return basename(path) !== 'node_modules' && !path.includes('docs/api');
+}
+
 /** Files of a package's tarball; packed in a copy, because npm first copies documents into the package. */
 async function packedFiles(directory: string, name: string): Promise<string[]> {
   const options = { cwd: join(directory, 'packages', name) };
@@ -18,7 +23,6 @@ async function packedFiles(directory: string, name: string): Promise<string[]> {
 
 test('each tarball has the licence, a README, its sources and its programs; that of the command has much more', async (t) => {
   const directory = temporaryDirectory(t);
-  const isOurs = (path: string): boolean => basename(path) !== 'node_modules' && !path.includes('docs/api');
   for (const name of ['packages', 'docs', 'examples', 'scripts/packed-files.mjs']) {
     await cp(join(ROOT, name), join(directory, name), { recursive: true, filter: isOurs });
   }
