@@ -3,6 +3,7 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, it } from 'node:test';
@@ -89,6 +90,20 @@ describe('image-build, image-list, image-upload and image-delete', () => {
       stdout: '',
       stderr: 'nodepool-builder: no builder offers image-build:dosc; choose one of: docs\n',
     });
+  });
+
+  it('give the reason of the builder and its host if a job fails', async () => {
+    const build = await runCommand('image-build', 'docs', '--image-id', 'built', '-c', site.config);
+    assert.equal(build.code, 0, build.stderr);
+    const upload = ['image-upload', 'built', '--provider', 'pool', '--image-name', 'none', '-c', site.config];
+    const { code, stderr } = await runCommand(...upload);
+    assert.equal(code, 1);
+    const where = `image-upload:built failed on ${hostname()}`;
+    assert.ok(
+      stderr.includes(`nodepool-builder: ${where}: provider "pool" has no image "none"; add it`),
+      stderr,
+    );
+    assert.equal((await runCommand('image-delete', 'built', '-c', site.config)).code, 0);
   });
 
   it('list the providers if the name is wrong or missing', async () => {

@@ -70,10 +70,13 @@ export class ServerError extends GearmanError {
 export class JobFailedError extends GearmanError {
   override readonly name = 'JobFailedError';
   readonly handle: string;
+  /** The payload of the job's last WORK_WARNING, if there was one: WORK_FAIL has no room for a reason. */
+  readonly warning: Buffer | undefined;
 
-  constructor(functionName: string, handle: string) {
+  constructor(functionName: string, handle: string, warning?: Buffer) {
     super('job-failed', `job ${handle} of ${functionName} failed; the worker's log has the reason`);
     this.handle = handle;
+    this.warning = warning;
   }
 }
 
@@ -83,14 +86,17 @@ export class JobExceptionError extends GearmanError {
   readonly handle: string;
   /** The payload of the packet, usually one line of text. */
   readonly data: Buffer;
+  /** The payload of the job's last WORK_WARNING, if there was one. */
+  readonly warning: Buffer | undefined;
 
-  constructor(functionName: string, handle: string, data: Buffer) {
+  constructor(functionName: string, handle: string, data: Buffer, warning?: Buffer) {
     super(
       'job-exception',
       `job ${handle} of ${functionName} ended in an exception: ${data.toString('utf8')}`,
     );
     this.handle = handle;
     this.data = data;
+    this.warning = warning;
   }
 }
 

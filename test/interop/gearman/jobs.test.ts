@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { Client, JobFailure } from '@nodepool-builder/gearman-node';
+import { Client, JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { held, SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {
@@ -59,6 +59,14 @@ for (const [server, start] of Object.entries(SERVERS)) {
         data: Buffer.from('boom'),
       });
       assert.equal(String(await client.submit('works')), 'done');
+    });
+
+    test('the last warning of a failed job is part of its error', async (t) => {
+      const { client, worker } = await start(t);
+      worker().setFunctions({ fails: warning(new JobFailure('no')), throws: warning(new Error('boom')) });
+      const last = Buffer.from('no space');
+      await assert.rejects(client.submit('fails').result, { code: 'job-failed', warning: last });
+      await assert.rejects(client.submit('throws').result, { code: 'job-exception', warning: last });
     });
 
     test('a background job runs after its client has disconnected', async (t) => {
@@ -135,4 +143,13 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual((await Promise.all(results)).map(Number), [...results.keys()]);
     });
   });
+}
+
+/** A handler that warns twice, and fails. */
+function warning(error: Error) {
+  return async (job: WorkerJob): Promise<void> => {
+    await job.sendWarning('slow');
+    await job.sendWarning('no space');
+    throw error;
+  };
 }

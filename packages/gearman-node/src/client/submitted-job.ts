@@ -41,6 +41,7 @@ export class SubmittedJob implements Job {
   #flow: FlowControl | undefined;
   /** Empty until a server has accepted the job. */
   #lastHandle = '';
+  #lastWarning: Buffer | undefined;
   #isSettled = false;
   #error: GearmanError | undefined;
   #isResubmitted = false;
@@ -118,7 +119,9 @@ export class SubmittedJob implements Job {
 
   /** Adds an event. */
   push(event: JobEvent): void {
-    if (!this.#isSettled) this.#eventsOnce().push(event);
+    if (this.#isSettled) return;
+    if (event.type === 'warning') this.#lastWarning = event.data;
+    this.#eventsOnce().push(event);
   }
 
   /** Ends the events with an error, which only loops get. */
@@ -132,11 +135,11 @@ export class SubmittedJob implements Job {
   }
 
   fail(): void {
-    this.reject(new JobFailedError(this.function, this.#lastHandle));
+    this.reject(new JobFailedError(this.function, this.#lastHandle, this.#lastWarning));
   }
 
   throwException(data: Buffer): void {
-    this.reject(new JobExceptionError(this.function, this.#lastHandle, data));
+    this.reject(new JobExceptionError(this.function, this.#lastHandle, data, this.#lastWarning));
   }
 
   reject(error: GearmanError): void {

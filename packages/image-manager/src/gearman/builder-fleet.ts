@@ -99,13 +99,16 @@ export class BuilderFleet implements AsyncDisposable {
    * @param unique submissions with the same key share one job and its result
    * @throws GearmanError, see {@link runJob}
    */
-  async run(functionName: string, argument: unknown, unique: string, limits: RunLimits): Promise<Buffer> {
+  async run(functionName: string, argument: object, unique: string, limits: RunLimits): Promise<Buffer> {
     const { client, admin } = this.#serverFor(functionName);
     const cancel = async (handle: string): Promise<void> => {
       // The job may have ended by now. If the server cannot cancel it, a builder at worst runs it once more.
       await admin.cancelJob(handle).catch(() => {});
     };
-    return await runJob(client, functionName, JSON.stringify(argument), unique, { ...limits, cancel });
+    return await runJob(client, functionName, JSON.stringify({ ...argument, reason: true }), unique, {
+      ...limits,
+      cancel,
+    });
   }
 
   /** Closes all connections. Pending questions count as unanswered. */

@@ -1,5 +1,6 @@
 import { type Client, GearmanError, JobExceptionError } from '@nodepool-builder/gearman-node';
 import { JsonReader, LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
+import { withReason } from './job-failure.ts';
 
 /** Abort reason for a task whose image is gone; the task counts as failed. */
 export class ImageGoneError extends Error {
@@ -33,7 +34,7 @@ const QUEUE_LIMIT = 24 * 3_600_000;
  * Submits a job and waits for its result. While the job waits in the queue, its time limit does not run: it starts with
  * the first WORK_STATUS. If a builder sends none, the limit includes the time in the queue.
  *
- * @throws JobFailedError, JobExceptionError: the builder's answer
+ * @throws GearmanError `job-failed`, `job-exception`: the builder's answer, with its reason if it gives one
  * @throws JobLostError, ConnectionError: the fate of the job is unknown
  * @throws GearmanError `job-timeout`, `aborted`
  */
@@ -71,7 +72,7 @@ export async function runJob(
     if (timeout.signal.aborted || signal.reason instanceof ImageGoneError) {
       await job.handle.then(cancel, () => {});
     }
-    if (!timeout.signal.aborted) throw error;
+    if (!timeout.signal.aborted) throw withReason(error);
     throw new GearmanError('job-timeout', `the job ${functionName} ${String(timeout.signal.reason)}`, {
       cause: error,
     });

@@ -43,7 +43,10 @@ export function failuresThatCount(timing: Timing): number {
   return ratio > 1 && Number.isFinite(ratio) ? 1 + Math.ceil(Math.log2(ratio)) : 1;
 }
 
-/** Formats a number of failures, as `the last 3 attempts failed`. */
-export function failuresInWords(count: number): string {
-  return count === 1 ? 'the last attempt failed' : `the last ${count} attempts failed`;
+/** Formats failures with the reason of the newest, which is first: `the last 3 attempts failed (no space left)`. */
+export function failuresInWords(failures: readonly (Build | Upload)[]): string {
+  const { length } = failures;
+  const { error } = failures[0] ?? {};
+  const attempts = length === 1 ? 'the last attempt' : `the last ${length} attempts`;
+  return `${attempts} failed${error === undefined ? '' : ` (${error})`}`;
 }

@@ -60,7 +60,7 @@ function* planNewBuild(
   if (until > now && !isRequested) {
     yield {
       subject,
-      reason: `${failuresInWords(failures.length)}; the next follows later: ${reason}`,
+      reason: `${failuresInWords(failures)}; the next follows later: ${reason}`,
       until,
     };
     return;

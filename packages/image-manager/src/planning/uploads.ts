@@ -59,7 +59,7 @@ function planNewUpload(
   if (until > observation.now) {
     return {
       subject,
-      reason: `${reason}; ${failuresInWords(failures.length)}, the next follows later`,
+      reason: `${reason}; ${failuresInWords(failures)}, the next follows later`,
       until,
     };
   }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { JobExceptionError } from '@nodepool-builder/gearman-node';
+import { GearmanError } from '@nodepool-builder/gearman-node';
 import type { ManagedDiskImage } from '../configuration.ts';
 import { jobFailure, readResult } from '../gearman/run-job.ts';
 import { buildKeyOf, imageIdOf } from '../ownership.ts';
@@ -81,7 +81,7 @@ export async function compareCopy(
     const unique = `compare-${randomUUID()}`;
     await fleet.run(`image-upload:${imageId}`, { compare: checksum }, unique, { time: COMPARE_TIME, signal });
   } catch (error) {
-    if (!(error instanceof JobExceptionError)) throw error;
-    logger.warn(`image ${imageId}: ${error.data.toString('utf8')}`);
+    if (!(error instanceof GearmanError && error.code === 'job-exception')) throw error;
+    logger.warn(`image ${imageId}: ${jobFailure(error, signal)}`);
   }
 }

@@ -98,7 +98,7 @@ export async function deleteFiles(
   const vanished = watchForVanishing(fleet, imageId);
   try {
     const limits = { time: DELETE_TIME, signal: AbortSignal.any([signal, vanished.signal]) };
-    await fleet.run(`image-delete:${imageId}`, '', buildKeyOf(imageId), limits);
+    await fleet.run(`image-delete:${imageId}`, {}, buildKeyOf(imageId), limits);
   } catch (error) {
     signal.throwIfAborted();
     if (vanished.signal.aborted) return false;

@@ -6,6 +6,7 @@ import {
   JobFailedError,
   JobLostError,
 } from '@nodepool-builder/gearman-node';
+import { withReason } from '../../src/gearman/job-failure.ts';
 import { ImageGoneError, InvalidResultError, jobFailure } from '../../src/gearman/run-job.ts';
 
 const FUNCTION = 'image-build:debian';
@@ -22,6 +23,23 @@ for (const [name, error, expected] of [
 ] as const) {
   test(`the job has failed after ${name}`, () =>
     assert.match(jobFailure(error, AbortSignal.any([])) ?? '', expected));
+}
+
+test('the reason that a builder sends replaces the message, and names the host', () => {
+  const warning = Buffer.from('{"reason": "no space left", "host": "builder1"}');
+  for (const error of [
+    new JobFailedError(FUNCTION, 'H:1', warning),
+    new JobExceptionError(FUNCTION, 'H:1', Buffer.from('no space'), warning),
+  ]) {
+    assert.equal(jobFailure(withReason(error), AbortSignal.any([])), 'no space left (on builder1)');
+  }
+});
+
+for (const text of ['careful', '{"reason": 1, "host": "builder1"}', '', '{"reason": "no space left"}']) {
+  test(`a warning that is no reason changes nothing: ${text}`, () => {
+    const error = new JobFailedError(FUNCTION, 'H:1', Buffer.from(text));
+    assert.equal(withReason(error), error);
+  });
 }
 
 for (const [name, error] of [

@@ -93,7 +93,7 @@ testSituations({
   'a failed build of a new configuration is retried after a pause': {
     given: debian().build(1, 'ready', { configuration: 'former' }).build(2, 'failed', { ago: 59 }),
     steps: [],
-    waits: [/the last attempt failed; .* its configuration has changed.*\(1 s\)/],
+    waits: [/the last attempt failed \(broken\); .* its configuration has changed.*\(1 s\)/],
   },
   'a new configuration does not wait for the back-off of the old one': {
     given: debian().build(1, 'failed', { ago: 1, configuration: 'former' }),

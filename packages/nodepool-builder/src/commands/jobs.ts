@@ -65,7 +65,7 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
     argument: ['<image-id>', 'id of the image, as image-list shows it'],
     example: 'debian-20161118140211-9f3c',
     run: async (configuration, _, imageId) => {
-      await followJob(configuration, functionName('image-delete', imageId), '');
+      await followJob(configuration, functionName('image-delete', imageId), {});
     },
   },
 ];
@@ -99,22 +99,27 @@ function onlyImageName({ providers, file }: Configuration, name: string): string
  * Submits a job, shows its progress on standard error until it ends, and returns its result. SIGTERM and SIGINT stop only
  * the waiting: Gearman cannot cancel a job.
  *
- * @throws CommandError if no builder offers the function; GearmanError
+ * @throws CommandError if no builder offers the function, or with the builder's reason; GearmanError
  */
-async function followJob(configuration: Configuration, name: string, argument: unknown): Promise<Buffer> {
+async function followJob(configuration: Configuration, name: string, argument: object): Promise<Buffer> {
   const servers = jobServers(configuration);
   await requireOffer(servers, name);
   const client = new Client({ servers, clientId: 'nodepool-builder command' });
   try {
     return await untilStopSignal((signal) =>
       withProgress(name, async (onProgress) => {
-        const job = client.submit(name, JSON.stringify(argument), { signal });
+        const job = client.submit(name, JSON.stringify({ ...argument, reason: true }), { signal });
         for await (const event of job) {
           if (event.type === 'status') onProgress({ done: event.numerator, total: event.denominator });
         }
         return await job;
       }),
     );
+  } catch (cause) {
+    const { failureOf } = await import('@nodepool-builder/image-manager'); // only here: it takes long to load
+    const failure = failureOf(cause);
+    if (failure === undefined) throw cause;
+    throw new CommandError(`${name} failed on ${failure.host}: ${failure.reason}`, { cause });
   } finally {
     await client.close();
   }

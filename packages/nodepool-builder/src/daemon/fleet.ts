@@ -3,8 +3,7 @@ import {
   Client,
   ConnectionError,
   formatAddress,
-  JobExceptionError,
-  JobFailedError,
+  GearmanError,
   type ServerAddress,
 } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
@@ -76,15 +75,17 @@ export async function requestBuild(
   { name, imageId, key }: BuildRequest,
   signal: AbortSignal,
   logger: Logger,
-): Promise<JobFailedError | JobExceptionError | undefined> {
+): Promise<Error | undefined> {
   // A new client starts with the first server again; a long-lived one would stay with its current server.
   const client = new Client({ servers, clientId: 'nodepool-builder zuul poller', logger });
   try {
-    const argument = JSON.stringify({ 'image-id': imageId });
+    const argument = JSON.stringify({ 'image-id': imageId, reason: true });
     await client.submit(functionName('image-build', name), argument, { unique: key, signal });
     return undefined;
   } catch (error) {
-    if (error instanceof JobFailedError || error instanceof JobExceptionError) return error;
+    const { withReason } = await import('@nodepool-builder/image-manager'); // a builder starts faster without it
+    const isFinal = error instanceof GearmanError && ['job-failed', 'job-exception'].includes(error.code);
+    if (isFinal) return withReason(error) as Error;
     throw error;
   } finally {
     await client.close();

@@ -10,7 +10,7 @@ export interface DeleteJobContext {
 }
 
 /**
- * Runs an `image-delete:<image-id>` job and ignores its argument.
+ * Runs an `image-delete:<image-id>` job. Its argument may be anything.
  *
  * The repository keeps a record of the deletion until the job server has acknowledged the result. If this process dies
  * before, the next process gets the job again, and must still offer its function.
@@ -19,7 +19,7 @@ export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): P
   const { repository } = context;
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
-  await settleJob(`deletion of ${imageId} (job ${job.handle})`, logger, () =>
+  await settleJob(`deletion of ${imageId}`, job, logger, () =>
     repository.delete(imageId).catch((error: unknown) => {
       // The files were deleted before the job started, so the job is done.
       if (!(error instanceof ImageError && error.code === 'image-not-found')) throw error;

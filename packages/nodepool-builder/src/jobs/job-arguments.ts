@@ -1,6 +1,6 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { JobError } from './job-reply.ts';
+import { JobError, keysOf } from './job-reply.ts';
 
 const TEXT = { type: 'string' } as const;
 
@@ -48,10 +48,6 @@ function parserOf<const S extends SettingsSchema>(
 
 /** Returns the checksum of an `image-upload` job that only compares a copy; undefined for a real upload. */
 export function comparisonOf(payload: Buffer): string | undefined {
-  try {
-    const { compare }: { compare?: unknown } = Object(JSON.parse(payload.toString()));
-    return typeof compare === 'string' ? compare : undefined;
-  } catch {
-    return undefined; // parseUploadArguments reports the reason
-  }
+  const { compare } = keysOf(payload);
+  return typeof compare === 'string' ? compare : undefined;
 }

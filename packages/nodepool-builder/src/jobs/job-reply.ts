@@ -1,6 +1,8 @@
+import { hostname } from 'node:os';
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
 import { visible } from '@nodepool-builder/image-builder/module-kit';
+import type { Failure } from '@nodepool-builder/image-manager';
 
 /**
  * Errors that end a job with WORK_EXCEPTION, because request or configuration are invalid. All other errors of
@@ -22,9 +24,15 @@ export class JobError extends Error {
 
 /**
  * Runs the work of a job and logs its end. A JobFailure becomes WORK_FAIL, which has no room for a reason; any other
- * error becomes WORK_EXCEPTION with its message.
+ * error becomes WORK_EXCEPTION with its message. Clients that ask for it get the reason in a WORK_WARNING before.
  */
-export async function settleJob<T>(what: string, logger: Logger, work: () => Promise<T>): Promise<T> {
+export async function settleJob<T>(
+  action: string,
+  job: Pick<WorkerJob, 'handle' | 'payload' | 'sendWarning'>,
+  logger: Logger,
+  work: () => Promise<T>,
+): Promise<T> {
+  const what = `${action} (job ${job.handle})`;
   const started = performance.now();
   try {
     const result = await work();
@@ -34,11 +42,30 @@ export async function settleJob<T>(what: string, logger: Logger, work: () => Pro
     const isExpected = [JobFailure, ImageError, JobError].some((known) => error instanceof known);
     if (isExpected) logger.error(`${what}: failed: ${reasonOf(error)}`);
     else logger.error(`${what}: failed`, error instanceof Error ? error : new Error(String(error)));
+    if (keysOf(job.payload).reason === true) await job.sendWarning(failureText(error));
     if (error instanceof ImageError && !EXCEPTIONS.has(error.code)) {
       throw new JobFailure(error.message, { cause: error });
     }
     throw error;
   }
+}
+
+/** Returns the keys of a job's argument; none if it is not a JSON object, which its parser reports. */
+export function keysOf(payload: Buffer): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(payload.toString()));
+  } catch {
+    return {};
+  }
+}
+
+/** Characters of a reason that are sent. */
+const LONGEST_REASON = 10_000;
+
+/** Why a job failed, for clients that ask for it. */
+function failureText(error: unknown): string {
+  const failure: Failure = { reason: reasonOf(error).slice(0, LONGEST_REASON), host: hostname() };
+  return JSON.stringify(failure);
 }
 
 /** Returns the message of an error. */

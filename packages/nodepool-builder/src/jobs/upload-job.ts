@@ -47,7 +47,7 @@ interface Target extends UploadTarget {
 export async function runUploadJob(context: UploadJobContext, job: WorkerJob): Promise<string> {
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
-  return await settleJob(`upload of ${imageId} (job ${job.handle})`, logger, async () => {
+  return await settleJob(`upload of ${imageId}`, job, logger, async () => {
     const comparison = comparisonOf(job.payload);
     if (comparison !== undefined) {
       await deleteOtherCopy(context.repository, imageId, comparison, { signal: job.signal, logger });

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
 import { describe, it } from 'node:test';
 import { JobFailure } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger } from '@nodepool-builder/image-builder';
-import { jobResult, reportProgress, settleJob } from '../../src/jobs/job-reply.ts';
+import { JobError, jobResult, reportProgress, settleJob } from '../../src/jobs/job-reply.ts';
 
 function recorder(): { logger: Logger; lines: string[] } {
   const lines: string[] = [];
@@ -10,9 +11,22 @@ function recorder(): { logger: Logger; lines: string[] } {
   return { lines, logger: { debug: write, info: write, warn: write, error: write } };
 }
 
+interface RecordedJob {
+  readonly handle: string;
+  readonly payload: Buffer;
+  readonly warnings: string[];
+  sendWarning(data: string | Uint8Array): Promise<void>;
+}
+
+function job(argument = ''): RecordedJob {
+  const warnings: string[] = [];
+  const sendWarning = async (data: string | Uint8Array): Promise<void> => void warnings.push(String(data));
+  return { handle: 'H:1', payload: Buffer.from(argument), warnings, sendWarning };
+}
+
 async function outcomeOf(error: Error): Promise<unknown> {
   try {
-    return await settleJob('build of debian', recorder().logger, () => Promise.reject(error));
+    return await settleJob('build of debian', job(), recorder().logger, () => Promise.reject(error));
   } catch (outcome) {
     return outcome;
   }
@@ -45,10 +59,35 @@ describe('the outcome of a job', () => {
   it('is logged with its reason, which WORK_FAIL cannot have', async () => {
     const { logger, lines } = recorder();
     await assert.rejects(
-      settleJob('build of debian', logger, () => Promise.reject(new ImageError('disk-full', 'no space'))),
+      settleJob('build of debian', job(), logger, () =>
+        Promise.reject(new ImageError('disk-full', 'no space')),
+      ),
     );
-    assert.deepEqual(lines, ['build of debian: failed: no space']);
+    assert.deepEqual(lines, ['build of debian (job H:1): failed: no space']);
   });
+});
+
+describe('the reason of a failed job', () => {
+  const failing = async (argument: string, error: Error): Promise<string[]> => {
+    const asked = job(argument);
+    await assert.rejects(settleJob('build', asked, recorder().logger, () => Promise.reject(error)));
+    return asked.warnings;
+  };
+
+  it('goes to a client that asks for it, before WORK_FAIL and before WORK_EXCEPTION', async () => {
+    const errors = [new ImageError('disk-full', 'no space'), new JobError('no such provider')];
+    for (const error of errors) {
+      const [warning = '', ...others] = await failing('{"image-id": "1", "reason": true}', error);
+      assert.deepEqual(others, []);
+      assert.deepEqual(JSON.parse(warning), { reason: error.message, host: hostname() });
+    }
+  });
+
+  for (const argument of ['', '{"image-id": "1"}', '{"reason": "true"}', 'null', '[true]']) {
+    it(`is not sent to a client with the argument ${argument}, whose result a warning would be`, async () => {
+      assert.deepEqual(await failing(argument, new ImageError('disk-full', 'no space')), []);
+    });
+  }
 });
 
 describe('the progress of a job', () => {
