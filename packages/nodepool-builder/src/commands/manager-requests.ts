@@ -93,6 +93,13 @@ const REQUESTS: readonly RequestCommand[] = [
   },
 ];
 
+/** Returns the request of a command, as a function of its subject and the records of the manager. */
+export function managerRequest(command: string): RequestCommand['request'] {
+  const row = REQUESTS.find(({ name }) => name === command);
+  if (row === undefined) throw new TypeError(`no command ${command}`);
+  return row.request;
+}
+
 /** The commands that send a request to the manager, which serves it within seconds, or once it runs. */
 export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ request, ...row }) => ({
   ...row,

@@ -1,14 +1,171 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { LOGIN_SECONDS, SESSION_COOKIE } from './access.ts';
+import { ACTIONS, type ActionName, act, requireUser } from './actions.ts';
+import { buildPage } from './build-page.ts';
 import type { WebContext } from './context.ts';
-import { html } from './html.ts';
+import { EventStream } from './event-stream.ts';
+import { Feed } from './feed.ts';
+import { type Html, html } from './html.ts';
+import { HttpError, statusOf } from './http-error.ts';
+import { sendNotice, sendPage } from './layout.ts';
+import { buildPath } from './markup.ts';
+import { overviewParts, type Part } from './overview.ts';
 
-/** The pages for a browser. */
-export function pages(server: FastifyInstance, { view }: WebContext): void {
-  server.get('/', async (_request, reply) => {
-    const { configuration } = await view.current();
-    const body = html`<!doctype html>
-<html lang="en"><title>Images</title><h1>Images</h1>
-<ul>${configuration.diskimages.map(({ name }) => html`<li>${name}</li>`)}</ul></html>`;
-    return await reply.type('text/html; charset=utf-8').send(body.text);
+type Form = Readonly<Record<string, string | undefined>>;
+
+/** Parameters of the page of an action. */
+interface ActionRoute {
+  readonly Params: { readonly action: string };
+  readonly Querystring: { readonly subject?: string };
+  readonly Body: Form | undefined;
+}
+
+/** The pages for a browser. They can be read without JavaScript, and work without it. */
+export function pages(server: FastifyInstance, context: WebContext): void {
+  server.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string' },
+    async (_request: FastifyRequest, text: string | Buffer) =>
+      Object.fromEntries(new URLSearchParams(text.toString())),
+  );
+  overview(server, context);
+  buildPage(server, context);
+  login(server, context);
+  actionPages(server, context);
+}
+
+function isImage({ name }: { readonly name: string }): boolean {
+  return name.startsWith('image ');
+}
+
+function overview(server: FastifyInstance, context: WebContext): void {
+  const { view, access } = context;
+  const feeds = [false, true].map((canAct) => new Feed<Part>(view, (site) => overviewParts(site, canAct)));
+  const feedFor = (request: FastifyRequest): Feed<Part> => {
+    const feed = feeds[access.userOf(request) === undefined ? 0 : 1];
+    if (feed === undefined) throw new TypeError('no feed');
+    return feed;
+  };
+
+  server.get('/', async (request, reply) => {
+    const { version, items } = feedFor(request).update(await view.current());
+    const parts = [...items.entries()].map(([name, { value }]) => ({ name, text: value() }));
+    const first = parts.findIndex(isImage);
+    const images = parts.filter(isImage);
+    const content = html`${parts.slice(0, 4).map(({ text }) => text)}
+<section aria-labelledby="images"><h2 id="images">Disk images</h2>
+<p class="tools" hidden><label>Filter <input type="search" id="filter" autocomplete="off"></label>
+<span id="shown" role="status"></span></p>
+${images.length > 0 ? images.map(({ text }) => text) : html`<p class="quiet">None is configured.</p>`}</section>
+${parts.slice(Math.max(first, 4) + images.length).map(({ text }) => text)}`;
+    return await sendPage(context, request, reply, { title: 'Images', content, script: 'page.js', version });
+  });
+
+  server.get<{ Querystring: { since?: string } }>('/events', async (request, reply) => {
+    const feed = feedFor(request);
+    const last = request.headers['last-event-id'] ?? request.query.since;
+    feed.update(await view.current());
+    const stream = new EventStream(reply);
+    feed.follow(String(last ?? ''), stream.closed, ({ changed, isNew, version }) => {
+      if (isNew) {
+        stream.send('reload', {}, version);
+        stream.end();
+        return;
+      }
+      const parts = Object.fromEntries([...changed].map(([name, part]) => [name, part().text]));
+      stream.send('parts', parts, version);
+    });
+  });
+}
+
+function loginForm(error?: string): Html {
+  return html`${error && html`<p class="card problem" role="alert">${error}</p>`}
+<form method="post" action="/login"><p><label>Token<br>
+<input type="password" name="token" required autocomplete="current-password"></label></p>
+<p><button class="main">Log in</button> <a href="/">Back</a></p></form>
+<p class="quiet">The administrator of this host has the token, in the file of --web-token-file.</p>`;
+}
+
+function login(server: FastifyInstance, context: WebContext): void {
+  const { access, logger } = context;
+  server.get('/login', async (request, reply) => {
+    if (!access.hasLogin) throw new HttpError(404, 'there is no login here');
+    return await sendPage(context, request, reply, { title: 'Log in', content: loginForm() });
+  });
+
+  server.post<{ Body: Form | undefined }>('/login', async (request, reply) => {
+    if (!access.isOwnPage(request)) throw new HttpError(403, 'the request did not come from this page');
+    if (!access.isToken(request.body?.token ?? '')) {
+      logger.warn(`${request.ip}: login with a wrong token`);
+      const content = loginForm('This is not the token.');
+      return await sendPage(context, request, reply.code(403), { title: 'Log in', content });
+    }
+    const options = { path: '/', httpOnly: true, sameSite: 'strict', secure: access.isSecure } as const;
+    return await reply
+      .setCookie(SESSION_COOKIE, access.newSession(), { ...options, maxAge: LOGIN_SECONDS })
+      .redirect('/', 303);
+  });
+
+  server.post<{ Body: Form | undefined }>('/logout', async (request, reply) => {
+    requireUser(context, request, request.body?.token);
+    return await reply.clearCookie(SESSION_COOKIE, { path: '/' }).redirect('/', 303);
+  });
+}
+
+/** Texts of the pages that ask before something is done. */
+const QUESTIONS: Readonly<Record<ActionName, readonly [title: string, button: string, explanation: string]>> =
+  {
+    rebuild: ['Rebuild', 'Rebuild', 'It is built now, and uploaded wherever it is used.'],
+    rollback: [
+      'Roll back',
+      'Roll back',
+      'The newest image is withdrawn: it is deleted from each provider that has the one before, which is in use again.',
+    ],
+    'delete-build': ['Delete image', 'Delete', 'It is deleted in all providers and on disk.'],
+    'delete-upload': [
+      'Delete upload',
+      'Delete',
+      'It is deleted from this provider. If the image is still in use there, it is uploaded again.',
+    ],
+    'cancel-build': ['Cancel build', 'Cancel the build', 'The build stops, and nothing of it is left.'],
+    'cancel-upload': ['Cancel upload', 'Cancel the upload', 'The upload stops, and nothing of it is left.'],
+  };
+
+/** @throws HttpError 404 */
+function readAction({ params, query }: FastifyRequest<ActionRoute>): { action: ActionName; subject: string } {
+  const { action } = params;
+  if (!Object.hasOwn(ACTIONS, action) || query.subject === undefined) {
+    throw new HttpError(404, 'there is no such action');
+  }
+  return { action: action as ActionName, subject: query.subject };
+}
+
+function actionPages(server: FastifyInstance, context: WebContext): void {
+  server.get<ActionRoute>('/actions/:action', async (request, reply) => {
+    const { action, subject } = readAction(request);
+    const user = context.access.userOf(request);
+    if (user === undefined) throw new HttpError(401, 'you may only look; log in first');
+    const [title, button, explanation] = QUESTIONS[action];
+    const content = html`<p>${explanation}</p>
+<form method="post"><input type="hidden" name="token" value="${user.formToken}">
+<p><button class="main">${button}</button> <a href="/">Back</a></p></form>`;
+    return await sendPage(context, request, reply, { title: `${title} ${subject}`, content });
+  });
+
+  server.post<ActionRoute>('/actions/:action', async (request, reply) => {
+    const { action, subject } = readAction(request);
+    const back = action.endsWith('-build') ? buildPath(subject) : '/';
+    try {
+      const done = await act(context, request, action, subject, request.body?.token);
+      return await sendNotice(reply, back, `${QUESTIONS[action][0]} ${subject}: ${done}.`);
+    } catch (error) {
+      const status = statusOf(error);
+      if (status !== 404 && status !== 409) throw error;
+      return await sendNotice(
+        reply,
+        back,
+        `${QUESTIONS[action][0]} ${subject}: ${(error as Error).message}.`,
+      );
+    }
   });
 }

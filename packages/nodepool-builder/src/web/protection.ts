@@ -1,7 +1,11 @@
 import { isIP } from 'node:net';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { messageOf } from '../commands/output.ts';
 import type { WebContext } from './context.ts';
+import { html } from './html.ts';
+import { statusOf } from './http-error.ts';
+import { sendPage } from './layout.ts';
+import { API } from './openapi.ts';
 
 /** Headers of every answer: the pages load nothing from elsewhere, run only our files, and stand in no frame. */
 const HEADERS: Readonly<Record<string, string>> = {
@@ -19,23 +23,33 @@ const HEADERS: Readonly<Record<string, string>> = {
 const LOOPBACK = /^(localhost|\[::1\]|127(\.\d+){3})$/;
 
 /** Refuses requests for other names, sets the headers of security, and hides internal errors. */
-export function protect(server: FastifyInstance, { address, logger }: WebContext): void {
+export function protect(server: FastifyInstance, context: WebContext): void {
+  const { address, logger, options } = context;
+  const fail = async (request: FastifyRequest, reply: FastifyReply, statusCode: number, reason: string) => {
+    reply.code(statusCode);
+    const isPage = request.headers.accept?.includes('text/html') && !request.url.startsWith(API);
+    if (!isPage) return await reply.send({ error: reason });
+    const content = html`<p class="card problem">${reason}</p><p><a href="/">Images</a></p>`;
+    return await sendPage(context, request, reply, { title: `Error ${statusCode}`, content });
+  };
   const isLoopback = LOOPBACK.test(isIP(address.host) === 6 ? `[${address.host}]` : address.host);
+  const proxied = options.webUrl === undefined ? undefined : new URL(options.webUrl).hostname;
   server.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
     // A page of elsewhere whose name an attacker lets resolve to 127.0.0.1 sends its own name.
-    if (isLoopback && !LOOPBACK.test(hostNameOf(request.headers.host))) {
+    const name = hostNameOf(request.headers.host);
+    if (isLoopback && name !== proxied && !LOOPBACK.test(name)) {
       const reason = `this page is not served as ${request.headers.host ?? 'a host without a name'}`;
       return await reply.code(421).send({ error: reason });
     }
   });
-  server.setErrorHandler((error: { statusCode?: number }, request, reply) => {
-    const { statusCode = 500 } = error;
-    if (statusCode >= 500) logger.error(`${request.method} ${request.url}: ${messageOf(error)}`);
-    const reason = statusCode >= 500 ? 'internal error; the log has the reason' : messageOf(error);
-    return reply.code(statusCode).send({ error: reason });
+  server.setErrorHandler((error, request, reply) => {
+    const statusCode = statusOf(error);
+    if (statusCode === 500) logger.error(`${request.method} ${request.url}: ${messageOf(error)}`);
+    const reason = statusCode === 500 ? 'internal error; the log has the reason' : messageOf(error);
+    return fail(request, reply, statusCode, reason);
   });
-  server.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'there is no such page' }));
+  server.setNotFoundHandler((request, reply) => fail(request, reply, 404, 'there is no such page'));
 }
 
 /** The Host header without its port, in lower case. */

@@ -1,22 +1,33 @@
+import cookie from '@fastify/cookie';
 import { type FastifyInstance, fastify } from 'fastify';
+import { api } from './api.ts';
+import { assets } from './assets.ts';
 import type { WebContext } from './context.ts';
+import { nodepoolAddresses } from './nodepool-addresses.ts';
+import { serveOpenApi } from './openapi.ts';
 import { pages } from './pages.ts';
 import { protect } from './protection.ts';
 
 /** A part of the server: adds its addresses. */
 type Part = (server: FastifyInstance, context: WebContext) => void;
 
-const PARTS: readonly Part[] = [pages];
+const PARTS: readonly Part[] = [api, assets, nodepoolAddresses, pages];
 
 /** Largest body of a request, in bytes. */
 const BODY_LIMIT = 65_536;
 
 /** Creates the server; the caller lets it listen. Closing ends all requests, those for events too. */
-export function createServer(context: WebContext): FastifyInstance {
-  const server = fastify({ bodyLimit: BODY_LIMIT, forceCloseConnections: true });
+export async function createServer(context: WebContext): Promise<FastifyInstance> {
+  const server = fastify({
+    bodyLimit: BODY_LIMIT,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 512 },
+  });
   // Answers are not cut to their schemas: the tests compare both.
   server.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  await server.register(cookie);
   protect(server, context);
+  serveOpenApi(server);
   for (const part of PARTS) part(server, context);
   return server;
 }

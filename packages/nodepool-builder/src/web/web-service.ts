@@ -3,6 +3,7 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import { CommandError, messageOf } from '../commands/output.ts';
 import { type WebOptions, webAddress } from '../commands/web-options.ts';
 import type { Configuration } from '../configuration/configuration.ts';
+import { Access } from './access.ts';
 import { createServer } from './server.ts';
 import { SiteView } from './site-view.ts';
 
@@ -32,9 +33,11 @@ export interface WebService {
  */
 export async function startWebService(site: WebServiceOptions): Promise<WebService> {
   const address = webAddress(site.web);
+  const { options } = site;
+  const access = await Access.open(options);
   const logger = site.logger('nodepool.web');
   const view = new SiteView({ configuration: site.configuration, servers: site.servers, logger });
-  const server = createServer({ view, logger, address });
+  const server = await createServer({ view, access, logger, address, options });
   const close = async (): Promise<void> => {
     await server.close();
     await view.close();

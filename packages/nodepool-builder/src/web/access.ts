@@ -1,0 +1,126 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import type { FastifyRequest } from 'fastify';
+import { CommandError, failing } from '../commands/output.ts';
+import type { WebOptions } from '../commands/web-options.ts';
+
+/** Shortest token, in characters: a shorter one could be guessed. */
+const SHORTEST_TOKEN = 16;
+
+/** How long a login lasts, in seconds. */
+export const LOGIN_SECONDS = 12 * 3600;
+
+export const SESSION_COOKIE = 'nodepool-builder';
+
+/** A person or a program that may act. */
+export interface User {
+  /** Name in records and logs. */
+  readonly name: string;
+  /** Text that a form must send back; undefined if the request proves by itself that no other page has sent it. */
+  readonly formToken: string | undefined;
+}
+
+/** Decides who may rebuild, cancel, roll back and delete. */
+export class Access {
+  /** Whether users can log in with a token. */
+  readonly hasLogin: boolean;
+  readonly #token: Buffer | undefined;
+  readonly #key: Buffer;
+  readonly #header: string | undefined;
+  readonly #proxies: ReadonlySet<string>;
+  readonly #origin: string | undefined;
+
+  private constructor(token: string | undefined, options: WebOptions) {
+    this.#token = token === undefined ? undefined : digest(token);
+    this.#key =
+      token === undefined ? randomBytes(32) : createHmac('sha256', token).update('sessions').digest();
+    this.hasLogin = token !== undefined;
+    this.#header = options.webTrustedHeader?.toLowerCase();
+    this.#proxies = new Set(options.webTrustedProxy?.map(plainAddress));
+    this.#origin = options.webUrl;
+  }
+
+  /**
+   * Reads the token.
+   *
+   * @throws CommandError if it cannot be read or is too short, or if an option lacks its counterpart
+   */
+  static async open(options: WebOptions): Promise<Access> {
+    const { webTokenFile: file, webTrustedHeader, webTrustedProxy } = options;
+    if ((webTrustedHeader === undefined) !== (webTrustedProxy === undefined)) {
+      throw new CommandError('--web-trusted-header and --web-trusted-proxy belong together; give both', {
+        exitReason: 'usage',
+      });
+    }
+    if (file === undefined) return new Access(undefined, options);
+    const unreadable = failing('the token of the status page cannot be read', 'correct --web-token-file');
+    const token = (await readFile(file, 'utf8').catch(unreadable)).trim();
+    if (token.length < SHORTEST_TOKEN) {
+      const remedy = `write one with "openssl rand -hex 32 > ${file}"`;
+      throw new CommandError(`the token in ${file} has less than ${SHORTEST_TOKEN} characters; ${remedy}`);
+    }
+    if (((await stat(file)).mode & 0o077) !== 0) {
+      throw new CommandError(`other users can read the token in ${file}; run "chmod 600 ${file}"`);
+    }
+    return new Access(token, options);
+  }
+
+  /** The user of a request; undefined for one who may only look. */
+  userOf({ headers, cookies, socket }: FastifyRequest): User | undefined {
+    const [, bearer] = /^bearer +(.+)$/i.exec(headers.authorization ?? '') ?? [];
+    // A page of elsewhere cannot have a browser send this header.
+    if (bearer !== undefined)
+      return this.isToken(bearer) ? { name: 'token', formToken: undefined } : undefined;
+    const name = this.#header === undefined ? undefined : headers[this.#header];
+    if (typeof name === 'string' && name !== '' && this.#proxies.has(plainAddress(socket.remoteAddress))) {
+      return { name, formToken: this.#sign(`form of user ${name}`) };
+    }
+    const session = cookies[SESSION_COOKIE];
+    if (session === undefined || !this.#isSession(session)) return undefined;
+    return { name: 'login', formToken: this.#sign(`form of session ${session}`) };
+  }
+
+  isToken(text: string): boolean {
+    return this.#token !== undefined && timingSafeEqual(this.#token, digest(text.trim()));
+  }
+
+  /** A new session for the cookie of a user who has logged in. */
+  newSession(): string {
+    const content = `${Date.now() + LOGIN_SECONDS * 1000}.${randomBytes(12).toString('hex')}`;
+    return `${content}.${this.#sign(content)}`;
+  }
+
+  /** Whether the cookie may travel without TLS. */
+  get isSecure(): boolean {
+    return this.#origin?.startsWith('https:') ?? false;
+  }
+
+  /** True unless a browser says that another site's page has sent the request. */
+  isOwnPage({ headers }: FastifyRequest): boolean {
+    const site = headers['sec-fetch-site'];
+    if (site !== undefined && site !== 'same-origin' && site !== 'none') return false;
+    const { origin } = headers;
+    if (origin === undefined) return true;
+    return origin === this.#origin || URL.parse(origin)?.host === headers.host?.toLowerCase();
+  }
+
+  #isSession(session: string): boolean {
+    const [expiry = '', nonce, signature = ''] = session.split('.');
+    const isOurs = timingSafeEqual(digest(signature), digest(this.#sign(`${expiry}.${nonce}`)));
+    return isOurs && Number(expiry) > Date.now();
+  }
+
+  #sign(text: string): string {
+    return createHmac('sha256', this.#key).update(text).digest('base64url');
+  }
+}
+
+/** Two texts of the same digest are equal; digests have one length, which timingSafeEqual requires. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** An address without the prefix of IPv4 in IPv6. */
+function plainAddress(address = ''): string {
+  return address.replace(/^::ffff:(?=\d+\.)/, '');
+}

@@ -1,0 +1,66 @@
+import type { FastifyRequest } from 'fastify';
+import { managerRequest } from '../commands/manager-requests.ts';
+import type { User } from './access.ts';
+import type { WebContext } from './context.ts';
+import { cancelJob } from './control-jobs.ts';
+import { HttpError } from './http-error.ts';
+
+/** Actions of the page and the API. Each returns what happens now, in words. */
+export const ACTIONS = {
+  rebuild: (context: WebContext, name: string) => ask(context, 'rebuild', name),
+  rollback: (context: WebContext, name: string) => ask(context, 'rollback', name),
+  'delete-build': (context: WebContext, imageId: string) => ask(context, 'dib-image-delete', imageId),
+  'delete-upload': (context: WebContext, uploadId: string) => ask(context, 'upload-delete', uploadId),
+  'cancel-build': async ({ view }: WebContext, imageId: string, user: User) =>
+    await cancelJob(view.servers, imageId, { by: byOf(user) }),
+  'cancel-upload': async ({ view }: WebContext, uploadId: string, user: User) => {
+    const upload = (await view.current()).state.uploads.get(uploadId);
+    if (upload === undefined) throw new HttpError(404, `upload ${uploadId} does not exist`);
+    return await cancelJob(view.servers, upload.imageId, { by: byOf(user), 'upload-id': uploadId });
+  },
+} as const;
+
+export type ActionName = keyof typeof ACTIONS;
+
+/**
+ * Does what a user asks for.
+ *
+ * @param formToken the text that the form has sent back
+ * @throws HttpError 401, 403; CommandError if it is refused
+ */
+export async function act(
+  context: WebContext,
+  request: FastifyRequest,
+  action: ActionName,
+  subject: string,
+  formToken?: string,
+): Promise<string> {
+  const user = requireUser(context, request, formToken);
+  const done = await ACTIONS[action](context, subject, user);
+  context.logger.info(`${user.name} at ${request.ip}: ${action} ${subject}: ${done}`);
+  await context.view.refresh().catch(() => {}); // the page that follows shows what has changed
+  return done;
+}
+
+/** @throws HttpError if the request may not change anything */
+export function requireUser({ access }: WebContext, request: FastifyRequest, formToken?: string): User {
+  const user = access.userOf(request);
+  if (user === undefined) {
+    throw new HttpError(401, 'you may only look; log in, or send the token in the header Authorization');
+  }
+  const isProven = user.formToken === undefined || user.formToken === formToken;
+  if (!isProven || !access.isOwnPage(request)) {
+    throw new HttpError(403, 'the request did not come from a form of this page; load the page again');
+  }
+  return user;
+}
+
+async function ask({ view }: WebContext, command: string, subject: string): Promise<string> {
+  const request = managerRequest(command);
+  const number = await view.ask((state) => request(subject, state, view.configuration));
+  return `asked the manager (request ${number})`;
+}
+
+function byOf({ name }: User): string {
+  return `${name} on the status page`;
+}

@@ -1,0 +1,169 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { type ActionName, act } from './actions.ts';
+import type { WebContext } from './context.ts';
+import { EventStream } from './event-stream.ts';
+import { Feed, type Item } from './feed.ts';
+import { HttpError } from './http-error.ts';
+import { API } from './openapi.ts';
+import {
+  BUILD_RECORD,
+  IMAGE_RECORD,
+  PLAN_RECORD,
+  SERVER_RECORD,
+  SITE_RECORDS,
+  type SiteRecords,
+  UPLOAD_RECORD,
+} from './records.ts';
+import { siteRecords } from './site-records.ts';
+import type { Site } from './site-view.ts';
+
+const TEXT = { type: 'string' } as const;
+
+/** Parameter of a path. */
+const SUBJECT = { type: 'object', required: ['id'], properties: { id: TEXT } } as const;
+
+interface Subject {
+  readonly Params: { readonly id: string };
+}
+
+/** A list of the API: its key in {@link SiteRecords}, and the key of a record's name. */
+const LISTS = [
+  { list: 'images', id: 'name', schema: IMAGE_RECORD, of: 'the disk images of the configuration' },
+  { list: 'builds', id: 'image-id', schema: BUILD_RECORD, of: 'the builds, newest first' },
+  { list: 'uploads', id: 'upload-id', schema: UPLOAD_RECORD, of: 'the uploads, newest first' },
+  { list: 'plan', schema: PLAN_RECORD, of: 'what the manager would do next' },
+  {
+    list: 'builders',
+    schema: SITE_RECORDS.properties.builders.items,
+    of: 'the builders that answer, with their jobs and disk room',
+  },
+  { list: 'servers', schema: SERVER_RECORD, of: 'the job servers' },
+] as const satisfies readonly {
+  list: keyof SiteRecords;
+  id?: string;
+  schema: object;
+  of: string;
+}[];
+
+/** Actions of the API. */
+const ACTION_ROUTES: readonly (readonly [
+  method: 'POST' | 'DELETE',
+  path: string,
+  action: ActionName,
+  summary: string,
+])[] = [
+  ['POST', '/images/:id/rebuild', 'rebuild', 'Has an image built and uploaded now'],
+  ['POST', '/images/:id/rollback', 'rollback', 'Goes back to the image before the newest'],
+  ['DELETE', '/builds/:id', 'delete-build', 'Has an image deleted everywhere'],
+  ['DELETE', '/uploads/:id', 'delete-upload', 'Has an image deleted from one provider'],
+  ['POST', '/builds/:id/cancel', 'cancel-build', 'Stops a running build'],
+  ['POST', '/uploads/:id/cancel', 'cancel-upload', 'Stops a running upload'],
+];
+
+const ACTION_ANSWER = {
+  type: 'object',
+  required: ['done'],
+  additionalProperties: false,
+  description: 'It has begun.',
+  properties: { done: { ...TEXT, description: 'What happens now.' } },
+} as const;
+
+/** Names of what has changed, by list. */
+const CHANGE = {
+  type: 'object',
+  additionalProperties: { type: 'array', items: TEXT },
+} as const;
+
+/** The API, see the OpenAPI document that the server derives from these schemas. */
+export function api(server: FastifyInstance, context: WebContext): void {
+  const records = async (): Promise<SiteRecords> => siteRecords(await context.view.current());
+  const schema = {
+    summary: 'Everything at once',
+    response: { 200: { ...SITE_RECORDS, description: 'The state of the site.' } },
+  };
+  server.get(`${API}/site`, { schema }, records);
+  for (const { list, schema: record, of: what, ...row } of LISTS) {
+    const answer = { type: 'array', items: record, description: `All of them: ${what}.` };
+    const summary = `Lists ${what}`;
+    server.get(`${API}/${list}`, { schema: { summary, response: { 200: answer } } }, async () => {
+      return (await records())[list];
+    });
+    if ('id' in row) oneRecord(server, list as 'images' | 'builds' | 'uploads', row.id, record, records);
+  }
+  for (const [method, path, action, summary] of ACTION_ROUTES) {
+    server.route<Subject>({
+      method,
+      url: API + path,
+      schema: { summary, params: SUBJECT, response: { 202: ACTION_ANSWER }, security: [{ token: [] }] },
+      handler: async (request, reply) => {
+        const done = await act(context, request, action, request.params.id, formTokenOf(request));
+        return await reply.code(202).send({ done });
+      },
+    });
+  }
+  changes(server, context);
+}
+
+function oneRecord(
+  server: FastifyInstance,
+  list: 'images' | 'builds' | 'uploads',
+  id: string,
+  record: object,
+  records: () => Promise<SiteRecords>,
+): void {
+  server.get<Subject>(
+    `${API}/${list}/:id`,
+    { schema: { summary: `Shows one of ${list}`, params: SUBJECT, response: { 200: record } } },
+    async ({ params }) => {
+      const all: readonly Readonly<Record<string, unknown>>[] = (await records())[list];
+      const found = all.find((one) => one[id] === params.id);
+      if (found === undefined) throw new HttpError(404, `there is no ${params.id} in ${list}`);
+      return found;
+    },
+  );
+}
+
+/** Server-sent events that say which records have changed. */
+function changes(server: FastifyInstance, { view }: WebContext): void {
+  const feed = new Feed(view, itemsOf);
+  const summary = 'Follows changes, as server-sent events';
+  const description =
+    'Each event `change` has a JSON object of lists and the names of their records that have changed, come or gone ' +
+    'since `id`, the last event. The first event follows at once, if there is a change since then.';
+  const response = { 200: { ...CHANGE, description: 'The data of each event.' } };
+  const schema = { summary, description, produces: ['text/event-stream'], response };
+  server.get(`${API}/events`, { schema }, async (request, reply) => {
+    const { version } = feed.update(await view.current());
+    const last = request.headers['last-event-id'];
+    const stream = new EventStream(reply);
+    let known: ReadonlySet<string> = new Set(feed.update(await view.current()).items.keys());
+    feed.follow(typeof last === 'string' ? last : version, stream.closed, ({ changed, version: current }) => {
+      const now = new Set(feed.ids);
+      const names = [...changed.keys(), ...[...known].filter((id) => !now.has(id))];
+      known = now;
+      const lists = Object.groupBy(names, (id) => id.slice(0, id.indexOf('/')));
+      const data = Object.entries(lists).map(([list, ids = []]) => {
+        return [list, ids.map((id) => id.slice(list.length + 1))] as const;
+      });
+      stream.send('change', Object.fromEntries(data), current);
+    });
+  });
+}
+
+function* itemsOf(site: Site): Iterable<readonly [string, Item<undefined>]> {
+  const records = siteRecords(site);
+  for (const { list, ...row } of LISTS) {
+    const all: readonly Readonly<Record<string, unknown>>[] = records[list];
+    if (!('id' in row)) yield [`${list}/`, { key: JSON.stringify(all), value: undefined }];
+    else {
+      for (const one of all) {
+        yield [`${list}/${String(one[row.id])}`, { key: JSON.stringify(one), value: undefined }];
+      }
+    }
+  }
+}
+
+function formTokenOf({ headers }: FastifyRequest): string | undefined {
+  const token = headers['x-form-token'];
+  return typeof token === 'string' ? token : undefined;
+}

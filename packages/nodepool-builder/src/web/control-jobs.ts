@@ -1,0 +1,60 @@
+import {
+  Client,
+  JobExceptionError,
+  JobFailedError,
+  type ServerAddress,
+} from '@nodepool-builder/gearman-node';
+import { CommandError } from '../commands/output.ts';
+import { askServers } from '../daemon/fleet.ts';
+
+/** Time limit for the answer of a builder, in milliseconds. */
+const TIMEOUT = 10_000;
+
+/**
+ * Submits a job for a control function to a job server where a builder offers it.
+ *
+ * @param timeout in milliseconds
+ * @throws CommandError `not-found` if no builder offers it; GearmanError
+ */
+export async function submitControl(
+  servers: readonly ServerAddress[],
+  name: string,
+  argument: unknown,
+  signal: AbortSignal = AbortSignal.timeout(TIMEOUT),
+): Promise<Buffer> {
+  const offers = await askServers(
+    servers,
+    async (admin, server) =>
+      (await admin.status()).some((one) => one.name === name && one.availableWorkers > 0) ? [server] : [],
+    signal,
+    TIMEOUT,
+  );
+  if (offers.length === 0) throw new CommandError(`no builder offers ${name}`, { exitReason: 'not-found' });
+  const client = new Client({ servers: offers, clientId: 'nodepool-builder web' });
+  try {
+    return await client.submit(name, JSON.stringify(argument), { signal });
+  } finally {
+    await client.close();
+  }
+}
+
+/**
+ * Has a builder stop the build or the upload of an image.
+ *
+ * @throws CommandError `refused` if it does not run
+ */
+export async function cancelJob(
+  servers: readonly ServerAddress[],
+  imageId: string,
+  argument: { readonly by: string; readonly 'upload-id'?: string },
+): Promise<string> {
+  const what = argument['upload-id'] === undefined ? `build ${imageId}` : `upload ${argument['upload-id']}`;
+  try {
+    await submitControl(servers, `image-cancel:${imageId}`, argument);
+    return 'cancelled';
+  } catch (cause) {
+    const isGone = cause instanceof CommandError && cause.exitReason === 'not-found';
+    if (!isGone && !(cause instanceof JobFailedError || cause instanceof JobExceptionError)) throw cause;
+    throw new CommandError(`${what} does not run; nothing was cancelled`, { exitReason: 'refused', cause });
+  }
+}

@@ -1,0 +1,58 @@
+import type { FastifyReply } from 'fastify';
+
+/** Pause between two comments that keep a silent stream open, in milliseconds. */
+const KEEP_ALIVE = 15_000;
+
+/** Bytes that may wait for a slow browser; beyond them, it is disconnected, and connects again where it was. */
+const LARGEST_BACKLOG = 4 * 1024 * 1024;
+
+/** Server-sent events to one browser. */
+export class EventStream {
+  readonly #raw: FastifyReply['raw'];
+  readonly #closed = new AbortController();
+
+  /** Takes over the connection of a request. */
+  constructor(reply: FastifyReply) {
+    reply.hijack();
+    this.#raw = reply.raw;
+    for (const [name, value] of Object.entries(reply.getHeaders())) {
+      if (value !== undefined) this.#raw.setHeader(name, value);
+    }
+    this.#raw.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'x-accel-buffering': 'no',
+    });
+    this.#raw.write('retry: 2000\n\n');
+    const timer = setInterval(() => this.#raw.write(':\n\n'), KEEP_ALIVE);
+    this.#raw.on('error', () => {}); // `close` follows
+    this.#raw.once('close', () => {
+      clearInterval(timer);
+      this.#closed.abort(new Error('the browser has disconnected'));
+    });
+  }
+
+  /** Aborts when the browser has disconnected. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  /** @returns whether the browser keeps up */
+  send(event: string, data: unknown, id: string): boolean {
+    if (this.closed.aborted) return false;
+    const isFast = this.#raw.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    if (this.#raw.writableLength > LARGEST_BACKLOG) this.#raw.destroy();
+    return isFast;
+  }
+
+  /** Waits until the browser has read what was sent, or has disconnected. */
+  async drained(): Promise<void> {
+    if (this.closed.aborted || !this.#raw.writableNeedDrain) return;
+    await new Promise<void>((resolve) => {
+      this.#raw.once('drain', resolve).once('close', resolve);
+    });
+  }
+
+  end(): void {
+    this.#raw.end();
+  }
+}

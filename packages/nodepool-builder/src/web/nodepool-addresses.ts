@@ -1,0 +1,146 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { WebContext } from './context.ts';
+import type { SiteRecords } from './records.ts';
+import { siteRecords } from './site-records.ts';
+
+/** A row of a list, with the keys of nodepool's JSON. */
+type Row = Readonly<Record<string, string | number | boolean | readonly string[] | null>>;
+
+interface List {
+  /** Headings of the columns in the text, by key. */
+  readonly headings: Readonly<Record<string, string>>;
+  readonly rows: (records: SiteRecords) => readonly Row[];
+}
+
+const BUSY_OR_GOOD = new Set(['building', 'uploading', 'ready', 'failed', 'deleting']);
+
+/** The lists at the addresses of nodepool's own web server. */
+const LISTS: Readonly<Record<string, List>> = {
+  'image-list': {
+    headings: {
+      id: 'Build ID',
+      upload_id: 'Upload ID',
+      provider: 'Provider',
+      image: 'Image',
+      external_name: 'Provider Image Name',
+      external_id: 'Provider Image ID',
+      state: 'State',
+      age: 'Age',
+    },
+    rows: ({ uploads }) =>
+      uploads
+        .filter(({ state }) => BUSY_OR_GOOD.has(state))
+        .map((upload) => ({
+          id: upload['image-id'],
+          upload_id: upload['upload-id'],
+          provider: upload.provider,
+          image: upload.diskimage,
+          external_name: upload['image-name'],
+          external_id: upload['external-id'],
+          state: upload.state,
+          age: secondsOf(upload.ended ?? upload.requested),
+        })),
+  },
+  'dib-image-list': {
+    headings: {
+      id: 'ID',
+      image: 'Image',
+      builder: 'Builder',
+      formats: 'Formats',
+      state: 'State',
+      age: 'Age',
+    },
+    rows: ({ builds }) =>
+      builds
+        .filter(({ state }) => BUSY_OR_GOOD.has(state))
+        .map((build) => ({
+          id: build['image-id'],
+          image: build.diskimage,
+          builder: build.host,
+          formats: [],
+          state: build.state,
+          age: secondsOf(build.ended ?? build.requested),
+        })),
+  },
+  'image-status': {
+    headings: { image: 'Image', paused: 'Paused', build_request: 'Build Request' },
+    rows: ({ images, plan }) =>
+      images.map(({ name, paused, state }) => {
+        const isDue = plan.some(
+          (step) => step.what === 'build' && step.subject === name && step.when === 'now',
+        );
+        const request = state === 'building' ? 'building' : isDue ? 'pending' : null;
+        return { image: name, paused, build_request: request };
+      }),
+  },
+};
+
+/** Serves nodepool's addresses: a table, or JSON if it is wanted or the address ends with `.json`. */
+export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext): void {
+  for (const [name, { headings, rows }] of Object.entries(LISTS)) {
+    const answer = async (request: FastifyRequest, isJson: boolean) => {
+      const { fields } = request.query as { readonly fields?: string };
+      const wanted = fields?.split(',');
+      const keys = Object.keys(headings).filter((key) => wanted?.includes(key) ?? true);
+      const found = rows(siteRecords(await view.current())).map((row) =>
+        Object.fromEntries(keys.map((key) => [key, row[key] ?? null])),
+      );
+      return isJson ? JSON.stringify(found) : prettyTable(found, keys, headings);
+    };
+    for (const [path, isAlwaysJson] of [
+      [`/${name}`, false],
+      [`/${name}.json`, true],
+    ] as const) {
+      server.get(path, async (request, reply) => {
+        const isJson = isAlwaysJson || wantsJson(request.headers.accept);
+        reply.header('access-control-allow-origin', '*').header('vary', 'accept');
+        reply.type(isJson ? 'application/json' : 'text/plain; charset=UTF-8');
+        return await reply.send(await answer(request, isJson));
+      });
+    }
+  }
+}
+
+/** Browsers and curl get text, as from nodepool. */
+function wantsJson(accept = ''): boolean {
+  const types = accept.split(',').map((part) => {
+    const [type = '', ...parameters] = part.trim().split(/\s*;\s*/);
+    const quality = Number(parameters.find((text) => text.startsWith('q='))?.slice(2) ?? 1);
+    return { type, quality };
+  });
+  const qualityOf = (type: string): number => types.find((one) => one.type === type)?.quality ?? 0;
+  return qualityOf('application/json') > Math.max(qualityOf('text/html'), qualityOf('text/plain'));
+}
+
+function secondsOf(iso: string | null): number | null {
+  return iso === null ? null : Math.floor(Date.parse(iso) / 1000);
+}
+
+/** A table as Python's prettytable prints it, which scripts may parse. */
+function prettyTable(
+  rows: readonly Row[],
+  keys: readonly string[],
+  headings: Readonly<Record<string, string>>,
+): string {
+  const cells = rows.map((row) => keys.map((key) => cellOf(key, row[key] ?? null)));
+  const lines = [keys.map((key) => headings[key] ?? key), ...cells];
+  const widths = keys.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  const rule = `+${widths.map((width) => '-'.repeat(width + 2)).join('+')}+`;
+  const [head, ...body] = lines.map((line) => {
+    return `| ${line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
+  });
+  return [rule, head, rule, ...body, rule].join('\n');
+}
+
+function cellOf(key: string, value: Row[string] | null): string {
+  if (value === null || value === undefined) return 'None';
+  if (value === true || value === false) return value ? 'True' : 'False';
+  if (key !== 'age')
+    return [value]
+      .flat()
+      .join(',')
+      .replaceAll(/\p{Cc}+/gu, ' ');
+  const seconds = Math.max(0, Math.floor(Date.now() / 1000) - Number(value));
+  const parts = [seconds / 86_400, (seconds / 3600) % 24, (seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(Math.floor(part)).padStart(2, '0')).join(':');
+}

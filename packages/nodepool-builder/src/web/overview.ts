@@ -1,0 +1,211 @@
+import type { Item } from './feed.ts';
+import { type Html, html } from './html.ts';
+import { actionLink, age, badge, buildPath, bytes, counted, progress } from './markup.ts';
+import type { BuildRecord, ImageRecord, PlanRecord, SiteRecords, UploadRecord } from './records.ts';
+import { siteRecords } from './site-records.ts';
+import type { Site } from './site-view.ts';
+
+/** Longest list of plans on the page; the API has all. */
+const LONGEST_PLAN = 100;
+
+/** With at most this number of disk images, the page shows each one unfolded. */
+const FEW_IMAGES = 8;
+
+/** A part of the overview: it is rendered when somebody sees it. */
+export type Part = () => Html;
+
+/** @param data what the part shows; it changes with it */
+function part(name: string, data: unknown, content: () => Html): readonly [string, Item<Part>] {
+  return [name, { key: JSON.stringify(data), value: content }];
+}
+
+/** The parts of the overview by name. Each one changes by itself. */
+export function* overviewParts(
+  site: Site,
+  canAct: boolean,
+): Iterable<readonly [name: string, part: Item<Part>]> {
+  const records = siteRecords(site);
+  const { images, builds, uploads, plan, builders, servers, problems } = records;
+  const isUnfolded = images.length <= FEW_IMAGES;
+  yield part('summary', summaryOf(records), () => summary(records));
+  yield part('problems', problems, () => problemList(problems));
+  const failures = failuresOf(records);
+  yield part('failures', failures, () => failureList(failures));
+  const running = [...builds, ...uploads].filter(
+    ({ state }) => state === 'building' || state === 'uploading',
+  );
+  yield part('running', running, () => runningList(running, canAct));
+  const buildsOf = Map.groupBy(builds, ({ diskimage }) => diskimage);
+  const uploadsOf = Map.groupBy(uploads, ({ diskimage }) => diskimage);
+  for (const image of images) {
+    const own = { builds: buildsOf.get(image.name) ?? [], uploads: uploadsOf.get(image.name) ?? [] };
+    yield part(`image ${image.name}`, [image, own], () => imageCard(image, own, canAct, isUnfolded));
+  }
+  const names = new Set(images.map(({ name }) => name));
+  const others = builds.filter(({ diskimage }) => diskimage === null || !names.has(diskimage));
+  yield part('others', others, () => otherBuilds(others, canAct));
+  yield part('plan', plan, () => planList(plan));
+  const rooms = builders.map((builder) => [builder, bytes(builder['disk-free'])]);
+  const shown = JSON.stringify(rooms, (key, value: unknown) => (key === 'disk-free' ? undefined : value));
+  yield part('builders', [shown, servers], () => builderList(records));
+}
+
+/** Builds and uploads that failed, and that nothing newer has replaced. */
+function failuresOf({ images, builds, uploads }: SiteRecords): readonly (BuildRecord | UploadRecord)[] {
+  const failed: (BuildRecord | UploadRecord)[] = [];
+  for (const { name, state } of images) {
+    if (state !== 'failed') continue;
+    const build = builds.find((one) => one.diskimage === name && one.state === 'failed');
+    if (build !== undefined) failed.push(build);
+  }
+  const latest = new Map<string, UploadRecord>();
+  for (const upload of uploads) {
+    const key = JSON.stringify([upload.provider, upload['image-name']]);
+    if (!latest.has(key)) latest.set(key, upload);
+  }
+  return [...failed, ...[...latest.values()].filter(({ state }) => state === 'failed')];
+}
+
+function summaryOf({ images, builders }: SiteRecords): string {
+  const count = (state: string): number => images.filter((image) => image.state === state).length;
+  const states = ['ready', 'building', 'failed', 'cancelled', 'missing'];
+  const parts = states.flatMap((state) => (count(state) === 0 ? [] : [`${count(state)} ${state}`]));
+  const disks = `${counted(images.length, 'disk image')}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}`;
+  return `${disks}. ${counted(builders.length, 'builder')} connected.`;
+}
+
+function summary(records: SiteRecords): Html {
+  return html`<p data-part="summary">${summaryOf(records)}</p>`;
+}
+
+function problemList(problems: readonly string[]): Html {
+  const items = problems.map((problem) => html`<p class="card problem" role="alert">${problem}</p>`);
+  return html`<div data-part="problems">${items}</div>`;
+}
+
+function failureList(failures: readonly (BuildRecord | UploadRecord)[]): Html {
+  if (failures.length === 0) return html`<section data-part="failures" hidden></section>`;
+  return html`<section data-part="failures" aria-labelledby="failures">
+<h2 id="failures">Failures</h2>
+<ul class="records card">${failures.map((record) => recordItem(record, false))}</ul></section>`;
+}
+
+function runningList(running: readonly (BuildRecord | UploadRecord)[], canAct: boolean): Html {
+  const items = running.map((record) => recordItem(record, canAct));
+  const list =
+    items.length > 0 ? html`<ul class="records card">${items}</ul>` : html`<p class="quiet">Nothing.</p>`;
+  return html`<section data-part="running" aria-labelledby="running"><h2 id="running">Running</h2>${list}</section>`;
+}
+
+function imageCard(
+  image: ImageRecord,
+  { builds, uploads }: Pick<SiteRecords, 'builds' | 'uploads'>,
+  canAct: boolean,
+  isUnfolded: boolean,
+): Html {
+  const { name, state, newest, providers, next, paused } = image;
+  const good = providers.filter((place) => place.newest !== null && place.newest === newest).length;
+  const [first] = next;
+  const text = [name, state, ...providers.flatMap((place) => [place.provider, place.state])].join(' ');
+  return html`<details class="image" data-part="image ${name}" data-text="${text.toLowerCase()}"${
+    isUnfolded && html` open`
+  }>
+<summary><h3 class="id">${name}</h3>${badge(state, paused ? ', paused' : '')}
+<span>${newest === null ? 'no image' : age(image['newest-requested'])}</span>
+<span>${providers.length > 0 && `${good} of ${counted(providers.length, 'provider')}`}</span>
+<span class="next quiet">${first && nextOf(first)}</span></summary>
+<div>${
+    canAct &&
+    html`<p>${actionLink('rebuild', name, 'Rebuild', name)} ${actionLink('rollback', name, 'Roll back', name)}</p>`
+  }
+<h4>Next</h4>
+<ul class="records">${
+    next.length > 0 ? next.map(planItem) : html`<li class="quiet">Nothing is planned.</li>`
+  }</ul>
+<h4>Builds</h4>
+<ul class="records">${recordItems(builds, canAct)}</ul>
+<h4>Uploads</h4>
+<ul class="records">${recordItems(uploads, canAct)}</ul></div></details>`;
+}
+
+function recordItems(records: readonly (BuildRecord | UploadRecord)[], canAct: boolean): Html | Html[] {
+  return records.length === 0
+    ? html`<li class="quiet">None.</li>`
+    : records.map((one) => recordItem(one, canAct));
+}
+
+/** A build, or an upload, in a list. */
+export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean): Html {
+  const { state, requested, error, reason, percent, host } = record;
+  const imageId = record['image-id'];
+  const where = 'provider' in record ? html` to ${record.provider} as ${record['image-name']}` : undefined;
+  const by = record['cancelled-by'];
+  const withdrawn = 'withdrawn' in record && record.withdrawn ? ', rolled back' : '';
+  return html`<li>${badge(state, withdrawn)}
+<span class="id"><a href="${buildPath(imageId)}">${imageId}</a>${where}</span>
+${requested !== null && html`<span class="quiet">${age(requested)} ago</span>`}
+${progress(percent, `Progress of ${imageId}`)} ${host !== null && html`<span class="quiet">on ${host}</span>`}
+${canAct && html`<span class="actions">${recordActions(record)}</span>`}
+<span class="why quiet">${by === null ? (error ?? reason) : `cancelled by ${by}`}</span></li>`;
+}
+
+/** Links to what can be done with a build or an upload. */
+export function recordActions(record: BuildRecord | UploadRecord): Html | undefined {
+  const [kind, id] = 'upload-id' in record ? ['upload', record['upload-id']] : ['build', record['image-id']];
+  if (record.state === 'building' || record.state === 'uploading') {
+    return actionLink(`cancel-${kind}`, id, 'Cancel', `${kind} ${id}`);
+  }
+  return record.state === 'ready' && record.requested !== null
+    ? actionLink(`delete-${kind}`, id, 'Delete', `${kind} ${id}`)
+    : undefined;
+}
+
+function otherBuilds(builds: readonly BuildRecord[], canAct: boolean): Html {
+  if (builds.length === 0) return html`<section data-part="others" hidden></section>`;
+  return html`<section data-part="others" aria-labelledby="others">
+<h2 id="others">Images of disk images that are not configured here</h2>
+<ul class="records card">${recordItems(builds, canAct)}</ul></section>`;
+}
+
+/** `build in 3 h`. */
+function nextOf({ what, when }: PlanRecord): Html {
+  if (when === 'now') return html`${what} now`;
+  return when === null ? html`${what}` : html`${what} in ${age(when)}`;
+}
+
+function planItem(step: PlanRecord): Html {
+  const isWait = step.what === 'wait';
+  return html`<li><span class="badge${isWait && ' wait'}">${nextOf(step)}</span>
+<span class="id">${step.subject}</span><span class="why quiet">${step.why}</span></li>`;
+}
+
+function planList(plan: readonly PlanRecord[]): Html {
+  const shown = plan.slice(0, LONGEST_PLAN);
+  const more = plan.length - shown.length;
+  const list =
+    plan.length > 0
+      ? html`<ul class="records card">${shown.map(planItem)}</ul>`
+      : html`<p class="quiet">Nothing is planned.</p>`;
+  return html`<section data-part="plan" aria-labelledby="plan"><h2 id="plan">What comes next</h2>${list}
+${more > 0 && html`<p><a href="/api/v1/plan">${counted(more, 'more step')} in the API</a></p>`}</section>`;
+}
+
+function builderList({ builders, servers }: SiteRecords): Html {
+  const items = builders.map((builder) => {
+    const { host, pid, version, started, images, jobs, 'disk-free': free, 'disk-size': size } = builder;
+    return html`<li><span class="badge">${host}</span><span class="quiet">process ${pid}, release ${version}, up
+${age(started)}</span><span>${counted(images, 'image')}</span><span>${counted(jobs.length, 'running job')}</span>
+<span><meter min="0" max="${size}" value="${size - free}" aria-label="Disk of ${host}"></meter>
+${bytes(free)} of ${bytes(size)} free in ${builder['images-dir']}</span></li>`;
+  });
+  const list =
+    items.length > 0
+      ? html`<ul class="records card">${items}</ul>`
+      : html`<p class="quiet">No builder answers.</p>`;
+  const jobs = servers.map(({ address, answers, running, queued }) => {
+    const state = answers ? `${running} running, ${queued} waiting` : 'does not answer';
+    return html`<li><span class="badge ${answers ? 'ready' : 'failed'}">${address}</span><span>${state}</span></li>`;
+  });
+  return html`<section data-part="builders" aria-labelledby="builders"><h2 id="builders">Builders</h2>${list}
+<h2>Job servers</h2><ul class="records card">${jobs}</ul></section>`;
+}

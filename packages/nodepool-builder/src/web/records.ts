@@ -1,0 +1,130 @@
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { BUILDER_STATUS } from '../control/builder-status.ts';
+
+const TEXT = { type: 'string' } as const;
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const FLAG = { type: 'boolean' } as const;
+const COUNT = { type: 'integer' } as const;
+
+const IMAGE_ID = { ...TEXT, description: 'Id of the image.' } as const;
+const REQUESTED = {
+  ...TEXT_OR_NULL,
+  description: 'Time of the request, in ISO 8601; null if unknown.',
+} as const;
+const ENDED = { ...TEXT_OR_NULL, description: 'When it became ready or failed; null before.' } as const;
+const REASON = { ...TEXT, description: 'Why it was requested.' } as const;
+const ERROR = { ...TEXT_OR_NULL, description: 'Why it failed; null if it has not.' } as const;
+const PERCENT = { type: ['integer', 'null'], description: 'Progress while it runs, in per cent.' } as const;
+const HOST = { ...TEXT_OR_NULL, description: 'Host of the builder while it runs there.' } as const;
+const CANCELLED_BY = { ...TEXT_OR_NULL, description: 'Who cancelled it; null if nobody has.' } as const;
+
+/** An object with exactly these keys. */
+function exactly<const P extends Readonly<Record<string, SettingsSchema>>>(properties: P) {
+  const required = Object.keys(properties) as (keyof P & string)[];
+  return { type: 'object', required, additionalProperties: false, properties } as const;
+}
+
+/** Schema of a {@link BuildRecord}. */
+export const BUILD_RECORD = exactly({
+  'image-id': IMAGE_ID,
+  diskimage: { ...TEXT_OR_NULL, description: 'Name of the disk image; null if it is in no record.' },
+  state: { enum: ['building', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'] },
+  withdrawn: { ...FLAG, description: 'True after a rollback.' },
+  requested: REQUESTED,
+  ended: ENDED,
+  reason: REASON,
+  error: ERROR,
+  'cancelled-by': CANCELLED_BY,
+  percent: PERCENT,
+  host: HOST,
+});
+
+/** Schema of an {@link UploadRecord}. */
+export const UPLOAD_RECORD = exactly({
+  'upload-id': { ...TEXT, description: 'Id of the upload.' },
+  'image-id': IMAGE_ID,
+  diskimage: { ...TEXT, description: 'Name of the disk image.' },
+  provider: { ...TEXT, description: 'Name of the provider.' },
+  'image-name': { ...TEXT, description: 'Name of the image in providers[].images.' },
+  'external-id': { ...TEXT_OR_NULL, description: "The provider's id of the image; null before it is ready." },
+  state: { enum: ['uploading', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'] },
+  requested: REQUESTED,
+  ended: ENDED,
+  reason: REASON,
+  error: ERROR,
+  'cancelled-by': CANCELLED_BY,
+  percent: PERCENT,
+  host: HOST,
+});
+
+/** Schema of a {@link PlanRecord}. */
+export const PLAN_RECORD = exactly({
+  what: { ...TEXT, description: 'Kind of the step, such as `build` and `upload`, or `wait`.' },
+  subject: { ...TEXT, description: 'What the step is about.' },
+  diskimage: { ...TEXT_OR_NULL, description: 'Name of the disk image; null if the step concerns several.' },
+  when: { ...TEXT_OR_NULL, description: '`now`, or a time in ISO 8601; null if it depends on an event.' },
+  why: { ...TEXT, description: 'The reason.' },
+});
+
+const PLACE = exactly({
+  provider: { ...TEXT, description: 'Name of the provider.' },
+  'image-name': { ...TEXT, description: 'Name of the image there.' },
+  state: {
+    enum: ['ready', 'uploading', 'failed', 'cancelled', 'deleting', 'deleted', 'missing'],
+    description: 'State of the last upload.',
+  },
+  newest: { ...TEXT_OR_NULL, description: 'Id of the newest good image there.' },
+  'newest-requested': REQUESTED,
+  paused: FLAG,
+});
+
+/** Schema of an {@link ImageRecord}. */
+export const IMAGE_RECORD = exactly({
+  name: { ...TEXT, description: 'Name of the disk image.' },
+  state: {
+    enum: ['ready', 'building', 'failed', 'cancelled', 'missing'],
+    description: 'State of the last build; `missing` without one.',
+  },
+  paused: FLAG,
+  ready: { ...COUNT, description: 'Number of good images at the builders.' },
+  newest: { ...TEXT_OR_NULL, description: 'Id of the newest good image.' },
+  'newest-requested': REQUESTED,
+  providers: { type: 'array', items: PLACE, description: 'The providers that use it.' },
+  next: { type: 'array', items: PLAN_RECORD, description: 'What comes next.' },
+});
+
+/** Schema of a {@link ServerRecord}. */
+export const SERVER_RECORD = exactly({
+  address: { ...TEXT, description: 'Host and port of the job server.' },
+  answers: FLAG,
+  queued: { ...COUNT, description: 'Jobs that wait for a builder.' },
+  running: { ...COUNT, description: 'Jobs that builders do now.' },
+});
+
+/** Schema of {@link SiteRecords}. */
+export const SITE_RECORDS = exactly({
+  at: { ...TEXT, description: 'Time of this state, in ISO 8601.' },
+  images: { type: 'array', items: IMAGE_RECORD },
+  builds: { type: 'array', items: BUILD_RECORD },
+  uploads: { type: 'array', items: UPLOAD_RECORD },
+  plan: { type: 'array', items: PLAN_RECORD },
+  builders: { type: 'array', items: BUILDER_STATUS },
+  servers: { type: 'array', items: SERVER_RECORD },
+  problems: { type: 'array', items: TEXT, description: 'Why something is missing here.' },
+});
+
+/** A build of a disk image, with its progress. */
+export type BuildRecord = SettingsOf<typeof BUILD_RECORD>;
+/** An upload, with its progress. */
+export type UploadRecord = SettingsOf<typeof UPLOAD_RECORD>;
+/** A step of the manager's plan. */
+export type PlanRecord = SettingsOf<typeof PLAN_RECORD>;
+/** A disk image in a provider. */
+export type PlaceRecord = SettingsOf<typeof PLACE>;
+/** A disk image of the configuration. */
+export type ImageRecord = SettingsOf<typeof IMAGE_RECORD>;
+/** A job server. */
+export type ServerRecord = SettingsOf<typeof SERVER_RECORD>;
+/** All that the page and the API show. */
+export type SiteRecords = SettingsOf<typeof SITE_RECORDS>;

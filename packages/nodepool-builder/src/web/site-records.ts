@@ -1,0 +1,237 @@
+import type { Build, ManagerState, Plan, Step, Upload } from '@nodepool-builder/image-manager';
+import type { RunningJob } from '../control/running-jobs.ts';
+import { subjectOf, verbOf } from '../daemon/functions.ts';
+import type {
+  BuildRecord,
+  ImageRecord,
+  PlaceRecord,
+  PlanRecord,
+  SiteRecords,
+  UploadRecord,
+} from './records.ts';
+import type { JobServerStatus, Site } from './site-view.ts';
+
+const known = new WeakMap<Site, SiteRecords>();
+
+/** The records that the page and the API show; the newest come first. */
+export function siteRecords(site: Site): SiteRecords {
+  const before = known.get(site);
+  if (before !== undefined) return before;
+  const running = runningJobs(site);
+  const builds = [
+    ...Array.from(site.state.builds.values(), (build) => toBuildRecord(build, running.get(build.id))),
+    ...unrecordedBuilds(site),
+  ].toSorted(newestFirst);
+  const uploads = Array.from(site.state.uploads.values(), (upload) =>
+    toUploadRecord(upload, running.get(upload.id)),
+  ).toSorted(newestFirst);
+  const plan = site.plan === undefined ? [] : planRecords(site.plan, site);
+  const records = {
+    at: timeOf(site.at),
+    images: imageRecords(site, builds, uploads, plan),
+    builds,
+    uploads,
+    plan,
+    builders: site.builders,
+    servers: site.servers.map(toServerRecord),
+    problems: site.problems,
+  };
+  known.set(site, records);
+  return records;
+}
+
+function newestFirst(
+  one: { readonly requested: string | null },
+  other: { readonly requested: string | null },
+): number {
+  return (other.requested ?? '').localeCompare(one.requested ?? '');
+}
+
+function timeOf(milliseconds: number): string;
+function timeOf(milliseconds: number | undefined): string | null;
+function timeOf(milliseconds: number | undefined): string | null {
+  return milliseconds === undefined ? null : new Date(milliseconds).toISOString();
+}
+
+interface Running extends RunningJob {
+  readonly host: string;
+}
+
+/** Running jobs by the id of their build or upload. */
+function runningJobs({ builders }: Site): ReadonlyMap<string, Running> {
+  const running = new Map<string, Running>();
+  for (const { host, jobs } of builders) {
+    for (const job of jobs) {
+      const id = job.kind === 'build' ? job['image-id'] : job['upload-id'];
+      if (id !== undefined) running.set(id, { ...job, host });
+    }
+  }
+  return running;
+}
+
+/** State and fields that builds and uploads have in common. */
+function commonFields<S extends string>(record: Build | Upload, state: S, job: Running | undefined) {
+  const cancelledBy = 'cancelledBy' in record ? String(record.cancelledBy) : null;
+  return {
+    state: state === 'failed' && cancelledBy !== null ? ('cancelled' as const) : state,
+    requested: timeOf(record.requestedAt),
+    ended: timeOf(record.endedAt),
+    reason: record.reason,
+    error: record.error ?? null,
+    'cancelled-by': cancelledBy,
+    percent: job?.percent ?? null,
+    host: job?.host ?? null,
+  };
+}
+
+function toBuildRecord(build: Build, job: Running | undefined): BuildRecord {
+  const { id, diskimage, withdrawn, state } = build;
+  return { 'image-id': id, diskimage, withdrawn, ...commonFields(build, state, job) };
+}
+
+function toUploadRecord(upload: Upload, job: Running | undefined): UploadRecord {
+  return {
+    'upload-id': upload.id,
+    'image-id': upload.imageId,
+    diskimage: upload.diskimage,
+    provider: upload.provider,
+    'image-name': upload.imageName,
+    'external-id': upload.externalId ?? null,
+    ...commonFields(upload, upload.state, job),
+  };
+}
+
+/** Images that builders offer, and builds that they run, without a record of the manager. */
+function unrecordedBuilds({ configuration, state, builders, servers }: Site): readonly BuildRecord[] {
+  const found = new Map<string, BuildRecord>();
+  const names = configuration.diskimages.map(({ name }) => name);
+  const add = (imageId: string, fields: Partial<BuildRecord>): void => {
+    if (state.builds.has(imageId)) return;
+    const prefixes = names.filter((name) => imageId.startsWith(`${name}-`));
+    const diskimage = prefixes.toSorted((one, other) => other.length - one.length)[0] ?? null;
+    found.set(imageId, { ...UNRECORDED, 'image-id': imageId, diskimage, ...fields });
+  };
+  for (const { name, availableWorkers } of servers.flatMap(({ functions = [] }) => functions)) {
+    if (availableWorkers > 0 && verbOf(name) === 'image-upload') add(subjectOf(name), {});
+  }
+  for (const { host, jobs } of builders) {
+    for (const { kind, 'image-id': imageId, diskimage, started, percent } of jobs) {
+      if (kind !== 'build') continue;
+      const fields = diskimage === undefined ? {} : { diskimage };
+      add(imageId, { ...fields, state: 'building', requested: started, percent, host });
+    }
+  }
+  return [...found.values()];
+}
+
+const UNRECORDED: Omit<BuildRecord, 'image-id' | 'diskimage'> = {
+  state: 'ready',
+  withdrawn: false,
+  requested: null,
+  ended: null,
+  reason: 'a job that no manager of this page has submitted',
+  error: null,
+  'cancelled-by': null,
+  percent: null,
+  host: null,
+};
+
+function imageRecords(
+  { configuration }: Site,
+  builds: readonly BuildRecord[],
+  uploads: readonly UploadRecord[],
+  plan: readonly PlanRecord[],
+): readonly ImageRecord[] {
+  const buildsOf = Map.groupBy(builds, ({ diskimage }) => diskimage);
+  const uploadsOf = Map.groupBy(uploads, (upload) => placeKey(upload.provider, upload['image-name']));
+  const stepsOf = Map.groupBy(plan, ({ diskimage }) => diskimage);
+  const placesOf = Map.groupBy(
+    configuration.providers.flatMap(({ name, entry }) =>
+      entry.images.map((image) => ({ provider: name, image, paused: entry.pause || image.pause })),
+    ),
+    ({ image }) => image.diskimage,
+  );
+  return configuration.diskimages.map(({ name, pause }): ImageRecord => {
+    const own = (buildsOf.get(name) ?? []).filter(({ withdrawn }) => !withdrawn);
+    const good = own.filter(({ state }) => state === 'ready');
+    const last = own.find(({ state }) => state !== 'deleted' && state !== 'deleting');
+    return {
+      name,
+      state: (last?.state as ImageRecord['state'] | undefined) ?? 'missing',
+      paused: pause,
+      ready: good.length,
+      newest: good[0]?.['image-id'] ?? null,
+      'newest-requested': good[0]?.requested ?? null,
+      providers: (placesOf.get(name) ?? []).map(({ provider, image, paused }): PlaceRecord => {
+        const there = uploadsOf.get(placeKey(provider, image.name)) ?? [];
+        const ready = there.find(({ state }) => state === 'ready');
+        return {
+          provider,
+          'image-name': image.name,
+          state: there[0]?.state ?? 'missing',
+          newest: ready?.['image-id'] ?? null,
+          'newest-requested': ready?.requested ?? null,
+          paused: pause || paused,
+        };
+      }),
+      next: stepsOf.get(name) ?? [],
+    };
+  });
+}
+
+function placeKey(provider: string, imageName: string): string {
+  return JSON.stringify([provider, imageName]);
+}
+
+function planRecords({ steps, waits, laterBuilds }: Plan, site: Site): readonly PlanRecord[] {
+  const { state, configuration } = site;
+  const images = new Map(configuration.diskimages.map(({ name }) => [`diskimage ${name}`, name]));
+  for (const { name: provider, entry } of configuration.providers) {
+    for (const { name, diskimage } of entry.images) {
+      if (diskimage !== undefined) images.set(`provider ${provider}: image ${name}`, diskimage);
+    }
+  }
+  return [
+    ...steps.map((step) => ({
+      what: step.kind,
+      ...subjectOfStep(step, state),
+      when: 'now',
+      why: step.reason,
+    })),
+    ...waits.map(({ subject, reason, until }) => {
+      const diskimage = images.get(subject) ?? diskimageOf(subject.replace(/^(build|upload) /, ''), state);
+      return { what: 'wait', subject, diskimage, when: timeOf(until), why: reason };
+    }),
+    ...laterBuilds.map(({ diskimage, reason, at }) => {
+      return { what: 'build', subject: diskimage, diskimage, when: timeOf(at), why: reason };
+    }),
+  ];
+}
+
+function subjectOfStep(step: Step, state: ManagerState): Pick<PlanRecord, 'subject' | 'diskimage'> {
+  switch (step.kind) {
+    case 'build':
+      return { subject: step.diskimage, diskimage: step.diskimage };
+    case 'upload': {
+      const { imageId, provider, imageName, diskimage } = step;
+      return { subject: `${imageId} to ${provider} as ${imageName}`, diskimage };
+    }
+    case 'prune':
+      return { subject: `${step.builds.length + step.uploads.length} records`, diskimage: null };
+    default: {
+      const id = 'imageId' in step ? step.imageId : step.uploadId;
+      return { subject: id, diskimage: diskimageOf(id, state) };
+    }
+  }
+}
+
+function diskimageOf(id: string, { builds, uploads }: ManagerState): string | null {
+  return (builds.get(id) ?? uploads.get(id))?.diskimage ?? null;
+}
+
+function toServerRecord({ address, functions }: JobServerStatus) {
+  const jobs = functions ?? [];
+  const running = jobs.reduce((sum, one) => sum + one.running, 0);
+  const queued = jobs.reduce((sum, one) => sum + one.total, 0) - running;
+  return { address, answers: functions !== undefined, queued, running };
+}

@@ -1,0 +1,101 @@
+// Keeps the overview up to date: it replaces the parts that have changed, and filters the images.
+const parts = new Map();
+for (const part of document.querySelectorAll('[data-part]')) parts.set(part.dataset.part, part);
+
+const live = document.querySelector('#live');
+const filter = document.querySelector('#filter');
+const { version } = document.body.dataset;
+
+/** Replaces parts of the page by their new HTML, which the server has escaped. */
+function replaceParts(changed) {
+  for (const [name, html] of Object.entries(changed)) {
+    const before = parts.get(name);
+    if (before === undefined) continue;
+    const template = document.createElement('template');
+    template.innerHTML = html;
+    const after = template.content.firstElementChild;
+    if (before.open) after.open = true;
+    const focused = before.contains(document.activeElement)
+      ? pathTo(before, document.activeElement)
+      : undefined;
+    before.replaceWith(after);
+    if (focused !== undefined) elementAt(after, focused)?.focus({ preventScroll: true });
+    parts.set(name, after);
+  }
+  applyFilter();
+}
+
+/** Positions of an element and its ancestors among their siblings. */
+function pathTo(root, element) {
+  const path = [];
+  for (let node = element; node !== root; node = node.parentElement) {
+    path.unshift([...node.parentElement.children].indexOf(node));
+  }
+  return path;
+}
+
+function elementAt(root, path) {
+  return path.reduce((node, index) => node?.children[index], root);
+}
+
+function applyFilter() {
+  const words = filter?.value.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
+  let shown = 0;
+  for (const image of document.querySelectorAll('.image')) {
+    const text = image.dataset.text;
+    image.hidden = !words.every((word) => text.includes(word));
+    if (!image.hidden) shown += 1;
+  }
+  const count = document.querySelector('#shown');
+  if (count !== null) count.textContent = words.length > 0 ? `${shown} shown` : '';
+}
+
+/** `3 d 4 h`, as the server writes it. */
+function ageOf(milliseconds) {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const units = [
+    [Math.floor(seconds / 86400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'min'],
+    [seconds % 60, 's'],
+  ];
+  const first = units.findIndex(([count]) => count > 0);
+  if (first === -1) return '0 s';
+  const shown = units.slice(first, first + 2).filter(([count]) => count > 0);
+  return shown.map(([count, unit]) => `${count} ${unit}`).join(' ');
+}
+
+function updateAges() {
+  const now = Date.now();
+  for (const time of document.querySelectorAll('time[data-age]')) {
+    const age = now - Date.parse(time.dateTime);
+    const text = ageOf(Math.abs(age));
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+function showTime() {
+  live.textContent = `live, ${new Date().toLocaleTimeString()}`;
+}
+
+if (filter !== null) {
+  filter.closest('[hidden]').hidden = false;
+  filter.addEventListener('input', applyFilter);
+}
+if (version !== undefined) {
+  const events = new EventSource(`/events?since=${encodeURIComponent(version)}`);
+  events.addEventListener('parts', ({ data }) => {
+    const start = performance.now();
+    replaceParts(JSON.parse(data));
+    updateAges();
+    showTime();
+    performance.measure('update', { start });
+  });
+  // Something came or went: the page has another structure.
+  events.addEventListener('reload', () => location.reload());
+  events.addEventListener('open', showTime);
+  events.addEventListener('error', () => {
+    live.textContent = 'not connected; trying again';
+  });
+}
+setInterval(updateAges, 10_000);
