@@ -1,4 +1,4 @@
-import type { ManagerState, PendingRequest, Request } from '@nodepool-builder/image-manager';
+import type { ManagerState, PendingRequest, Request, StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { withStore } from './manager-store.ts';
@@ -93,21 +93,30 @@ const REQUESTS: readonly RequestCommand[] = [
   },
 ];
 
-/** Returns the request of a command, as a function of its subject and the records of the manager. */
-export function managerRequest(command: string): RequestCommand['request'] {
+/**
+ * Puts the request of a command into the store of the manager.
+ *
+ * @returns its number
+ * @throws CommandError if the manager would refuse it; StoreError
+ */
+export async function askManager(
+  command: string,
+  subject: string,
+  configuration: Configuration,
+  store: StateStore,
+): Promise<number> {
   const row = REQUESTS.find(({ name }) => name === command);
   if (row === undefined) throw new TypeError(`no command ${command}`);
-  return row.request;
+  const [state, requests] = await Promise.all([store.read(), store.requests()]);
+  return await store.ask(await row.request(subject, state, configuration, requests));
 }
 
 /** The commands that send a request to the manager, which serves it within seconds, or once it runs. */
-export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ request, ...row }) => ({
+export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ request: _, ...row }) => ({
   ...row,
-  run: async (configuration, _, subject) => {
+  run: async (configuration, _options, subject) => {
     await withStore(configuration, async (store) => {
-      const number = await store.ask(
-        await request(subject, await store.read(), configuration, await store.requests()),
-      );
+      const number = await askManager(row.name, subject, configuration, store);
       console.error(`asked the manager (request ${number}); dib-image-list and image-list show what it does`);
     });
   },

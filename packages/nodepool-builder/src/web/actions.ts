@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { managerRequest } from '../commands/manager-requests.ts';
+import { askManager } from '../commands/manager-requests.ts';
 import type { User } from './access.ts';
 import type { WebContext } from './context.ts';
 import { cancelJob } from './control-jobs.ts';
@@ -38,7 +38,7 @@ export async function act(
   const user = requireUser(context, request, formToken);
   const done = await ACTIONS[action](context, subject, user);
   context.logger.info(`${user.name} at ${request.ip}: ${action} ${subject}: ${done}`);
-  await context.view.refresh().catch(() => {}); // the page that follows shows what has changed
+  await context.view.refresh().catch(() => {}); // the next page shows what has changed
   return done;
 }
 
@@ -56,8 +56,7 @@ export function requireUser({ access }: WebContext, request: FastifyRequest, for
 }
 
 async function ask({ view }: WebContext, command: string, subject: string): Promise<string> {
-  const request = managerRequest(command);
-  const number = await view.ask((state) => request(subject, state, view.configuration));
+  const number = await view.useStore((store) => askManager(command, subject, view.configuration, store));
   return `asked the manager (request ${number})`;
 }
 

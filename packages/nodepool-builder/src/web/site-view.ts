@@ -6,11 +6,10 @@ import {
   openStateStore,
   type Plan,
   previewPlan,
-  type Request,
   type StateStore,
 } from '@nodepool-builder/image-manager';
 import { hasStore } from '../commands/manager-store.ts';
-import { messageOf } from '../commands/output.ts';
+import { CommandError, messageOf } from '../commands/output.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { type BuilderStatus, readBuilderStatuses } from '../control/builder-status.ts';
 import { askServers } from '../daemon/fleet.ts';
@@ -117,18 +116,16 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
   }
 
   /**
-   * Puts a request into the store of the manager.
+   * Does something with the store of the manager.
    *
-   * @param request derives it from the records
-   * @returns the number of the request
-   * @throws Error if no manager has run here, and errors of `request`
+   * @throws CommandError `refused` if no manager has run here; errors of `work`
    */
-  async ask(request: (state: ManagerState) => Request | Promise<Request>): Promise<number> {
+  async useStore<T>(work: (store: StateStore) => Promise<T>): Promise<T> {
     const store = await this.#openStore();
-    if (store === undefined) throw new Error('there is no manager that could do it');
-    const number = await store.ask(await request(await store.read()));
-    this.#last = undefined;
-    return number;
+    if (store === undefined) {
+      throw new CommandError('no manager runs with this configuration; start one', { exitReason: 'refused' });
+    }
+    return await work(store);
   }
 
   async close(): Promise<void> {
