@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { append, portNumber } from './options.ts';
+import { portNumber } from './options.ts';
 
 /** Address of the status page. */
 export interface WebAddress {
@@ -17,8 +17,8 @@ export interface WebOptions {
   readonly webTokenFile?: string;
   /** Header in which a proxy names the user that it has authenticated. */
   readonly webTrustedHeader?: string;
-  /** Addresses of the proxies whose header counts. */
-  readonly webTrustedProxy?: readonly string[];
+  /** IP addresses of the proxies whose header counts, separated by commas. */
+  readonly webTrustedProxy?: string;
   /** Address of the page in the browser, if a proxy serves it under another one. */
   readonly webUrl?: string;
 }
@@ -46,9 +46,9 @@ export function addWebOptions(command: Command): void {
     )
     .addOption(
       new Option(
-        '--web-trusted-proxy <address>',
-        'IP address of a proxy that authenticates users; may be repeated',
-      ).argParser(append),
+        '--web-trusted-proxy <addresses>',
+        'IP addresses of the proxies that authenticate users, separated by commas',
+      ),
     )
     .addOption(
       new Option('--web-url <url>', "the page's address in the browser, if a proxy serves it").argParser(
@@ -59,12 +59,12 @@ export function addWebOptions(command: Command): void {
 
 /** The options as arguments, with absolute paths. */
 export function webArguments(options: WebOptions): string[] {
-  const { web, webTokenFile, webTrustedHeader, webTrustedProxy = [], webUrl: url } = options;
+  const { web, webTokenFile, webTrustedHeader, webTrustedProxy, webUrl: url } = options;
   return [
     ...(web === undefined ? [] : [`--web=${web}`]),
     ...(webTokenFile === undefined ? [] : [`--web-token-file=${resolve(webTokenFile)}`]),
     ...(webTrustedHeader === undefined ? [] : [`--web-trusted-header=${webTrustedHeader}`]),
-    ...webTrustedProxy.map((address) => `--web-trusted-proxy=${address}`),
+    ...(webTrustedProxy === undefined ? [] : [`--web-trusted-proxy=${webTrustedProxy}`]),
     ...(url === undefined ? [] : [`--web-url=${url}`]),
   ];
 }

@@ -36,7 +36,9 @@ export class Access {
       token === undefined ? randomBytes(32) : createHmac('sha256', token).update('sessions').digest();
     this.hasLogin = token !== undefined;
     this.#header = options.webTrustedHeader?.toLowerCase();
-    this.#proxies = new Set(options.webTrustedProxy?.map(plainAddress));
+    this.#proxies = new Set(
+      options.webTrustedProxy?.split(',').map((address) => plainAddress(address.trim())),
+    );
     this.#origin = options.webUrl;
   }
 

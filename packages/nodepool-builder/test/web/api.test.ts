@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { describe, it } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { runInProcess } from '../../../../test/fixtures/command-in-process.ts';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
+import { MAY_ACT, startWebSite, TOKEN, type WebSite } from '../../../../test/fixtures/web-site.ts';
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+interface Operation {
+  readonly parameters: readonly { readonly name: string }[];
+  readonly responses: Readonly<Record<string, { readonly content: Readonly<Record<string, unknown>> }>>;
+}
+
+type BuildOrUpload = Readonly<Record<string, string>>;
+
+/** Waits until both providers have an image. */
+async function untilUploaded(site: WebSite): Promise<readonly BuildOrUpload[]> {
+  return await waitUntil('two uploads', async () => {
+    const uploads = (await site.api('/uploads')).body as BuildOrUpload[];
+    return uploads.length === 2 && uploads.every(({ state }) => state === 'ready') && uploads;
+  });
+}
+
+/** A key in a JSON pointer of a URL. */
+function escaped(key: string): string {
+  return encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'));
+}
+
+/** Checks values against the schemas of an OpenAPI document. */
+function checker(document: Document) {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  ajv.addSchema({ $id: 'api', ...document });
+  return (path: string, method: string, status: number, type: string, value: unknown): void => {
+    const { responses } =
+      document.paths[path]?.[method] ?? assert.fail(`${method} ${path} is not documented`);
+    const answer = String(status) in responses ? String(status) : 'default';
+    const keys = ['paths', path, method, 'responses', answer, 'content', type, 'schema'];
+    const schema = `api#/${keys.map(escaped).join('/')}`;
+    assert.ok(ajv.validate(schema, value), `${method} ${path}: ${ajv.errorsText()}`);
+  };
+}
+
+/** Status code of a request with another Host header than fetch would send. */
+async function statusFor(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<number | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  request(url, { headers }, (response) => {
+    response.resume();
+    resolve(response.statusCode);
+  })
+    .on('error', reject)
+    .end();
+  return await promise;
+}
+
+describe('the API of --web', () => {
+  it('answers as its OpenAPI document says', async (t) => {
+    const site = await startWebSite(t);
+    const [upload] = await untilUploaded(site);
+    const document = (await site.api('/openapi.json')).body as Document;
+    const check = checker(document);
+    const ids: Readonly<Record<string, string | undefined>> = {
+      images: 'docs',
+      builds: upload?.['image-id'],
+      uploads: upload?.['upload-id'],
+    };
+    let checked = 0;
+    for (const [path, operations] of Object.entries(document.paths)) {
+      const { get } = operations;
+      if (get === undefined || !('application/json' in (get.responses[200]?.content ?? {}))) continue;
+      for (const id of path.includes('{id}') ? [ids[path.split('/')[1] ?? ''], 'none'] : ['']) {
+        const { status, body } = await site.api(path.replace('{id}', id ?? ''));
+        assert.equal(status, id === 'none' ? 404 : 200, path);
+        check(path, 'get', status, 'application/json', body);
+        checked += 1;
+      }
+    }
+    assert.ok(checked >= 10, `${checked} answers checked`);
+    for (const [path, operations] of Object.entries(document.paths)) {
+      for (const method of ['post', 'delete'].filter((name) => name in operations)) {
+        const place = path.replace('{id}', 'none');
+        const refused = await site.api(place, { method });
+        assert.equal(refused.status, 401, path);
+        check(path, method, 401, 'application/json', refused.body);
+        const missing = await site.api(place, { method, headers: MAY_ACT });
+        assert.ok([404, 409].includes(missing.status), `${path}: ${missing.status}`);
+        check(path, method, missing.status, 'application/json', missing.body);
+      }
+    }
+    const { status, body } = await site.api('/images/docs/rebuild', { method: 'POST', headers: MAY_ACT });
+    assert.deepEqual([status, body], [202, { done: 'asked the manager (request 1)' }]);
+    check('/images/{id}/rebuild', 'post', 202, 'application/json', body);
+    await waitUntil(
+      'another build',
+      async () => ((await site.api('/builds')).body as unknown[]).length === 2,
+    );
+    await site.service.logged(/INFO nodepool\.web: token at 127\.0\.0\.1: rebuild docs: asked the manager/);
+  });
+
+  it('sends an event for each change', async (t) => {
+    const site = await startWebSite(t);
+    await untilUploaded(site);
+    const stop = new AbortController();
+    const { body, headers } = await fetch(`${site.url}/api/v1/events`, { signal: stop.signal });
+    assert.match(headers.get('content-type') ?? '', /^text\/event-stream/);
+    await runInProcess('rebuild', 'docs', '-c', site.config);
+    let text = '';
+    for await (const chunk of body ?? []) {
+      text += Buffer.from(chunk).toString();
+      if (/^data: .*"images":\["docs"\].*"builds":\["docs-\d+-\w+"\]/m.test(text)) break;
+    }
+    stop.abort();
+    assert.match(text, /^id: \w+-\d+\nevent: change\n/m);
+  });
+
+  it('may be read by anyone, and used with the token only', async (t) => {
+    const site = await startWebSite(t);
+    const rebuild = async (headers: Readonly<Record<string, string>>): Promise<number> =>
+      (await site.api('/images/docs/rebuild', { method: 'POST', headers })).status;
+    assert.equal(await rebuild({}), 401);
+    assert.equal(await rebuild({ authorization: `Bearer ${TOKEN}x` }), 401);
+    assert.equal(await rebuild({ 'x-forwarded-user': 'alice' }), 401);
+    assert.equal(await rebuild({ ...MAY_ACT, origin: 'https://evil.example' }), 403);
+    assert.equal(await rebuild(MAY_ACT), 202);
+    assert.equal(await statusFor(site.url, { host: 'evil.example' }), 421);
+    assert.equal(await statusFor(site.url, { host: 'localhost:1234' }), 200);
+  });
+
+  it('trusts the header of a listed proxy, and asks it for a token of the form', async (t) => {
+    const site = await startWebSite(
+      t,
+      {},
+      '--read-only',
+      '--web-trusted-header=X-Forwarded-User',
+      '--web-trusted-proxy=127.0.0.1',
+      '--web-url=https://images.example.org',
+    );
+    const alice = { 'x-forwarded-user': 'alice' };
+    const form = await (await fetch(`${site.url}/actions/rebuild?subject=docs`, { headers: alice })).text();
+    const [, token = ''] = /name="token" value="([^"]+)"/.exec(form) ?? [];
+    const post = async (headers: Readonly<Record<string, string>>, sent: string): Promise<number> => {
+      const body = new URLSearchParams({ token: sent });
+      const path = `${site.url}/actions/rebuild?subject=docs`;
+      return (await fetch(path, { method: 'POST', headers, body, redirect: 'manual' })).status;
+    };
+    assert.equal(await post(alice, 'wrong'), 403);
+    assert.equal(await post({ ...alice, origin: 'https://evil.example' }, token), 403);
+    assert.equal(await post({ ...alice, 'sec-fetch-site': 'same-site' }, token), 403);
+    assert.equal(await post({}, token), 401);
+    assert.equal(await post({ ...alice, origin: 'https://images.example.org' }, token), 303);
+    assert.equal(await statusFor(site.url, { host: 'images.example.org' }), 200);
+  });
+
+  it('does not trust the header from another address', async (t) => {
+    const site = await startWebSite(
+      t,
+      {},
+      '--read-only',
+      '--web-trusted-header=X-Forwarded-User',
+      '--web-trusted-proxy=192.0.2.1',
+    );
+    const headers = { 'x-forwarded-user': 'alice' };
+    assert.equal((await site.api('/images/docs/rebuild', { method: 'POST', headers })).status, 401);
+  });
+
+  it("serves nodepool's addresses as text and as JSON", async (t) => {
+    const site = await startWebSite(t);
+    const [upload] = await untilUploaded(site);
+    const get = async (
+      path: string,
+      accept?: string,
+    ): Promise<readonly [type: string | null, text: string]> => {
+      const response = await fetch(site.url + path, accept === undefined ? {} : { headers: { accept } });
+      assert.equal(response.headers.get('access-control-allow-origin'), '*');
+      return [response.headers.get('content-type'), await response.text()];
+    };
+    const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+    const [type, text] = await get('/image-list?fields=provider,image,state', browser);
+    assert.equal(type, 'text/plain; charset=UTF-8');
+    assert.deepEqual(text.split('\n').toSpliced(3).concat(text.split('\n').slice(3).toSorted()), [
+      '+----------+-------+-------+',
+      '| Provider | Image | State |',
+      '+----------+-------+-------+',
+      '+----------+-------+-------+',
+      '| east     | docs  | ready |',
+      '| west     | docs  | ready |',
+    ]);
+    const [jsonType, json] = await get('/image-list', 'application/json');
+    assert.match(jsonType ?? '', /^application\/json/);
+    const found = (JSON.parse(json) as BuildOrUpload[]).find(
+      (one) => one.upload_id === upload?.['upload-id'],
+    );
+    assert.equal(found?.id, upload?.['image-id']);
+    const [build] = JSON.parse((await get('/dib-image-list.json'))[1]) as BuildOrUpload[];
+    assert.deepEqual([build?.image, build?.state], ['docs', 'ready']);
+    assert.deepEqual(JSON.parse((await get('/image-status', 'application/json'))[1]), [
+      { image: 'docs', paused: false, build_request: null },
+    ]);
+  });
+});

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type LogChunk, LogSources } from '../../src/web/log-source.ts';
+
+/** A log that grows, with a count of the reads. */
+function growingLog() {
+  let text = '';
+  const waiting = new Set<() => void>();
+  const log = {
+    reads: 0,
+    isComplete: false,
+    add: (more: string, end = false): void => {
+      text += more;
+      log.isComplete = end;
+      for (const wake of waiting) wake();
+      waiting.clear();
+    },
+    read: async (offset: number, signal: AbortSignal): Promise<LogChunk> => {
+      log.reads += 1;
+      while (offset >= text.length && !log.isComplete) {
+        signal.throwIfAborted();
+        await new Promise<void>((resolve) => {
+          waiting.add(resolve);
+          signal.addEventListener('abort', () => resolve(), { once: true });
+        });
+      }
+      return { data: Buffer.from(text.slice(offset, offset + 400_000)), offset, isComplete: log.isComplete };
+    },
+  };
+  return log;
+}
+
+/** Follows a log to its end. */
+async function follow(sources: LogSources, log: ReturnType<typeof growingLog>): Promise<string> {
+  return await sources.use('log', log.read, async (source) => {
+    let text = '';
+    for (;;) {
+      const { data, isComplete } = await source.read(text.length, AbortSignal.timeout(10_000));
+      text += data.toString();
+      if (isComplete) return text;
+    }
+  });
+}
+
+describe('LogSources', () => {
+  it('reads a log once for all who follow it', async () => {
+    const [sources, log] = [new LogSources(), growingLog()];
+    const readers = Array.from({ length: 10 }, () => follow(sources, log));
+    for (const line of ['one\n', 'two\n']) {
+      await new Promise(setImmediate);
+      log.add(line);
+    }
+    await new Promise(setImmediate);
+    log.add('end\n', true);
+    assert.deepEqual(new Set(await Promise.all(readers)), new Set(['one\ntwo\nend\n']));
+    assert.ok(log.reads <= 3, `${log.reads} reads`);
+  });
+
+  it('lets a late reader catch up with what is no longer kept', async () => {
+    const [sources, log] = [new LogSources(), growingLog()];
+    const first = follow(sources, log);
+    for (let part = 0; part < 10; part += 1) {
+      log.add('x'.repeat(300_000));
+      await new Promise(setImmediate);
+    }
+    const late = follow(sources, log);
+    await new Promise(setImmediate);
+    log.add('end', true);
+    const [one, other] = await Promise.all([first, late]);
+    assert.equal(one.length, 3_000_003);
+    assert.equal(other, one);
+  });
+
+  it('stops reading when nobody follows any more', async () => {
+    const [sources, log] = [new LogSources(), growingLog()];
+    const gone = new AbortController();
+    const reading = sources.use('log', log.read, (source) => source.read(0, gone.signal));
+    gone.abort(new Error('gone'));
+    await assert.rejects(reading, /gone/);
+    log.add('x', true);
+    assert.equal(await follow(sources, log), 'x');
+  });
+
+  it('passes on the error of a builder', async () => {
+    const sources = new LogSources();
+    await assert.rejects(
+      sources.use(
+        'log',
+        () => Promise.reject(new Error('no builder has it')),
+        (source) => source.read(0, AbortSignal.timeout(1000)),
+      ),
+      /no builder has it/,
+    );
+  });
+});

@@ -1,0 +1,126 @@
+// Follows a log, and searches in it. The server sends each part as HTML that it has escaped.
+const log = document.querySelector('#log');
+const live = document.querySelector('#live');
+const follow = document.querySelector('#follow');
+const search = document.querySelector('#search');
+const found = document.querySelector('#found');
+
+/** Parts of the log that the page keeps; each one has up to some hundred lines. */
+const MOST_PARTS = 600;
+const MOST_MATCHES = 2000;
+
+let waiting = [];
+
+/** Appends the parts that came since the last frame. */
+function append() {
+  const html = waiting.map((part) => `<span>${part}</span>`).join('');
+  waiting = [];
+  const template = document.createElement('template');
+  template.innerHTML = html;
+  log.append(template.content);
+  while (log.childElementCount > MOST_PARTS) {
+    log.firstElementChild.remove();
+    document.querySelector('#cut').hidden = false;
+  }
+  if (follow.checked) log.scrollTop = log.scrollHeight;
+  if (search.value !== '') scheduleSearch();
+}
+
+const events = new EventSource(log.dataset.events);
+events.addEventListener('lines', ({ data }) => {
+  if (waiting.length === 0) requestAnimationFrame(append);
+  waiting.push(JSON.parse(data).html);
+});
+events.addEventListener('end', ({ data }) => {
+  events.close();
+  live.textContent = JSON.parse(data).reason;
+});
+events.addEventListener('open', () => {
+  live.textContent = 'live';
+});
+events.addEventListener('error', () => {
+  live.textContent = 'not connected; trying again';
+});
+
+/** Following ends when the reader scrolls up, and goes on at the end of the log. */
+log.addEventListener('scroll', () => {
+  follow.checked = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+});
+follow.addEventListener('change', () => {
+  if (follow.checked) log.scrollTop = log.scrollHeight;
+});
+
+let matches = [];
+let current = -1;
+let timer;
+
+function scheduleSearch() {
+  clearTimeout(timer);
+  timer = setTimeout(findMatches, 200);
+}
+
+/** Finds all places of the text, and marks them without changing the document. */
+function findMatches() {
+  const text = search.value.toLowerCase();
+  matches = [];
+  if (text !== '') for (const part of log.children) findIn(part, text);
+  CSS.highlights?.set('found', new Highlight(...matches));
+  current = Math.min(current, matches.length - 1);
+  showCount();
+}
+
+function findIn(part, text) {
+  const nodes = [];
+  let all = '';
+  const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    nodes.push({ node: walker.currentNode, start: all.length });
+    all += walker.currentNode.data;
+  }
+  const folded = all.toLowerCase();
+  // Some letters have another length in lower case; their offsets would be wrong.
+  const searched = folded.length === all.length ? folded : all;
+  const place = (offset) => {
+    const { node, start } = nodes.findLast((one) => one.start <= offset);
+    return [node, offset - start];
+  };
+  for (let at = searched.indexOf(text); at !== -1; at = searched.indexOf(text, at + text.length)) {
+    if (matches.length >= MOST_MATCHES) return;
+    const range = document.createRange();
+    range.setStart(...place(at));
+    range.setEnd(...place(at + text.length));
+    matches.push(range);
+  }
+}
+
+function showCount() {
+  const more = matches.length >= MOST_MATCHES ? ' or more' : '';
+  const at = current >= 0 ? `${current + 1} of ` : '';
+  found.textContent = search.value === '' ? '' : `${at}${matches.length}${more} found`;
+}
+
+function go(step) {
+  if (matches.length === 0) return;
+  current = (current + step + matches.length) % matches.length;
+  CSS.highlights?.set('current', new Highlight(matches[current]));
+  follow.checked = false;
+  const { top } = matches[current].getBoundingClientRect();
+  log.scrollTop += top - log.getBoundingClientRect().top - log.clientHeight / 2;
+  showCount();
+}
+
+search.addEventListener('input', () => {
+  current = -1;
+  CSS.highlights?.delete('current');
+  scheduleSearch();
+});
+search.addEventListener('keydown', (event) => {
+  if (event.key !== 'Enter') return;
+  event.preventDefault();
+  findMatches();
+  go(event.shiftKey ? -1 : 1);
+});
+document.querySelector('#next').addEventListener('click', () => go(1));
+document.querySelector('#previous').addEventListener('click', () => go(-1));
+document.querySelector('#tools').hidden = false;
+log.scrollTop = log.scrollHeight;

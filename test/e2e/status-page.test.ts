@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Page } from 'puppeteer-core';
+import { findBarriers, openPage, startBrowser } from '../fixtures/browser.ts';
+import { docsImage } from '../fixtures/managed-site.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+import { startWebSite, TOKEN } from '../fixtures/web-site.ts';
+
+const PHONE = { width: 360, height: 740, isMobile: true, hasTouch: true };
+const DESKTOP = { width: 1200, height: 900 };
+
+/** Waits until the page has a text. */
+async function untilShown(page: Page, text: string): Promise<void> {
+  await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(text)})`);
+}
+
+async function followLink(page: Page, selector: string): Promise<void> {
+  await Promise.all([page.waitForNavigation(), page.click(selector)]);
+}
+
+/** An image that cannot be built. */
+const BROKEN = { name: 'broken', builder: 'command', command: ['sh', '-c', 'exit 3', '{output.raw}'] };
+
+describe('the status page', () => {
+  it('shows images, builds, uploads, failures and builders without JavaScript', async (t) => {
+    const site = await startWebSite(t, { diskimages: [docsImage(), BROKEN] });
+    await site.service.logged(/upload \S+ of docs-\S+ to west is ready/);
+    await site.service.logged(/broken.*fail/);
+    const browser = await startBrowser(t);
+    const page = await browser.newPage();
+    await page.setJavaScriptEnabled(false);
+    const text = await waitUntil('the page', async () => {
+      await page.goto(site.url);
+      const shown = await page.$eval('body', ({ innerText }) => innerText);
+      return shown.includes('2 of 2 providers') && shown.includes('Failures') && shown;
+    });
+    assert.match(text, /2 disk images: 1 ready, 1 failed\. 1 builder connected\./);
+    assert.match(text, /to east as docs/);
+    assert.match(text, /build in 23 h 59 min/);
+    assert.match(text, /GiB free in /);
+    assert.doesNotMatch(text, /Rebuild|Delete|Cancel/);
+    await followLink(page, 'a[href^="/builds/docs-"]');
+    assert.match(await page.$eval('body', ({ innerText }) => innerText), /State\s+ready/);
+  });
+
+  it('updates itself, filters, and breaks no rule of accessibility', async (t) => {
+    const site = await startWebSite(t, { diskimages: [docsImage(), { ...BROKEN, pause: true }] });
+    await site.service.logged(/upload \S+ of docs-\S+ to west is ready/);
+    const browser = await startBrowser(t);
+    const { page, errors } = await openPage(browser, site.url);
+    await untilShown(page, 'live, ');
+    for (const theme of ['light', 'dark']) {
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: theme }]);
+      for (const viewport of [DESKTOP, PHONE]) {
+        await page.setViewport(viewport);
+        assert.deepEqual(await findBarriers(page), [], `${theme}, ${viewport.width} pixels`);
+        const width = await page.evaluate('document.documentElement.scrollWidth');
+        assert.equal(width, viewport.width, 'nothing is wider than the page');
+      }
+    }
+    await page.evaluate('globalThis.isSamePage = true');
+    await page.focus('[data-part="image docs"] summary');
+    await site.api('/images/docs/rebuild', { method: 'POST', headers: { authorization: `Bearer ${TOKEN}` } });
+    await page.waitForFunction(
+      'document.querySelectorAll(`[data-part="image docs"] .records:nth-of-type(2) > li`).length === 2',
+    );
+    assert.equal(await page.evaluate('globalThis.isSamePage'), true);
+    assert.equal(await page.evaluate('document.activeElement.tagName'), 'SUMMARY', 'the focus stays');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.$('[data-part="image docs"][open]'), null);
+    await page.type('#filter', 'brok');
+    await untilShown(page, '1 shown');
+    assert.notEqual(await page.$('[data-part="image docs"][hidden]'), null);
+    assert.deepEqual(errors, []);
+  });
+
+  it('rebuilds, rolls back and deletes for who logs in', async (t) => {
+    const site = await startWebSite(t, { diskimages: [docsImage({ keep: 2 })] });
+    await site.service.logged(/upload \S+ of docs-\S+ to west is ready/);
+    const browser = await startBrowser(t);
+    const { page, errors } = await openPage(browser, `${site.url}/login`);
+    const enter = async (token: string): Promise<void> => {
+      await page.type('input[name="token"]', token);
+      await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')]);
+    };
+    await enter('wrong');
+    await untilShown(page, 'This is not the token.');
+    await enter(TOKEN);
+    await untilShown(page, 'Log out');
+    const act = async (link: string): Promise<void> => {
+      await page.waitForSelector(link);
+      await followLink(page, link);
+      assert.deepEqual(await findBarriers(page), []);
+      await followLink(page, 'main button');
+    };
+    await act('a[href^="/actions/rebuild"]');
+    await untilShown(page, 'Rebuild docs: asked the manager (request 1).');
+    await site.service.logged(
+      /upload 0000000005-\w+ of docs-\S+ to \w+ is ready|upload 0000000006-\w+ of docs/,
+    );
+    await page.waitForSelector('a[href^="/actions/delete-build?subject=docs-0000000004"]');
+    await act('a[href^="/actions/rollback"]');
+    await untilShown(page, 'Roll back docs: asked the manager (request 2).');
+    await untilShown(page, 'rolled back');
+    await act('a[href^="/actions/delete-build?subject=docs-0000000001"]');
+    await untilShown(page, 'asked the manager (request 3).');
+    await page.goto(site.url);
+    await followLink(page, 'header button');
+    await untilShown(page, 'Log in');
+    assert.deepEqual(
+      errors.filter((error) => !error.includes('403')),
+      [],
+    );
+  });
+});
