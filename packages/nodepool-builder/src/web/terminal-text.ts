@@ -1,9 +1,9 @@
+/* oxlint-disable no-control-regex -- a terminal's sequences begin with the control character ESC */
 import { escapeHtml } from './html.ts';
 
 const COLOURS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 
 /** Sequences of a terminal: with parameters (CSI), titles and links (OSC), and all others of two characters. */
-// oxlint-disable-next-line no-control-regex -- they begin with the control character ESC
 const SEQUENCE =
   /\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?|\x9b[0-?]*[ -/]*[@-~]/g;
 
