@@ -4,12 +4,13 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PACKETS } from '@nodepool-builder/gearman-node';
 import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
-import { VALIDATION_SCHEMA } from '../packages/nodepool-builder/src/commands/validate.ts';
+import { OUTPUTS, outputSchemas } from '../packages/nodepool-builder/src/commands/output-schemas.ts';
 import { configurationSchema, jsonSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { EXIT_CODES } from '../packages/nodepool-builder/src/exit-codes.ts';
 import { Modules } from '../packages/nodepool-builder/src/modules.ts';
 import { configurationTables } from './docs/configuration-tables.ts';
 import { exitCodeTable } from './docs/exit-code-table.ts';
+import { outputTables } from './docs/output-tables.ts';
 import { packetTable } from './docs/packet-table.ts';
 import { variableTable } from './docs/variable-table.ts';
 import { replaceSection } from './markdown.ts';
@@ -17,6 +18,7 @@ import { replaceSection } from './markdown.ts';
 const GENERATED: readonly (readonly [page: string, section: string, text: string])[] = [
   ['configuration.md', 'tables', configurationTables(configurationSchema(Modules.builtIn))],
   ['command-line.md', 'exit codes', exitCodeTable(EXIT_CODES)],
+  ['command-line.md', 'JSON', outputTables(OUTPUTS)],
   ['configuration.md', 'variables', variableTable(INHERITED_VARIABLES)],
   ['gearman-protocol.md', 'tables', packetTable(PACKETS)],
 ];
@@ -32,7 +34,7 @@ for (const [name, section, text] of GENERATED) {
 
 const SCHEMAS = {
   'nodepool.schema.json': jsonSchema(Modules.builtIn),
-  'validate.schema.json': VALIDATION_SCHEMA,
+  ...outputSchemas(),
 };
 for (const [name, schema] of Object.entries(SCHEMAS)) {
   const schemaFile = join(import.meta.dirname, '../packages/nodepool-builder', name);

@@ -75,7 +75,7 @@ test('the commands of docs/managing-images.md do what it says', async (t) => {
   const shown = await shell(look);
   for (const column of ['PLACE', 'WHY', 'EXTERNAL-ID', 'WHAT', 'OURS'])
     assert.ok(shown.includes(column), column);
-  assert.match(shown, /^debian +local\/debian +ready +1 +debian-0000000001-\w+ /m);
+  assert.match(shown, /^debian +local +ready +1 +debian-0000000001-\w+ /m);
   await shell('nodepool-builder rebuild debian -c nodepool.yaml');
   await uploaded(shell, 2);
   assert.ok(request.includes('rebuild debian') && request.includes('rollback debian'));
@@ -88,12 +88,13 @@ test('the commands of docs/managing-images.md do what it says', async (t) => {
 });
 
 test('the session without a nodepool daemon in the README works as it is written', async (t) => {
-  const [, , session = ''] = codeBlocks(readme, 'sh');
+  const session =
+    codeBlocks(readme, 'sh').find((block) => block.startsWith('nodepool-builder --all-in-one')) ?? '';
   const [start = '', ...rest] = session.split('\n');
   const shell = await createShell(t);
   await shell(start);
   await uploaded(shell, 1);
-  assert.match(await shell(rest.join('\n')), /^debian +local\/debian +ready +1 +debian-0000000001-\w+ /m);
+  assert.match(await shell(rest.join('\n')), /^debian +local +ready +1 +debian-0000000001-\w+ /m);
   await ended(shell);
 });
 

@@ -70,8 +70,8 @@ it('the manager uploads builds imported from Zuul, and keeps the configured numb
   assert.deepEqual(
     status.map(({ place, status: standing, ready, newest }) => [place, standing, ready, newest]),
     [
-      ['builders', 'ready', '2', taken[2]],
-      ['east/node', 'ready', '2', taken[2]],
+      ['builders', 'ready', 2, taken[2]],
+      ['east/node', 'ready', 2, taken[2]],
     ],
   );
 });

@@ -45,6 +45,9 @@ async function errorOf(reason: ExitReason, site: ManagedSite, ...args: readonly 
   return stderr;
 }
 
+/** Of some seconds or minutes. */
+const AGE = String.raw`\d+ (?:s|min)(?: \d+ s)?`;
+
 describe('the lists', () => {
   let site: ManagedSite;
   let imageId: string;
@@ -73,19 +76,19 @@ describe('the lists', () => {
     const [header, ...rows] = await table('image-status');
     assert.match(header ?? '', /^DISKIMAGE +PLACE +STATUS +READY +NEWEST +AGE$/);
     assert.equal(rows.length, 2);
-    assert.match(rows[0] ?? '', new RegExp(`^docs +builders +ready +1 +${imageId} +00:00:\\d\\d:\\d\\d$`));
-    assert.match(rows[1] ?? '', new RegExp(`^docs +east/docs +ready +1 +${imageId} +00:00:\\d\\d:\\d\\d$`));
+    assert.match(rows[0] ?? '', new RegExp(`^docs +builders +ready +1 +${imageId} +${AGE}$`));
+    assert.match(rows[1] ?? '', new RegExp(`^docs +east +ready +1 +${imageId} +${AGE}$`));
     assert.partialDeepStrictEqual(await site.list('image-status'), [
-      { diskimage: 'docs', place: 'builders', status: 'ready', ready: '1', newest: imageId },
-      { diskimage: 'docs', place: 'east/docs', status: 'ready', ready: '1', newest: imageId },
+      { diskimage: 'docs', place: 'builders', status: 'ready', ready: 1, newest: imageId },
+      { diskimage: 'docs', place: 'east/docs', status: 'ready', ready: 1, newest: imageId },
     ]);
   });
 
   it('dib-image-list shows builds with their reasons', async () => {
     const [header, ...rows] = await table('dib-image-list');
-    assert.match(header ?? '', /^IMAGE-ID +DISKIMAGE +STATE +AGE +WHY$/);
+    assert.match(header ?? '', /^IMAGE-ID +STATE +AGE +WHY$/);
     assert.equal(rows.length, 1);
-    assert.match(rows[0] ?? '', new RegExp(`^${imageId} +docs +ready +[\\d:]+ +it has no ready build$`));
+    assert.match(rows[0] ?? '', new RegExp(`^${imageId} +ready +${AGE} +it has no ready build$`));
     const [build] = await site.list('dib-image-list');
     assert.partialDeepStrictEqual(build, {
       'image-id': imageId,
@@ -97,12 +100,12 @@ describe('the lists', () => {
 
   it('image-list shows uploads', async () => {
     const [header, ...rows] = await table('image-list');
-    assert.match(header ?? '', /^IMAGE-ID +UPLOAD-ID +PROVIDER +IMAGE +EXTERNAL-ID +STATE +AGE$/);
+    assert.match(header ?? '', /^IMAGE-ID +UPLOAD-ID +PLACE +STATE +AGE +EXTERNAL-ID +WHY$/);
     assert.equal(rows.length, 1);
     const external = `docs-${imageId}.qcow2`;
     assert.match(
       rows[0] ?? '',
-      new RegExp(`^${imageId} +${uploadId} +east +docs +${external} +ready +[\\d:]+$`),
+      new RegExp(`^${imageId} +${uploadId} +east +ready +${AGE} +docs-…\\.qcow2 +-$`),
     );
     assert.partialDeepStrictEqual(await site.list('image-list'), [
       {
@@ -155,7 +158,7 @@ describe('the lists', () => {
     });
     assert.deepEqual(
       strays.map(({ place, 'image-id': id, ours }) => [place, id, ours].join(' ')).toSorted(),
-      ['builder by-hand no', 'east alien no', 'east leaked yes'],
+      ['builder by-hand false', 'east alien false', 'east leaked true'],
     );
     const plan = await table('manage', '--dry-run');
     assert.match(
@@ -171,6 +174,26 @@ describe('the lists', () => {
       await errorOf('not-found', site, 'rebuild', 'dosc'),
       /disk image "dosc" is not in .*; choose one of: docs/,
     );
+  });
+});
+
+describe('the lists of images with long names', () => {
+  it('fit 100 columns, with every id', async (t) => {
+    const [name, cloud] = ['debian-bookworm-arm64', 'openstack-region-one'];
+    const site = await createManagedSite(t, {
+      diskimages: [docsImage({ name }), docsImage({ name: `${name}-broken`, options: { tree: '/none' } })],
+      providers: [provider(cloud, { directory: 'east', images: [{ name: 'arm64', diskimage: name }] })],
+    });
+    const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+    await service.logged(/upload \d+-\w+ of debian-bookworm-arm64-\d+-\w+ to openstack-region-one is ready/);
+    await service.logged(/build debian-bookworm-arm64-broken-\d+-\w+ failed/);
+    for (const command of ['plan', 'image-status', 'dib-image-list', 'image-list', 'image-list --offered']) {
+      const { stdout, stderr } = await runInProcess(...command.split(' '), '-c', site.config);
+      assert.equal(stderr, '', 'no line is cut');
+      for (const line of stdout.split('\n')) assert.ok(line.length <= 100, `${command}: ${line}`);
+      const records = await site.list(...(command.split(' ') as [string, ...string[]]));
+      for (const { 'image-id': id } of records) assert.ok(id === undefined || stdout.includes(id), command);
+    }
   });
 });
 
@@ -282,7 +305,7 @@ describe('without a manager', () => {
     endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
     assert.deepEqual(await site.list('image-list'), []);
     const { stdout } = await runInProcess('image-list', '-c', site.config);
-    assert.match(stdout, /^IMAGE-ID +IMAGE-NAME +FORMATS +SIZE +BUILT +BUILDERS\n$/);
+    assert.match(stdout, /^IMAGE-ID +IMAGE-NAME +FORMATS +SIZE +AGE +BUILDERS\n$/);
     for (const command of [['dib-image-list'], ['image-status'], ['alien-image-list'], ['rebuild', 'docs']]) {
       const fault = await errorOf('not-found', site, ...command);
       assert.match(

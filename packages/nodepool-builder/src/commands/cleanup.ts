@@ -11,6 +11,8 @@ import type { Modules } from '../modules.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { duration, exampleOf, jsonFileOption, positiveInteger } from './options.ts';
 import { CommandError, type JsonOptions, messageOf, printResult, usageError, warn } from './output.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
+import { formatTime } from './table.ts';
 import { isJobUploadId } from './upload.ts';
 
 interface RemovalOptions extends ProviderOptions, JsonOptions {
@@ -80,6 +82,31 @@ export function registerCleanup(program: Command, modules: Modules): void {
     .action((options: RemovalOptions) => reap(options, modules));
 }
 
+/** Keys that the records of both commands have. */
+const OUTCOME = {
+  action: { enum: ['deleted', 'would delete', 'failed'], description: 'What was done with it.' },
+  error: { ...TEXT_OR_NULL, description: 'Why it failed.' },
+} as const;
+
+/** Schema of a record of `prune`. */
+export const PRUNED_RECORD = recordSchema({
+  'external-id': { ...TEXT, description: 'Id in the provider.' },
+  'image-name': { ...TEXT, description: 'Name of the image.' },
+  created: { ...TIME, description: 'Time of its creation in the provider.' },
+  built: { ...TIME_OR_NULL, description: 'Time of its build.' },
+  ...OUTCOME,
+});
+
+/** Schema of a record of `reap`. */
+export const REAPED_RECORD = recordSchema({
+  subject: { ...TEXT, description: 'The orphan, in words.' },
+  'upload-id': { ...TEXT_OR_NULL, description: 'Id of the upload; null for an orphan of a build.' },
+  changed: { ...TIME, description: 'Time of its last change.' },
+  ...OUTCOME,
+});
+
+type Outcome = (typeof OUTCOME.action.enum)[number];
+
 /** Something to remove. */
 interface Removable {
   /** For people. */
@@ -103,7 +130,7 @@ async function removeEach(
 ): Promise<void> {
   const records: object[] = [];
   let failures = 0;
-  const report = (action: string, { subject, record }: Removable, error: string | null = null): void => {
+  const report = (action: Outcome, { subject, record }: Removable, error: string | null = null): void => {
     records.push({ ...record, action, error });
     if (error !== null) warn(`${subject}: ${error}`);
     else if (!options.json) console.log(`${action} ${subject}`);
@@ -135,7 +162,7 @@ async function prune(options: PruneOptions, modules: Modules): Promise<void> {
     const things = old.map((image) => {
       const { externalId, imageName = '', createdAt, builtAt } = image;
       return {
-        subject: `${externalId} (${imageName}, of ${madeAt(image, now).toISOString()})`,
+        subject: `${externalId} (${imageName}, of ${formatTime(madeAt(image, now).toISOString())})`,
         record: {
           'external-id': externalId,
           'image-name': imageName,
@@ -208,7 +235,7 @@ async function reap(options: RemovalOptions, modules: Modules): Promise<void> {
       const { subject, uploadId = null } = orphan;
       const changed = orphan.changedAt.toISOString();
       return {
-        subject: `${subject} (unchanged since ${changed})`,
+        subject: `${subject} (unchanged since ${formatTime(changed)})`,
         record: { subject, 'upload-id': uploadId, changed },
         remove: () => orphan.remove({ signal }),
       };

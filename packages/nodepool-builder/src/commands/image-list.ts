@@ -1,4 +1,4 @@
-import { type Image, ImageError, readImages } from '@nodepool-builder/image-builder';
+import { type Image, ImageError, readImages, type SettingsOf } from '@nodepool-builder/image-builder';
 import type { Upload } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
@@ -7,7 +7,9 @@ import { askServers } from '../daemon/fleet.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { hasStore, withStore } from './manager-store.ts';
-import { printRecords, type ShownRecord, warn } from './output.ts';
+import { warn } from './output.ts';
+import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
+import { ageColumn, type Column, EXTERNAL_ID, formatSize, printRecords } from './table.ts';
 
 /** `image-list`: the uploads in the records of the manager; without a manager, the images that builders offer. */
 export const IMAGE_LIST: ConfiguredCommand = {
@@ -22,17 +24,47 @@ export const IMAGE_LIST: ConfiguredCommand = {
   ],
   run: async (configuration, { json, offered }: { json?: true; offered?: true }) => {
     if (offered || !hasStore(configuration)) {
-      await printRecords(await offeredImages(configuration), OFFERED_HEADINGS, json);
+      await printRecords(await offeredImages(configuration), OFFERED_COLUMNS, json);
     } else {
       const { uploads } = await withStore(configuration, (store) => store.read());
-      await printRecords([...uploads.values()].map(describeUpload), UPLOAD_HEADINGS, json);
+      await printRecords([...uploads.values()].map(describeUpload), UPLOAD_COLUMNS, json);
     }
   },
 };
 
-const UPLOAD_HEADINGS = ['IMAGE-ID', 'UPLOAD-ID', 'PROVIDER', 'IMAGE', 'EXTERNAL-ID', 'STATE', 'AGE'];
+/** Schema of an upload in the records of the manager. */
+export const UPLOAD_RECORD = recordSchema({
+  'image-id': { ...TEXT, description: 'Id of the image.' },
+  'upload-id': { ...TEXT, description: 'Id of the upload.' },
+  provider: { ...TEXT, description: '`providers[].name`.' },
+  'image-name': { ...TEXT, description: '`providers[].images[].name`.' },
+  'external-id': { ...TEXT_OR_NULL, description: 'Id in the provider, once the image is ready.' },
+  state: {
+    enum: ['uploading', 'ready', 'failed', 'deleting', 'deleted'],
+    description: 'State of the upload.',
+  },
+  requested: { ...TIME, description: 'Time of the request.' },
+  reason: { ...TEXT, description: 'Why it was requested.' },
+  error: { ...TEXT_OR_NULL, description: 'Why it failed.' },
+});
 
-function describeUpload(upload: Upload): ShownRecord {
+const UPLOAD_COLUMNS: readonly Column[] = [
+  { heading: 'IMAGE-ID' },
+  { heading: 'UPLOAD-ID' },
+  {
+    heading: 'PLACE',
+    key: 'provider',
+    long: 'id',
+    format: (provider, { 'image-id': imageId, 'image-name': name }) =>
+      String(imageId).startsWith(`${String(name)}-`) ? provider : `${provider}/${String(name)}`,
+  },
+  { heading: 'STATE' },
+  ageColumn('requested'),
+  EXTERNAL_ID,
+  { heading: 'WHY', key: 'error', long: 'words' },
+];
+
+function describeUpload(upload: Upload): SettingsOf<typeof UPLOAD_RECORD> {
   return {
     'image-id': upload.imageId,
     'upload-id': upload.id,
@@ -46,10 +78,29 @@ function describeUpload(upload: Upload): ShownRecord {
   };
 }
 
-const OFFERED_HEADINGS = ['IMAGE-ID', 'IMAGE-NAME', 'FORMATS', 'SIZE', 'BUILT', 'BUILDERS'];
+/** Schema of an image that builders offer. */
+export const OFFERED_IMAGE_RECORD = recordSchema({
+  'image-id': { ...TEXT, description: 'Id of the image.' },
+  'image-name': { ...TEXT_OR_NULL, description: 'Disk image, if the image is in images-dir of this host.' },
+  formats: { type: 'array', items: TEXT, description: 'Formats in images-dir of this host.' },
+  size: { type: ['integer', 'null'], description: 'Bytes of all its files in images-dir of this host.' },
+  built: { ...TIME_OR_NULL, description: 'Time of the build, if the image is in images-dir of this host.' },
+  builders: { ...COUNT, description: 'Number of workers that offer it.' },
+});
+
+const OFFERED_COLUMNS: readonly Column[] = [
+  { heading: 'IMAGE-ID' },
+  { heading: 'IMAGE-NAME' },
+  { heading: 'FORMATS' },
+  { heading: 'SIZE', format: formatSize },
+  ageColumn('built'),
+  { heading: 'BUILDERS' },
+];
+
+type OfferedImage = SettingsOf<typeof OFFERED_IMAGE_RECORD>;
 
 /** Images that builders offer to the job servers, and those in `images-dir` of this host. */
-async function offeredImages(configuration: Configuration): Promise<readonly ShownRecord[]> {
+async function offeredImages(configuration: Configuration): Promise<readonly OfferedImage[]> {
   const [functions, local] = await Promise.all([
     askServers(jobServers(configuration), (admin) => admin.status()),
     readLocalImages(configuration['images-dir']),
@@ -79,7 +130,7 @@ async function readLocalImages(directory: string): Promise<Image[]> {
 }
 
 /** @param image undefined if it is on other hosts only */
-function describeImage(id: string, image: Image | undefined, builders: number): ShownRecord {
+function describeImage(id: string, image: Image | undefined, builders: number): OfferedImage {
   return {
     'image-id': id,
     'image-name': image?.name ?? null,

@@ -5,7 +5,9 @@ import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { append, jsonFileOption } from './options.ts';
-import { CommandError, choiceOf, type JsonOptions, printResult, textTable } from './output.ts';
+import { CommandError, choiceOf, type JsonOptions, printResult } from './output.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
+import { type Column, formatTime, textTable } from './table.ts';
 
 interface LatestOptions extends ProviderOptions, JsonOptions {
   readonly filter?: readonly string[];
@@ -75,7 +77,7 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   if (explain && !options.json) {
     const why = chosen === undefined ? [] : [{ ...chosen, why: 'it is the latest' }];
     const whyNot = refused.map((image) => ({ ...image, why: `not chosen: ${image.reason}` }));
-    console.error(await textTable([...why, ...whyNot], HEADINGS));
+    console.error(await textTable([...why, ...whyNot], COLUMNS));
   }
   const result = { ...(chosen ?? { 'external-id': null }), ...(explain && { refused }) };
   await printResult(result, found.latest === undefined ? [] : [found.latest.externalId], options);
@@ -84,7 +86,45 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   }
 }
 
-const HEADINGS = ['EXTERNAL-ID', 'NAME', 'CREATED', 'BUILT', 'WHY'];
+const COLUMNS: readonly Column[] = [
+  { heading: 'EXTERNAL-ID' },
+  {
+    heading: 'NAME',
+    format: (name, { 'external-id': externalId }) => (name === externalId ? '-' : name),
+    long: 'id',
+  },
+  { heading: 'CREATED', format: formatTime },
+  { heading: 'BUILT', format: formatTime },
+  { heading: 'WHY', long: 'words' },
+];
+
+/** Keys of an image in the JSON. */
+const IMAGE = {
+  'external-id': { ...TEXT, description: 'Id in the provider.' },
+  name: { ...TEXT, description: 'Name in the provider.' },
+  'image-name': { ...TEXT_OR_NULL, description: 'Name of the image, if nodepool-builder uploaded it.' },
+  owner: { ...TEXT_OR_NULL, description: 'Id of the owner.' },
+  status: { ...TEXT, description: 'State in the words of the provider.' },
+  created: { ...TIME, description: 'Time of its creation in the provider.' },
+  built: { ...TIME_OR_NULL, description: 'Time of its build.' },
+} as const;
+
+/** Schema of the JSON of `latest`. */
+export const LATEST = recordSchema(
+  {
+    ...IMAGE,
+    'external-id': {
+      ...TEXT_OR_NULL,
+      description: 'Id in the provider; null, without other keys, if no image passes.',
+    },
+    refused: {
+      type: 'array',
+      items: recordSchema({ ...IMAGE, reason: TEXT }),
+      description: 'With `--explain`: the other images with a matching name, each with the `reason`.',
+    },
+  },
+  ['name', 'image-name', 'owner', 'status', 'created', 'built', 'refused'],
+);
 
 function filterEntries(
   { filter = [], image }: LatestOptions,

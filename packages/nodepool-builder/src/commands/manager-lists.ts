@@ -1,9 +1,11 @@
+import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type {
   Build,
   ManagerState,
   PreviewOptions,
   Step,
   UnrecordedImage,
+  Upload,
 } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
@@ -12,17 +14,87 @@ import { Providers } from '../daemon/providers.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { type StateView, withStateView, withStore } from './manager-store.ts';
-import { printRecords, type ShownRecord, STANDARD_ERROR_LOGGER } from './output.ts';
+import { STANDARD_ERROR_LOGGER } from './output.ts';
+import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
+import { ageColumn, type Column, EXTERNAL_ID, formatTime, printRecords, type ShownRecord } from './table.ts';
 
 /** A command that prints records as a table or as JSON. */
 interface ListCommand extends Omit<ConfiguredCommand, 'run'> {
-  readonly headings: readonly string[];
+  readonly columns: readonly Column[];
   /** Whether it works before the first run of a manager. */
   readonly isPreview?: true;
   readonly list: (configuration: Configuration, store: StateView) => Promise<readonly ShownRecord[]>;
 }
 
-const PLAN_HEADINGS = ['WHAT', 'SUBJECT', 'WHEN', 'WHY'];
+/** Schema of a record of `plan`. */
+export const PLAN_RECORD = recordSchema({
+  what: {
+    enum: [
+      'build',
+      'upload',
+      'resume-build',
+      'resume-upload',
+      'delete-build',
+      'delete-upload',
+      'discard',
+      'prune',
+      'wait',
+    ],
+    description: 'The step. `wait`: a step has to wait. `prune`: records are deleted.',
+  },
+  subject: { ...TEXT, description: 'Disk image, id of the image, or id of the upload.' },
+  when: { ...TEXT_OR_NULL, description: '`now`, or a time; null if it depends on an event.' },
+  why: { ...TEXT, description: 'The reason.' },
+});
+
+/** Schema of a record of `image-status`. */
+export const STATUS_RECORD = recordSchema({
+  diskimage: { ...TEXT, description: '`diskimages[].name`.' },
+  place: { ...TEXT, description: '`builders`, or `PROVIDER/IMAGE`, as in `providers[].images[].name`.' },
+  status: {
+    enum: ['paused', 'building', 'uploading', 'ready', 'failed', 'missing'],
+    description: 'State of the last build or upload there; `missing` if there is no ready image.',
+  },
+  ready: { ...COUNT, description: 'Number of ready images.' },
+  newest: { ...TEXT_OR_NULL, description: 'Id of the newest ready image.' },
+  requested: { ...TIME_OR_NULL, description: 'Time at which that image was requested there.' },
+});
+
+/** Schema of a record of `dib-image-list`. */
+export const BUILD_RECORD = recordSchema({
+  'image-id': { ...TEXT, description: 'Id of the image.' },
+  diskimage: { ...TEXT, description: '`diskimages[].name`.' },
+  state: { enum: ['building', 'ready', 'failed', 'deleting', 'deleted'], description: 'State of the build.' },
+  withdrawn: { type: 'boolean', description: 'Whether it was rolled back.' },
+  requested: { ...TIME, description: 'Time of the request.' },
+  reason: { ...TEXT, description: 'Why it was requested.' },
+  error: { ...TEXT_OR_NULL, description: 'Why it failed.' },
+  why: { ...TEXT, description: 'The error, or else `rolled back`, or the reason.' },
+});
+
+/** Schema of a record of `alien-image-list`. */
+export const UNRECORDED_IMAGE_RECORD = recordSchema({
+  place: { ...TEXT, description: '`builder`, or the name of the provider.' },
+  'image-id': { ...TEXT_OR_NULL, description: 'Id of the image, if it is known.' },
+  'external-id': { ...TEXT_OR_NULL, description: 'Id in the provider; null at a builder.' },
+  'upload-id': { ...TEXT_OR_NULL, description: 'Id of the upload, if the image has one.' },
+  ours: { type: 'boolean', description: 'Whether it has the tag of this manager, which then deletes it.' },
+});
+
+/** Columns of `plan`. */
+const PLAN_COLUMNS: readonly Column[] = [
+  { heading: 'WHAT' },
+  { heading: 'SUBJECT', long: 'words' },
+  { heading: 'WHEN', format: formatTime },
+  { heading: 'WHY', long: 'words' },
+];
+
+/** The place of an image; a name that says nothing new is left out: `east` for `east/debian`. */
+const PLACE: Column = {
+  heading: 'PLACE',
+  format: (place, { diskimage }) =>
+    place.endsWith(`/${String(diskimage)}`) ? place.slice(0, place.lastIndexOf('/')) : place,
+};
 
 const LISTS: readonly ListCommand[] = [
   {
@@ -31,7 +103,7 @@ const LISTS: readonly ListCommand[] = [
     description:
       'Shows what the manager would do next, and what it waits for, each with the reason. It changes nothing, and ' +
       'the manager need not run. "dib-image-list" and "image-list" show the current builds and uploads.',
-    headings: PLAN_HEADINGS,
+    columns: PLAN_COLUMNS,
     isPreview: true,
     list: planRecords,
   },
@@ -40,7 +112,14 @@ const LISTS: readonly ListCommand[] = [
     summary: 'show the newest image of each disk image in each provider',
     description:
       'Shows for each disk image its newest good image and the age of it, at the builders and in each provider.',
-    headings: ['DISKIMAGE', 'PLACE', 'STATUS', 'READY', 'NEWEST', 'AGE'],
+    columns: [
+      { heading: 'DISKIMAGE' },
+      PLACE,
+      { heading: 'STATUS' },
+      { heading: 'READY' },
+      { heading: 'NEWEST', long: 'id' },
+      ageColumn('requested'),
+    ],
     list: async (configuration, store) => imageStatus(configuration, await store.read()),
   },
   {
@@ -48,7 +127,12 @@ const LISTS: readonly ListCommand[] = [
     summary: 'list the builds and their state',
     description:
       'Lists the builds in the records of the manager, with the reason for each and for each failure.',
-    headings: ['IMAGE-ID', 'DISKIMAGE', 'STATE', 'AGE', 'WHY'],
+    columns: [
+      { heading: 'IMAGE-ID' },
+      { heading: 'STATE' },
+      ageColumn('requested'),
+      { heading: 'WHY', long: 'words' },
+    ],
     list: async (_, store) => [...(await store.read()).builds.values()].map(describeBuild),
   },
   {
@@ -57,7 +141,13 @@ const LISTS: readonly ListCommand[] = [
     description:
       'Lists images in the providers and at the builders that are in no record of the manager. The manager deletes ' +
       'those with its own tag (OURS: yes) once it has found them twice in a row, and never touches the others.',
-    headings: ['PLACE', 'IMAGE-ID', 'EXTERNAL-ID', 'UPLOAD-ID', 'OURS'],
+    columns: [
+      { heading: 'PLACE', long: 'id' },
+      { heading: 'IMAGE-ID' },
+      { heading: 'UPLOAD-ID' },
+      { heading: 'OURS', format: (ours) => (ours === 'true' ? 'yes' : 'no') },
+      EXTERNAL_ID,
+    ],
     list: async (configuration, store) =>
       (await unrecordedImages(configuration, store)).map(describeUnrecorded),
   },
@@ -65,13 +155,13 @@ const LISTS: readonly ListCommand[] = [
 
 /** The commands that show the records of the manager, and what follows from them. */
 export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
-  ({ headings, isPreview, list, ...row }) => ({
+  ({ columns, isPreview, list, ...row }) => ({
     ...row,
     options: [new Option('--json', 'print JSON')],
     run: async (configuration, { json }: { json?: true }) => {
       const withRecords = isPreview ? withStateView : withStore;
       const records = await withRecords(configuration, (store) => list(configuration, store));
-      await printRecords(records, headings, json);
+      await printRecords(records, columns, json);
     },
   }),
 );
@@ -82,7 +172,7 @@ export async function dryRun(configuration: Configuration): Promise<void> {
     Promise.all([planRecords(configuration, store), unrecordedImages(configuration, store)]),
   );
   const orphans = images.filter(({ isOurs }) => isOurs).map(toRemoval);
-  await printRecords([...plan, ...orphans], PLAN_HEADINGS);
+  await printRecords([...plan, ...orphans], PLAN_COLUMNS);
 }
 
 function toRemoval(orphan: UnrecordedImage): ShownRecord {
@@ -95,19 +185,24 @@ function toRemoval(orphan: UnrecordedImage): ShownRecord {
 }
 
 /** The manager's next steps, its waits and its later builds. */
-async function planRecords(configuration: Configuration, store: StateView): Promise<readonly ShownRecord[]> {
+async function planRecords(
+  configuration: Configuration,
+  store: StateView,
+): Promise<readonly SettingsOf<typeof PLAN_RECORD>[]> {
   const { previewPlan } = await import('@nodepool-builder/image-manager');
   const { steps, waits, laterBuilds } = await previewPlan(previewOptions(configuration, store));
   return [
-    ...steps.map((step) => ({ what: step.kind, subject: subjectOf(step), why: step.reason, when: 'now' })),
-    ...waits.map(({ subject, reason: why, until }) => ({ what: 'wait', subject, why, when: timeOf(until) })),
-    ...laterBuilds.map((later) => {
-      return { what: 'build', subject: later.diskimage, why: later.reason, when: timeOf(later.at) };
+    ...steps.map((step) => ({ what: step.kind, subject: subjectOf(step), when: 'now', why: step.reason })),
+    ...waits.map(({ subject, reason: why, until }) => {
+      return { what: 'wait', subject, when: isoTime(until), why } as const;
+    }),
+    ...laterBuilds.map(({ diskimage: subject, reason: why, at }) => {
+      return { what: 'build', subject, when: isoTime(at), why } as const;
     }),
   ];
 }
 
-function timeOf(milliseconds: number | undefined): string | null {
+function isoTime(milliseconds: number | undefined): string | null {
   return milliseconds === undefined ? null : new Date(milliseconds).toISOString();
 }
 
@@ -152,22 +247,25 @@ async function unrecordedImages(
   }
 }
 
-function describeUnrecorded(unrecorded: UnrecordedImage): ShownRecord {
-  const ours = unrecorded.isOurs ? 'yes' : 'no';
-  if (unrecorded.location === 'builder') return { place: 'builder', 'image-id': unrecorded.imageId, ours };
+function describeUnrecorded(unrecorded: UnrecordedImage): SettingsOf<typeof UNRECORDED_IMAGE_RECORD> {
+  const { isOurs: ours } = unrecorded;
+  if (unrecorded.location === 'builder') {
+    const { imageId } = unrecorded;
+    return { place: 'builder', 'image-id': imageId, 'external-id': null, 'upload-id': null, ours };
+  }
   const { imageId, externalId, uploadId = null } = unrecorded.image;
-  const ids = { 'image-id': imageId, 'external-id': externalId, 'upload-id': uploadId };
+  const ids = { 'image-id': imageId ?? null, 'external-id': externalId, 'upload-id': uploadId };
   return { place: unrecorded.provider, ...ids, ours };
 }
 
-function describeBuild(build: Build): ShownRecord {
+function describeBuild(build: Build): SettingsOf<typeof BUILD_RECORD> {
   const { id, diskimage, state, withdrawn, requestedAt, reason, error } = build;
   return {
     'image-id': id,
     diskimage,
     state,
     withdrawn,
-    requested: timeOf(requestedAt),
+    requested: new Date(requestedAt).toISOString(),
     reason,
     error: error ?? null,
     why: error ?? (withdrawn ? 'rolled back' : reason),
@@ -175,7 +273,10 @@ function describeBuild(build: Build): ShownRecord {
 }
 
 /** Describes the newest version of each disk image, on disk and in each provider. */
-function imageStatus(configuration: Configuration, state: ManagerState): readonly ShownRecord[] {
+function imageStatus(
+  configuration: Configuration,
+  state: ManagerState,
+): readonly SettingsOf<typeof STATUS_RECORD>[] {
   const builds = [...state.builds.values()]
     .filter(({ withdrawn }) => !withdrawn)
     .map((build) => ({ ...build, imageId: build.id }));
@@ -200,22 +301,23 @@ function imageStatus(configuration: Configuration, state: ManagerState): readonl
 
 /** The part that a build and an upload have in common. */
 interface Version {
-  readonly state: string;
+  readonly state: (Build | Upload)['state'];
   readonly imageId: string;
   readonly requestedAt: number;
 }
 
 /** The newest ready version, and the state of the last one. */
-function statusOf(versions: readonly Version[], isPaused: boolean): ShownRecord {
+function statusOf(versions: readonly Version[], isPaused: boolean) {
   const newestFirst = versions.toSorted((one, other) => other.requestedAt - one.requestedAt);
   const ready = newestFirst.filter(({ state }) => state === 'ready');
   const [newest] = ready;
-  const last = newestFirst[0]?.state ?? '';
-  const current = ['building', 'uploading', 'failed'].includes(last) ? last : newest && 'ready';
+  const last = newestFirst[0]?.state;
+  const isShown = last === 'building' || last === 'uploading' || last === 'failed';
+  const current = isShown ? last : newest && ('ready' as const);
   return {
-    status: isPaused ? 'paused' : (current ?? 'missing'),
-    ready: String(ready.length),
+    status: isPaused ? ('paused' as const) : (current ?? ('missing' as const)),
+    ready: ready.length,
     newest: newest?.imageId ?? null,
-    requested: timeOf(newest?.requestedAt),
+    requested: isoTime(newest?.requestedAt),
   };
 }

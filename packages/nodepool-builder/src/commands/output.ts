@@ -92,60 +92,6 @@ export async function printResult(
   await writeDurably(jsonFile, `${text}\n`, 0o644).catch(unwritable);
 }
 
-/** One record, with the keys of its JSON. */
-export type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[] | null>>;
-
-/** Keys of the columns whose heading is not the key in capitals. */
-const KEYS: Readonly<Record<string, string>> = { IMAGE: 'image-name', AGE: 'requested' };
-
-/** Prints records as JSON, or as a table with these columns. */
-export async function printRecords(
-  records: readonly ShownRecord[],
-  headings: readonly string[],
-  json = false,
-): Promise<void> {
-  if (json) {
-    console.log(JSON.stringify(records, null, 2));
-    return;
-  }
-  const [first = '', ...lines] = (await textTable(records, headings)).split('\n');
-  console.log([styleText('bold', first), ...lines].join('\n'));
-}
-
-/** Formats a table without lines, with headings in capitals, as nodepool's commands do. */
-export async function textTable(
-  records: readonly ShownRecord[],
-  headings: readonly string[],
-): Promise<string> {
-  // Imported on demand: the daemon starts faster without it.
-  const { getBorderCharacters, table } = await import('table');
-  const rows = records.map((record) =>
-    headings.map((heading) => cell(heading, record[KEYS[heading] ?? heading.toLowerCase()])),
-  );
-  return table([[...headings], ...rows], {
-    border: getBorderCharacters('void'),
-    columnDefault: { paddingLeft: 0, paddingRight: 2 },
-    drawHorizontalLine: () => false,
-  })
-    .replaceAll(/(?<! ) +$/gm, '')
-    .trimEnd();
-}
-
-function cell(heading: string, value: ShownRecord[string] | undefined): string {
-  const text = [value ?? ''].flat().join(',');
-  if (text === '') return '-';
-  if (heading === 'AGE') return formatAge(Date.now() - Date.parse(text));
-  if (heading === 'SIZE') return `${(Number(text) / 2 ** 20).toFixed(1)} MiB`;
-  return text.replaceAll(/[^\P{Cc}\n]+/gu, ' '); // a cloud's name or an error may have any control character
-}
-
-/** Formats an age as nodepool does: `days:hours:minutes:seconds`. */
-function formatAge(milliseconds: number): string {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  const parts = [seconds / 86_400, (seconds / 3600) % 24, (seconds / 60) % 60, seconds % 60];
-  return parts.map((part) => String(Math.floor(part)).padStart(2, '0')).join(':');
-}
-
 /** Runs a task and shows its progress. */
 export type WithProgress = <T>(
   title: string,

@@ -1,0 +1,41 @@
+import { PRUNED_RECORD, REAPED_RECORD } from './cleanup.ts';
+import { OFFERED_IMAGE_RECORD, UPLOAD_RECORD } from './image-list.ts';
+import { LATEST } from './latest.ts';
+import { BUILD_RECORD, PLAN_RECORD, STATUS_RECORD, UNRECORDED_IMAGE_RECORD } from './manager-lists.ts';
+import type { RecordSchema } from './record-schema.ts';
+import { VALIDATION_SCHEMA } from './validate.ts';
+
+/** The JSON of a command. */
+interface CommandOutput {
+  /** Command line whose output it is. */
+  readonly command: string;
+  /** Whether the output is an array of records; default: it is one record. */
+  readonly isList: boolean;
+  readonly record: RecordSchema;
+}
+
+/** The JSON of each command that shows records, by the name of its schema. */
+export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
+  plan: { command: 'plan', isList: true, record: PLAN_RECORD },
+  'image-status': { command: 'image-status', isList: true, record: STATUS_RECORD },
+  'dib-image-list': { command: 'dib-image-list', isList: true, record: BUILD_RECORD },
+  'image-list': { command: 'image-list', isList: true, record: UPLOAD_RECORD },
+  'image-list-offered': { command: 'image-list --offered', isList: true, record: OFFERED_IMAGE_RECORD },
+  'alien-image-list': { command: 'alien-image-list', isList: true, record: UNRECORDED_IMAGE_RECORD },
+  latest: { command: 'latest', isList: false, record: LATEST },
+  prune: { command: 'prune', isList: true, record: PRUNED_RECORD },
+  reap: { command: 'reap', isList: true, record: REAPED_RECORD },
+};
+
+/** JSON Schemas of the output of all commands with `--json`, by the path of the file in the package. */
+export function outputSchemas(): Readonly<Record<string, object>> {
+  const schemas = Object.entries(OUTPUTS).map(([name, { command, isList, record }]) => {
+    const schema = {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      title: `Output of nodepool-builder ${command} --json`,
+      ...(isList ? { type: 'array', items: record } : record),
+    };
+    return [`schemas/${name}.schema.json`, schema] as const;
+  });
+  return { 'validate.schema.json': VALIDATION_SCHEMA, ...Object.fromEntries(schemas) };
+}

@@ -1,0 +1,39 @@
+/** Schema of one value of a record. */
+interface ValueSchema {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly format?: 'date-time';
+  readonly minimum?: number;
+  readonly items?: object;
+  readonly description?: string;
+}
+
+/** Schema of a record: `SettingsOf` is its TypeScript type, and the documentation has a row for each key. */
+export interface RecordSchema {
+  readonly type: 'object';
+  readonly additionalProperties: false;
+  readonly required: readonly string[];
+  readonly properties: Readonly<Record<string, ValueSchema>>;
+}
+
+/** A text. */
+export const TEXT = { type: 'string' } as const;
+/** A text, or null. */
+export const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+/** A time in ISO 8601, in UTC. */
+export const TIME = { type: 'string', format: 'date-time' } as const;
+/** A time in ISO 8601, in UTC, or null. */
+export const TIME_OR_NULL = { type: ['string', 'null'], format: 'date-time' } as const;
+/** A number of things or bytes. */
+export const COUNT = { type: 'integer', minimum: 0 } as const;
+
+/** Schema of a record that has all of these keys, unless some are optional. */
+export function recordSchema<
+  const P extends RecordSchema['properties'],
+  const O extends keyof P & string = never,
+>(properties: P, optional: readonly O[] = []) {
+  const isRequired = (key: string): key is Exclude<keyof P & string, O> =>
+    !optional.some((one) => one === key);
+  const required: readonly Exclude<keyof P & string, O>[] = Object.keys(properties).filter(isRequired);
+  return { type: 'object', additionalProperties: false, required, properties } as const;
+}

@@ -1,0 +1,177 @@
+import { styleText } from 'node:util';
+import { localTime } from '../logging/record-format.ts';
+import { warn } from './output.ts';
+
+/** One record, with the keys of its JSON. */
+export type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[] | null>>;
+
+/** A column of a table. */
+export interface Column {
+  readonly heading: string;
+  /** Key of its value. Default: the heading in lower case. */
+  readonly key?: string;
+  /** Default: the value as it is. Not called for null or an empty value, which the table shows as `-`. */
+  readonly format?: (value: string, record: ShownRecord) => string;
+  /** If the table is too wide, the last of `words` wraps. If it still is, they go below the rows, the last ones first. */
+  readonly long?: 'words' | 'id';
+}
+
+/** Width of a table that goes to a file or a pipe, in columns. */
+const WIDTH = 100;
+
+/** The narrowest column in which words wrap. */
+const NARROWEST = 24;
+
+/** Prints records as JSON, or as a table with these columns. */
+export async function printRecords(
+  records: readonly ShownRecord[],
+  columns: readonly Column[],
+  json = false,
+): Promise<void> {
+  if (json) {
+    console.log(JSON.stringify(records, null, 2));
+    return;
+  }
+  const width = process.stdout.columns ?? WIDTH;
+  const [first = '', ...lines] = (await textTable(records, columns, width)).split('\n').map((line) => {
+    const isCut = line.length > width;
+    return isCut ? `${line.slice(0, width - 1)}…` : line;
+  });
+  console.log([styleText('bold', first), ...lines].join('\n'));
+  if (lines.some((line) => line.endsWith('…') && line.length === width)) {
+    warn(`lines are cut at ${width} columns; --json shows everything`);
+  }
+}
+
+/**
+ * Formats a table without borders, with headings in capitals, as nodepool's commands do. Only a row whose short columns
+ * are too long makes it wider than the width.
+ */
+export async function textTable(
+  records: readonly ShownRecord[],
+  columns: readonly Column[],
+  width: number = WIDTH,
+): Promise<string> {
+  const whole = await layOut(records, columns);
+  if (widthOf(whole) <= width) return whole;
+  const words = columns.findLastIndex(({ long }) => long === 'words');
+  if (words !== -1) {
+    const rest = width - widthOf(await layOut(records, columns.toSpliced(words, 1))) - GAP;
+    if (rest >= NARROWEST)
+      return await layOut(records, columns, { [words]: { width: rest, wrapWord: true } });
+  }
+  let text = whole;
+  const below: Column[] = [];
+  for (const column of columns.filter(({ long }) => long !== undefined).toReversed()) {
+    if (widthOf(text) <= width) break;
+    below.unshift(column);
+    text = await layOut(
+      records.map(withoutLineBreaks),
+      columns.filter((one) => !below.includes(one)),
+    );
+  }
+  const [heading = '', ...rows] = text.split('\n');
+  return [heading, ...rows.flatMap((row, index) => [row, ...linesBelow(records[index], below, width)])].join(
+    '\n',
+  );
+}
+
+/** Spaces between two columns. */
+const GAP = 2;
+
+function widthOf(text: string): number {
+  return Math.max(...text.split('\n').map((line) => line.length));
+}
+
+async function layOut(
+  records: readonly ShownRecord[],
+  columns: readonly Column[],
+  settings: Readonly<Record<number, { readonly width: number; readonly wrapWord: boolean }>> = {},
+): Promise<string> {
+  // Imported on demand: the daemon starts faster without it.
+  const { getBorderCharacters, table } = await import('table');
+  const rows = records.map((record) => columns.map((column) => cell(column, record)));
+  return table([columns.map(({ heading }) => heading), ...rows], {
+    border: getBorderCharacters('void'),
+    columnDefault: { paddingLeft: 0, paddingRight: GAP },
+    columns: settings,
+    drawHorizontalLine: () => false,
+  })
+    .replaceAll(/(?<! ) +$/gm, '')
+    .trimEnd();
+}
+
+function withoutLineBreaks(record: ShownRecord): ShownRecord {
+  const entries = Object.entries(record).map(([key, value]) => {
+    return [key, typeof value === 'string' ? value.replaceAll('\n', ' ') : value] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The long values of a record, each on lines of its own: `  why: it has no ready build`. */
+function linesBelow(record: ShownRecord = {}, columns: readonly Column[], width: number): readonly string[] {
+  return columns.flatMap((column) => {
+    const text = cell(column, withoutLineBreaks(record));
+    return text === '-' ? [] : wrapped(`  ${column.heading.toLowerCase()}: ${text}`, width);
+  });
+}
+
+/** Wraps a line between words; later lines are indented more. */
+function wrapped(text: string, width: number): readonly string[] {
+  if (text.length <= width) return [text];
+  const space = text.lastIndexOf(' ', width);
+  const end = space > width / 2 ? space : width;
+  return [text.slice(0, end), ...wrapped(`    ${text.slice(end).trimStart()}`, width)];
+}
+
+function cell({ heading, key = heading.toLowerCase(), format }: Column, record: ShownRecord): string {
+  const value = [record[key] ?? ''].flat().join(',');
+  if (value === '') return '-';
+  const text = format === undefined ? value : format(value, record);
+  return text.replaceAll(/[^\P{Cc}\n]+/gu, ' '); // a cloud's name or an error may have any control character
+}
+
+/** A column with the age of a time in ISO 8601. */
+export function ageColumn(key: string): Column {
+  return { heading: 'AGE', key, format: (time) => formatAge(Date.now() - Date.parse(time)) };
+}
+
+/** A column with an external-id. The id of its image, if it contains one, is not repeated: `docs-….qcow2`. */
+export const EXTERNAL_ID: Column = {
+  heading: 'EXTERNAL-ID',
+  format: (externalId, { 'image-id': imageId }) =>
+    typeof imageId === 'string' && imageId !== '' ? externalId.replace(imageId, '…') : externalId,
+  long: 'id',
+};
+
+const UNITS = [
+  { unit: 'd', seconds: 86_400 },
+  { unit: 'h', seconds: 3600 },
+  { unit: 'min', seconds: 60 },
+  { unit: 's', seconds: 1 },
+];
+
+/** Formats an age with its two largest units: `3 d 4 h`. */
+export function formatAge(milliseconds: number): string {
+  const age = Math.max(0, Math.floor(milliseconds / 1000));
+  const first = UNITS.findIndex(({ seconds }) => age >= seconds);
+  const parts = UNITS.slice(first)
+    .slice(0, 2)
+    .map(({ unit, seconds }, index) => {
+      const count = Math.floor((index === 0 ? age : age % (UNITS[first]?.seconds ?? 1)) / seconds);
+      return count > 0 ? `${count} ${unit}` : '';
+    });
+  return parts.filter(Boolean).join(' ') || '0 s';
+}
+
+/** Formats a time in ISO 8601 as a local one, to the minute: `2026-05-01 14:02`. Other text stays as it is. */
+export function formatTime(time: string): string {
+  const date = new Date(time);
+  return Number.isNaN(date.getTime()) ? time : localTime(date).slice(0, 'YYYY-MM-DD HH:MM'.length);
+}
+
+/** Formats a number of bytes: `1.5 GiB`. */
+export function formatSize(bytes: string): string {
+  const mebibytes = Number(bytes) / 2 ** 20;
+  return mebibytes < 1024 ? `${mebibytes.toFixed(1)} MiB` : `${(mebibytes / 1024).toFixed(1)} GiB`;
+}

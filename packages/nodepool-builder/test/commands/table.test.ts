@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import {
+  ageColumn,
+  type Column,
+  EXTERNAL_ID,
+  formatAge,
+  formatSize,
+  formatTime,
+  textTable,
+} from '../../src/commands/table.ts';
+
+const IMAGE_ID = 'debian-bookworm-0000000042-k7f3q2xa';
+const WHY = 'the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25 hours old; rebuild-age is 24 hours';
+const WITH_REASON: readonly Column[] = [{ heading: 'IMAGE-ID' }, { heading: 'WHY', long: 'words' }];
+
+describe('a table', () => {
+  it('shows spaces in place of control characters, but keeps line breaks', async () => {
+    const records = [
+      { image: 'a', why: 'exit code 1:\tno space\r\nleft' },
+      { image: 'b\u001B[31m', why: null },
+    ];
+    assert.equal(
+      await textTable(records, [{ heading: 'IMAGE' }, { heading: 'WHY', long: 'words' }]),
+      ['IMAGE   WHY', 'a       exit code 1: no space', '        left', 'b [31m  -'].join('\n'),
+    );
+  });
+
+  it('wraps a reason in its column if the table is too wide', async () => {
+    assert.equal(
+      await textTable([{ 'image-id': IMAGE_ID, why: WHY }], WITH_REASON, 80),
+      [
+        'IMAGE-ID                             WHY',
+        `${IMAGE_ID}  the newest build,`,
+        '                                     debian-bookworm-0000000041-k7f3q2xa, is 25',
+        '                                     hours old; rebuild-age is 24 hours',
+      ].join('\n'),
+    );
+  });
+
+  it('has long values below the row if their column would be narrow', async () => {
+    const columns = [...WITH_REASON, EXTERNAL_ID];
+    const record = { 'image-id': IMAGE_ID, why: WHY, 'external-id': '9a1f6cbe-35a0-4b12-a0ab-9a3a80c53ad1' };
+    const other = { 'image-id': 'debian-7', why: null, 'external-id': 'pool-debian-7.qcow2' };
+    assert.equal(
+      await textTable([record, other], columns, 70),
+      [
+        'IMAGE-ID',
+        IMAGE_ID,
+        '  why: the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25',
+        '    hours old; rebuild-age is 24 hours',
+        '  external-id: 9a1f6cbe-35a0-4b12-a0ab-9a3a80c53ad1',
+        'debian-7',
+        '  external-id: pool-….qcow2',
+      ].join('\n'),
+    );
+  });
+
+  it('is never wider than asked, whatever the length of a reason', async () => {
+    for (const length of [10, 60, 61, 62, 63, 100, 5000]) {
+      for (const why of ['x'.repeat(length), 'several words '.repeat(length / 10), 'line\n'.repeat(length)]) {
+        const text = await textTable([{ 'image-id': IMAGE_ID, why }], WITH_REASON);
+        for (const line of text.split('\n')) assert.ok(line.length <= 100, line);
+      }
+    }
+  });
+
+  it('shows the age of a time, and - without one', async () => {
+    const requested = new Date(Date.now() - 3 * 86_400_000 - 4 * 3_600_000 - 60_000).toISOString();
+    assert.equal(
+      await textTable([{ requested }, { requested: null }], [ageColumn('requested')]),
+      'AGE\n3 d 4 h\n-',
+    );
+  });
+});
+
+it('an age has its two largest units', () => {
+  const ages = [-5, 0, 45, 60, 725, 3600, 15_000, 86_400, 86_401, 273_700].map((seconds) =>
+    formatAge(seconds * 1000),
+  );
+  assert.deepEqual(ages, [
+    '0 s',
+    '0 s',
+    '45 s',
+    '1 min',
+    '12 min 5 s',
+    '1 h',
+    '4 h 10 min',
+    '1 d',
+    '1 d',
+    '3 d 4 h',
+  ]);
+});
+
+it('a time is local, to the minute; other words stay', () => {
+  const local = new Date(2026, 4, 1, 14, 2, 11);
+  assert.equal(formatTime(local.toISOString()), '2026-05-01 14:02');
+  assert.equal(formatTime('seen twice'), 'seen twice');
+});
+
+it('a size is in MiB or GiB', () => {
+  assert.deepEqual([formatSize('1572864'), formatSize('4509715660')], ['1.5 MiB', '4.2 GiB']);
+});
