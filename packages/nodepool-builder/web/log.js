@@ -50,6 +50,21 @@ follow.addEventListener('change', () => {
   if (follow.checked) log.scrollTop = log.scrollHeight;
 });
 
+/** Shows what has changed of the build, apart from its log. */
+async function updateFacts() {
+  const response = await fetch(location.href);
+  if (!response.ok) return;
+  const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+  document.querySelector('#facts').replaceWith(page.querySelector('#facts'));
+}
+
+const { build } = log.dataset;
+const changes = new EventSource('/api/v1/events');
+changes.addEventListener('change', ({ data }) => {
+  const { builds = [], uploads = [] } = JSON.parse(data);
+  if (builds.includes(build) || uploads.length > 0) updateFacts().catch(() => {});
+});
+
 let matches = [];
 let current = -1;
 let timer;

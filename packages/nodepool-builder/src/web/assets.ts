@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify';
 const TYPES = {
   'page.css': 'text/css; charset=utf-8',
   'page.js': 'text/javascript; charset=utf-8',
+  'log.js': 'text/javascript; charset=utf-8',
   'icon.svg': 'image/svg+xml',
 } as const;
 

@@ -3,7 +3,7 @@ import type { WebContext } from './context.ts';
 import { html } from './html.ts';
 import { HttpError } from './http-error.ts';
 import { sendPage } from './layout.ts';
-import { age, badge, progress } from './markup.ts';
+import { age, badge, buildPath, progress } from './markup.ts';
 import { recordActions, recordItem } from './overview.ts';
 import { siteRecords } from './site-records.ts';
 
@@ -16,7 +16,7 @@ export function buildPage(server: FastifyInstance, context: WebContext): void {
     if (build === undefined) throw new HttpError(404, `there is no build ${id}`);
     const canAct = context.access.userOf(request) !== undefined;
     const own = uploads.filter((one) => one['image-id'] === id);
-    const content = html`<dl>
+    const facts = html`<div id="facts"><dl>
 <dt>State</dt><dd>${badge(build.state, build.withdrawn ? ', rolled back' : '')}
 ${progress(build.percent, 'Progress')}</dd>
 <dt>Disk image</dt><dd>${build.diskimage ?? 'unknown'}</dd>
@@ -30,7 +30,17 @@ ${canAct && html`<p>${recordActions(build)}</p>`}
 <h2>Uploads</h2>
 <ul class="records card">${
       own.length > 0 ? own.map((one) => recordItem(one, canAct)) : html`<li class="quiet">None.</li>`
-    }</ul>`;
-    return await sendPage(context, request, reply, { title: id, content });
+    }</ul></div>`;
+    const path = `/api/v1/builds/${encodeURIComponent(id)}/log`;
+    const log = html`<h2 id="log-title">Log</h2>
+<p><a href="${path}">The whole log as text</a></p>
+<div class="tools" id="tools" hidden><label>Search <input type="search" id="search" autocomplete="off"></label>
+<button type="button" id="previous">Previous</button> <button type="button" id="next">Next</button>
+<span id="found" role="status"></span>
+<label><input type="checkbox" id="follow" checked> Follow the end</label></div>
+<p id="cut" class="quiet" hidden>This page shows only the end of the log.</p>
+<div class="log" id="log" role="region" aria-labelledby="log-title" tabindex="0"
+ data-events="${buildPath(id)}/log/events" data-build="${id}"></div>`;
+    return await sendPage(context, request, reply, { title: id, content: [facts, log], script: 'log.js' });
   });
 }

@@ -13,15 +13,27 @@ const TIMEOUT = 10_000;
 /**
  * Submits a job for a control function to a job server where a builder offers it.
  *
- * @param timeout in milliseconds
  * @throws CommandError `not-found` if no builder offers it; GearmanError
  */
 export async function submitControl(
   servers: readonly ServerAddress[],
   name: string,
   argument: unknown,
-  signal: AbortSignal = AbortSignal.timeout(TIMEOUT),
 ): Promise<Buffer> {
+  const signal = AbortSignal.timeout(TIMEOUT);
+  return await submitTo(await serversOffering(servers, name, signal), name, argument, signal);
+}
+
+/**
+ * The job servers where a builder offers a function.
+ *
+ * @throws CommandError `not-found` if there is none; GearmanError
+ */
+export async function serversOffering(
+  servers: readonly ServerAddress[],
+  name: string,
+  signal: AbortSignal,
+): Promise<readonly ServerAddress[]> {
   const offers = await askServers(
     servers,
     async (admin, server) =>
@@ -30,7 +42,17 @@ export async function submitControl(
     TIMEOUT,
   );
   if (offers.length === 0) throw new CommandError(`no builder offers ${name}`, { exitReason: 'not-found' });
-  const client = new Client({ servers: offers, clientId: 'nodepool-builder web' });
+  return offers;
+}
+
+/** @throws GearmanError */
+export async function submitTo(
+  servers: readonly ServerAddress[],
+  name: string,
+  argument: unknown,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const client = new Client({ servers, clientId: 'nodepool-builder web' });
   try {
     return await client.submit(name, JSON.stringify(argument), { signal });
   } finally {

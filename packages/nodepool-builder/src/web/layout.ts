@@ -11,7 +11,7 @@ export interface Page {
   readonly title: string;
   readonly content: Value;
   /** Script of the page. */
-  readonly script?: 'page.js';
+  readonly script?: 'page.js' | 'log.js';
   /** Version of the content, from which the script follows changes. */
   readonly version?: string;
 }

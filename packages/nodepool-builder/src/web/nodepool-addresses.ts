@@ -75,8 +75,21 @@ const LISTS: Readonly<Record<string, List>> = {
   },
 };
 
-/** Serves nodepool's addresses: a table, or JSON if it is wanted or the address ends with `.json`. */
+/**
+ * Serves nodepool's addresses: a table, or JSON if it is wanted or the address ends with `.json`. `/ready` says whether
+ * a job server answers and the records can be read.
+ */
 export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext): void {
+  server.get('/ready', async (_request, reply) => {
+    const { problems, servers } = await view.current();
+    const silent = servers.filter(({ functions }) => functions === undefined).length;
+    // Each silent job server is a problem; there is no other one.
+    const isReady = silent < servers.length && problems.length === silent;
+    return await reply
+      .code(isReady ? 200 : 503)
+      .type('text/plain; charset=UTF-8')
+      .send(isReady ? 'OK' : problems.join('\n'));
+  });
   for (const [name, { headings, rows }] of Object.entries(LISTS)) {
     const answer = async (request: FastifyRequest, isJson: boolean) => {
       const { fields } = request.query as { readonly fields?: string };

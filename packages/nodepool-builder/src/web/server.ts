@@ -3,6 +3,7 @@ import { type FastifyInstance, fastify } from 'fastify';
 import { api } from './api.ts';
 import { assets } from './assets.ts';
 import type { WebContext } from './context.ts';
+import { logs } from './logs.ts';
 import { nodepoolAddresses } from './nodepool-addresses.ts';
 import { serveOpenApi } from './openapi.ts';
 import { pages } from './pages.ts';
@@ -11,7 +12,7 @@ import { protect } from './protection.ts';
 /** A part of the server: adds its addresses. */
 type Part = (server: FastifyInstance, context: WebContext) => void;
 
-const PARTS: readonly Part[] = [api, assets, nodepoolAddresses, pages];
+const PARTS: readonly Part[] = [api, assets, logs, nodepoolAddresses, pages];
 
 /** Largest body of a request, in bytes. */
 const BODY_LIMIT = 65_536;

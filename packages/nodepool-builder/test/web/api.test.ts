@@ -180,6 +180,7 @@ describe('the API of --web', () => {
       assert.equal(response.headers.get('access-control-allow-origin'), '*');
       return [response.headers.get('content-type'), await response.text()];
     };
+    assert.equal(await (await fetch(`${site.url}/ready`)).text(), 'OK');
     const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
     const [type, text] = await get('/image-list?fields=provider,image,state', browser);
     assert.equal(type, 'text/plain; charset=UTF-8');
