@@ -23,6 +23,19 @@ export interface Machine {
 /** The ordinary user of a machine. */
 export const USER = { name: 'builder', id: 1000 };
 
+/**
+ * Copies a base system, and gives it the names of hosts and the settings of the registries.
+ *
+ * @returns the environment of its commands
+ */
+export async function copyBaseSystem(base: string, root: string): Promise<Readonly<Record<string, string>>> {
+  await run('cp', ['--archive', '--reflink=auto', base, root]);
+  for (const file of ['/etc/resolv.conf', '/etc/hosts', '/etc/hostname']) {
+    writeFileSync(join(root, file), execFileSync('cat', [file]));
+  }
+  return copyRegistrySettings(root);
+}
+
 /** Copies a base system, and gives it Node, npm, the settings of the registries and a clone. */
 export async function prepareMachine(options: {
   readonly base: string;
@@ -31,12 +44,8 @@ export async function prepareMachine(options: {
   readonly user: boolean;
 }): Promise<Machine> {
   const { base, root, user } = options;
-  await run('cp', ['--archive', '--reflink=auto', base, root]);
-  for (const file of ['/etc/resolv.conf', '/etc/hosts', '/etc/hostname']) {
-    writeFileSync(join(root, file), execFileSync('cat', [file]));
-  }
+  const settings = await copyBaseSystem(base, root);
   copyNode(root);
-  const settings = copyRegistrySettings(root);
   const home = user ? `/home/${USER.name}` : '/root';
   if (user) createUser(root);
   const checkout = join(home, 'nodepool-builder');

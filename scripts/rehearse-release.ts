@@ -1,0 +1,113 @@
+/**
+ * Rehearses a release: `npm run rehearse-release`. Publishes all packages of the committed HEAD with lerna into a registry
+ * on loopback; then a minimal Debian, of its own namespaces, installs the command from it as the README says, builds an
+ * image, uploads it, and removes everything again as docs/installing.md says. The status is 0 if every command
+ * succeeded and nothing was left behind.
+ */
+import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cp, mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { dump, load } from 'js-yaml';
+import { codeBlocks } from '../test/docs/markdown.ts';
+import { freePort } from './free-port.ts';
+import { installBaseSystem } from './fresh-machine/base-system.ts';
+import { copyBaseSystem } from './fresh-machine/machine.ts';
+import { run } from './fresh-machine/run.ts';
+import { runInside } from './fresh-machine/run-inside.ts';
+import { availableDebian } from './quickstart/machine.ts';
+import { startRegistry } from './rehearse-release/registry.ts';
+
+const checkout = join(import.meta.dirname, '..');
+const cache = join(checkout, '.cache/fresh-machine');
+
+if (process.getuid?.() !== 0) {
+  console.error('rehearse-release: namespaces and a Debian system need root; run it with sudo');
+  process.exit(1);
+}
+// A terminal sends these to the command as well: this process waits for it, and removes the machine.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+
+mkdirSync(cache, { recursive: true, mode: 0o700 });
+const base = await installBaseSystem(cache);
+const directory = join(cache, `release-${process.pid}`);
+await mkdir(directory);
+try {
+  const registry = await startRegistry(join(checkout, '.cache/verdaccio'), directory, await freePort());
+  try {
+    await publish(registry.url);
+    process.exitCode = (await rehearse(registry.url)) ? 0 : 1;
+  } finally {
+    await registry[Symbol.asyncDispose]();
+  }
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
+
+/** Publishes from a clone: lerna and npm write to the packages while they pack them. */
+async function publish(url: string): Promise<void> {
+  const clone = join(directory, 'clone');
+  await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', '--no-hardlinks', checkout, clone]);
+  symlinkSync(join(checkout, 'node_modules'), join(clone, 'node_modules'));
+  for (const name of readdirSync(join(checkout, 'packages'))) {
+    const built = join(checkout, 'packages', name, 'dist');
+    if (existsSync(built)) cpSync(built, join(clone, 'packages', name, 'dist'), { recursive: true });
+  }
+  // npm publishes only with a login, which this registry does not check.
+  writeFileSync(join(clone, '.npmrc'), `registry=${url}\n${url.replace('http:', '')}:_authToken=rehearsal\n`);
+  const lerna = join(checkout, 'node_modules/.bin/lerna');
+  const args = ['publish', 'from-package', '--yes', '--registry', url, '--no-git-reset', '--loglevel=warn'];
+  await run(lerna, args, { cwd: clone });
+}
+
+async function rehearse(url: string): Promise<boolean> {
+  const root = join(directory, 'machine');
+  const settings = await copyBaseSystem(base, root);
+  await cp(join(import.meta.dirname, 'rehearse-release/systemctl.sh'), join(root, 'usr/local/sbin/systemctl'));
+  const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+  const environment = { ...settings, HOME: '/root', npm_config_registry: url };
+  const machine = { root, user: false, checkout: '/root', home: '/root', path, environment };
+  await writeConfiguration(root);
+  const { status, leftBehind } = await runInside(machine, ['sh', '-eu', '-c', await commands()]);
+  for (const line of leftBehind) console.log(`rehearse-release: left behind: ${line}`);
+  const good = status === 0 && leftBehind.length === 0;
+  console.log(`rehearse-release: ${good ? 'every command succeeded, and nothing was left behind' : `failed (${status})`}`);
+  return good;
+}
+
+/** "Your configuration" of the README: its example, with the Debian that this machine can reach, for any kernel. */
+async function writeConfiguration(root: string): Promise<void> {
+  const debian = await availableDebian(process.env);
+  const example = load(await readFile(join(checkout, 'examples/all-in-one/nodepool.yaml'), 'utf8')) as {
+    diskimages: readonly object[];
+  };
+  const diskimages = example.diskimages.map((diskimage) => ({
+    ...diskimage,
+    elements: ['debian-minimal'], // "vm" needs the device mapper
+    release: debian.release,
+    'env-vars': debian.envVars,
+  }));
+  writeFileSync(join(root, 'root/nodepool.yaml'), dump({ ...example, diskimages }));
+}
+
+/** The commands of the README, a wait for the image, and the commands that remove everything. */
+async function commands(): Promise<string> {
+  const [install = ''] = codeBlocks(await readFile(join(checkout, 'README.md'), 'utf8'), 'sh');
+  const page = await readFile(join(checkout, 'docs/installing.md'), 'utf8');
+  const remove = codeBlocks(page.slice(page.indexOf('## Removing')), 'sh')[0] ?? '';
+  const edited = install.replace(/^cp \S*nodepool\.yaml .*$/m, '$&\ncp /root/nodepool.yaml /etc/nodepool');
+  return `set -x
+${edited}
+set +x
+list='nodepool-builder image-list -c /etc/nodepool/nodepool.yaml'
+until $list --json | grep -q '"ready"'; do
+  $list --json | grep -q '"failed"' && { cat /run/nodepool-all-in-one.log; exit 1; }
+  nodepool-builder dib-image-list -c /etc/nodepool/nodepool.yaml
+  sleep 10
+done
+set -x
+nodepool-builder image-status -c /etc/nodepool/nodepool.yaml
+qemu-img info /var/lib/libvirt/images/debian-*.qcow2
+cd /
+${remove}
+rm -r /var/lib/libvirt /root/nodepool.yaml`;
+}

@@ -1,0 +1,64 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { run } from '../fresh-machine/run.ts';
+
+/** The registry's program and its own dependencies, which our lock file leaves out. */
+const MANIFEST = {
+  private: true,
+  dependencies: { verdaccio: '6.10.4' },
+  // It asks for the tag "cjs" of node-fetch, and a registry that mirrors another one may have no tags.
+  overrides: { 'node-fetch': '^2.7.0' },
+};
+
+/** A registry on loopback that has our packages, and gets all others from the registry that npm uses. */
+export interface Registry extends AsyncDisposable {
+  readonly url: string;
+}
+
+/**
+ * Starts the registry.
+ *
+ * @param program - directory where its program is kept
+ * @param data - directory for its packages and its log
+ */
+export async function startRegistry(program: string, data: string, port: number): Promise<Registry> {
+  await mkdir(program, { recursive: true });
+  await writeFile(join(program, 'package.json'), JSON.stringify(MANIFEST));
+  await run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: program });
+  const { stdout: upstream } = await promisify(execFile)('npm', ['config', 'get', 'registry']);
+  const ours = { access: '$all', publish: '$all' };
+  const config = {
+    storage: join(data, 'packages'),
+    uplinks: { upstream: { url: upstream.trim(), timeout: '60s' } },
+    packages: {
+      'nodepool-builder': ours,
+      '@nodepool-builder/*': ours,
+      '**': { access: '$all', proxy: 'upstream' },
+    },
+    max_body_size: '100mb',
+    log: { type: 'file', path: join(data, 'registry.log'), level: 'warn', format: 'json' },
+  };
+  const file = join(data, 'registry.json');
+  await writeFile(file, JSON.stringify(config));
+  const listen = `127.0.0.1:${port}`;
+  const verdaccio = join(program, 'node_modules/verdaccio/bin/verdaccio');
+  const child = spawn(process.execPath, [verdaccio, '--config', file, '--listen', listen], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  });
+  const ended = once(child, 'exit');
+  const lost = ended.then(([code]) => {
+    throw new Error(`the registry ended with ${code}; see ${join(data, 'registry.log')}`);
+  });
+  lost.catch(() => {}); // when it is stopped
+  await Promise.race([once(child, 'message'), lost]); // verdaccio_started
+  return {
+    url: `http://${listen}/`,
+    [Symbol.asyncDispose]: async () => {
+      child.kill();
+      await ended;
+    },
+  };
+}
