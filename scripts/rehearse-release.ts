@@ -52,11 +52,13 @@ async function publish(url: string): Promise<void> {
     const built = join(checkout, 'packages', name, 'dist');
     if (existsSync(built)) cpSync(built, join(clone, 'packages', name, 'dist'), { recursive: true });
   }
+  writeFileSync(join(clone, '.git/info/exclude'), 'node_modules\n'); // lerna publishes no uncommitted changes
   // npm publishes only with a login, which this registry does not check.
-  writeFileSync(join(clone, '.npmrc'), `registry=${url}\n${url.replace('http:', '')}:_authToken=rehearsal\n`);
+  const login = join(directory, 'npmrc');
+  writeFileSync(login, `registry=${url}\n${url.replace('http:', '')}:_authToken=rehearsal\n`);
   const lerna = join(checkout, 'node_modules/.bin/lerna');
-  const args = ['publish', 'from-package', '--yes', '--registry', url, '--no-git-reset', '--loglevel=warn'];
-  await run(lerna, args, { cwd: clone });
+  const args = ['publish', 'from-package', '--yes', '--registry', url, '--loglevel=warn'];
+  await run('env', [`npm_config_userconfig=${login}`, lerna, ...args], { cwd: clone });
 }
 
 async function rehearse(url: string): Promise<boolean> {
