@@ -5,7 +5,7 @@
  * succeeded and nothing was left behind.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { cp, mkdir, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { dump, load } from 'js-yaml';
 import { codeBlocks } from '../test/docs/markdown.ts';
@@ -64,15 +64,18 @@ async function publish(url: string): Promise<void> {
 async function rehearse(url: string): Promise<boolean> {
   const root = join(directory, 'machine');
   const settings = await copyBaseSystem(base, root);
-  await cp(join(import.meta.dirname, 'rehearse-release/systemctl.sh'), join(root, 'usr/local/sbin/systemctl'));
+  const systemctl = join(root, 'usr/local/sbin/systemctl');
+  await cp(join(import.meta.dirname, 'rehearse-release/systemctl.sh'), systemctl);
+  await chmod(systemctl, 0o755);
   const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
   const environment = { ...settings, HOME: '/root', npm_config_registry: url };
   const machine = { root, user: false, checkout: '/root', home: '/root', path, environment };
   await writeConfiguration(root);
   const { status, leftBehind } = await runInside(machine, ['sh', '-eu', '-c', await commands()]);
-  for (const line of leftBehind) console.log(`rehearse-release: left behind: ${line}`);
+  if (status !== 0) console.log(`rehearse-release: a command failed with ${status}`);
+  else for (const line of leftBehind) console.log(`rehearse-release: left behind: ${line}`);
   const good = status === 0 && leftBehind.length === 0;
-  console.log(`rehearse-release: ${good ? 'every command succeeded, and nothing was left behind' : `failed (${status})`}`);
+  if (good) console.log('rehearse-release: every command succeeded, and nothing was left behind');
   return good;
 }
 
