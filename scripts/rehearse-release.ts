@@ -111,7 +111,7 @@ until $list --json | grep -q '"ready"'; do
 done
 set -x
 nodepool-builder image-status -c /etc/nodepool/nodepool.yaml
-qemu-img info /var/lib/libvirt/images/debian-*.qcow2
+qemu-img info /var/lib/libvirt/images/debian-latest.qcow2
 cd /
 ${remove}
 rm -r /var/lib/libvirt /root/nodepool.yaml`;

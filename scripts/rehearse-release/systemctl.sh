@@ -11,7 +11,7 @@ case $1 in
     # shellcheck disable=SC2046 # lists of words
     setsid env $(value Environment) $(value ExecStart) </dev/null >"/run/$name.log" 2>&1 &
     echo $! >"/run/$name.pid"
-    until grep -q ': serving ' "/run/$name.log"; do
+    until grep -qs ': serving ' "/run/$name.log"; do
       kill -0 "$(cat "/run/$name.pid")" || { cat "/run/$name.log"; exit 1; }
       sleep 0.2
     done
