@@ -1,7 +1,8 @@
 /**
  * Runs the main job from end to end, on real input: `npm run quickstart`. Starts `nodepool-builder --all-in-one`, which
  * builds a Debian image and uploads it to two providers by itself; then removes the image from its configuration, so
- * that the daemon deletes it everywhere; and verifies each step. Exits with 0 only if every step happened.
+ * that the daemon deletes it everywhere; and verifies each step. Exits with 0 only if every step happened. A copy of the
+ * image stays, with a program that boots it; with --login it is booted at the end, and logged in to.
  */
 import { execFile } from 'node:child_process';
 import { link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -9,6 +10,7 @@ import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Admin, type FunctionStatus } from '@nodepool-builder/gearman-node';
 import { freePort } from './free-port.ts';
+import { LOGIN, logIn, writeBootProgram } from './quickstart/boot.ts';
 import { quickstartConfiguration, withoutImages } from './quickstart/configuration.ts';
 import { describeDebian } from './quickstart/debian-image.ts';
 import { availableDebian, requireSpace, requireSudo } from './quickstart/machine.ts';
@@ -23,6 +25,7 @@ const served = join(data, 'served');
 const state = join(data, 'state');
 /** A copy of the uploaded image for the user: nodepool-builder deletes everything at the end. */
 const kept = join(data, 'debian.qcow2');
+const bootProgram = join(data, 'boot-debian');
 
 /** The providers of the configuration that take the image. */
 const PROVIDERS = ['local', 'local-raw'];
@@ -34,6 +37,8 @@ interface ListedUpload {
   readonly provider: string;
   readonly state: string;
 }
+
+const withLogin = process.argv.includes('--login');
 
 await Session.run({ name: 'quickstart', data, progressIn }, quickstart);
 
@@ -58,7 +63,7 @@ async function quickstart(session: Session): Promise<void> {
     await session.serve(async () => {
       const uploads = await buildAndUpload(session);
       const imageId = await compare(session, uploads);
-      session.step('Taking the image out of the configuration: what there is of it is not wanted any more');
+      session.step('Removing the image from the configuration; waiting until it is deleted everywhere');
       await writeFile(session.config, withoutImages(configuration));
       session.reload();
       await seeDeleted(session, admin, imageId);
@@ -66,15 +71,36 @@ async function quickstart(session: Session): Promise<void> {
   } finally {
     await admin.close();
   }
-  console.log(`\nDone. A copy of the Debian disk image lies at ${kept}`);
+  if (withLogin) await showLogin(session);
+  session.step('Done');
+  session.tell(`A copy of the Debian disk image is ${session.shown(kept)}. Boot it:\n`);
+  session.tell(`    ${session.shown(bootProgram)}\n`);
+  session.tell(
+    `Log in as "${LOGIN.user}" with the password "${LOGIN.password}". Ctrl-A X ends it. If nothing appears`,
+  );
+  session.tell(`within a minute, KVM hangs on this machine: ${session.shown(bootProgram)} tcg`);
+}
+
+/** Boots the image as the user is told to, and logs in. */
+async function showLogin(session: Session): Promise<void> {
+  session.step('Booting the image under QEMU without KVM; waiting for its login: about a minute');
+  const version = await logIn(
+    bootProgram,
+    'cat /etc/debian_version',
+    (line) => session.tell(line),
+    session.signal,
+  );
+  if (!/^\d/.test(version)) throw new Error(`the login works, but /etc/debian_version is "${version}"`);
+  session.success(`logged in as ${LOGIN.user}: this is Debian ${version}`);
 }
 
 /** Waits for the uploads, which start without a request. Resolves with the images in the providers. */
 async function buildAndUpload(session: Session): Promise<readonly ListedUpload[]> {
   const logs = session.shown(join(data, 'logs'));
-  session.step(`Building and uploading: some minutes, fewer the next time (log: ${logs})`);
+  session.step('Building the image and uploading it to two directories: some minutes, fewer the next time');
+  session.tell(`The whole output is in ${logs}. Waiting for both uploads:`);
   await session.uploadsReady(PROVIDERS.length);
-  session.step('What there is now, and what comes next');
+  session.step('What is there now, and what comes next');
   for (const command of ['image-status', 'dib-image-list', 'image-list', 'plan']) await session.show(command);
   const uploads = await session.listed<ListedUpload>('image-list');
   const providers = uploads.filter(({ state: is }) => is === 'ready').map(({ provider }) => provider);
@@ -86,20 +112,21 @@ async function buildAndUpload(session: Session): Promise<readonly ListedUpload[]
 
 /** Verifies that the image is a Debian and the same in all providers. Resolves with the image-id. */
 async function compare(session: Session, uploads: readonly ListedUpload[]): Promise<string> {
-  session.step('Comparing what was built with what was uploaded');
+  session.step('Comparing the image with both uploads');
   const [{ 'image-id': imageId } = { 'image-id': '' }] = uploads;
   const raw = join(images, `${imageId}.raw`);
-  session.tell(`made ${await describeDebian(raw)}`);
+  session.success(await describeDebian(raw));
   for (const { 'external-id': externalId } of uploads) {
     const uploaded = join(served, externalId);
     const format = extname(externalId).slice(1);
     const { stdout: info } = await promisify(execFile)('qemu-img', ['info', uploaded]);
-    console.log(info.trimEnd());
+    for (const line of info.trimEnd().split('\n')) session.tell(line);
     // Fails if the two differ.
     await promisify(execFile)('qemu-img', ['compare', '-f', 'raw', '-F', format, raw, uploaded]);
-    session.tell('it holds what was built (qemu-img compare)');
+    session.success('its content is that of the image (qemu-img compare)');
     if (format === extname(kept).slice(1)) await link(uploaded, kept);
   }
+  await writeBootProgram(data, raw);
   return imageId;
 }
 
@@ -118,10 +145,8 @@ async function seeDeleted(session: Session, admin: Admin, imageId: string): Prom
   );
   await session.news();
   if (left.length > 0) throw new Error(`this is still there: ${JSON.stringify(left)}`);
-  session.tell(
-    `nothing is left in ${session.shown(images)} and ${session.shown(served)}, nor in dib-image-list and image-list`,
-  );
-  session.tell(`the job server has no worker for ${functions.join(' and ')} any more`);
+  session.success(`no file is left in ${session.shown(images)} and ${session.shown(served)}`);
+  session.success('dib-image-list and image-list are empty, and no builder offers the image');
 }
 
 /** Waits until none of the functions has a worker. */

@@ -205,15 +205,36 @@ npm_ci() {
   fi
 }
 
+# A command that says nothing gets a line every few seconds, so that nobody takes it for dead.
+with_signs_of_life() {
+  title=$1
+  shift
+  (
+    seconds=0
+    # Short ones: the last one outlives the loop.
+    while sleep 1 >/dev/null 2>&1; do
+      seconds=$((seconds + 1))
+      if [ $((seconds % 8)) -eq 0 ]; then echo "setup: $title, for $seconds s"; fi
+    done
+  ) &
+  ticker=$!
+  status=0
+  "$@" || status=$?
+  kill "$ticker"
+  wait "$ticker" 2>/dev/null || :
+  return "$status"
+}
+
 set_up_npm_packages() {
   node scripts/npm-packages-current.mjs && return
-  echo 'setup: installing the npm packages (npm ci)'
+  echo 'setup: installing the npm packages (npm ci): about half a minute'
   # Only errors: on the machine's own, older Node npm warns of engines, but nothing here runs on that Node.
-  npm_ci --loglevel=error
+  with_signs_of_life 'installing the npm packages' npm_ci --loglevel=error
 }
 
 # The Debian packages come first, so that missing ones are named at once.
 set_up_debian_packages
 fetch_linux
 set_up_npm_packages
-PATH=$PWD/node_modules/.bin:$PATH tsc -b packages/nodepool-builder
+PATH=$PWD/node_modules/.bin:$PATH
+with_signs_of_life 'compiling nodepool-builder' tsc -b packages/nodepool-builder

@@ -7,13 +7,23 @@ export type Progress =
 
 const MANAGER = /^\S+ \S+ (?:INFO|WARNING|ERROR) nodepool\.manager: (.*)$/;
 
+/** The phases of disk-image-create that take long, as they read once they have ended. */
+const PHASES: Readonly<Record<string, string>> = {
+  root: 'the base system is there',
+  'extra-data': 'files of this machine are copied',
+  'pre-install': 'the package sources are set up',
+  install: 'the packages are installed',
+  'post-install': 'the image is set up',
+  finalise: 'the image is cleaned up',
+};
+
 /** Heading of the list of script durations that disk-image-create prints at the end of each phase. */
 const PHASE = / nodepool\.image\.build\.\S+: .* \| dib-run-parts Target: (\S+)\.d$/;
 
 /** Undefined for a line without progress, such as most output of disk-image-create. */
 export function progressIn(line: string): Progress | undefined {
   const phase = PHASE.exec(line)?.[1];
-  if (phase !== undefined) return { kind: 'news', text: `disk-image-create: ${phase} is done` };
+  if (phase !== undefined) return phase in PHASES ? { kind: 'news', text: PHASES[phase] ?? '' } : undefined;
   const text = MANAGER.exec(line)?.[1];
   if (text === undefined) return undefined;
   return { kind: /^(?:build|upload) .* failed: /.test(text) ? 'failure' : 'news', text };

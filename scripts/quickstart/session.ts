@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join, relative } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { stripVTControlCharacters, styleText } from 'node:util';
 import { Daemon } from './daemon.ts';
 import { GrownLog } from './grown-log.ts';
 import { findLeftovers, processIds } from './leftovers.ts';
@@ -16,6 +17,16 @@ const LOOK_INTERVAL = 200;
 
 /** Time limit for quick steps, in milliseconds. */
 const SETTLE_TIMEOUT = 15_000;
+
+/** Longest silence on a terminal, and elsewhere, in milliseconds. */
+const SILENCE = process.stdout.isTTY ? 1_000 : 9_000;
+
+/** Colours on a terminal, unless NO_COLOR is set. */
+const coloured = (format: Parameters<typeof styleText>[0], text: string): string =>
+  styleText(format, text, { stream: process.stdout });
+
+/** What a build or an upload writes, without time stamps, from a line of the daemon's log. */
+const OUTPUT = / nodepool\.(?:image|manager)\S*: (?:[\d-]+ [\d:.]+ \| )?(.*\S)/;
 
 /** Options of a {@link Session}. */
 export interface SessionOptions {
@@ -38,6 +49,9 @@ export class Session {
   readonly #before = new Set(processIds());
   #log: GrownLog | undefined;
   #daemon: Daemon | undefined;
+  #lastLine = '';
+  #saidAt = performance.now();
+  #stepAt = performance.now();
 
   private constructor(options: SessionOptions) {
     this.#options = options;
@@ -56,18 +70,45 @@ export class Session {
       await work(session);
     } catch (error) {
       const reason: unknown = session.signal.aborted ? session.signal.reason : error;
-      console.error(`\n${options.name}: ${reason instanceof Error ? reason.message : String(reason)}`);
+      const message = `${options.name}: ${reason instanceof Error ? reason.message : String(reason)}`;
+      session.#clearLine();
+      console.error(`\n${styleText('red', message, { stream: process.stderr })}`);
       process.exitCode = 1;
     }
   }
 
   step(title: string): void {
     this.signal.throwIfAborted();
-    console.log(`\n==> ${title}`);
+    this.#clearLine();
+    this.#stepAt = this.#saidAt = performance.now();
+    console.log(`\n${coloured('bold', `==> ${title}`)}`);
   }
 
   tell(line: string): void {
+    this.#clearLine();
+    this.#saidAt = performance.now();
     console.log(`    ${line}`);
+  }
+
+  /** Prints that something is as it should be. */
+  success(line: string): void {
+    this.tell(coloured('green', line));
+  }
+
+  /** While something takes long: says for how long, and what goes on. On a terminal this line replaces the last one. */
+  #signOfLife(): void {
+    if (performance.now() - this.#saidAt < SILENCE) return;
+    this.#saidAt = performance.now();
+    const seconds = Math.round((performance.now() - this.#stepAt) / 1000);
+    const time = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+    const width = Math.max(20, (process.stdout.columns ?? 100) - 1);
+    const line = `    ${time}  ${this.#lastLine}`.slice(0, width);
+    if (process.stdout.isTTY) process.stdout.write(`\r\u001B[K${coloured('dim', line)}`);
+    else console.log(line);
+  }
+
+  #clearLine(): void {
+    if (process.stdout.isTTY) process.stdout.write('\r\u001B[K');
   }
 
   /** A path relative to the top of the project; one outside it unchanged. */
@@ -81,11 +122,13 @@ export class Session {
    * @throws Error if it does not end well, or leaves something behind.
    */
   async serve(work: () => Promise<void>): Promise<void> {
-    this.step('Starting job server, builder and manager in one process');
+    this.step('Starting nodepool-builder: job server, builder and manager in one process');
     const { config, daemonLog } = this;
     const args = ['--all-in-one', '-d', '-c', config];
     const log = this.shown(daemonLog);
-    this.tell(`nodepool-builder ${args.map((argument) => this.shown(argument)).join(' ')}    (log: ${log})`);
+    this.tell(
+      `$ nodepool-builder ${args.map((argument) => this.shown(argument)).join(' ')}    (log: ${log})`,
+    );
     const daemon = new Daemon({
       command: [process.execPath, NODEPOOL_BUILDER, ...args],
       logFile: daemonLog,
@@ -109,7 +152,7 @@ export class Session {
       (found) => found.length === 0,
     );
     if (leftovers.length > 0) throw new Error(`something was left behind:\n${leftovers.join('\n')}`);
-    this.tell('no process, mount or loop device is left');
+    this.success('no process, mount or loop device is left');
   }
 
   /** Has the daemon reload its configuration. */
@@ -121,6 +164,8 @@ export class Session {
   async news(): Promise<readonly string[]> {
     this.signal.throwIfAborted();
     const lines = (await this.#log?.newLines()) ?? [];
+    const last = lines.findLast((line) => OUTPUT.test(line));
+    if (last !== undefined) this.#lastLine = stripVTControlCharacters(OUTPUT.exec(last)?.[1] ?? '');
     const found = lines.map(this.#options.progressIn).filter((progress) => progress !== undefined);
     for (const { text } of found) this.tell(text);
     const failure = found.find(({ kind }) => kind === 'failure');
@@ -132,12 +177,13 @@ export class Session {
   async uploadsReady(count: number): Promise<void> {
     for (let ready = 0; ready < count; await delay(LOOK_INTERVAL, undefined, { signal: this.signal })) {
       for (const text of await this.news()) if (/^upload .* is ready: /.test(text)) ready += 1;
+      this.#signOfLife();
     }
   }
 
   /** Runs a command of nodepool-builder and prints its output. */
   async show(command: string): Promise<void> {
-    this.tell(`nodepool-builder ${command} -c ${this.shown(this.config)}`);
+    this.tell(`$ nodepool-builder ${command} -c ${this.shown(this.config)}`);
     console.log(await this.#run(command, '-c', this.config));
   }
 
@@ -155,6 +201,7 @@ export class Session {
     ) {
       const answer = await ask();
       if (good(answer) || Date.now() > end) return answer;
+      this.#signOfLife();
     }
   }
 
