@@ -114,5 +114,6 @@ nodepool-builder image-status -c /etc/nodepool/nodepool.yaml
 qemu-img info /var/lib/libvirt/images/debian-latest.qcow2
 cd /
 ${remove}
-rm -r /var/lib/libvirt /root/nodepool.yaml`;
+rm -r /var/lib/libvirt /root/nodepool.yaml
+rmdir /usr/local/lib/node_modules # npm's own`;
 }

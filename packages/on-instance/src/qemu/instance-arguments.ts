@@ -15,7 +15,8 @@ export const QEMU_SETTINGS = {
     accelerator: {
       enum: ['kvm', 'tcg'],
       description:
-        'Accelerator of QEMU. Default: `kvm`, and `tcg`, which takes many times as long, if QEMU fails with it.',
+        'Accelerator of QEMU. Default: `kvm`, and `tcg`, which takes many times as long, if QEMU fails with it, or if ' +
+        'a `direct-boot` kernel with `console=ttyS0` writes nothing in the first minute.',
     },
     'direct-boot': {
       type: 'object',

@@ -1,10 +1,12 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { extname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   ImageError,
   type ImageFormat,
   type InstanceProvider,
   type LaunchRequest,
+  type Logger,
   type OperationOptions,
   type ProviderModule,
 } from '@nodepool-builder/image-builder';
@@ -30,7 +32,16 @@ export interface QemuInstanceProviderOptions extends Partial<QemuSettings> {
    * Only one process uses it, and for nothing else.
    */
   readonly directory: string;
+  /** Time for a kernel to write to its console under KVM, in milliseconds. Default: one minute. */
+  readonly consoleTimeout?: number;
+  readonly logger?: Logger;
 }
+
+/** Default of {@link QemuInstanceProviderOptions.consoleTimeout}. */
+const CONSOLE_TIMEOUT = 60_000;
+
+/** Milliseconds between two looks at a console. */
+const CONSOLE_INTERVAL = 100;
 
 /**
  * Runs instances under QEMU on this host. The disk of an instance is an overlay on the base image, its SSH key comes on a
@@ -43,12 +54,17 @@ export class QemuInstanceProvider implements InstanceProvider {
   readonly name: string;
   readonly #directory: string;
   readonly #settings: QemuSettings;
+  readonly #consoleTimeout: number;
+  readonly #logger: Logger | undefined;
   readonly #instances = new Map<string, QemuInstance>();
   #ready: Promise<void> | undefined;
 
-  constructor({ name, directory, ...settings }: QemuInstanceProviderOptions) {
+  constructor(options: QemuInstanceProviderOptions) {
+    const { name, directory, consoleTimeout = CONSOLE_TIMEOUT, logger, ...settings } = options;
     this.name = name;
     this.#directory = directory;
+    this.#consoleTimeout = consoleTimeout;
+    this.#logger = logger;
     const { memory, cpus } = QEMU_SETTINGS.properties;
     this.#settings = { memory: memory.default, cpus: cpus.default, ...settings };
   }
@@ -66,7 +82,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     });
     const instance = this.#instance(directory);
     try {
-      await this.#start(directory, request, signal);
+      await this.#start(directory, request, base, signal);
       signal?.throwIfAborted();
     } catch (error) {
       await instance.destroy();
@@ -82,7 +98,12 @@ export class QemuInstanceProvider implements InstanceProvider {
     return directories.map((directory) => this.#instance(directory));
   }
 
-  async #start(directory: InstanceDirectory, request: LaunchRequest, signal?: AbortSignal): Promise<void> {
+  async #start(
+    directory: InstanceDirectory,
+    request: LaunchRequest,
+    base: BaseImage,
+    signal?: AbortSignal,
+  ): Promise<void> {
     const { accelerator } = this.#settings;
     const start = (kind: Accelerator): Promise<void> =>
       startMachine(directory, instanceArguments(this.#settings, request, kind), signal);
@@ -91,8 +112,34 @@ export class QemuInstanceProvider implements InstanceProvider {
     } catch (error) {
       const isFinal = accelerator !== undefined || !(error instanceof ImageError);
       if (isFinal || error.code !== 'launch-failed') throw error;
+      this.#logger?.warn(`${error.message}; starting it again without KVM`);
       await start('tcg');
+      return;
     }
+    if (accelerator !== undefined || (await this.#isBooting(directory, signal))) return;
+    const seconds = Math.round(this.#consoleTimeout / 1000);
+    this.#logger?.warn(
+      `the machine of build ${request.buildId} wrote nothing to its console in ${seconds} s: KVM does not work on this ` +
+        'host; starting it again without KVM, which takes many times as long (accelerator: tcg does so at once)',
+    );
+    await directory.endMachine();
+    await createOverlay(base, directory.path, signal);
+    await start('tcg');
+  }
+
+  /**
+   * False if a kernel that writes to the serial console has not done so in time: under some hypervisors KVM can be opened
+   * and runs nothing. Other machines may never write there.
+   */
+  async #isBooting(directory: InstanceDirectory, signal?: AbortSignal): Promise<boolean> {
+    if (!/\bconsole=ttyS0\b/.test(this.#settings['direct-boot']?.['command-line'] ?? '')) return true;
+    const deadline = performance.now() + this.#consoleTimeout;
+    while ((await directory.tail(INSTANCE_FILES.console)) === '') {
+      if (performance.now() > deadline) return false;
+      signal?.throwIfAborted();
+      await delay(CONSOLE_INTERVAL);
+    }
+    return true;
   }
 
   /** Each instance has one object, because its QEMU serves one client at a time. */
@@ -124,7 +171,7 @@ export const QEMU_MODULE: ProviderModule<typeof QEMU_SETTINGS> = {
   settings: QEMU_SETTINGS,
   implicit: true,
   bootsFiles: true,
-  openInstances: (entry, { directory }) => new QemuInstanceProvider({ ...entry, directory }),
+  openInstances: (entry, { directory, logger }) => new QemuInstanceProvider({ ...entry, directory, logger }),
 };
 
 interface BaseImage {

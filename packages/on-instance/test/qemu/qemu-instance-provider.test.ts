@@ -8,6 +8,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { ImageError, type ImageErrorCode } from '@nodepool-builder/image-builder';
 import { endProcesses, type Probe } from '@nodepool-builder/image-builder/module-kit';
 import { bootableDisk } from '../../../../test/fixtures/qemu/boot-sector.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import {
@@ -77,6 +78,19 @@ const FAILING_KVM = `#!/bin/sh
 case "$*" in *kvm*) echo "failed to set MSR 0x10a"; kill -ABRT $$ ;; esac
 exec`;
 
+/** A QEMU whose machine never starts under KVM. */
+function hangingKvm(qemu: string): string {
+  return `#!/bin/sh
+hang=
+for word; do
+  shift
+  case $word in *kvm*) hang=-S; word=$(echo "$word" | sed s/kvm/tcg/) ;; esac
+  set -- "$@" "$word"
+done
+exec ${qemu} "$@" $hang
+`;
+}
+
 describe('an instance of a local QEMU', () => {
   test('runs with TCG if QEMU fails with KVM', async (t) => {
     const { directory, image, open } = await openSite(t, 'power-off');
@@ -88,6 +102,31 @@ describe('an instance of a local QEMU', () => {
     await (await provider.launch({ ...REQUEST, image })).waitStopped();
     const failed = open({ accelerator: 'kvm' }).launch({ ...REQUEST, image });
     await assert.rejects(failed, withCode('launch-failed', /SIGABRT, saying: failed to set MSR 0x10a/));
+  });
+
+  test('starts again with TCG if its kernel writes nothing under KVM', async (t) => {
+    const { directory, image } = await openSite(t, 'halt');
+    const bin = await makeBin(t);
+    const qemu = whereIs('qemu-system-x86_64');
+    await writeFile(join(bin, 'qemu-system-x86_64'), hangingKvm(qemu), { mode: 0o755 });
+    setPath(t, `${bin}:${process.env.PATH}`);
+    const kernel = join(import.meta.dirname, '../../../../.cache/linux/vmlinuz');
+    const logger = new RecordingLogger();
+    const provider = new QemuInstanceProvider({
+      name: 'local',
+      directory,
+      memory: 128,
+      'direct-boot': { kernel, 'command-line': 'console=ttyS0' },
+      consoleTimeout: 500,
+      logger,
+    });
+    const instance = await provider.launch({ ...REQUEST, image });
+    await waitUntil('its console', async () => (await instance.consoleLog()).includes('Linux version'));
+    assert.match(
+      logger.lines.join('\n'),
+      /^warn the machine of build debian-1 wrote nothing .* again without KVM/,
+    );
+    assert.equal(logger.lines.length, 1);
   });
 
   test('that powers itself off unobserved can be captured; the base image stays unchanged', async (t) => {
