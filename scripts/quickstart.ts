@@ -7,7 +7,7 @@
 import { execFile } from 'node:child_process';
 import { link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { promisify } from 'node:util';
+import { promisify, stripVTControlCharacters } from 'node:util';
 import { Admin, type FunctionStatus } from '@nodepool-builder/gearman-node';
 import { freePort } from './free-port.ts';
 import { LOGIN, logIn, writeBootProgram } from './quickstart/boot.ts';
@@ -87,7 +87,7 @@ async function showLogin(session: Session): Promise<void> {
   const version = await logIn(
     bootProgram,
     'cat /etc/debian_version',
-    (line) => session.tell(line),
+    (line) => session.tell(stripVTControlCharacters(line)),
     session.signal,
   );
   if (!/^\d/.test(version)) throw new Error(`the login works, but /etc/debian_version is "${version}"`);

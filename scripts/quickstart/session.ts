@@ -25,8 +25,8 @@ const SILENCE = process.stdout.isTTY ? 1_000 : 9_000;
 const coloured = (format: Parameters<typeof styleText>[0], text: string): string =>
   styleText(format, text, { stream: process.stdout });
 
-/** What a build or an upload writes, without time stamps, from a line of the daemon's log. */
-const OUTPUT = / nodepool\.(?:image|manager)\S*: (?:[\d-]+ [\d:.]+ \| )?(.*\S)/;
+/** What a build or an upload writes, without time stamps and traces of shells, from a line of the daemon's log. */
+const OUTPUT = / nodepool\.(?:image|manager)\S*: (?:[\d-]+ [\d:.]+ \| )?([^\s+].*)/;
 
 /** Options of a {@link Session}. */
 export interface SessionOptions {
