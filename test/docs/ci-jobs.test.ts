@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createProgram } from '../../packages/nodepool-builder/src/main.ts';
-import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
 const page = await readPage('docs/ci-jobs.md');
 
-test('docs/ci-jobs.md lists the commands for CI jobs that --help lists', () => {
+test('docs/ci-jobs.md lists the commands for CI jobs that --help lists', async () => {
   const listed = [
     ...page.matchAll(/^\| `([a-z]+)(?: [A-Z]+)?` \| (?:builds|converts|uploads|prints|deletes|removes)/gm),
   ];
-  const group = createProgram(Modules.builtIn).commands.filter((command) =>
+  const group = (await createProgram()).commands.filter((command) =>
     command.helpGroup().startsWith('In a CI job'),
   );
   assert.deepEqual(
@@ -26,7 +25,7 @@ test('nodepool-builder accepts each command line of docs/ci-jobs.md', async () =
     const [program, ...args] = line.split(' ');
     assert.equal(program, 'nodepool-builder');
     const runs: string[] = [];
-    const parser = createProgram(Modules.builtIn);
+    const parser = await createProgram();
     for (const command of parser.commands)
       command.exitOverride().action(() => void runs.push(command.name()));
     await parser.parseAsync(args, { from: 'user' });

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { EXIT_CODES, type ExitReason } from '../../packages/nodepool-builder/src/exit-codes.ts';
 import { createProgram } from '../../packages/nodepool-builder/src/main.ts';
-import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { freePort } from '../../scripts/free-port.ts';
 import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
 import { runInProcess } from '../fixtures/command-in-process.ts';
@@ -137,6 +136,8 @@ async function run(line: string): Promise<Outcome> {
   return await (/^(?:-|manage|gearmand)/.test(line) ? runCommand(...args) : runInProcess(...args));
 }
 
+const { commands } = await createProgram();
+
 describe('the exit code', () => {
   for (const [line, reason, error] of CASES) {
     it(`of "${line}" is that of ${reason}`, async () => {
@@ -155,7 +156,7 @@ describe('the exit code', () => {
     assert.match(stderr, /EADDRINUSE/);
   });
 
-  for (const command of createProgram(Modules.builtIn).commands.filter((one) => one.name() !== 'help')) {
+  for (const command of commands) {
     const name = command.name();
     const operands = command.registeredArguments.filter(({ required }) => required).map(() => 'disk.raw');
     const options = command.options

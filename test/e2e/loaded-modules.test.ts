@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
+import { ROOT } from '../docs/markdown.ts';
 import { builderCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import { createManagedSite, endAfter } from '../fixtures/managed-site.ts';
 
@@ -23,6 +25,37 @@ const OF_ZUUL = /loads .*(?:\/got\/|\/mqtt\/|zuul-api\.ts)/;
 
 /** Modules that only on-instance builds need. */
 const OF_INSTANCES = /loads .*(?:\/ssh2\/|xmldom|build-on-instance\.ts)/;
+
+test('--help, --version and usage errors load no other package of this project', async () => {
+  const program = 'packages/nodepool-builder/src/main.ts';
+  for (const args of [['--help'], ['--version'], ['--no-such-option'], ['no-such-command']]) {
+    const code = `
+      import { main } from './${program}';
+      process.exitCode = await main(${JSON.stringify(args)});`;
+    const report = `--import=data:text/javascript,${encodeURIComponent(REPORT)}`;
+    const { stderr } = spawnSync(
+      process.execPath,
+      [
+        ...process.execArgv.filter((arg) => !arg.startsWith('--test')),
+        report,
+        '--input-type=module',
+        '--eval',
+        code,
+      ],
+      { cwd: ROOT, encoding: 'utf8' },
+    );
+    const loaded = stderr.split('\n').filter((line) => line.startsWith('loads file:'));
+    assert.ok(
+      loaded.some((line) => line.endsWith(program)),
+      stderr,
+    );
+    assert.deepEqual(
+      loaded.filter((line) => !/packages\/nodepool-builder\/|node_modules\/commander\//.test(line)),
+      [],
+    );
+    assert.ok(loaded.length < 30, loaded.join('\n'));
+  }
+});
 
 for (const [options, isLoaded] of [
   [['--embedded-gearmand'], false],

@@ -1,26 +1,13 @@
 import { styleText } from 'node:util';
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
-import { errnoOf } from '@nodepool-builder/image-builder/module-kit';
 import { Command, CommanderError } from 'commander';
-import { registerBuild } from './commands/build.ts';
-import { registerCleanup } from './commands/cleanup.ts';
-import { registerConfigured } from './commands/configured-command.ts';
-import { registerConvert } from './commands/convert.ts';
-import { registerDaemon } from './commands/daemon.ts';
+import { COMMAND_GROUPS } from './commands/command-table.ts';
 import { completeLongOptions, passGeneralOptions, withCommand } from './commands/global-options.ts';
-import { IMAGE_LIST } from './commands/image-list.ts';
-import { JOB_COMMANDS } from './commands/jobs.ts';
-import { registerLatest } from './commands/latest.ts';
-import { registerManage } from './commands/manage.ts';
-import { MANAGER_LISTS } from './commands/manager-lists.ts';
-import { MANAGER_REQUESTS } from './commands/manager-requests.ts';
-import { IMAGE_DATA } from './commands/manager-store.ts';
-import { CommandError } from './commands/output.ts';
-import { registerUpload } from './commands/upload.ts';
+import { addServeOptions } from './commands/serve-options.ts';
 import { ConfigurationError } from './configuration/diagnostic.ts';
 import { EXIT_CODE_LINES, EXIT_CODES, exitReasonOf } from './exit-codes.ts';
 import { ModuleError } from './module-error.ts';
-import { type Module, Modules } from './modules.ts';
+import type { Module, Modules } from './modules.ts';
 import { packageVersion } from './version.ts';
 
 /** Settings of {@link main}. */
@@ -46,9 +33,10 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     stream.off('error', ignoreClosedPipe).on('error', ignoreClosedPipe); // once, however often a program calls this
   }
   try {
-    const modules = Modules.builtIn.with(options.modules ?? []).withBuilders(options.builders ?? {});
-    const program = createProgram(modules);
-    await program.parseAsync(withCommand(program, completeLongOptions(program, argv)), { from: 'user' });
+    const outline = await createProgram(options, () => false);
+    const args = withCommand(outline, completeLongOptions(outline, argv));
+    const program = await createProgram(options, (name) => args.includes(name));
+    await program.parseAsync(args, { from: 'user' });
     return EXIT_CODES.success.code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODES.usage.code;
@@ -61,7 +49,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
 
 /** A reader that ends early, such as `head` or a logger, must not end a command before its cleanup. */
 function ignoreClosedPipe(error: Error): void {
-  if (errnoOf(error) !== 'EPIPE') throw error;
+  if (!('code' in error) || error.code !== 'EPIPE') throw error;
 }
 
 /** Prints an error; that of a file begins with `file:line:column`, as editors and CI systems expect it. */
@@ -76,37 +64,57 @@ function inRed(text: string): string {
   return styleText('red', text, { stream: process.stderr });
 }
 
-/** Whether the message is enough for a user: typed errors of packages and plugins have a boolean `retriable`. */
+/**
+ * Whether the message is enough for a user: typed errors of packages and plugins have a boolean `retriable`, those of
+ * commands an `exitReason`.
+ */
 function isExpected(error: unknown): error is Error {
-  const own = [CommandError, ConfigurationError, ModuleError].some((type) => error instanceof type);
-  return own || (error instanceof Error && 'retriable' in error && typeof error.retriable === 'boolean');
+  if (error instanceof ConfigurationError || error instanceof ModuleError) return true;
+  if (!(error instanceof Error)) return false;
+  return 'exitReason' in error || ('retriable' in error && typeof error.retriable === 'boolean');
 }
 
-/** The options and commands of `nodepool-builder`, in the groups that `--help` shows. */
-export function createProgram(modules: Modules): Command {
+/**
+ * The options and commands of `nodepool-builder`, in the groups that `--help` shows.
+ *
+ * @param isNeeded whether a command needs its options and its action. Default: all do. Others have only their sentence.
+ */
+export async function createProgram(
+  options: MainOptions = {},
+  isNeeded: (command: string) => boolean = () => true,
+): Promise<Command> {
   const program = new Command('nodepool-builder')
     .description('Builds VM images, stores them, and uploads them to clouds.')
     .version(packageVersion(), '-V, --version')
     .exitOverride()
     .enablePositionalOptions()
-    .configureHelp({ styleTitle: (title) => styleText('bold', title, { validateStream: false }) })
+    .configureHelp({
+      styleTitle: (title) => styleText('bold', title, { validateStream: false }),
+      subcommandTerm: (command) =>
+        `${command.name()} ${command.usage().replace(/^\[options\] ?/, '')}`.trimEnd(),
+    })
     .configureOutput({
       outputError: (text, write) => write(text.replace(/^error:/, inRed)),
     })
-    .addHelpText('after', NOTES);
-  program.commandsGroup('Daemon:');
-  registerDaemon(program, modules);
-  program.commandsGroup('Jobs, which a running builder does:');
-  registerConfigured(program, modules, [...JOB_COMMANDS, IMAGE_LIST]);
-  program.commandsGroup('Manager, which decides what is built, uploaded, kept and deleted:');
-  registerManage(program, modules);
-  registerConfigured(program, modules, [...MANAGER_LISTS, ...MANAGER_REQUESTS, ...IMAGE_DATA]);
-  program.commandsGroup('In a CI job, without daemon, Gearman or manager:');
-  registerBuild(program, modules);
-  registerConvert(program, modules);
-  registerUpload(program, modules);
-  registerLatest(program, modules);
-  registerCleanup(program, modules);
+    .addHelpText('after', NOTES)
+    .optionsGroup('Options of "serve", which runs if there is no command:');
+  addServeOptions(program);
+  let modules: Modules | undefined;
+  for (const { heading, files } of COMMAND_GROUPS) {
+    program.commandsGroup(heading);
+    for (const { summaries, load } of files) {
+      const names = Object.keys(summaries).map(nameOf);
+      if (names.some(isNeeded)) {
+        modules ??= await loadModules(options);
+        (await load())(program, modules);
+      } else {
+        for (const usage of Object.keys(summaries)) program.command(usage);
+      }
+      for (const [usage, summary] of Object.entries(summaries)) {
+        program.commands.find((command) => command.name() === nameOf(usage))?.summary(summary);
+      }
+    }
+  }
   program.commandsGroup('Help:').helpCommand('help [command]', 'explain a command');
   passGeneralOptions(program);
   for (const command of [program, ...program.commands]) {
@@ -114,6 +122,16 @@ export function createProgram(modules: Modules): Command {
     command.showHelpAfterError(`Usage: ${usage}\n(--help explains the options)`);
   }
   return program;
+}
+
+/** Name of a command, without its operands. */
+function nameOf(usage: string): string {
+  return usage.split(' ', 1).join();
+}
+
+async function loadModules({ modules = [], builders = {} }: MainOptions): Promise<Modules> {
+  const { Modules: Known } = await import('./modules.ts');
+  return Known.builtIn.with(modules).withBuilders(builders);
 }
 
 const NOTES = `

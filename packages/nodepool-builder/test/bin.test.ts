@@ -22,7 +22,7 @@ test('a command that opens the SQLite store prints its list, and no warning of N
     config,
   ]);
   assert.equal(stderr, '');
-  assert.match(stdout, /^IMAGE-ID +DISKIMAGE +STATE +AGE +WHY\n$/);
+  assert.match(stdout, /^IMAGE-ID +STATE +AGE +WHY\n$/);
 });
 
 test('with an old Node.js, the first line names the release that is needed', async () => {

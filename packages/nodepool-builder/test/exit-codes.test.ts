@@ -7,7 +7,6 @@ import { readPage } from '../../../test/docs/markdown.ts';
 import { CommandError, failing } from '../src/commands/output.ts';
 import { EXIT_CODES, exitReasonOf } from '../src/exit-codes.ts';
 import { createProgram } from '../src/main.ts';
-import { Modules } from '../src/modules.ts';
 
 describe('the table of exit codes', () => {
   it('keeps its codes: scripts rely on them', () => {
@@ -29,7 +28,7 @@ describe('the table of exit codes', () => {
 
   it('is in --help', async () => {
     let help = '';
-    const program = createProgram(Modules.builtIn).configureOutput({ writeOut: (text) => (help += text) });
+    const program = (await createProgram()).configureOutput({ writeOut: (text) => (help += text) });
     await assert.rejects(program.parseAsync(['--help'], { from: 'user' }), /outputHelp/);
     for (const { code, meaning } of Object.values(EXIT_CODES)) {
       assert.ok(help.includes(`\n  ${code}  ${meaning}\n`), meaning);

@@ -10,12 +10,7 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ExitReason } from '../exit-codes.ts';
 import { CommandError } from './output.ts';
-
-/** Option of the background process: the path of its log, which also gets standard output and standard error. */
-export const BACKGROUND_OPTION = '--in-background';
-
-/** Default path of the log of the background process, relative to `images-dir`. */
-export const BACKGROUND_LOG = '.nodepool-builder/nodepool-builder.log';
+import { BACKGROUND_LOG, BACKGROUND_OPTION } from './serve-options.ts';
 
 /** Message of the background process to the process that started it: it serves, or it cannot. */
 interface BackgroundReport {

@@ -40,7 +40,6 @@ interface BuildOptions extends JsonOptions {
 export function registerBuild(program: Command, modules: Modules): void {
   program
     .command('build')
-    .summary('build an image')
     .description(
       'Builds an image of the configuration file in this process, with whichever builder it has, and prints the path ' +
         'of each of its files. Each file has its digests beside it, in FILE.md5 and FILE.sha256; the build log is ' +

@@ -6,10 +6,11 @@ import {
   type OperationOptions,
   type PartialUpload,
 } from '@nodepool-builder/image-builder';
-import { type Command, Option } from 'commander';
+import { parseDuration } from '@nodepool-builder/image-builder/module-kit';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
-import { duration, exampleOf, jsonFileOption, positiveInteger } from './options.ts';
+import { exampleOf, jsonFileOption, positiveInteger } from './options.ts';
 import { CommandError, type JsonOptions, messageOf, printResult, usageError, warn } from './output.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { formatTime } from './table.ts';
@@ -19,6 +20,13 @@ interface RemovalOptions extends ProviderOptions, JsonOptions {
   readonly olderThan?: number;
   /** Only print what would be removed. */
   readonly dryRun?: true;
+}
+
+/** Parser of durations: returns milliseconds. */
+function duration(text: string): number {
+  const milliseconds = parseDuration(text);
+  if (milliseconds !== undefined) return milliseconds;
+  throw new InvalidArgumentError('It must be a number and a unit: 90m, 12h, 7d.');
 }
 
 interface PruneOptions extends RemovalOptions {
@@ -33,7 +41,6 @@ const DEFAULT_AGE = 6 * 3_600_000;
 export function registerCleanup(program: Command, modules: Modules): void {
   program
     .command('prune')
-    .summary('delete old images that "upload" uploaded')
     .description(
       'Deletes images that "upload" uploaded to a provider: of each name, those that are neither among the newest ' +
         '(--keep) nor younger than --older-than. The newest image of a name always stays. Images that a daemon ' +
@@ -60,7 +67,6 @@ export function registerCleanup(program: Command, modules: Modules): void {
     .action((options: PruneOptions) => prune(options, modules));
   program
     .command('reap')
-    .summary('remove what killed CI jobs left in a provider')
     .description(
       'Removes what CI jobs left in a provider when they were killed. Of "upload": incomplete images, objects and ' +
         'partial files. Of "build": instances with their key pairs and floating IPs, and snapshots; name the provider ' +

@@ -7,7 +7,6 @@ import { configOption, exampleOf } from './options.ts';
 /** A command that works with the configuration file of `-c`. */
 export interface ConfiguredCommand {
   readonly name: string;
-  readonly summary: string;
   readonly description: string;
   readonly argument?: readonly [syntax: string, description: string];
   /** Options apart from `-c`. */
@@ -25,8 +24,8 @@ export function registerConfigured(
   commands: readonly ConfiguredCommand[],
 ): void {
   for (const row of commands) {
-    const { name, summary, description, argument, options = [], example } = row;
-    const command = program.command(name).summary(summary).description(description).addOption(configOption());
+    const { name, description, argument, options = [], example } = row;
+    const command = program.command(name).description(description).addOption(configOption());
     if (argument !== undefined) command.argument(...argument);
     for (const option of options) command.addOption(option);
     const line = [name, example ?? [], '-c nodepool.yaml'].flat().join(' ');

@@ -40,7 +40,6 @@ interface ConvertOptions extends JsonOptions {
 export function registerConvert(program: Command, modules: Modules): void {
   program
     .command('convert')
-    .summary('convert an image file to another format')
     .description(
       'Converts an image file, and prints the path of the new file. The file appears once it is complete and checked; ' +
         'one of that name is replaced. Its digests lie beside it, in FILE.md5 and FILE.sha256. As in a builder, the ' +

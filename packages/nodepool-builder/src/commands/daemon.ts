@@ -1,35 +1,21 @@
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
-import { BACKGROUND_LOG, BACKGROUND_OPTION, startInBackground } from './background.ts';
-import { registerGearmand } from './gearmand.ts';
-import {
-  configOption,
-  exampleOf,
-  loggingConfigOption,
-  logLevelOption,
-  positiveInteger,
-  secureOption,
-  wholeNumber,
-} from './options.ts';
+import { startInBackground } from './background.ts';
+import { exampleOf } from './options.ts';
 import type { ServeOptions } from './serve.ts';
-import { registerValidate } from './validate.ts';
-import { addWebOptions, webArguments } from './web-options.ts';
-
-const DEFAULT_PID_FILE = '/var/run/nodepool-builder/nodepool-builder.pid';
+import { addServeOptions, DEFAULT_PID_FILE } from './serve-options.ts';
+import { webArguments } from './web-options.ts';
 
 interface ServeCommandOptions extends Omit<ServeOptions, 'modules'> {
   readonly nodaemon: boolean;
 }
 
-/** `serve`, which also runs without a command, `gearmand` and `validate`. */
-export function registerDaemon(program: Command, modules: Modules): void {
-  program.optionsGroup('Options of "serve", which runs if there is no command:');
-  addServeOptions(program);
+/** `serve`, which also runs without a command. */
+export function registerServe(program: Command, modules: Modules): void {
   const serveCommand = program
     .command('serve')
-    .summary('do the jobs of Gearman; runs if there is no command')
     .description(
       'Builds, uploads and deletes images as Gearman jobs ask for it: in the background, or with -d in the foreground. ' +
         'With --all-in-one it also runs a job server and the manager, which decides what is built, uploaded, kept and ' +
@@ -38,37 +24,6 @@ export function registerDaemon(program: Command, modules: Modules): void {
     .addHelpText('after', exampleOf('serve -d -c nodepool.yaml'));
   addServeOptions(serveCommand);
   serveCommand.action((options: ServeCommandOptions) => runServe(options, modules));
-  registerGearmand(program);
-  registerValidate(program, modules);
-}
-
-function addServeOptions(command: Command): void {
-  command
-    .addOption(configOption())
-    .addOption(
-      loggingConfigOption(`all to standard error; in the background to ${BACKGROUND_LOG} in images-dir`),
-    )
-    .addOption(logLevelOption('debug'))
-    .addOption(secureOption())
-    .option('-p, --pidfile <file>', `pid file (default: ${DEFAULT_PID_FILE}; with -d none)`)
-    .option('-d, --nodaemon', 'stay in the foreground', false)
-    .option('--build-workers <n>', 'number of builds at a time', wholeNumber, 1)
-    .option('--upload-workers <n>', 'number of uploads and deletions at a time', wholeNumber, 4)
-    .option(
-      '--embedded-gearmand',
-      'also run a job server, on loopback (default: only if gearman-servers names none)',
-    )
-    .addOption(
-      new Option(
-        '--keep-on-failure [seconds]',
-        'keep the instances of failed on-instance builds for this time, whatever the configuration says',
-      )
-        .argParser(positiveInteger)
-        .preset('3600'),
-    )
-    .option('--all-in-one', 'also run a job server and the manager: everything that one host needs');
-  addWebOptions(command);
-  command.addOption(new Option(`${BACKGROUND_OPTION} <log>`).hideHelp());
 }
 
 async function runServe(options: ServeCommandOptions, modules: Modules): Promise<void> {

@@ -28,7 +28,6 @@ interface GearmandOptions extends Pick<JobServerOptions, Limits | 'exceptions' |
 export function registerGearmand(program: Command): void {
   program
     .command('gearmand')
-    .summary('run a Gearman job server')
     .description('Runs the Gearman job server of nodepool-builder until SIGTERM or SIGINT.')
     .option('-L, --listen <address>', 'address to listen on', '127.0.0.1')
     .option('-p, --port <port>', 'port to listen on', portNumber, 4730)

@@ -14,7 +14,6 @@ import { ageColumn, type Column, EXTERNAL_ID, formatSize, printRecords } from '.
 /** `image-list`: the uploads in the records of the manager; without a manager, the images that builders offer. */
 export const IMAGE_LIST: ConfiguredCommand = {
   name: 'image-list',
-  summary: 'list images in providers, or at builders',
   description:
     'Lists the images in the providers, from the records of the manager. Without a manager, and with --offered, it ' +
     'lists the images that builders offer to the job servers and those in images-dir of this host.',

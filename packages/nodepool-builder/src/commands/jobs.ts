@@ -14,7 +14,6 @@ import { untilStopSignal } from './stop-signal.ts';
 export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
   {
     name: 'image-build',
-    summary: 'have a builder build an image',
     description:
       'Submits an image-build job, follows the build, and prints the id of the new image. The builder keeps the image; ' +
       'image-upload uploads it. The build continues if this command is stopped. "rebuild" leaves both to the manager; ' +
@@ -36,7 +35,6 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
   },
   {
     name: 'image-upload',
-    summary: 'have the builder that holds an image upload it',
     description:
       'Submits an image-upload job to the builder that holds the image, and prints its external-id in the provider. ' +
       '"upload" uploads a file from here, without a builder.',
@@ -58,7 +56,6 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
   },
   {
     name: 'image-delete',
-    summary: 'have the builder that holds an image delete its files',
     description:
       'Submits an image-delete job to the builder that holds the image, which deletes its files. Uploads of it stay ' +
       'in their providers. "dib-image-delete" has the manager delete both.',

@@ -20,7 +20,6 @@ interface LatestOptions extends ProviderOptions, JsonOptions {
 export function registerLatest(program: Command, modules: Modules): void {
   program
     .command('latest')
-    .summary('find the latest image in a provider')
     .description(
       'Prints the external-id of the most recent image that passes all filters, and fails if there is none. Images ' +
         'that are pending, failed, withdrawn or hidden never pass, nor do images of other owners unless "owner" names ' +

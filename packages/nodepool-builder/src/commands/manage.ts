@@ -19,7 +19,6 @@ interface ManageOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig'>
 export function registerManage(program: Command, modules: Modules): void {
   const manageCommand = program
     .command('manage')
-    .summary('run the manager')
     .description(
       'Decides what the builders do: it has images built when they are due, uploaded to every provider that uses ' +
         'them, and deleted once newer ones have replaced them. Runs in the foreground until SIGTERM. Several may run ' +

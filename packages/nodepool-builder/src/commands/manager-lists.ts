@@ -99,7 +99,6 @@ const PLACE: Column = {
 const LISTS: readonly ListCommand[] = [
   {
     name: 'plan',
-    summary: 'show what the manager would do next, and why',
     description:
       'Shows what the manager would do next, and what it waits for, each with the reason. It changes nothing, and ' +
       'the manager need not run. "dib-image-list" and "image-list" show the current builds and uploads.',
@@ -109,7 +108,6 @@ const LISTS: readonly ListCommand[] = [
   },
   {
     name: 'image-status',
-    summary: 'show the newest image of each disk image in each provider',
     description:
       'Shows for each disk image its newest good image and the age of it, at the builders and in each provider.',
     columns: [
@@ -124,7 +122,6 @@ const LISTS: readonly ListCommand[] = [
   },
   {
     name: 'dib-image-list',
-    summary: 'list the builds and their state',
     description:
       'Lists the builds in the records of the manager, with the reason for each and for each failure.',
     columns: [
@@ -137,7 +134,6 @@ const LISTS: readonly ListCommand[] = [
   },
   {
     name: 'alien-image-list',
-    summary: 'list images that are in no record of the manager',
     description:
       'Lists images in the providers and at the builders that are in no record of the manager. The manager deletes ' +
       'those with its own tag (OURS: yes) once it has found them twice in a row, and never touches the others.',

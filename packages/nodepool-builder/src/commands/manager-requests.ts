@@ -31,7 +31,6 @@ const REQUESTS: readonly RequestCommand[] = [
   {
     name: 'rebuild',
     argument: ['<diskimage>', 'name of the disk image'],
-    summary: 'have an image built and uploaded now',
     description:
       'Asks the manager to build a disk image now, and to upload it wherever it is used, however old the newest image ' +
       'is. "image-build" only has it built; "build" builds here, without manager and builder.',
@@ -44,7 +43,6 @@ const REQUESTS: readonly RequestCommand[] = [
   {
     name: 'rollback',
     argument: ['<diskimage>', 'name of the disk image'],
-    summary: 'go back to the image before the newest',
     description:
       'Asks the manager to withdraw the newest image of a disk image. The image before it is in use again; the ' +
       'withdrawn one is deleted from each provider that has the older one.',
@@ -68,7 +66,6 @@ const REQUESTS: readonly RequestCommand[] = [
   {
     name: 'dib-image-delete',
     argument: ['<image-id>', 'id of the image, as dib-image-list shows it'],
-    summary: 'have an image deleted everywhere',
     description:
       'Asks the manager to delete an image: in all providers, even if it is the last one there, and on disk. Another ' +
       'one is built when it is due, or at once if none is left. "image-delete" deletes only the files of a builder.',
@@ -81,7 +78,6 @@ const REQUESTS: readonly RequestCommand[] = [
   {
     name: 'upload-delete',
     argument: ['<upload-id>', 'id of the upload, as image-list shows it'],
-    summary: 'have an image deleted from one provider',
     description:
       'Asks the manager to delete one image from one provider. If the image is still in use there, the manager uploads ' +
       'it again.',

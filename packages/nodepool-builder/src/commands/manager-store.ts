@@ -14,7 +14,6 @@ const STOP_TIMEOUT = 10_000;
 export const IMAGE_DATA: readonly ConfiguredCommand[] = [
   {
     name: 'export-image-data',
-    summary: "save the manager's records as JSON",
     description: "Writes the manager's records of builds and uploads to a file. The manager may be running.",
     argument: ['<file>', 'file to write; an existing one is replaced'],
     example: 'images.json',
@@ -28,7 +27,6 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
   },
   {
     name: 'import-image-data',
-    summary: "load the manager's records from JSON",
     description:
       'Loads the file of export-image-data into an empty store, to move to another host, or from a file to PostgreSQL. ' +
       'From then on the images belong to this store. Stop the manager first, and run none with the old store again.',

@@ -1,5 +1,4 @@
 import { homedir } from 'node:os';
-import { parseDuration } from '@nodepool-builder/image-builder/module-kit';
 import { InvalidArgumentError, Option } from 'commander';
 import { LOG_LEVELS, type LogLevel } from '../logging/record-format.ts';
 
@@ -65,11 +64,4 @@ function integer(minimum: number, fault: string, maximum = Number.MAX_SAFE_INTEG
 /** Parser of options that may be repeated. */
 export function append(value: string, values: readonly string[] = []): readonly string[] {
   return [...values, value];
-}
-
-/** Parser of durations: returns milliseconds. */
-export function duration(text: string): number {
-  const milliseconds = parseDuration(text);
-  if (milliseconds !== undefined) return milliseconds;
-  throw new InvalidArgumentError('It must be a number and a unit: 90m, 12h, 7d.');
 }

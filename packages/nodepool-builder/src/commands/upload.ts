@@ -42,7 +42,6 @@ interface UploadOptions extends ProviderOptions, JsonOptions {
 export function registerUpload(program: Command, modules: Modules): void {
   program
     .command('upload')
-    .summary('upload an image file')
     .description(
       'Uploads an image file, and prints its external-id in the provider. It needs no daemon; "image-upload" has a ' +
         'builder upload an image. Jobs that upload the same file, one after the other or at the same time, share one ' +

@@ -70,7 +70,6 @@ export const VALIDATION_SCHEMA = {
 export function registerValidate(program: Command, modules: Modules): void {
   program
     .command('validate')
-    .summary('check configuration files')
     .description(
       'Checks configuration files. It reports each error with its line and a remedy, and warns of directories and ' +
         'programs that this host lacks. It fails if the daemon would refuse a file, or if the jobs of an image would ' +

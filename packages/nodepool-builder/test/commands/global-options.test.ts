@@ -3,7 +3,6 @@ import { describe, it } from 'node:test';
 import { Command, CommanderError, type Option } from 'commander';
 import { completeLongOptions, withCommand } from '../../src/commands/global-options.ts';
 import { createProgram } from '../../src/main.ts';
-import { Modules } from '../../src/modules.ts';
 
 /** Sample values of options. */
 const VALUES: Readonly<Record<string, string>> = {
@@ -29,7 +28,7 @@ interface Parsed {
 
 /** Parses a command line without running its command. */
 async function parse(args: readonly string[]): Promise<Parsed> {
-  const program = createProgram(Modules.builtIn);
+  const program = await createProgram();
   const parsed: Parsed[] = [];
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({ writeErr: () => {} });
@@ -65,7 +64,7 @@ async function usageError(args: readonly string[]): Promise<string> {
   return error.message;
 }
 
-const { commands, options } = createProgram(Modules.builtIn);
+const { commands, options } = await createProgram();
 const general = options.filter(({ long, hidden }) => long !== '--version' && !hidden);
 
 describe('an option before a command', () => {
@@ -184,10 +183,19 @@ describe('the command', () => {
     [['help', 'paln'], ['paln']],
   ];
   for (const [given, meant] of cases) {
-    it(`of "${given.join(' ')}" is that of "${meant.join(' ')}"`, () => {
-      assert.deepEqual(withCommand(createProgram(Modules.builtIn), given), meant);
+    it(`of "${given.join(' ')}" is that of "${meant.join(' ')}"`, async () => {
+      assert.deepEqual(withCommand(await createProgram(), given), meant);
     });
   }
+});
+
+it('--help of all commands needs none of them: the table of commands has their operands', async () => {
+  const outline = await createProgram({}, () => false);
+  assert.equal(outline.helpInformation(), (await createProgram()).helpInformation());
+  assert.deepEqual(
+    outline.commands.flatMap((command) => command.options.map(({ long }) => long)),
+    [],
+  );
 });
 
 describe('a misspelt word', () => {
@@ -200,7 +208,7 @@ describe('a misspelt word', () => {
   for (const [args, nearest, usage] of cases) {
     it(`${args.join(' ')}: the error names ${nearest} and shows the usage`, async () => {
       let said = '';
-      const program = createProgram(Modules.builtIn);
+      const program = await createProgram();
       for (const command of [program, ...program.commands]) {
         command.configureOutput({ writeErr: (text) => (said += text) });
       }
@@ -217,6 +225,6 @@ it('--log-level and -l exclude each other; --log is still --logging-config', asy
     await usageError(['serve', '--log-level', 'all']),
     /Allowed choices are error, warn, info, debug/,
   );
-  const program = createProgram(Modules.builtIn);
+  const program = await createProgram();
   assert.deepEqual(completeLongOptions(program, ['--log', 'a.yaml']), ['--logging-config', 'a.yaml']);
 });

@@ -1,0 +1,124 @@
+import type { Command } from 'commander';
+import type { Modules } from '../modules.ts';
+import type { ConfiguredCommand } from './configured-command.ts';
+
+/** Adds commands with their options, arguments and actions to the program. */
+type Register = (program: Command, modules: Modules) => void;
+
+/** Commands of one source file, which is loaded only for them: `--help` and each command start faster. */
+interface CommandFile {
+  /** Sentences of `--help`, by the name of the command with its operands. */
+  readonly summaries: Readonly<Record<string, string>>;
+  readonly load: () => Promise<Register>;
+}
+
+/** A heading of `--help`, with its commands. */
+interface CommandGroup {
+  readonly heading: string;
+  readonly files: readonly CommandFile[];
+}
+
+/** All commands, in the order of `--help`. */
+export const COMMAND_GROUPS: readonly CommandGroup[] = [
+  {
+    heading: 'Daemon:',
+    files: [
+      {
+        summaries: { serve: 'do the jobs of Gearman; runs if there is no command' },
+        load: async () => (await import('./daemon.ts')).registerServe,
+      },
+      {
+        summaries: { gearmand: 'run a Gearman job server' },
+        load: async () => (await import('./gearmand.ts')).registerGearmand,
+      },
+      {
+        summaries: { 'validate [file...]': 'check configuration files' },
+        load: async () => (await import('./validate.ts')).registerValidate,
+      },
+    ],
+  },
+  {
+    heading: 'Jobs, which a running builder does:',
+    files: [
+      {
+        summaries: {
+          'image-build <name>': 'have a builder build an image',
+          'image-upload <image-id>': 'have the builder that holds an image upload it',
+          'image-delete <image-id>': 'have the builder that holds an image delete its files',
+        },
+        load: async () => await configured((await import('./jobs.ts')).JOB_COMMANDS),
+      },
+      {
+        summaries: { 'image-list': 'list images in providers, or at builders' },
+        load: async () => await configured([(await import('./image-list.ts')).IMAGE_LIST]),
+      },
+    ],
+  },
+  {
+    heading: 'Manager, which decides what is built, uploaded, kept and deleted:',
+    files: [
+      {
+        summaries: { manage: 'run the manager' },
+        load: async () => (await import('./manage.ts')).registerManage,
+      },
+      {
+        summaries: {
+          plan: 'show what the manager would do next, and why',
+          'image-status': 'show the newest image of each disk image in each provider',
+          'dib-image-list': 'list the builds and their state',
+          'alien-image-list': 'list images that are in no record of the manager',
+        },
+        load: async () => await configured((await import('./manager-lists.ts')).MANAGER_LISTS),
+      },
+      {
+        summaries: {
+          'rebuild <diskimage>': 'have an image built and uploaded now',
+          'rollback <diskimage>': 'go back to the image before the newest',
+          'dib-image-delete <image-id>': 'have an image deleted everywhere',
+          'upload-delete <upload-id>': 'have an image deleted from one provider',
+        },
+        load: async () => await configured((await import('./manager-requests.ts')).MANAGER_REQUESTS),
+      },
+      {
+        summaries: {
+          'export-image-data <file>': "save the manager's records as JSON",
+          'import-image-data <file>': "load the manager's records from JSON",
+        },
+        load: async () => await configured((await import('./manager-store.ts')).IMAGE_DATA),
+      },
+    ],
+  },
+  {
+    heading: 'In a CI job, without daemon, Gearman or manager:',
+    files: [
+      {
+        summaries: { 'build <name>': 'build an image' },
+        load: async () => (await import('./build.ts')).registerBuild,
+      },
+      {
+        summaries: { 'convert <file>': 'convert an image file to another format' },
+        load: async () => (await import('./convert.ts')).registerConvert,
+      },
+      {
+        summaries: { 'upload <file>': 'upload an image file' },
+        load: async () => (await import('./upload.ts')).registerUpload,
+      },
+      {
+        summaries: { latest: 'find the latest image in a provider' },
+        load: async () => (await import('./latest.ts')).registerLatest,
+      },
+      {
+        summaries: {
+          prune: 'delete old images that "upload" uploaded',
+          reap: 'remove what killed CI jobs left in a provider',
+        },
+        load: async () => (await import('./cleanup.ts')).registerCleanup,
+      },
+    ],
+  },
+];
+
+async function configured(commands: readonly ConfiguredCommand[]): Promise<Register> {
+  const { registerConfigured } = await import('./configured-command.ts');
+  return (program, modules) => registerConfigured(program, modules, commands);
+}
