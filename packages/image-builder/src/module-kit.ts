@@ -52,6 +52,7 @@ export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
 export { BUILD_LOG, limitMode, makeDirectory, makeStateDirectory, STATE_FILE } from './modes.ts';
 export type { BuildRequest, ProviderImages, ProviderServices } from './modules.ts';
 export { runCommand, startError } from './process/command.ts';
+export { DecisiveLines } from './process/decisive-lines.ts';
 export { INHERITED_VARIABLES, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';
 export { LineSplitter } from './process/line-splitter.ts';
 export { portion, steadyProgress } from './progress.ts';

@@ -23,7 +23,10 @@ test('a failed element is reported with its exit code, and leaves no file', asyn
   const builder = new DibBuilder(MINI_OS, { elements: 'mini-fail' });
   await assert.rejects(
     builder.build({ imageId: 'mini-1', repository: fixture.repository }),
-    withCode('command-failed', /"disk-image-create" ended with exit code 42, saying: /),
+    withCode(
+      'command-failed',
+      /^"disk-image-create" ended with exit code 42 in install\.d\/60-mini-fail, saying: mini-fail: as asked; see /,
+    ),
   );
   assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
   await assertNoRemains(fixture.directory);
@@ -148,6 +151,21 @@ test('a secret reaches the command, but neither the log nor the error', async (t
   const log = await readFile(join(repository.logDirectory, 'debian-1.log'), 'utf8');
   assert.match(log, /^\+ curl_with \*\*\*$/m);
   assert.ok(!`${log}${lines.join('\n')}${fixture.logger.lines.join('\n')}`.includes('correct-horse'));
+});
+
+test('a secret does not reach the error with the decisive line, even where a long line is cut', async (t) => {
+  const { repository, outside } = await RepositoryFixture.open(t);
+  const command = join(outside, 'my-image-create');
+  const output = `E: Failed to fetch http://ci:$TOKEN@mirror/ ${'x'.repeat(440)}http://ci:$TOKEN@mirror/`;
+  await writeFile(command, `#!/bin/sh\necho "${output}"\nexit 100\n`, { mode: 0o755 });
+  const builder = new DibBuilder(
+    { name: 'debian', formats: [], envVars: { TOKEN: 'correct-horse' }, secrets: ['correct-horse'] },
+    { 'dib-cmd': command },
+  );
+  await assert.rejects(builder.build({ imageId: 'debian-1', repository }), (error: Error) => {
+    assert.ok(!inspect(error, { depth: Number.POSITIVE_INFINITY }).includes('correct'));
+    return withCode('command-failed', /saying: E: Failed to fetch http:\/\/ci:\*\*\*@mirror\/ x+/)(error);
+  });
 });
 
 for (const [what, diskimage, settings] of [

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BuildContext, ImageError, type Instance } from '@nodepool-builder/image-builder';
-import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { DecisiveLines, withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import type { OnInstance } from './on-instance-settings.ts';
 import { POSIX_SCRIPTS } from './posix-scripts.ts';
 import { POWERSHELL_SCRIPTS } from './powershell-scripts.ts';
@@ -16,9 +16,6 @@ export const SCRIPT_LANGUAGES: Readonly<Record<OnInstance['shell'], ScriptLangua
 
 /** Milliseconds between two login attempts: a service may answer before its users are created. */
 const RETRY_INTERVAL = 1_000;
-
-/** Number of a script's last output lines in an error. */
-const LAST_LINES = 5;
 
 /** Parts of a {@link Machine}. Its output is written to the build's log. */
 export interface MachineParts {
@@ -99,24 +96,23 @@ export class Machine {
     await this.#confirmHostKey(signal);
     const path = `${WORK_DIRECTORY}/${name}${extension}`;
     await this.#shell.put([...files, { path, content: { text: script.text } }], signal);
-    const lastLines: string[] = [];
+    const decisive = new DecisiveLines();
     const result = await this.#shell.run(command(path, script, settings.username), {
       signal,
       onLine: (line) => {
-        if (line.trim() !== '') lastLines.push(line.trimEnd());
-        if (lastLines.length > LAST_LINES) lastLines.shift();
+        decisive.add(line);
         return context.buildLog.write(line);
       },
     });
-    if (result.exitCode !== 0) throw this.#scriptError(title, result, lastLines);
+    if (result.exitCode !== 0) throw this.#scriptError(title, result, decisive.lines);
   }
 
   close(): void {
     this.#shell.close();
   }
 
-  #scriptError(title: string, { exitCode, signal }: RemoteResult, lastLines: readonly string[]): ImageError {
-    const output = lastLines.length === 0 ? '' : `, saying: ${lastLines.join(' / ')}`;
+  #scriptError(title: string, { exitCode, signal }: RemoteResult, lines: readonly string[]): ImageError {
+    const output = lines.length === 0 ? '' : `, saying: ${lines.join(' / ')}`;
     const message = `${title} ended with ${signal ?? `exit code ${exitCode}`}${output}`;
     return new ImageError('command-failed', this.#parts.context.buildLog.mask(message));
   }

@@ -119,7 +119,8 @@ function createRunLogged(
     return {
       ...result,
       ...(isKilled ? { signal: 'SIGKILL' } : exitCode !== undefined && { exitCode }),
-      lastLines: result.lastLines
+      ...(result.step !== undefined && { step: log.mask(result.step) }),
+      decisiveLines: result.decisiveLines
         .filter((line) => !(isKilled && SAYS_KILLED.test(line)))
         .map((line) => log.mask(clean(line))),
     };
@@ -134,11 +135,11 @@ function notIsolated(reason: string): string {
 }
 
 function commandError(command: string, result: CommandResult, logPath: string): ImageError {
+  const end = describeEnd(result);
   if (result.diskFull) {
-    const end = describeEnd({ ...result, lastLines: [] });
-    const message = `"${command}" ${end}: no space left on device; make room, see ${logPath}`;
-    return new ImageError('disk-full', message);
+    const reason = /no space left on device/i.test(end) ? '' : ': no space left on device';
+    return new ImageError('disk-full', `"${command}" ${end}${reason}; make room, see ${logPath}`);
   }
-  const message = `"${command}" ${describeEnd(result)}; see ${logPath}`;
+  const message = `"${command}" ${end}; see ${logPath}`;
   return new ImageError('command-failed', message, { cause: result });
 }

@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '../errors.ts';
 import { errnoOf } from '../system-error.ts';
+import { DecisiveLines } from './decisive-lines.ts';
 import { findProgram } from './find-program.ts';
 import { type Environment, inheritedEnvironment } from './inherited-environment.ts';
 import { LineSplitter } from './line-splitter.ts';
@@ -14,8 +15,6 @@ export const GRACE_PERIOD = 10_000;
 
 /** Milliseconds that a process group may outlive its leader: long enough for a filter at the end of a pipe. */
 const LINGER_PERIOD = 1_000;
-
-const LAST_LINES = 20;
 
 const CANNOT_START: Readonly<Record<string, string>> = {
   ENOENT: 'is not installed, or not on PATH; install it or correct its path',
@@ -54,8 +53,10 @@ export interface CommandResult {
   /** Absent if the command was ended by a signal. */
   readonly exitCode?: number;
   readonly signal?: string;
-  /** Last lines of the output, without blank ones. */
-  readonly lastLines: readonly string[];
+  /** Lines of the output that say why the command failed, see {@link DecisiveLines}; without errors the last ones. */
+  readonly decisiveLines: readonly string[];
+  /** Step of diskimage-builder that failed: `install.d/50-agent`. */
+  readonly step?: string;
   /** Whether the output says that a disk is full. */
   readonly diskFull: boolean;
 }
@@ -132,27 +133,36 @@ export function startError(
   return new ImageError(kind, `the command "${command}" ${reason}`, options);
 }
 
-/** `ended with exit code 1, saying: no such file`. */
-export function describeEnd({ exitCode, signal, lastLines }: Omit<CommandResult, 'diskFull'>): string {
-  const said = lastLines.length === 0 ? '' : `, saying: ${lastLines.slice(-3).join(' / ')}`;
-  return `ended with ${signal ?? `exit code ${exitCode}`}${said}`;
+/** Characters of a line of output in an error. Longer lines are cut only here, after secrets are masked. */
+const LONGEST_LINE = 500;
+
+/** `ended with exit code 1 in install.d/50-agent, saying: no such file`. */
+export function describeEnd({
+  exitCode,
+  signal,
+  step,
+  decisiveLines,
+}: Omit<CommandResult, 'diskFull'>): string {
+  const where = step === undefined ? '' : ` in ${step}`;
+  const lines = decisiveLines.map((line) => line.slice(0, LONGEST_LINE));
+  const said = lines.length === 0 ? '' : `, saying: ${lines.join(' / ')}`;
+  return `ended with ${signal ?? `exit code ${exitCode}`}${where}${said}`;
 }
 
 async function readOutput(
   stream: NodeJS.ReadableStream,
   { onLine, onPartialLine }: Pick<CommandOptions, 'onLine' | 'onPartialLine'>,
-): Promise<Pick<CommandResult, 'lastLines' | 'diskFull'>> {
+): Promise<Pick<CommandResult, 'decisiveLines' | 'step' | 'diskFull'>> {
   const splitter = new LineSplitter();
-  const lastLines: string[] = [];
+  const decisive = new DecisiveLines();
   let diskFull = false;
   const take = async (lines: readonly string[]): Promise<void> => {
     for (const line of lines) {
       diskFull ||= line.includes('No space left on device');
-      if (line.trim() !== '') lastLines.push(line.trimEnd());
+      decisive.add(line);
       const held = onLine?.(line);
       if (held !== undefined) await held;
     }
-    lastLines.splice(0, lastLines.length - LAST_LINES);
   };
   try {
     for await (const chunk of stream) {
@@ -164,7 +174,8 @@ async function readOutput(
     if (errnoOf(error) !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
   }
   await take(splitter.end());
-  return { lastLines, diskFull };
+  const { step, lines: decisiveLines } = decisive;
+  return { decisiveLines, ...(step !== undefined && { step }), diskFull };
 }
 
 /** Ends the processes that the leader left in its group, and waits for the end of the output. */

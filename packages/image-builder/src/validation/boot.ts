@@ -67,7 +67,7 @@ async function runMachine(
     const lastLines = [...lines, unfinished.trim()].filter((line) => line !== '').slice(-LAST_LINES);
     return seen.signal.aborted
       ? undefined
-      : { lastLines, ...(ended && { ended: { ...ended, lastLines: [] } }) };
+      : { lastLines, ...(ended && { ended: { ...ended, decisiveLines: [] } }) };
   };
   try {
     const ended = await context.runLogged(QEMU, args, {

@@ -19,7 +19,7 @@ test('the result of a command has its exit code and last lines', async (t) => {
     onLine: (line) => void lines.push(line),
   });
   assert.equal(result.exitCode, 3);
-  assert.deepEqual(result.lastLines.toSorted(), ['one', 'two']);
+  assert.deepEqual(result.decisiveLines.toSorted(), ['one', 'two']);
   assert.equal(lines.length, 3);
 });
 
@@ -168,14 +168,14 @@ test('a command with an aborted signal is not started', async () => {
 });
 
 test('processes that a command leaves in its group are ended', async (t) => {
-  const { lastLines, exitCode } = await shell(t, 'sleep 600 & echo $!');
+  const { decisiveLines, exitCode } = await shell(t, 'sleep 600 & echo $!');
   assert.equal(exitCode, 0);
-  await untilGone(Number(lastLines[0]));
+  await untilGone(Number(decisiveLines[0]));
 });
 
 test('a process that left the group with the pipe does not delay the result', async (t) => {
-  const { lastLines } = await shell(t, 'setsid sleep 600 & sleep 0.1; echo $!');
-  process.kill(Number(lastLines[0]));
+  const { decisiveLines } = await shell(t, 'setsid sleep 600 & sleep 0.1; echo $!');
+  process.kill(Number(decisiveLines[0]));
 });
 
 test('an error of the listener ends the command', async (t) => {

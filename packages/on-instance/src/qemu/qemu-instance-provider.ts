@@ -205,13 +205,13 @@ async function baseImage({ image, format }: LaunchRequest): Promise<BaseImage> {
 async function createOverlay(base: BaseImage, directory: string, signal?: AbortSignal): Promise<void> {
   const backing = ['-b', base.path, '-F', formatRow(base.format).qemuDriver ?? ''];
   const args = ['create', '-q', '-f', 'qcow2', ...backing, join(directory, INSTANCE_FILES.disk)];
-  const { exitCode, lastLines } = await runCommand('qemu-img', args, {
+  const { exitCode, decisiveLines } = await runCommand('qemu-img', args, {
     cwd: directory,
     ...(signal && { signal }),
   });
   if (exitCode === 0) return;
   throw new ImageError(
     'launch-failed',
-    `no disk could be created over the base image "${base.path}": ${lastLines.join(' / ')}; repair the base image`,
+    `no disk could be created over the base image "${base.path}": ${decisiveLines.join(' / ')}; repair the base image`,
   );
 }

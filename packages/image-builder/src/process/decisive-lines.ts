@@ -1,0 +1,230 @@
+/** A way in which programs of a build say why they failed. */
+interface ErrorPattern {
+  readonly line: RegExp;
+  /** True for a line that only repeats that something failed, or that is common in a cleanup. */
+  readonly isWeak?: true;
+}
+
+/** Errors of system calls that are the end of a line. */
+const SYSTEM_ERRORS = [
+  'Connection (?:refused|reset by peer|timed out)',
+  'Device or resource busy',
+  '(?:Disk|File) quota exceeded',
+  'Exec format error',
+  'Input/output error',
+  '(?:Is|Not) a directory',
+  'No route to host',
+  'No space left on device',
+  'No such (?:device|file or directory)',
+  'Operation not permitted',
+  'Permission denied',
+  'Read-only file system',
+  'Temporary failure in name resolution',
+].join('|');
+
+/** By program. Most are anchored, so that a command that a shell traces (`set -x`) does not match. */
+const PATTERNS: Readonly<Record<string, readonly ErrorPattern[]>> = {
+  apt: [
+    { line: /^E: (?!Can not write log|Sub-process )/ },
+    { line: /^Err:\d+ / },
+    { line: /^W: Failed to fetch / },
+    { line: /^The following packages have unmet dependencies:/ },
+    { line: /^E: Sub-process /, isWeak: true },
+  ],
+  debootstrap: [{ line: /^W: Failure (?:trying to run|while)/ }],
+  dpkg: [{ line: /^dpkg(?:-\w+)?: (?:error|dependency problems prevent)/ }],
+  // dnf, dnf4's errors of repositories, yum; rpm and pacman write "error: "
+  dnf: [
+    { line: /^(?:Error|error):(?! [a-z]+(?:-[a-z]+)+$)/ },
+    { line: /^Errors during downloading metadata / },
+    { line: /^(?:No match for argument: |No package .+ available)/ },
+    { line: /^(?:Failed to resolve the transaction:|Problem repository: )/ },
+  ],
+  zypper: [{ line: /^(?:No provider of '.+' found|Problem: )/ }],
+  // pip, apk, disk-image-create, and logs of diskimage-builder's Python programs
+  pip: [
+    { line: /^(?:ERROR|CRITICAL):? / },
+    { line: /^ {6}error: / },
+    { line: /^ *error: [a-z-]+$/, isWeak: true },
+  ],
+  venv: [{ line: /^The virtual environment was not created / }],
+  compilers: [
+    { line: /^\s*\S+:\d+:(?:\d+:)? (?:fatal )?error: / },
+    { line: /^\s*make(?:\[\d+\])?: \*\*\* /, isWeak: true },
+  ],
+  shells: [
+    { line: /: (?:command not found|unbound variable|bad interpreter: .*|cannot execute.*)$/ },
+    { line: /: (?:line )?\d+: .*(?:not found|syntax error.*|parameter not set)$/i },
+    { line: /: line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error|Terminated)\b/ },
+  ],
+  mount: [
+    { line: /^mount: (?!\(hint\))/ },
+    {
+      line: /^(?:losetup|kpartx|sfdisk|parted|mkfs[.\w]*|mke2fs|qemu-img|chroot|unshare|debootstrap): (?!warning)/i,
+    },
+    { line: /^(?:umount|rmdir|rm|kill|losetup|fuser)(?:: |\()/, isWeak: true },
+  ],
+  downloads: [
+    { line: /^curl: \(\d+\) / },
+    { line: /^wget: |^\S+ \S+ ERROR \d+: / },
+    { line: /^fatal: / }, // git, and Ansible
+    { line: /^(?:ssh: |Host key verification failed)/ },
+    { line: /^sudo: (?!unable to resolve host)/ },
+    { line: /^tar: .*(?:Cannot |not recoverable|Wrote only)/ },
+    { line: /^(?:tar: Child returned|gzip: stdin|xz: \(stdin\))/, isWeak: true },
+  ],
+  system: [{ line: RegExp(`^[\\w./+-]+: .*(?:${SYSTEM_ERRORS})\\.?$`) }],
+};
+
+const ROWS = Object.values(PATTERNS).flat();
+const WEAK = union(ROWS.filter(({ isWeak }) => isWeak));
+const STRONG = union(ROWS.filter(({ isWeak }) => !isWeak));
+
+/** Time that disk-image-create writes before each line; its package-installs adds `> ` to the output of apt and dnf. */
+const PREFIX = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \| ?(?:> )?/;
+
+/** A command that a shell traces. */
+const TRACE = /^\++ /;
+
+/** The trace of a cleanup at the exit of a script. nodepool has disk-image-create trace its commands. */
+const CLEANUP = /^\++ (?:\S+ +: +)?(?:trap_)?clean_?up$/;
+
+const STEP = /^dib-run-parts .*?\bRunning \S*?([^/\s]+\/[^/\s]+)$/;
+const STEP_END = /^dib-run-parts .*\bcompleted$/;
+
+/** Lines without a reason, by program. */
+const NOISE = RegExp(
+  [
+    '(?:DEBUG|INFO) \\w+\\.|dib-run-parts |returncode: |install-packages failed', // diskimage-builder
+    'During handling|The above exception', // Python
+    '(?:note|hint): |[×╰]|\\[end of output\\]', // pip
+    'Errors were encountered while processing', // dpkg
+    '\\(try to add ', // dnf
+    'dmesg\\(1\\) may', // mount
+  ]
+    .map((start) => `^\\s*(?:${start})`)
+    .join('|'),
+);
+
+/** Other lines that may stand between two lines of one error. */
+const LARGEST_GAP = 5;
+
+const SHOWN_ERRORS = 4;
+const SHOWN_OTHERS = 3;
+
+/**
+ * Finds the lines of a failed command's output that say why it failed.
+ *
+ * The decisive error is the last one before the cleanup began: a build survives errors before it (`|| true`, a
+ * completed step of diskimage-builder), and those after it are consequences. An error consists of all lines with an
+ * error that the output has close together, with no traced command in between: its first line is the cause, and those
+ * after it are often consequences, too. Weak lines count only if there are no others.
+ */
+export class DecisiveLines {
+  /** Step of diskimage-builder that runs: `install.d/50-agent`. */
+  #step: string | undefined;
+  #errors: string[] = [];
+  #isWeak = false;
+  /** Other lines since the last line of the error. */
+  #gap = 0;
+  /** True once a command was traced after the error. */
+  #isOver = false;
+  #isCleanup = false;
+  /** True if indented lines that follow belong to the error. */
+  #isOpen = false;
+  /** Column of the traceback that is being read. */
+  #traceback: number | undefined;
+  /** Last lines of the step that are neither traces nor noise. */
+  #others: string[] = [];
+  /** Last lines of any kind. */
+  #last: string[] = [];
+
+  /** Takes the next line of the output. */
+  add(line: string): void {
+    const text = line.replace(PREFIX, '').trimEnd();
+    if (text === '') return;
+    keep(this.#last, text);
+    if (text.startsWith('+') && TRACE.test(text)) {
+      this.#isOver = true;
+      this.#isOpen = false;
+      this.#isCleanup ||= CLEANUP.test(text);
+      return;
+    }
+    if (text.startsWith('dib-run-parts ') && (STEP.test(text) || STEP_END.test(text))) {
+      this.#begin(STEP.exec(text)?.[1]);
+      return;
+    }
+    if (!this.#isCleanup) this.#read(text);
+  }
+
+  /** Step of diskimage-builder that failed; undefined if the command failed in none. */
+  get step(): string | undefined {
+    return this.#step;
+  }
+
+  /** Lines that say why the command failed; its last ones if no line has an error. */
+  get lines(): readonly string[] {
+    const errors = this.#errors;
+    const other = this.#others.at(-1);
+    if (errors.length === 0) return other === undefined ? this.#last : this.#others;
+    const shown =
+      errors.length <= SHOWN_ERRORS ? errors : [...errors.slice(0, SHOWN_ERRORS - 1), '…', errors.at(-1)];
+    // A command that went on after the error may have failed for a reason that it says in words not known here.
+    return [...shown, ...(this.#gap === 0 ? [] : ['…', other])].map((text = '') => text.trim());
+  }
+
+  #begin(step: string | undefined): void {
+    this.#step = step;
+    this.#errors = [];
+    this.#others = [];
+    this.#isCleanup = false;
+    this.#traceback = undefined;
+  }
+
+  #read(text: string): void {
+    const column = text.search(/\S/);
+    const traceback = this.#traceback;
+    if (text.endsWith('Traceback (most recent call last):')) {
+      this.#traceback = column;
+      return;
+    }
+    if (traceback !== undefined && column > traceback) return;
+    this.#traceback = undefined;
+    if (traceback !== undefined || STRONG.test(text)) this.#addError(text, false);
+    else if (WEAK.test(text)) this.#addError(text, true);
+    else if (this.#errors.length > 0 && column > 0 && !NOISE.test(text)) {
+      if (this.#isOpen) this.#pushError(text);
+    } else {
+      this.#isOpen = false;
+      if (NOISE.test(text)) return;
+      this.#gap += 1;
+      keep(this.#others, text);
+    }
+  }
+
+  #addError(text: string, isWeak: boolean): void {
+    const isFirst = this.#errors.length === 0;
+    if (isWeak && !isFirst) return;
+    if (isFirst || this.#isOver || this.#gap > LARGEST_GAP || this.#isWeak) this.#errors = [];
+    if (!this.#errors.includes(text)) this.#pushError(text);
+    this.#isWeak = isWeak;
+    this.#gap = 0;
+    this.#isOver = false;
+    this.#isOpen = true;
+  }
+
+  /** Keeps the first lines of an error, and its last one. */
+  #pushError(text: string): void {
+    this.#errors.push(text);
+    if (this.#errors.length > SHOWN_ERRORS + 1) this.#errors.splice(SHOWN_ERRORS - 1, 1);
+  }
+}
+
+function union(patterns: readonly ErrorPattern[]): RegExp {
+  return RegExp(patterns.map(({ line }) => `(?:${line.source})`).join('|'));
+}
+
+function keep(lines: string[], text: string): void {
+  lines.push(text);
+  if (lines.length > SHOWN_OTHERS) lines.shift();
+}
