@@ -1,6 +1,6 @@
 /**
  * Measures the performance that the project promises: `npm run bench -- [--write] [PART...]`, and the same for
- * `bench:gearman`, `bench:upload`, `bench:download` and `bench:manager`. Prints a table of results; --write puts it
+ * `bench:gearman`, `bench:upload`, `bench:download`, `bench:manager` and `bench:web`. Prints a table of results; --write puts it
  * into the suite's page. Fails if a benchmark cannot run, not if a bar is missed: bars depend on the machine, and the
  * table shows missed ones.
  */

@@ -16,6 +16,7 @@ import { conversion } from '../../test/benchmarks/upload/conversion.ts';
 import { daemonMemory } from '../../test/benchmarks/upload/daemon-memory.ts';
 import { glance } from '../../test/benchmarks/upload/glance.ts';
 import { wire } from '../../test/benchmarks/upload/wire.ts';
+import { statusPage } from '../../test/benchmarks/web/status-page.ts';
 
 /** Benchmarks that run together and share a page. */
 export interface Suite {
@@ -46,6 +47,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   manager: {
     benchmarks: [manyImages],
     page: join(DOCS, 'benchmarks-manager.md'),
+  },
+  web: {
+    benchmarks: [statusPage],
+    page: join(DOCS, 'benchmarks-web.md'),
   },
   download: {
     benchmarks: [pipeline, ranges],

@@ -4,7 +4,7 @@ import type { Page } from 'puppeteer-core';
 import { findBarriers, openPage, startBrowser } from '../fixtures/browser.ts';
 import { docsImage } from '../fixtures/managed-site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
-import { startWebSite, TOKEN } from '../fixtures/web-site.ts';
+import { MAY_ACT, startWebSite, TOKEN } from '../fixtures/web-site.ts';
 
 const PHONE = { width: 360, height: 740, isMobile: true, hasTouch: true };
 const DESKTOP = { width: 1200, height: 900 };
@@ -60,7 +60,7 @@ describe('the status page', () => {
     }
     await page.evaluate('globalThis.isSamePage = true');
     await page.focus('[data-part="image docs"] summary');
-    await site.api('/images/docs/rebuild', { method: 'POST', headers: { authorization: `Bearer ${TOKEN}` } });
+    await site.api('/images/docs/rebuild', { method: 'POST', headers: MAY_ACT });
     await page.waitForFunction(
       'document.querySelectorAll(`[data-part="image docs"] .records:nth-of-type(2) > li`).length === 2',
     );
@@ -72,6 +72,31 @@ describe('the status page', () => {
     await untilShown(page, '1 shown');
     assert.notEqual(await page.$('[data-part="image docs"][hidden]'), null);
     assert.deepEqual(errors, []);
+  });
+
+  it('loads the builds and uploads of many images when they are unfolded', async (t) => {
+    const others = Array.from({ length: 12 }, (_, index) => ({
+      ...BROKEN,
+      name: `paused-${index}`,
+      pause: true,
+    }));
+    const site = await startWebSite(t, { diskimages: [docsImage(), ...others] });
+    await site.service.logged(/upload \S+ of docs-\S+ to west is ready/);
+    const browser = await startBrowser(t);
+    const { page, errors } = await openPage(browser, site.url);
+    await untilShown(page, 'live, ');
+    await page.click('[data-part="image docs"] summary');
+    await untilShown(page, 'to east as docs');
+    await site.api('/images/docs/rebuild', { method: 'POST', headers: MAY_ACT });
+    const builds = '[data-part="image docs"] .records:nth-of-type(2) > li';
+    await page.waitForFunction(`document.querySelectorAll('${builds}').length === 2`);
+    assert.deepEqual(await findBarriers(page), []);
+    assert.deepEqual(errors, []);
+    await page.setJavaScriptEnabled(false);
+    await page.goto(site.url);
+    await page.click('[data-part="image docs"] summary');
+    await followLink(page, 'a[href="/images/docs"]');
+    assert.match(await page.$eval('body', ({ innerText }) => innerText), /to west as docs/);
   });
 
   it('rebuilds, rolls back and deletes for who logs in', async (t) => {

@@ -4,8 +4,22 @@ import { html } from './html.ts';
 import { HttpError } from './http-error.ts';
 import { sendPage } from './layout.ts';
 import { age, badge, buildPath, progress } from './markup.ts';
-import { recordActions, recordItem } from './overview.ts';
+import { imageDetails, recordActions, recordItem } from './overview.ts';
 import { siteRecords } from './site-records.ts';
+
+/** The page of a disk image, with its builds and uploads. */
+export function imagePage(server: FastifyInstance, context: WebContext): void {
+  server.get<{ Params: { name: string } }>('/images/:name', async (request, reply) => {
+    const { name } = request.params;
+    const { images, builds, uploads } = siteRecords(await context.view.current());
+    const image = images.find((one) => one.name === name);
+    if (image === undefined) throw new HttpError(404, `there is no disk image ${name}`);
+    const isOwn = ({ diskimage }: { readonly diskimage: string | null }): boolean => diskimage === name;
+    const own = { builds: builds.filter(isOwn), uploads: uploads.filter(isOwn) };
+    const content = imageDetails(image, own, context.access.userOf(request) !== undefined);
+    return await sendPage(context, request, reply, { title: name, content });
+  });
+}
 
 /** The page of a build. */
 export function buildPage(server: FastifyInstance, context: WebContext): void {
@@ -19,7 +33,11 @@ export function buildPage(server: FastifyInstance, context: WebContext): void {
     const facts = html`<div id="facts"><dl>
 <dt>State</dt><dd>${badge(build.state, build.withdrawn ? ', rolled back' : '')}
 ${progress(build.percent, 'Progress')}</dd>
-<dt>Disk image</dt><dd>${build.diskimage ?? 'unknown'}</dd>
+<dt>Disk image</dt><dd>${
+      build.diskimage === null
+        ? 'unknown'
+        : html`<a href="/images/${encodeURIComponent(build.diskimage)}">${build.diskimage}</a>`
+    }</dd>
 ${build.requested !== null && html`<dt>Requested</dt><dd>${age(build.requested)} ago</dd>`}
 ${build.ended !== null && html`<dt>Ended</dt><dd>${age(build.ended)} ago</dd>`}
 <dt>Why</dt><dd>${build.reason}</dd>

@@ -39,7 +39,9 @@ export function* overviewParts(
   const uploadsOf = Map.groupBy(uploads, ({ diskimage }) => diskimage);
   for (const image of images) {
     const own = { builds: buildsOf.get(image.name) ?? [], uploads: uploadsOf.get(image.name) ?? [] };
-    yield part(`image ${image.name}`, [image, own], () => imageCard(image, own, canAct, isUnfolded));
+    yield part(`image ${image.name}`, [image, own], () =>
+      imageCard(image, isUnfolded ? own : undefined, canAct),
+    );
   }
   const names = new Set(images.map(({ name }) => name));
   const others = builds.filter(({ diskimage }) => diskimage === null || !names.has(diskimage));
@@ -97,24 +99,33 @@ function runningList(running: readonly (BuildRecord | UploadRecord)[], canAct: b
   return html`<section data-part="running" aria-labelledby="running"><h2 id="running">Running</h2>${list}</section>`;
 }
 
-function imageCard(
-  image: ImageRecord,
-  { builds, uploads }: Pick<SiteRecords, 'builds' | 'uploads'>,
-  canAct: boolean,
-  isUnfolded: boolean,
-): Html {
+/** The builds and uploads of a disk image. */
+export type Own = Pick<SiteRecords, 'builds' | 'uploads'>;
+
+/** @param own unfolded; undefined for a link to the page of the image, which the script follows */
+function imageCard(image: ImageRecord, own: Own | undefined, canAct: boolean): Html {
   const { name, state, newest, providers, next, paused } = image;
   const good = providers.filter((place) => place.newest !== null && place.newest === newest).length;
   const [first] = next;
   const text = [name, state, ...providers.flatMap((place) => [place.provider, place.state])].join(' ');
+  const path = `/images/${encodeURIComponent(name)}`;
+  const content =
+    own === undefined
+      ? html`<div data-source="${path}"><p><a href="${path}">Builds and uploads of ${name}</a></p></div>`
+      : html`<div>${imageDetails(image, own, canAct)}</div>`;
   return html`<details class="image" data-part="image ${name}" data-text="${text.toLowerCase()}"${
-    isUnfolded && html` open`
+    own !== undefined && html` open`
   }>
 <summary><h3 class="id">${name}</h3>${badge(state, paused ? ', paused' : '')}
 <span>${newest === null ? 'no image' : age(image['newest-requested'])}</span>
 <span>${providers.length > 0 && `${good} of ${counted(providers.length, 'provider')}`}</span>
 <span class="next quiet">${first && nextOf(first)}</span></summary>
-<div>${
+${content}</details>`;
+}
+
+/** What comes next for a disk image, its builds and its uploads. */
+export function imageDetails({ name, next }: ImageRecord, { builds, uploads }: Own, canAct: boolean): Html {
+  return html`<div class="details">${
     canAct &&
     html`<p>${actionLink('rebuild', name, 'Rebuild', name)} ${actionLink('rollback', name, 'Roll back', name)}</p>`
   }
@@ -125,7 +136,7 @@ function imageCard(
 <h4>Builds</h4>
 <ul class="records">${recordItems(builds, canAct)}</ul>
 <h4>Uploads</h4>
-<ul class="records">${recordItems(uploads, canAct)}</ul></div></details>`;
+<ul class="records">${recordItems(uploads, canAct)}</ul></div>`;
 }
 
 function recordItems(records: readonly (BuildRecord | UploadRecord)[], canAct: boolean): Html | Html[] {
@@ -170,6 +181,7 @@ function otherBuilds(builds: readonly BuildRecord[], canAct: boolean): Html {
 /** `build in 3 h`. */
 function nextOf({ what, when }: PlanRecord): Html {
   if (when === 'now') return html`${what} now`;
+  if (what === 'wait') return when === null ? html`waits` : html`waits ${age(when)}`;
   return when === null ? html`${what}` : html`${what} in ${age(when)}`;
 }
 

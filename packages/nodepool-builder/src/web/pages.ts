@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LOGIN_SECONDS, SESSION_COOKIE } from './access.ts';
 import { ACTIONS, type ActionName, act, requireUser } from './actions.ts';
-import { buildPage } from './build-page.ts';
+import { buildPage, imagePage } from './build-page.ts';
 import type { WebContext } from './context.ts';
 import { EventStream } from './event-stream.ts';
 import { Feed } from './feed.ts';
@@ -29,6 +29,7 @@ export function pages(server: FastifyInstance, context: WebContext): void {
       Object.fromEntries(new URLSearchParams(text.toString())),
   );
   overview(server, context);
+  imagePage(server, context);
   buildPage(server, context);
   login(server, context);
   actionPages(server, context);
