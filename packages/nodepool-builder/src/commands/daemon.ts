@@ -6,7 +6,7 @@ import { startInBackground } from './background.ts';
 import { exampleOf } from './options.ts';
 import type { ServeOptions } from './serve.ts';
 import { addServeOptions, DEFAULT_PID_FILE } from './serve-options.ts';
-import { webArguments } from './web-options.ts';
+import { checkWebOptions, webArguments } from './web-options.ts';
 
 interface ServeCommandOptions extends Omit<ServeOptions, 'modules'> {
   readonly nodaemon: boolean;
@@ -27,6 +27,7 @@ export function registerServe(program: Command, modules: Modules): void {
 }
 
 async function runServe(options: ServeCommandOptions, modules: Modules): Promise<void> {
+  checkWebOptions(options);
   if (!options.nodaemon && options.inBackground === undefined) {
     return await serveInBackground(options, modules);
   }

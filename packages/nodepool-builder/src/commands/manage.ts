@@ -8,7 +8,7 @@ import type { Modules } from '../modules.ts';
 import { dryRun } from './manager-lists.ts';
 import { configOption, loggingConfigOption, logLevelOption } from './options.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
-import { addWebOptions, type WebOptions } from './web-options.ts';
+import { addWebOptions, checkWebOptions, type WebOptions } from './web-options.ts';
 
 interface ManageOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig'>, WebOptions {
   readonly dryRun?: true;
@@ -31,6 +31,7 @@ export function registerManage(program: Command, modules: Modules): void {
     .option('--dry-run', 'only print what it would do, and which orphaned images it would delete');
   addWebOptions(manageCommand);
   manageCommand.addHelpText('after', EXAMPLES).action(async (options: ManageOptions) => {
+    checkWebOptions(options);
     if (options.dryRun) {
       const { configuration } = await loadConfiguration(options.config, { modules });
       await dryRun(configuration);

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { portNumber } from './options.ts';
+import { CommandError } from './output.ts';
 
 /** Address of the status page. */
 export interface WebAddress {
@@ -55,6 +56,21 @@ export function addWebOptions(command: Command): void {
         webUrl,
       ),
     );
+}
+
+/** @throws CommandError `usage` if an option is of no use without `--web` */
+export function checkWebOptions({
+  web,
+  webTokenFile,
+  webTrustedHeader,
+  webTrustedProxy,
+  webUrl: url,
+}: WebOptions): void {
+  const others = [webTokenFile, webTrustedHeader, webTrustedProxy, url];
+  if (web !== undefined || others.every((value) => value === undefined)) return;
+  throw new CommandError('an option of the status page has no effect without --web; add --web', {
+    exitReason: 'usage',
+  });
 }
 
 /** The options as arguments, with absolute paths. */

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type FunctionStatus, formatAddress, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import {
@@ -83,10 +84,15 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     this.#last = undefined;
   }
 
-  /** Returns the state of the site, which is at most one interval old. */
+  /** Returns the state of the site, which is at most one interval old, or older while a job server is silent. */
   async current(): Promise<Site> {
-    if (this.#last !== undefined && Date.now() - this.#last.at < this.#interval) return this.#last;
-    return await this.refresh();
+    const last = this.#last;
+    if (last !== undefined && Date.now() - last.at < this.#interval) return last;
+    const refresh = this.refresh();
+    if (last === undefined) return await refresh;
+    const patience = new AbortController();
+    const late = delay(this.#interval, last, { signal: patience.signal }).catch(() => last);
+    return await Promise.race([refresh, late]).finally(() => patience.abort());
   }
 
   /** Reads the state of the site now, or shares a refresh that has begun. */
@@ -136,7 +142,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     await this.#closeStore();
   }
 
-  #schedule(delay: number): void {
+  #schedule(pause: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.current()
@@ -146,7 +152,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
         .finally(() => {
           if (this.listenerCount('site') > 0 && !this.#stop.signal.aborted) this.#schedule(this.#interval);
         });
-    }, delay);
+    }, pause);
   }
 
   async #read(): Promise<Site> {

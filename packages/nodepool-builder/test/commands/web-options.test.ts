@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { formatWebAddress, webAddress } from '../../src/commands/web-options.ts';
+import { checkWebOptions, formatWebAddress, webAddress } from '../../src/commands/web-options.ts';
 
 describe('the address of --web', () => {
   it('is on loopback without a host', () => {
@@ -17,5 +17,16 @@ describe('the address of --web', () => {
     for (const text of ['', 'localhost', '::1:8080', '127.0.0.1:99999', 'http://localhost:80']) {
       assert.throws(() => webAddress(text), /It must be a port/, text);
     }
+  });
+});
+
+describe('the companions of --web', () => {
+  it('are refused without it', () => {
+    checkWebOptions({});
+    checkWebOptions({ web: '8080', webTokenFile: 'token' });
+    assert.throws(() => checkWebOptions({ webTokenFile: 'token' }), {
+      exitReason: 'usage',
+      message: /add --web$/,
+    });
   });
 });

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import type { FastifyRequest } from 'fastify';
+import { Access, SESSION_COOKIE } from '../../src/web/access.ts';
+
+const TOKEN = 'a-token-of-32-characters-or-more';
+
+/** Writes a token; it is removed with the test. */
+async function tokenFile(t: TestContext, token: string, mode = 0o600): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'access-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'token');
+  await writeFile(file, `${token}\n`);
+  await chmod(file, mode);
+  return file;
+}
+
+function requestWith(
+  headers: Readonly<Record<string, string>>,
+  { session, address = '::1' }: { readonly session?: string; readonly address?: string } = {},
+): FastifyRequest {
+  const cookies = session === undefined ? {} : { [SESSION_COOKIE]: session };
+  return { headers, cookies, socket: { remoteAddress: address } } as unknown as FastifyRequest;
+}
+
+describe('Access', () => {
+  it('knows sessions of its own, until they expire or the token changes', async (t) => {
+    const access = await Access.open({ webTokenFile: await tokenFile(t, TOKEN) });
+    const session = access.newSession();
+    assert.equal(access.userOf(requestWith({}, { session }))?.name, 'login');
+    for (const forged of [
+      '',
+      'x',
+      `9${session}`,
+      session.replace(/.$/, ''),
+      session.replace(/\.[^.]*$/, '.'),
+    ]) {
+      assert.equal(access.userOf(requestWith({}, { session: forged })), undefined, forged);
+    }
+    const other = await Access.open({ webTokenFile: await tokenFile(t, `${TOKEN}2`) });
+    assert.equal(other.userOf(requestWith({}, { session })), undefined);
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 12 * 3600 * 1000 + 1 });
+    assert.equal(access.userOf(requestWith({}, { session })), undefined);
+  });
+
+  it('gives each session and each user a form token of its own', async (t) => {
+    const access = await Access.open({
+      webTokenFile: await tokenFile(t, TOKEN),
+      webTrustedHeader: 'X-User',
+      webTrustedProxy: '192.0.2.1, 192.0.2.2',
+    });
+    const tokens = [
+      ...[1, 2].map(() => access.userOf(requestWith({}, { session: access.newSession() }))),
+      ...['alice', 'bob'].map((name) => {
+        return access.userOf(requestWith({ 'x-user': name }, { address: '::ffff:192.0.2.2' }));
+      }),
+    ].map((user) => user?.formToken);
+    assert.equal(new Set(tokens).size, 4);
+    assert.ok(!tokens.includes(undefined));
+  });
+
+  it('tells requests of its own pages from those of other sites', async () => {
+    const access = await Access.open({ webUrl: 'https://images.example.org' });
+    const host = '127.0.0.1:8080';
+    const isOwn = (headers: Readonly<Record<string, string>>): boolean =>
+      access.isOwnPage(requestWith({ host, ...headers }));
+    assert.ok(isOwn({}));
+    assert.ok(isOwn({ origin: `http://${host}` }));
+    assert.ok(isOwn({ origin: 'https://images.example.org' }));
+    for (const origin of ['null', 'http://127.0.0.1:8081', 'https://images.example.org.evil.example']) {
+      assert.ok(!isOwn({ origin }), origin);
+    }
+    assert.ok(!isOwn({ 'sec-fetch-site': 'cross-site' }));
+  });
+
+  it('refuses a short token, one that others can read, and half of a pair of options', async (t) => {
+    const open = async (token: string, mode?: number): Promise<Access> =>
+      await Access.open({ webTokenFile: await tokenFile(t, token, mode) });
+    await assert.rejects(open('short'), /has less than 16 characters; write one with "openssl/);
+    await assert.rejects(open(TOKEN, 0o640), /other users can read the token in .*; run "chmod 600/);
+    await assert.rejects(Access.open({ webTokenFile: '/nonexistent' }), /correct --web-token-file/);
+    await assert.rejects(Access.open({ webTrustedHeader: 'X-User' }), { exitReason: 'usage' });
+  });
+});
