@@ -57,6 +57,9 @@ zstd                      zstd                               test
 python3-winrm             /usr/lib/python3/dist-packages/winrm/protocol.py test
 ansible-core              ansible-playbook                   test
 ansible-lint              ansible-lint                       test
+zsh                       zsh                                test
+fish                      fish                               test
+man-db                    man                                test
 chromium                  chromium                           test
 prometheus                promtool                           test
 TABLE

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { Command, CommanderError } from 'commander';
-import { COMMAND_GROUPS } from './commands/command-table.ts';
+import { COMMAND_GROUPS, nameOf, neededBy } from './commands/command-table.ts';
 import { completeLongOptions, passGeneralOptions, withCommand } from './commands/global-options.ts';
 import { addServeOptions } from './commands/serve-options.ts';
 import { ConfigurationError } from './configuration/diagnostic.ts';
@@ -35,7 +35,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   try {
     const outline = await createProgram(options, () => false);
     const args = withCommand(outline, completeLongOptions(outline, argv));
-    const program = await createProgram(options, (name) => args.includes(name));
+    const program = await createProgram(options, neededBy(args));
     await program.parseAsync(args, { from: 'user' });
     return EXIT_CODES.success.code;
   } catch (error) {
@@ -102,31 +102,31 @@ export async function createProgram(
   let modules: Modules | undefined;
   for (const { heading, files } of COMMAND_GROUPS) {
     program.commandsGroup(heading);
-    for (const { summaries, load } of files) {
+    for (const file of files) {
+      const { summaries, isHidden = false } = file;
       const names = Object.keys(summaries).map(nameOf);
       if (names.some(isNeeded)) {
-        modules ??= await loadModules(options);
-        (await load())(program, modules);
+        if ('loadPlain' in file) {
+          (await file.loadPlain())(program);
+        } else {
+          modules ??= await loadModules(options);
+          (await file.load())(program, modules);
+        }
       } else {
-        for (const usage of Object.keys(summaries)) program.command(usage);
+        for (const usage of Object.keys(summaries)) program.command(usage, { hidden: isHidden });
       }
       for (const [usage, summary] of Object.entries(summaries)) {
         program.commands.find((command) => command.name() === nameOf(usage))?.summary(summary);
       }
     }
   }
-  program.commandsGroup('Help:').helpCommand('help [command]', 'explain a command');
+  program.helpCommand('help [command]', 'explain a command');
   passGeneralOptions(program);
   for (const command of [program, ...program.commands]) {
     const usage = command.createHelp().commandUsage(command);
     command.showHelpAfterError(`Usage: ${usage}\n(--help explains the options)`);
   }
   return program;
-}
-
-/** Name of a command, without its operands. */
-function nameOf(usage: string): string {
-  return usage.split(' ', 1).join();
 }
 
 async function loadModules({ modules = [], builders = {} }: MainOptions): Promise<Modules> {

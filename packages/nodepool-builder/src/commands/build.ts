@@ -47,7 +47,7 @@ export function registerBuild(program: Command, modules: Modules): void {
         'Whether it succeeds or fails, nothing else is left: no process, mount, instance or snapshot. If it is ' +
         'killed, the next build with the same --output cleans up, and "reap" removes what is left in a cloud.',
     )
-    .argument('<name>', 'name of the disk image, as in diskimages or zuul-images')
+    .argument('<diskimage>', 'name of the disk image, as in diskimages or zuul-images')
     .addOption(configOption())
     .addOption(secureOption())
     .addOption(
@@ -57,10 +57,10 @@ export function registerBuild(program: Command, modules: Modules): void {
       '--image-id <id>',
       'id of the image: the files are ID.FORMAT (default: the name, the time, random)',
     )
-    .option(
-      '--format <format>',
-      'a format to make; again for more (default: as the configuration says)',
-      addFormat,
+    .addOption(
+      new Option('--format <format>', 'a format to make; again for more (default: as the configuration says)')
+        .choices(FORMAT_NAMES)
+        .argParser(addFormat),
     )
     .option('--verbose', 'print the build log on standard error, in place of the progress')
     .option(

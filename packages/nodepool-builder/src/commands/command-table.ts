@@ -6,10 +6,20 @@ import type { ConfiguredCommand } from './configured-command.ts';
 type Register = (program: Command, modules: Modules) => void;
 
 /** Commands of one source file, which is loaded only for them: `--help` and each command start faster. */
-interface CommandFile {
+type CommandFile = FileOfCommands &
+  (
+    | { readonly load: () => Promise<Register> }
+    /** Of commands that need no module. */
+    | { readonly loadPlain: () => Promise<(program: Command) => void> }
+  );
+
+interface FileOfCommands {
   /** Sentences of `--help`, by the name of the command with its operands. */
   readonly summaries: Readonly<Record<string, string>>;
-  readonly load: () => Promise<Register>;
+  /** Whether the commands need the options of all others. */
+  readonly needsAll?: true;
+  /** Whether `--help` leaves the commands out. */
+  readonly isHidden?: true;
 }
 
 /** A heading of `--help`, with its commands. */
@@ -29,7 +39,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       },
       {
         summaries: { gearmand: 'run a Gearman job server' },
-        load: async () => (await import('./gearmand.ts')).registerGearmand,
+        loadPlain: async () => (await import('./gearmand.ts')).registerGearmand,
       },
       {
         summaries: { 'validate [file...]': 'check configuration files' },
@@ -42,7 +52,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     files: [
       {
         summaries: {
-          'image-build <name>': 'have a builder build an image',
+          'image-build <diskimage>': 'have a builder build an image',
           'image-upload <image-id>': 'have the builder that holds an image upload it',
           'image-delete <image-id>': 'have the builder that holds an image delete its files',
         },
@@ -92,7 +102,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     heading: 'In a CI job, without daemon, Gearman or manager:',
     files: [
       {
-        summaries: { 'build <name>': 'build an image' },
+        summaries: { 'build <diskimage>': 'build an image' },
         load: async () => (await import('./build.ts')).registerBuild,
       },
       {
@@ -116,7 +126,40 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       },
     ],
   },
+  {
+    heading: 'Help:',
+    files: [
+      {
+        summaries: { 'completion <shell>': 'print a script that completes command lines in a shell' },
+        loadPlain: async () => (await import('./completion.ts')).registerCompletion,
+        needsAll: true,
+      },
+      {
+        summaries: { 'completion-names <kind>': 'print names of the configuration file' },
+        loadPlain: async () => (await import('./completion-names.ts')).registerCompletionNames,
+        isHidden: true,
+      },
+    ],
+  },
 ];
+
+/** Whether a command line needs the options and the action of a command. */
+export function neededBy(args: readonly string[]): (command: string) => boolean {
+  const files = COMMAND_GROUPS.flatMap((group) => group.files);
+  const needsAll = files.some(
+    (file) =>
+      file.needsAll &&
+      Object.keys(file.summaries)
+        .map(nameOf)
+        .some((name) => args.includes(name)),
+  );
+  return (command) => needsAll || args.includes(command);
+}
+
+/** Name of a command, without its operands. */
+export function nameOf(usage: string): string {
+  return usage.split(' ', 1).join();
+}
 
 async function configured(commands: readonly ConfiguredCommand[]): Promise<Register> {
   const { registerConfigured } = await import('./configured-command.ts');

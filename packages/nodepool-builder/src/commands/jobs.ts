@@ -18,7 +18,7 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       'Submits an image-build job, follows the build, and prints the id of the new image. The builder keeps the image; ' +
       'image-upload uploads it. The build continues if this command is stopped. "rebuild" leaves both to the manager; ' +
       '"build" builds here, without a builder.',
-    argument: ['<name>', 'name of the disk image, as in diskimages'],
+    argument: ['<diskimage>', 'name of the disk image, as in diskimages'],
     options: [
       new Option(
         '--image-id <id>',
@@ -40,7 +40,7 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       '"upload" uploads a file from here, without a builder.',
     argument: ['<image-id>', 'id of the image, as image-list shows it'],
     options: [
-      new Option('--provider <name>', 'name of the provider').makeOptionMandatory(),
+      new Option('--provider <provider>', 'name of the provider').makeOptionMandatory(),
       new Option(
         '--image-name <name>',
         'name under providers[].images (needed only if the provider has several)',

@@ -42,7 +42,9 @@ async function parse(args: readonly string[]): Promise<Parsed> {
 
 /** The command with a value for each argument and option that it requires. */
 function complete(command: Command): string[] {
-  const values = command.registeredArguments.filter(({ required }) => required).map(() => 'value');
+  const values = command.registeredArguments
+    .filter(({ required }) => required)
+    .map(({ argChoices: [choice = ''] = ['value'] }) => choice);
   const options = command.options
     .filter(({ mandatory }) => mandatory)
     .map(({ long, argChoices = ['value'] }) => `${long}=${argChoices[0]}`);
@@ -104,11 +106,11 @@ describe('an option before a command', () => {
     assert.match(await usageError(['-c', 'a.yaml', 'rebuidl', 'debian']), /rebuidl|too many arguments/);
   });
 
-  it('every command but gearmand takes -c', () => {
+  it('every command but gearmand and completion takes -c', () => {
     const without = commands.filter((command) => !command.options.some(({ short }) => short === '-c'));
     assert.deepEqual(
       without.map((command) => command.name()),
-      ['gearmand'],
+      ['gearmand', 'completion'],
     );
   });
 });
