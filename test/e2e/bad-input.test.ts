@@ -162,7 +162,7 @@ describe('an unusable images-dir', { skip: isRoot ? false : 'only root may mount
   it('that another process owns prevents the start, with a reason', async () => {
     const refused = spawnBuilder(site.config);
     await refused.logged(new RegExp(`${builder.child.pid}`));
-    assert.equal(await refused.ended, 1);
+    assert.equal(await refused.ended, 4);
   });
 
   it('that is full fails the build, and the builder continues', async (t) => {

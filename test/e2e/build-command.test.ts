@@ -95,7 +95,7 @@ test('build refuses impossible requests, and prints its log with --verbose', asy
     runCommand('build', ...args, '-c', config, '--output', output);
   const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [['none'], 3, /disk image "none" is not in .*nodepool\.yaml; choose one of: docs, broken/],
-    [['docs', '--image-id', '../up'], 1, /image-id "\.\.\/up" contains a "\/"/],
+    [['docs', '--image-id', '../up'], 2, /image-id "\.\.\/up" contains a "\/"/],
     [['docs', '--format', 'tape'], 2, /Allowed choices are qcow2, raw/],
     [['docs', '--format', 'tgz'], 1, /its builder makes raw, which qemu-img cannot convert to it/],
     [['broken', '--image-id', 'b'], 1, /"mke2fs" ended with exit code 1, saying: .*; see .*output\/b\.log/],

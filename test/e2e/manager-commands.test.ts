@@ -74,10 +74,10 @@ describe('the lists', () => {
 
   it('image-status shows where a disk image is', async () => {
     const [header, ...rows] = await table('image-status');
-    assert.match(header ?? '', /^DISKIMAGE +PLACE +STATUS +READY +NEWEST +AGE$/);
+    assert.match(header ?? '', /^DISKIMAGE +PLACE +STATUS +READY +NEWEST +AGE +WHY$/);
     assert.equal(rows.length, 2);
-    assert.match(rows[0] ?? '', new RegExp(`^docs +builders +ready +1 +${imageId} +${AGE}$`));
-    assert.match(rows[1] ?? '', new RegExp(`^docs +east +ready +1 +${imageId} +${AGE}$`));
+    assert.match(rows[0] ?? '', new RegExp(`^docs +builders +ready +1 +${imageId} +${AGE} +-$`));
+    assert.match(rows[1] ?? '', new RegExp(`^docs +east +ready +1 +${imageId} +${AGE} +-$`));
     assert.partialDeepStrictEqual(await site.list('image-status'), [
       { diskimage: 'docs', place: 'builders', status: 'ready', ready: 1, newest: imageId },
       { diskimage: 'docs', place: 'east/docs', status: 'ready', ready: 1, newest: imageId },
@@ -295,6 +295,9 @@ describe('plan', () => {
     const [build] = await site.list('dib-image-list');
     assert.equal(build?.state, 'failed');
     assert.match(String(build.error), RegExp(`no such file.*\\(on ${hostname()}\\)$`, 'i'));
+    const [status] = await site.list('image-status');
+    assert.partialDeepStrictEqual(status, { place: 'builders', status: 'failed', error: build.error });
+    assert.equal(service.log.filter((line) => /build of docs failed: /.test(line)).length, 1);
     assert.ok(Date.parse(wait?.when ?? '') > Date.parse(build.requested ?? '') + 60_000);
   });
 });

@@ -106,7 +106,7 @@ export abstract class BaseImageBuilder {
       };
     } catch (cause) {
       const error = asImageError(cause, `building image ${imageId}`);
-      await log.write(String(error));
+      await log.writeEnd(String(error));
       throw error;
     } finally {
       clearTimeout(stop.timer);

@@ -68,13 +68,14 @@ export class BuildLog {
 
   /** Writes one or several lines, unless the log is closed. The promise is fulfilled when more can be written. */
   write(text: string): Promise<void> | undefined {
-    const lines = this.#withoutSecrets(text).split('\n').map(visible);
+    const lines = this.#linesOf(text);
     for (const line of lines) this.#onLine?.(line);
-    // An aborted builder may still write after the log was closed.
-    const isClosed = this.#failed || this.#stream.writableEnded;
-    if (isClosed || this.#stream.write(`${lines.join('\n')}\n`)) return undefined;
-    this.#drained ??= Promise.withResolvers();
-    return this.#drained.promise;
+    return this.#append(lines);
+  }
+
+  /** Writes the reason of a failed build only to the log: `onLine` does not get what the caller reports itself. */
+  writeEnd(text: string): Promise<void> | undefined {
+    return this.#append(this.#linesOf(text));
   }
 
   async close(): Promise<void> {
@@ -82,6 +83,18 @@ export class BuildLog {
     const closed = once(this.#stream, 'close').catch(() => undefined);
     this.#stream.end();
     await closed;
+  }
+
+  #append(lines: readonly string[]): Promise<void> | undefined {
+    // An aborted builder may still write after the log was closed.
+    const isClosed = this.#failed || this.#stream.writableEnded;
+    if (isClosed || this.#stream.write(`${lines.join('\n')}\n`)) return undefined;
+    this.#drained ??= Promise.withResolvers();
+    return this.#drained.promise;
+  }
+
+  #linesOf(text: string): readonly string[] {
+    return this.#withoutSecrets(text).split('\n').map(visible);
   }
 }
 

@@ -58,6 +58,7 @@ export const STATUS_RECORD = recordSchema({
   ready: { ...COUNT, description: 'Number of ready images.' },
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest ready image.' },
   requested: { ...TIME_OR_NULL, description: 'Time at which that image was requested there.' },
+  error: { ...TEXT_OR_NULL, description: 'Why the last build or upload there failed, if it did.' },
 });
 
 /** Schema of a record of `dib-image-list`. */
@@ -109,7 +110,8 @@ const LISTS: readonly ListCommand[] = [
   {
     name: 'image-status',
     description:
-      'Shows for each disk image its newest good image and the age of it, at the builders and in each provider.',
+      'Shows for each disk image its newest good image and the age of it, at the builders and in each provider, and ' +
+      'the reason if the last build or upload there failed.',
     columns: [
       { heading: 'DISKIMAGE' },
       PLACE,
@@ -117,6 +119,7 @@ const LISTS: readonly ListCommand[] = [
       { heading: 'READY' },
       { heading: 'NEWEST', long: 'id' },
       ageColumn('requested'),
+      { heading: 'WHY', key: 'error', long: 'words' },
     ],
     list: async (configuration, store) => imageStatus(configuration, await store.read()),
   },
@@ -300,6 +303,7 @@ interface Version {
   readonly state: (Build | Upload)['state'];
   readonly imageId: string;
   readonly requestedAt: number;
+  readonly error?: string | undefined;
 }
 
 /** The newest ready version, and the state of the last one. */
@@ -307,13 +311,15 @@ function statusOf(versions: readonly Version[], isPaused: boolean) {
   const newestFirst = versions.toSorted((one, other) => other.requestedAt - one.requestedAt);
   const ready = newestFirst.filter(({ state }) => state === 'ready');
   const [newest] = ready;
-  const last = newestFirst[0]?.state;
-  const isShown = last === 'building' || last === 'uploading' || last === 'failed';
-  const current = isShown ? last : newest && ('ready' as const);
+  const [last] = newestFirst;
+  const state = last?.state;
+  const isShown = state === 'building' || state === 'uploading' || state === 'failed';
+  const current = isShown ? state : newest && ('ready' as const);
   return {
     status: isPaused ? ('paused' as const) : (current ?? ('missing' as const)),
     ready: ready.length,
     newest: newest?.imageId ?? null,
     requested: isoTime(newest?.requestedAt),
+    error: (state === 'failed' && last?.error) || null,
   };
 }

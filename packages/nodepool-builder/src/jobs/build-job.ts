@@ -37,7 +37,7 @@ export interface BuildJobContext {
 export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Promise<string> {
   const name = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.BuildWorker');
-  return await settleJob(`build of ${name}`, job, logger, async () => {
+  return await settleJob({ action: `build of ${name}`, logger }, job, async () => {
     const { 'image-id': imageId, checksum = false } = parseBuildArguments(job.payload);
     const builder = context.builder(name);
     if (builder === undefined) {

@@ -19,7 +19,7 @@ export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): P
   const { repository } = context;
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
-  await settleJob(`deletion of ${imageId}`, job, logger, () =>
+  await settleJob({ action: `deletion of ${imageId}`, logger }, job, () =>
     repository.delete(imageId).catch((error: unknown) => {
       // The files were deleted before the job started, so the job is done.
       if (!(error instanceof ImageError && error.code === 'image-not-found')) throw error;

@@ -22,26 +22,36 @@ export class JobError extends Error {
   }
 }
 
+/** How the end of a job is logged. The work of the job may change it. */
+export interface JobLog {
+  /** `upload of debian-1`. */
+  action: string;
+  logger: Logger;
+}
+
 /**
- * Runs the work of a job and logs its end. A JobFailure becomes WORK_FAIL, which has no room for a reason; any other
+ * Runs the work of a job and logs its end, a failure once. A JobFailure becomes WORK_FAIL, which has no room for a reason; any other
  * error becomes WORK_EXCEPTION with its message. Clients that ask for it get the reason in a WORK_WARNING before.
  */
 export async function settleJob<T>(
-  action: string,
+  log: JobLog,
   job: Pick<WorkerJob, 'handle' | 'payload' | 'sendWarning'>,
-  logger: Logger,
   work: () => Promise<T>,
 ): Promise<T> {
-  const what = `${action} (job ${job.handle})`;
   const started = performance.now();
   try {
     const result = await work();
-    logger.info(`${what}: done in ${((performance.now() - started) / 1000).toFixed(1)} s`);
+    log.logger.info(
+      `${log.action} (job ${job.handle}): done in ${((performance.now() - started) / 1000).toFixed(1)} s`,
+    );
     return result;
   } catch (error) {
     const isExpected = [JobFailure, ImageError, JobError].some((known) => error instanceof known);
-    if (isExpected) logger.error(`${what}: failed: ${reasonOf(error)}`);
-    else logger.error(`${what}: failed`, error instanceof Error ? error : new Error(String(error)));
+    if (isExpected) log.logger.error(`${log.action} failed: ${reasonOf(error)} (job ${job.handle})`);
+    else {
+      const unexpected = error instanceof Error ? error : new Error(String(error));
+      log.logger.error(`${log.action} failed (job ${job.handle})`, unexpected);
+    }
     if (keysOf(job.payload).reason === true) await job.sendWarning(failureText(error));
     if (error instanceof ImageError && !EXCEPTIONS.has(error.code)) {
       throw new JobFailure(error.message, { cause: error });

@@ -19,7 +19,7 @@ import { subjectOf } from '../daemon/functions.ts';
 import type { Providers, UploadTarget } from '../daemon/providers.ts';
 import { checksumOf, deleteOtherCopy } from './image-copy.ts';
 import { comparisonOf, parseUploadArguments } from './job-arguments.ts';
-import { inMessage, JobError, jobResult, reasonOf, settleJob } from './job-reply.ts';
+import { inMessage, JobError, type JobLog, jobResult, reasonOf, settleJob } from './job-reply.ts';
 import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { Statistics } from './statistics.ts';
 import { newUploadRecord, type UploadRecord, uploadIdOf } from './upload-record.ts';
@@ -47,7 +47,8 @@ interface Target extends UploadTarget {
 export async function runUploadJob(context: UploadJobContext, job: WorkerJob): Promise<string> {
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
-  return await settleJob(`upload of ${imageId}`, job, logger, async () => {
+  const log: JobLog = { action: `upload of ${imageId}`, logger };
+  return await settleJob(log, job, async () => {
     const comparison = comparisonOf(job.payload);
     if (comparison !== undefined) {
       await deleteOtherCopy(context.repository, imageId, comparison, { signal: job.signal, logger });
@@ -56,28 +57,24 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
     const { provider, 'image-name': imageName, checksum } = parseUploadArguments(job.payload);
     const target = findTarget(context, provider, imageName);
     const uploadLogger = context.logger(`nodepool.image.upload.${provider}`);
-    try {
-      if (checksum) {
-        const options = { signal: job.signal, logger: uploadLogger };
-        await deleteOtherCopy(context.repository, imageId, checksum, options);
-      }
-      const image = context.repository.get(imageId);
-      const externalId = await context.running.run(
-        job,
-        {
-          kind: 'upload',
-          'image-id': imageId,
-          provider,
-          'image-name': imageName,
-          'upload-id': uploadIdOf(job),
-        },
-        (onProgress) => upload(context, job, imageId, { ...target, onProgress }, uploadLogger),
-      );
-      return jobResult('external-id', externalId, checksum === '' && image ? checksumOf(image) : checksum);
-    } catch (error) {
-      uploadLogger.error(`upload of ${imageId} as ${imageName} failed: ${reasonOf(error)}`);
-      throw error;
+    Object.assign(log, { action: `upload of ${imageId} as ${imageName}`, logger: uploadLogger });
+    if (checksum) {
+      const options = { signal: job.signal, logger: uploadLogger };
+      await deleteOtherCopy(context.repository, imageId, checksum, options);
     }
+    const image = context.repository.get(imageId);
+    const externalId = await context.running.run(
+      job,
+      {
+        kind: 'upload',
+        'image-id': imageId,
+        provider,
+        'image-name': imageName,
+        'upload-id': uploadIdOf(job),
+      },
+      (onProgress) => upload(context, job, imageId, { ...target, onProgress }, uploadLogger),
+    );
+    return jobResult('external-id', externalId, checksum === '' && image ? checksumOf(image) : checksum);
   });
 }
 

@@ -26,7 +26,9 @@ function job(argument = ''): RecordedJob {
 
 async function outcomeOf(error: Error): Promise<unknown> {
   try {
-    return await settleJob('build of debian', job(), recorder().logger, () => Promise.reject(error));
+    return await settleJob({ action: 'build of debian', logger: recorder().logger }, job(), () =>
+      Promise.reject(error),
+    );
   } catch (outcome) {
     return outcome;
   }
@@ -59,18 +61,20 @@ describe('the outcome of a job', () => {
   it('is logged with its reason, which WORK_FAIL cannot have', async () => {
     const { logger, lines } = recorder();
     await assert.rejects(
-      settleJob('build of debian', job(), logger, () =>
+      settleJob({ action: 'build of debian', logger }, job(), () =>
         Promise.reject(new ImageError('disk-full', 'no space')),
       ),
     );
-    assert.deepEqual(lines, ['build of debian (job H:1): failed: no space']);
+    assert.deepEqual(lines, ['build of debian failed: no space (job H:1)']);
   });
 });
 
 describe('the reason of a failed job', () => {
   const failing = async (argument: string, error: Error): Promise<string[]> => {
     const asked = job(argument);
-    await assert.rejects(settleJob('build', asked, recorder().logger, () => Promise.reject(error)));
+    await assert.rejects(
+      settleJob({ action: 'build', logger: recorder().logger }, asked, () => Promise.reject(error)),
+    );
     return asked.warnings;
   };
 
