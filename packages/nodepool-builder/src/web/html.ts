@@ -36,9 +36,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Escapes text, and replaces control characters, which a log or a cloud's message may have. */
+/** Escapes text, and replaces control characters and those of the writing direction, which a log or a cloud's message may have. */
 export function escapeHtml(text: string): string {
   return text
     .replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
-    .replaceAll(/[^\P{Cc}\n\t]/gu, '\ufffd');
+    .replaceAll(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, '\ufffd');
 }

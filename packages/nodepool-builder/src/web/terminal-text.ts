@@ -7,12 +7,16 @@ const COLOURS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', '
 const SEQUENCE =
   /\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?|\x9b[0-?]*[ -/]*[@-~]/g;
 
+/** Control characters as the log of a build has them, see `visible` in its package. */
+const ESCAPED = /\\x([01][\da-f]|7f|[89][\da-f])/g;
+
 /**
  * Renders a part of a log as HTML. Colours become classes; of all other sequences of the terminal, and of lines that a
  * progress bar has overwritten, nothing is left. Each line begins without colour.
  */
 export function terminalHtml(text: string): string {
   return text
+    .replaceAll(ESCAPED, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)))
     .split('\n')
     .map((line) => lineHtml(line.replace(/\r+$/, '').replace(/^.*\r/s, '')))
     .join('\n');

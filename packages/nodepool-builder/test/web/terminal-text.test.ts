@@ -6,6 +6,11 @@ describe('terminalHtml', () => {
   const cases: readonly (readonly [what: string, text: string, html: string])[] = [
     ['escapes markup', '<img src=x onerror=alert(1)>&', '&lt;img src=x onerror=alert(1)&gt;&amp;'],
     ['shows colours as classes', '\x1b[1;31merror\x1b[0m: x', '<span class="c-bold c-red">error</span>: x'],
+    [
+      'shows colours that the log of a build has escaped',
+      '\\x1b[31mred\\x1b[0m',
+      '<span class="c-red">red</span>',
+    ],
     ['shows bright colours', '\x1b[92mok\x1b[39m.', '<span class="c-green">ok</span>.'],
     ['skips the parameters of other palettes', '\x1b[38;5;196;1mx', '<span class="c-bold">x</span>'],
     ['skips those of true colours', '\x1b[48;2;1;2;31mx', 'x'],

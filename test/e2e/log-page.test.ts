@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { findBarriers, openPage, startBrowser } from '../fixtures/browser.ts';
+import { offerLog } from '../fixtures/log-worker.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+import { startWebSite, type WebSite } from '../fixtures/web-site.ts';
+
+/** Prints lines, waits for the file `go`, prints more, and ends. */
+const SCRIPT = `
+for n in $(seq 300); do echo "line $n of <b>300</b>"; done
+printf '\\033[31mred & dangerous <script>alert(1)</script>\\033[0m\\n'
+until [ -e "$1/go" ]; do sleep 0.1; done
+for n in $(seq 3000); do echo "later line $n"; done
+truncate -s 1M "$2"
+`;
+
+async function startBuild(site: WebSite): Promise<string> {
+  return await waitUntil('the build', async () => {
+    const builds = (await site.api('/builds')).body as {
+      'image-id': string;
+      state: string;
+      host: string | null;
+    }[];
+    return builds[0]?.host != null && builds[0]['image-id'];
+  });
+}
+
+describe('the page of a build', () => {
+  it('follows its log, keeps colours harmless, and searches', async (t) => {
+    const directory = await mkdtemp(join(tmpdir(), 'log-page-'));
+    undoAfter(t, () => rm(directory, { recursive: true }));
+    const command = ['sh', '-c', SCRIPT, 'build', directory, '{output.raw}'];
+    const diskimages = [{ name: 'docs', builder: 'command', command }];
+    const site = await startWebSite(t, { diskimages, providers: [] });
+    const imageId = await startBuild(site);
+    let isComplete = false;
+    await offerLog(t, site, imageId, () => isComplete);
+    const browser = await startBrowser(t);
+    const { page, errors } = await openPage(browser, `${site.url}/builds/${imageId}`);
+    const shows = (text: string) =>
+      page.waitForFunction(`document.querySelector('#log').textContent.includes('${text}')`);
+    await shows('red & dangerous <script>');
+    assert.equal(
+      await page.$eval('#log .c-red', ({ textContent }) => textContent),
+      'red & dangerous <script>alert(1)</script>',
+    );
+    assert.deepEqual(await findBarriers(page), []);
+    await page.type('#search', 'LINE 150 of <b>');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction("document.querySelector('#found').textContent === '1 of 1 found'");
+    assert.equal(
+      await page.$eval('#follow', (box) => (box as unknown as { readonly checked: boolean }).checked),
+      false,
+    );
+    const top = await page.evaluate("document.querySelector('#log').scrollTop");
+    await writeFile(join(directory, 'go'), '');
+    await shows('later line 3000');
+    assert.equal(
+      await page.evaluate("document.querySelector('#log').scrollTop"),
+      top,
+      'it stays where the reader is',
+    );
+    await page.click('#follow');
+    isComplete = true;
+    await page.waitForFunction("document.querySelector('#live').textContent === 'the log is complete'");
+    await page.waitForFunction("document.querySelector('#facts').innerText.includes('ready')");
+    assert.deepEqual(errors, []);
+
+    const text = await (await fetch(`${site.url}/api/v1/builds/${imageId}/log`)).text();
+    assert.match(text, /^\\x1b\[31mred & dangerous/m);
+    assert.match(text, /later line 3000\n/);
+    const events = await (
+      await fetch(`${site.url}/api/v1/builds/${imageId}/log/events?offset=${text.length - 16}`)
+    ).text();
+    assert.match(
+      events,
+      /event: lines\ndata: \{"text":"later line 3000","offset":\d+\}\n\nid: \d+\nevent: end/,
+    );
+  });
+});
