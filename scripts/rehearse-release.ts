@@ -4,7 +4,7 @@
  * image, uploads it, and removes everything again as docs/installing.md says. The status is 0 if every command
  * succeeded and nothing was left behind.
  */
-import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { chmod, cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { dump, load } from 'js-yaml';
@@ -15,7 +15,7 @@ import { copyBaseSystem } from './fresh-machine/machine.ts';
 import { run } from './fresh-machine/run.ts';
 import { runInside } from './fresh-machine/run-inside.ts';
 import { availableDebian } from './quickstart/machine.ts';
-import { startRegistry } from './rehearse-release/registry.ts';
+import { publish, startRegistry } from './rehearse-release/registry.ts';
 
 const checkout = join(import.meta.dirname, '..');
 const cache = join(checkout, '.cache/fresh-machine');
@@ -34,31 +34,13 @@ await mkdir(directory);
 try {
   const registry = await startRegistry(join(checkout, '.cache/verdaccio'), directory, await freePort());
   try {
-    await publish(registry.url);
+    await publish(registry.url, checkout, directory);
     process.exitCode = (await rehearse(registry.url)) ? 0 : 1;
   } finally {
     await registry[Symbol.asyncDispose]();
   }
 } finally {
   await rm(directory, { recursive: true, force: true });
-}
-
-/** Publishes from a clone: lerna and npm write to the packages while they pack them. */
-async function publish(url: string): Promise<void> {
-  const clone = join(directory, 'clone');
-  await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', '--no-hardlinks', checkout, clone]);
-  symlinkSync(join(checkout, 'node_modules'), join(clone, 'node_modules'));
-  for (const name of readdirSync(join(checkout, 'packages'))) {
-    const built = join(checkout, 'packages', name, 'dist');
-    if (existsSync(built)) cpSync(built, join(clone, 'packages', name, 'dist'), { recursive: true });
-  }
-  writeFileSync(join(clone, '.git/info/exclude'), 'node_modules\n'); // lerna publishes no uncommitted changes
-  // npm publishes only with a login, which this registry does not check.
-  const login = join(directory, 'npmrc');
-  writeFileSync(login, `registry=${url}\n${url.replace('http:', '')}:_authToken=rehearsal\n`);
-  const lerna = join(checkout, 'node_modules/.bin/lerna');
-  const args = ['publish', 'from-package', '--yes', '--registry', url, '--loglevel=warn'];
-  await run('env', [`npm_config_userconfig=${login}`, lerna, ...args], { cwd: clone });
 }
 
 async function rehearse(url: string): Promise<boolean> {

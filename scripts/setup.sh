@@ -2,7 +2,7 @@
 # Sets up a fresh machine: npm packages, Debian packages, and dist/ of each package.
 # Prints nothing and takes well under a second when everything is there.
 #
-# usage: sh scripts/setup.sh quickstart|example|test
+# usage: sh scripts/setup.sh quickstart|example|containers|test
 set -eu
 cd "$(dirname "$0")/.."
 purpose=$1
@@ -62,6 +62,7 @@ fish                      fish                               test
 man-db                    man                                test
 chromium                  chromium                           test
 prometheus                promtool                           test
+buildah                   buildah                            containers
 TABLE
 }
 
@@ -80,7 +81,7 @@ services_of() {
 
 missing_debian_packages() {
   debian_packages | while read -r package proof needed_by; do
-    case $purpose:$needed_by in *:quickstart | test:* | example:example) ;; *) continue ;; esac
+    case $purpose:$needed_by in *:quickstart | test:* | example:example | containers:containers) ;; *) continue ;; esac
     # shellcheck disable=SC2086 # may be a pattern
     command -v "$proof" >/dev/null || ls $proof >/dev/null 2>&1 || printf '%s ' "$package"
   done

@@ -67,7 +67,7 @@ export async function prepareMachine(options: {
 }
 
 /** Copies Node and npm of this machine, as installed outside of any project. */
-function copyNode(root: string): void {
+export function copyNode(root: string): void {
   const outside = (process.env.PATH ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
   const find = (name: string): string =>
     realpathSync(

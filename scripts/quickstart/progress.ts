@@ -25,6 +25,6 @@ export function progressIn(line: string): Progress | undefined {
   const phase = PHASE.exec(line)?.[1];
   if (phase !== undefined) return phase in PHASES ? { kind: 'news', text: PHASES[phase] ?? '' } : undefined;
   const text = MANAGER.exec(line)?.[1];
-  if (text === undefined) return undefined;
+  if (text === undefined || text.startsWith('elected leader')) return undefined;
   return { kind: /^(?:build|upload) .* failed: /.test(text) ? 'failure' : 'news', text };
 }

@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { cpSync, existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -61,4 +62,26 @@ export async function startRegistry(program: string, data: string, port: number)
       await ended;
     },
   };
+}
+
+/**
+ * Publishes all packages of the committed HEAD, from a clone: lerna and npm write to the packages while they pack them.
+ *
+ * @param directory - receives the clone
+ */
+export async function publish(url: string, checkout: string, directory: string): Promise<void> {
+  const clone = join(directory, 'clone');
+  await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', '--no-hardlinks', checkout, clone]);
+  symlinkSync(join(checkout, 'node_modules'), join(clone, 'node_modules'));
+  for (const name of readdirSync(join(checkout, 'packages'))) {
+    const built = join(checkout, 'packages', name, 'dist');
+    if (existsSync(built)) cpSync(built, join(clone, 'packages', name, 'dist'), { recursive: true });
+  }
+  writeFileSync(join(clone, '.git/info/exclude'), 'node_modules\n'); // lerna publishes no uncommitted changes
+  // npm publishes only with a login, which this registry does not check.
+  const login = join(directory, 'npmrc');
+  writeFileSync(login, `registry=${url}\n${url.replace('http:', '')}:_authToken=rehearsal\n`);
+  const lerna = join(checkout, 'node_modules/.bin/lerna');
+  const args = ['publish', 'from-package', '--yes', '--registry', url, '--loglevel=warn'];
+  await run('env', [`npm_config_userconfig=${login}`, lerna, ...args], { cwd: clone });
 }
