@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -20,16 +20,17 @@ const containerfile = join(checkout, 'examples/containers/Containerfile');
 const cache = join(checkout, '.cache/fresh-machine');
 const directory = join(cache, `containers-${process.pid}`);
 const site = join(directory, 'site');
+const storage = join(directory, 'storage/overlay');
 
 /** Milliseconds until the image is uploaded. */
 const TIMEOUT = 60_000;
 
-/** The image's storage needs no kernel support, and chroot isolation no privilege beyond root's. */
 const STORAGE = [
-  '--storage-driver=vfs',
+  '--storage-driver=overlay',
   `--root=${join(directory, 'storage')}`,
   `--runroot=${join(directory, 'run')}`,
 ];
+/** Needs no runtime for containers, and no systemd. */
 const ISOLATION = '--isolation=chroot';
 
 if (process.getuid?.() !== 0) {
@@ -53,7 +54,15 @@ try {
   await serve();
   console.log('containers: the manager had the builder build an image and upload it');
 } finally {
+  // buildah binds its storage to itself.
+  if (await isMounted(storage)) await run('umount', [storage]);
   await rm(directory, { recursive: true, force: true });
+}
+
+async function isMounted(path: string): Promise<boolean> {
+  return (await readFile('/proc/self/mountinfo', 'utf8'))
+    .split('\n')
+    .some((line) => line.split(' ')[4] === path);
 }
 
 async function buildah(command: string, ...args: readonly string[]): Promise<void> {
@@ -65,6 +74,7 @@ async function makeBase(url: string): Promise<void> {
   const root = join(directory, 'root');
   const settings = await copyBaseSystem(await installBaseSystem(cache), root);
   copyNode(root);
+  await cp(process.execPath, join(root, 'usr/local/bin/node')); // that of this machine may be too old
   await run('tar', ['-C', root, '-cf', join(directory, 'root.tar'), '.']);
   const variables = Object.entries({ ...settings, npm_config_registry: url });
   const environment = variables.map(([name, value]) => `ENV ${name}=${JSON.stringify(value)}\n`).join('');
@@ -145,7 +155,7 @@ async function start(image: string, command?: readonly string[]): Promise<Contai
 
 /** Ids of the processes of a container: the descendants of buildah that run Node.js. */
 async function programsOf({ pid }: ChildProcess): Promise<number[]> {
-  const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,ppid=,comm=']);
+  const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,ppid=,args=']);
   const rows = stdout
     .trim()
     .split('\n')
@@ -153,6 +163,6 @@ async function programsOf({ pid }: ChildProcess): Promise<number[]> {
   const childrenOf = (parent: string): string[] =>
     rows
       .filter(([, ppid]) => ppid === parent)
-      .flatMap(([id = '', , name]) => [...(name === 'node' ? [id] : []), ...childrenOf(id)]);
+      .flatMap(([id = '', , program]) => [...(program === 'node' ? [id] : []), ...childrenOf(id)]);
   return childrenOf(String(pid)).map(Number);
 }

@@ -12,7 +12,6 @@ import { codeBlocks } from '../test/docs/markdown.ts';
 import { freePort } from './free-port.ts';
 import { installBaseSystem } from './fresh-machine/base-system.ts';
 import { copyBaseSystem } from './fresh-machine/machine.ts';
-import { run } from './fresh-machine/run.ts';
 import { runInside } from './fresh-machine/run-inside.ts';
 import { availableDebian } from './quickstart/machine.ts';
 import { publish, startRegistry } from './rehearse-release/registry.ts';
