@@ -65,6 +65,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
         size: undefined,
         built: undefined,
         builders: 1,
+        running: [],
       },
     );
     const table = await runCommand('image-list', '-c', site.config);

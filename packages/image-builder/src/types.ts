@@ -54,6 +54,8 @@ export interface Image {
   readonly name?: string;
   /** End of its build, or the newest modification time of its files. */
   readonly builtAt: Date;
+  /** Duration of its build in seconds; unknown for a file that was put there by hand. */
+  readonly buildTime?: number;
   /** At least one, in the order of {@link FORMAT_NAMES}. */
   readonly files: readonly ImageFile[];
   /** Providers that already have it without an upload. Absent if there are none. */

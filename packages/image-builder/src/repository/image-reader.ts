@@ -31,10 +31,12 @@ export async function readImage(
   });
   const built = manifest?.built ?? manifest?.finished;
   const newest = Math.max(...present.map(({ state }) => state.mtimeMs));
+  const buildTime = (Date.parse(manifest?.finished ?? '') - Date.parse(manifest?.started ?? '')) / 1000;
   return {
     id: imageId,
     ...(manifest?.['image-name'] !== undefined && { name: manifest['image-name'] }),
     builtAt: new Date(built ?? newest),
+    ...(buildTime >= 0 && { buildTime }),
     files,
     ...(manifest?.snapshots !== undefined && { snapshots: manifest.snapshots }),
   };

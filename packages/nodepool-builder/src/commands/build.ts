@@ -16,15 +16,8 @@ import { type FileDescription, removeChecksumFiles, writeChecksumFiles } from '.
 import { withWorkspace } from './job-workspace.ts';
 import { newImageId } from './jobs.ts';
 import { configOption, jsonFileOption, secureOption } from './options.ts';
-import {
-  CommandError,
-  failing,
-  findByName,
-  type JsonOptions,
-  printResult,
-  withoutProgress,
-  withProgress,
-} from './output.ts';
+import { CommandError, failing, findByName, type JsonOptions, printResult } from './output.ts';
+import { withoutProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface BuildOptions extends JsonOptions {

@@ -19,14 +19,8 @@ import {
 } from './image-file.ts';
 import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
 import { exampleOf, jsonFileOption } from './options.ts';
-import {
-  CommandError,
-  type JsonOptions,
-  printResult,
-  usageError,
-  withoutProgress,
-  withProgress,
-} from './output.ts';
+import { CommandError, type JsonOptions, printResult, usageError } from './output.ts';
+import { withoutProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface ConvertOptions extends JsonOptions {

@@ -9,7 +9,8 @@ import {
   formatRow,
   writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
-import { CommandError, failing, usageError, type WithProgress } from './output.ts';
+import { CommandError, failing, usageError } from './output.ts';
+import type { WithProgress } from './progress.ts';
 
 /** An image file that a user names. */
 export type SourceFile = Pick<ImageFile, 'path' | 'format'>;

@@ -2,12 +2,14 @@ import { type Image, ImageError, readImages, type SettingsOf } from '@nodepool-b
 import type { Upload } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
+import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/builder-status.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { askServers } from '../daemon/fleet.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { hasStore, withStore } from './manager-store.ts';
 import { warn } from './output.ts';
+import { PROGRESS_COLUMN, progressText, readRunningJobs } from './progress.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatSize, printRecords } from './table.ts';
 
@@ -25,8 +27,12 @@ export const IMAGE_LIST: ConfiguredCommand = {
     if (offered || !hasStore(configuration)) {
       await printRecords(await offeredImages(configuration), OFFERED_COLUMNS, json);
     } else {
-      const { uploads } = await withStore(configuration, (store) => store.read());
-      await printRecords([...uploads.values()].map(describeUpload), UPLOAD_COLUMNS, json);
+      const state = await withStore(configuration, (store) => store.read());
+      const uploads = [...state.uploads.values()];
+      const isRunning = uploads.some((upload) => upload.state === 'uploading');
+      const running = isRunning ? await readRunningJobs(configuration) : undefined;
+      const records = uploads.map((upload) => describeUpload(upload, running?.get(upload.id)));
+      await printRecords(records, UPLOAD_COLUMNS, json);
     }
   },
 };
@@ -45,6 +51,7 @@ export const UPLOAD_RECORD = recordSchema({
   requested: { ...TIME, description: 'Time of the request.' },
   reason: { ...TEXT, description: 'Why it was requested.' },
   error: { ...TEXT_OR_NULL, description: 'Why it failed.' },
+  ...PROGRESS_PROPERTIES,
 });
 
 const UPLOAD_COLUMNS: readonly Column[] = [
@@ -58,12 +65,13 @@ const UPLOAD_COLUMNS: readonly Column[] = [
       String(imageId).startsWith(`${String(name)}-`) ? provider : `${provider}/${String(name)}`,
   },
   { heading: 'STATE' },
+  PROGRESS_COLUMN,
   ageColumn('requested'),
   EXTERNAL_ID,
   { heading: 'WHY', key: 'error', long: 'words' },
 ];
 
-function describeUpload(upload: Upload): SettingsOf<typeof UPLOAD_RECORD> {
+function describeUpload(upload: Upload, job: LocatedJob | undefined): SettingsOf<typeof UPLOAD_RECORD> {
   return {
     'image-id': upload.imageId,
     'upload-id': upload.id,
@@ -74,6 +82,7 @@ function describeUpload(upload: Upload): SettingsOf<typeof UPLOAD_RECORD> {
     requested: new Date(upload.requestedAt).toISOString(),
     reason: upload.reason,
     error: upload.error ?? null,
+    ...progressOf(job),
   };
 }
 
@@ -85,6 +94,11 @@ export const OFFERED_IMAGE_RECORD = recordSchema({
   size: { type: ['integer', 'null'], description: 'Bytes of all its files in images-dir of this host.' },
   built: { ...TIME_OR_NULL, description: 'Time of the build, if the image is in images-dir of this host.' },
   builders: { ...COUNT, description: 'Number of workers that offer it.' },
+  running: {
+    type: 'array',
+    items: TEXT,
+    description: 'Its build or uploads that run now, in words, if their builders answer.',
+  },
 });
 
 const OFFERED_COLUMNS: readonly Column[] = [
@@ -94,15 +108,17 @@ const OFFERED_COLUMNS: readonly Column[] = [
   { heading: 'SIZE', format: formatSize },
   ageColumn('built'),
   { heading: 'BUILDERS' },
+  { heading: 'RUNNING', sparse: true, long: 'id' },
 ];
 
 type OfferedImage = SettingsOf<typeof OFFERED_IMAGE_RECORD>;
 
 /** Images that builders offer to the job servers, and those in `images-dir` of this host. */
 async function offeredImages(configuration: Configuration): Promise<readonly OfferedImage[]> {
-  const [functions, local] = await Promise.all([
+  const [functions, local, jobs] = await Promise.all([
     askServers(jobServers(configuration), (admin) => admin.status()),
     readLocalImages(configuration['images-dir']),
+    readRunningJobs(configuration),
   ]);
   const builders = new Map<string, number>();
   for (const { name, availableWorkers } of functions) {
@@ -111,10 +127,14 @@ async function offeredImages(configuration: Configuration): Promise<readonly Off
     builders.set(id, (builders.get(id) ?? 0) + availableWorkers);
   }
   const here = new Map(local.map((image) => [image.id, image]));
-  const ids = new Set([...here.keys(), ...builders.keys()]);
+  const running = Map.groupBy(jobs.values(), (job) => job['image-id']);
+  const ids = new Set([...here.keys(), ...builders.keys(), ...running.keys()]);
   return [...ids]
     .toSorted((a, b) => a.localeCompare(b))
-    .map((id) => describeImage(id, here.get(id), builders.get(id) ?? 0));
+    .map((id) => ({
+      ...describeImage(id, here.get(id), builders.get(id) ?? 0),
+      running: (running.get(id) ?? []).map(describeJob),
+    }));
 }
 
 /** A host that only submits jobs may have no such directory. */
@@ -129,7 +149,11 @@ async function readLocalImages(directory: string): Promise<Image[]> {
 }
 
 /** @param image undefined if it is on other hosts only */
-function describeImage(id: string, image: Image | undefined, builders: number): OfferedImage {
+function describeImage(
+  id: string,
+  image: Image | undefined,
+  builders: number,
+): Omit<OfferedImage, 'running'> {
   return {
     'image-id': id,
     'image-name': image?.name ?? null,
@@ -138,4 +162,9 @@ function describeImage(id: string, image: Image | undefined, builders: number): 
     built: image?.builtAt.toISOString() ?? null,
     builders,
   };
+}
+
+function describeJob(job: LocatedJob): string {
+  const what = job.kind === 'build' ? 'build' : `upload to ${job.provider}`;
+  return `${what} on ${job.host}: ${progressText(job)}`;
 }

@@ -7,7 +7,8 @@ import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { askServers } from '../daemon/fleet.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
-import { CommandError, choiceOf, findByName, usageError, withProgress } from './output.ts';
+import { CommandError, choiceOf, findByName, usageError } from './output.ts';
+import { pollProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Commands that submit a job to the builders, and follow it. */
@@ -104,12 +105,19 @@ async function followJob(configuration: Configuration, name: string, argument: o
   const client = new Client({ servers, clientId: 'nodepool-builder command' });
   try {
     return await untilStopSignal((signal) =>
-      withProgress(name, async (onProgress) => {
+      withProgress(name, async (onProgress, onReading) => {
         const job = client.submit(name, JSON.stringify({ ...argument, reason: true }), { signal });
-        for await (const event of job) {
-          if (event.type === 'status') onProgress({ done: event.numerator, total: event.denominator });
+        const ended = new AbortController();
+        const polling = pollProgress(servers, name, job.handle, onReading, ended.signal);
+        try {
+          for await (const event of job) {
+            if (event.type === 'status') onProgress({ done: event.numerator, total: event.denominator });
+          }
+          return await job;
+        } finally {
+          ended.abort();
+          await polling;
         }
-        return await job;
       }),
     );
   } catch (cause) {

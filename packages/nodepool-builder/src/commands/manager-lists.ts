@@ -9,12 +9,14 @@ import type {
 } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
+import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/builder-status.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { Providers } from '../daemon/providers.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { type StateView, withStateView, withStore } from './manager-store.ts';
 import { STANDARD_ERROR_LOGGER } from './output.ts';
+import { PROGRESS_COLUMN, readRunningJobs } from './progress.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatTime, printRecords, type ShownRecord } from './table.ts';
 
@@ -71,6 +73,7 @@ export const BUILD_RECORD = recordSchema({
   reason: { ...TEXT, description: 'Why it was requested.' },
   error: { ...TEXT_OR_NULL, description: 'Why it failed.' },
   why: { ...TEXT, description: 'The error, or else `rolled back`, or the reason.' },
+  ...PROGRESS_PROPERTIES,
 });
 
 /** Schema of a record of `alien-image-list`. */
@@ -130,10 +133,16 @@ const LISTS: readonly ListCommand[] = [
     columns: [
       { heading: 'IMAGE-ID' },
       { heading: 'STATE' },
+      PROGRESS_COLUMN,
       ageColumn('requested'),
       { heading: 'WHY', long: 'words' },
     ],
-    list: async (_, store) => [...(await store.read()).builds.values()].map(describeBuild),
+    list: async (configuration, store) => {
+      const builds = [...(await store.read()).builds.values()];
+      const isRunning = builds.some(({ state }) => state === 'building');
+      const running = isRunning ? await readRunningJobs(configuration) : undefined;
+      return builds.map((build) => describeBuild(build, running?.get(build.id)));
+    },
   },
   {
     name: 'alien-image-list',
@@ -257,7 +266,7 @@ function describeUnrecorded(unrecorded: UnrecordedImage): SettingsOf<typeof UNRE
   return { place: unrecorded.provider, ...ids, ours };
 }
 
-function describeBuild(build: Build): SettingsOf<typeof BUILD_RECORD> {
+function describeBuild(build: Build, job: LocatedJob | undefined): SettingsOf<typeof BUILD_RECORD> {
   const { id, diskimage, state, withdrawn, requestedAt, reason, error } = build;
   return {
     'image-id': id,
@@ -268,6 +277,7 @@ function describeBuild(build: Build): SettingsOf<typeof BUILD_RECORD> {
     reason,
     error: error ?? null,
     why: error ?? (withdrawn ? 'rolled back' : reason),
+    ...progressOf(job),
   };
 }
 

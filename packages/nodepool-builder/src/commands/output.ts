@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import type { Logger, Progress } from '@nodepool-builder/image-builder';
+import type { Logger } from '@nodepool-builder/image-builder';
 import { errnoOf, writeDurably } from '@nodepool-builder/image-builder/module-kit';
 import { type ExitReason, exitReasonOf } from '../exit-codes.ts';
 
@@ -90,60 +90,4 @@ export async function printResult(
   if (jsonFile === undefined) return;
   const unwritable = failing(`cannot write ${jsonFile}`, 'choose another --json-file');
   await writeDurably(jsonFile, `${text}\n`, 0o644).catch(unwritable);
-}
-
-/** Runs a task and shows its progress. */
-export type WithProgress = <T>(
-  title: string,
-  task: (onProgress: (progress: Progress) => void) => Promise<T>,
-) => Promise<T>;
-
-/** Shows progress on standard error: a bar on a terminal, else lines for a log. */
-export const withProgress: WithProgress = async (title, task) => {
-  const display = process.stderr.isTTY ? await openBar(title) : openLines(title);
-  try {
-    display.update(0);
-    const result = await task(({ done, total }) => {
-      if (total > 0) display.update(Math.floor((done * 100) / total));
-    });
-    display.update(100);
-    return result;
-  } finally {
-    display.stop();
-  }
-};
-
-/** Shows nothing: for JSON output. */
-export const withoutProgress: WithProgress = (_title, task) => task(() => {});
-
-interface ProgressDisplay {
-  /** In whole per cent. */
-  update(percent: number): void;
-  /** Leaves the terminal clean. */
-  stop(): void;
-}
-
-async function openBar(title: string): Promise<ProgressDisplay> {
-  // Imported on demand: the daemon starts faster without it.
-  const { SingleBar } = await import('cli-progress');
-  const bar = new SingleBar({
-    stream: process.stderr,
-    format: `${title} {bar} {percentage} % | {duration_formatted}`,
-    barsize: 30,
-    hideCursor: true,
-    linewrap: false,
-  });
-  bar.start(100, 0);
-  return bar;
-}
-
-/** Prints a line for each 5 %. */
-function openLines(title: string): ProgressDisplay {
-  let next = 0;
-  const update = (percent: number): void => {
-    if (percent < next) return;
-    next = percent < 100 ? Math.min(percent + 5, 100) : Number.POSITIVE_INFINITY;
-    console.error(`${title}: ${percent} %`);
-  };
-  return { update, stop: () => {} };
 }

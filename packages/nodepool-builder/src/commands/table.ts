@@ -14,6 +14,8 @@ export interface Column {
   readonly format?: (value: string, record: ShownRecord) => string;
   /** If the table is too wide, the last of `words` wraps. If it still is, they go below the rows, the last ones first. */
   readonly long?: 'words' | 'id';
+  /** True to leave it out if it is empty in all rows. */
+  readonly sparse?: true;
 }
 
 /** Width of a table that goes to a file or a pipe, in columns. */
@@ -25,13 +27,16 @@ const NARROWEST = 24;
 /** Prints records as JSON, or as a table with these columns. */
 export async function printRecords(
   records: readonly ShownRecord[],
-  columns: readonly Column[],
+  allColumns: readonly Column[],
   json = false,
 ): Promise<void> {
   if (json) {
     console.log(JSON.stringify(records, null, 2));
     return;
   }
+  const columns = allColumns.filter(
+    (column) => !column.sparse || records.some((record) => cell(column, record) !== '-'),
+  );
   const width = process.stdout.columns ?? WIDTH;
   const [first = '', ...lines] = (await textTable(records, columns, width)).split('\n').map((line) => {
     const isCut = line.length > width;

@@ -19,14 +19,8 @@ import {
 } from './image-file.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { jsonFileOption } from './options.ts';
-import {
-  CommandError,
-  type JsonOptions,
-  printResult,
-  usageError,
-  withoutProgress,
-  withProgress,
-} from './output.ts';
+import { CommandError, type JsonOptions, printResult, usageError } from './output.ts';
+import { withoutProgress, withProgress } from './progress.ts';
 
 type Metadata = Readonly<Record<string, string>>;
 
@@ -121,7 +115,7 @@ export async function uploadFile(provider: ImageProvider, request: FileUpload, s
   const title = basename(path);
   const { size, mtime: builtAt } = await inspectFile(request);
   const checksums = await request.withProgress(`checksums of ${title}`, (onProgress) =>
-    checksumsOf(path, { signal, onProgress }),
+    checksumsOf(path, { signal, onProgress: (progress) => onProgress({ ...progress, size }) }),
   );
   const uploadId = jobUploadId({ provider: provider.name, name, format, sha256: checksums.sha256 });
   const imageId = jobImageId(uploadId);
@@ -151,7 +145,11 @@ export async function uploadFile(provider: ImageProvider, request: FileUpload, s
     const upload = { uploadId, imageId, imageName: name, builtAt, file, metadata, shared: true };
     const { externalId } = await request.withProgress(
       `upload of ${title} to ${provider.name}`,
-      (onProgress) => provider.upload(upload, { signal, onProgress }),
+      (onProgress) =>
+        provider.upload(upload, {
+          signal,
+          onProgress: (progress) => onProgress({ ...progress, size: file.size }),
+        }),
     );
     // Another job may have finished first, with its own conversion.
     return result(externalId, (isConverted && (await find())) || file);

@@ -5,7 +5,7 @@ import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builde
 import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { askServers } from '../daemon/fleet.ts';
 import { packageVersion } from '../version.ts';
-import { RUNNING_JOB, type RunningJobs } from './running-jobs.ts';
+import { RUNNING_JOB, type RunningJob, type RunningJobs } from './running-jobs.ts';
 
 const TEXT = { type: 'string' } as const satisfies SettingsSchema;
 
@@ -56,7 +56,7 @@ export async function builderStatus(
   };
 }
 
-/** Time limit for the answers of all builders, in milliseconds. */
+/** Default time limit for the answers of all builders, in milliseconds. */
 const TIMEOUT = 5000;
 
 const STATUS_READER = new JsonReader(BUILDER_STATUS);
@@ -65,12 +65,14 @@ const STATUS_READER = new JsonReader(BUILDER_STATUS);
  * Asks all builders behind the job servers for their status. Builders that do not answer, as those of a release without
  * this function, are left out.
  *
+ * @param timeout for the job servers, and then for the builders, in milliseconds
  * @throws ConnectionError `connect-failed` if no job server answers
  * @throws the signal's reason
  */
 export async function readBuilderStatuses(
   servers: readonly ServerAddress[],
   signal?: AbortSignal,
+  timeout: number = TIMEOUT,
 ): Promise<readonly BuilderStatus[]> {
   const offered = await askServers(
     servers,
@@ -79,11 +81,11 @@ export async function readBuilderStatuses(
         .filter(({ name, availableWorkers }) => name.startsWith(STATUS) && availableWorkers > 0)
         .map(({ name }) => ({ name, server })),
     signal,
-    TIMEOUT,
+    timeout,
   );
   // A builder is connected to each of its job servers: the first that lists it is asked.
   const builders = new Map(offered.toReversed().map((offer) => [offer.name, offer]));
-  const limit = AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(signal === undefined ? [] : [signal])]);
+  const limit = AbortSignal.any([AbortSignal.timeout(timeout), ...(signal === undefined ? [] : [signal])]);
   const answers = await Promise.all(
     Array.from(
       Map.groupBy(builders.values(), ({ server }) => server),
@@ -107,4 +109,39 @@ export async function readBuilderStatuses(
     .flat()
     .flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
     .toSorted((one, other) => one.host.localeCompare(other.host) || one.pid - other.pid);
+}
+
+/** A {@link RunningJob} with the host of its builder. */
+export type LocatedJob = RunningJob & Pick<BuilderStatus, 'host'>;
+
+/** The running jobs of all builders, by the image-id of a build, and by the upload-id of an upload. */
+export function runningJobsOf(builders: readonly BuilderStatus[]): ReadonlyMap<string, LocatedJob> {
+  const running = new Map<string, LocatedJob>();
+  for (const { host, jobs } of builders) {
+    for (const job of jobs) {
+      const id = job.kind === 'build' ? job['image-id'] : job['upload-id'];
+      if (id !== undefined) running.set(id, { ...job, host });
+    }
+  }
+  return running;
+}
+
+const COUNT_OR_NULL = { type: ['integer', 'null'] } as const;
+
+/** Properties of the JSON of a build or an upload that may run. */
+export const PROGRESS_PROPERTIES = {
+  percent: { ...COUNT_OR_NULL, description: 'Progress while it runs, in per cent, if its builder answers.' },
+  'bytes-per-second': { ...COUNT_OR_NULL, description: 'Rate of an upload while it runs.' },
+  'seconds-left': { ...COUNT_OR_NULL, description: 'Time left while it runs, an estimate.' },
+  host: { type: ['string', 'null'], description: 'Host of the builder while it runs there.' },
+} as const;
+
+/** Returns the {@link PROGRESS_PROPERTIES} of a build or an upload. */
+export function progressOf(job: LocatedJob | undefined) {
+  return {
+    percent: job?.percent ?? null,
+    'bytes-per-second': job?.['bytes-per-second'] ?? null,
+    'seconds-left': job?.['seconds-left'] ?? null,
+    host: job?.host ?? null,
+  };
 }

@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
-import type { Progress, SettingsOf } from '@nodepool-builder/image-builder';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { reportProgress } from '../jobs/job-reply.ts';
+import { type MeteredProgress, ProgressMeter, READING_PROPERTIES, type Reading } from './progress-meter.ts';
 
 const TEXT = { type: 'string' } as const satisfies SettingsSchema;
 
@@ -19,7 +20,7 @@ export const RUNNING_JOB = {
     'upload-id': TEXT, // of an upload: see `UploadRequest.uploadId`
     handle: TEXT, // Gearman's handle of the job
     started: TEXT, // in ISO 8601
-    percent: { type: 'integer' },
+    ...READING_PROPERTIES,
   },
 } as const satisfies SettingsSchema;
 
@@ -27,35 +28,38 @@ export const RUNNING_JOB = {
 export type RunningJob = SettingsOf<typeof RUNNING_JOB>;
 
 /** What a job says of itself when it starts. */
-export type StartedJob = Omit<RunningJob, 'handle' | 'started' | 'percent'>;
+export type StartedJob = Omit<RunningJob, 'handle' | 'started' | keyof Reading>;
 
 /** The builds and uploads that run in this process. It emits `changed` when one starts or ends. */
 export class RunningJobs extends EventEmitter<{ changed: [] }> {
-  readonly #jobs = new Set<RunningJob>();
+  readonly #jobs = new Map<Omit<RunningJob, 'percent'>, ProgressMeter>();
 
   /** In the order of their starts. */
   get all(): readonly RunningJob[] {
-    return [...this.#jobs];
+    return Array.from(this.#jobs, ([job, meter]) => ({ ...job, ...meter.read() }));
   }
 
-  /** Runs the work of a job, and has it listed until it ends. Its progress goes to the clients of the job, too. */
+  /**
+   * Runs the work of a job, and has it listed until it ends. Its progress goes to the clients of the job, too.
+   *
+   * @param expected seconds that the same took last time
+   */
   async run<T>(
     job: Pick<WorkerJob, 'handle' | 'sendStatus'>,
     started: StartedJob,
-    work: (onProgress: (progress: Progress) => void) => Promise<T>,
+    work: (onProgress: (progress: MeteredProgress) => void) => Promise<T>,
+    expected?: number,
   ): Promise<T> {
-    const running = { ...started, handle: job.handle, started: new Date().toISOString(), percent: 0 };
-    this.#jobs.add(running);
+    const running = { ...started, handle: job.handle, started: new Date().toISOString() };
+    const meter = new ProgressMeter({ expected });
+    this.#jobs.set(running, meter);
     this.emit('changed');
     try {
-      return await work(
-        reportProgress({
-          sendStatus: (percent, total) => {
-            running.percent = percent;
-            job.sendStatus(percent, total);
-          },
-        }),
-      );
+      const report = reportProgress(job);
+      return await work((progress) => {
+        meter.update(progress);
+        report(progress);
+      });
     } finally {
       this.#jobs.delete(running);
       this.emit('changed');

@@ -55,10 +55,18 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       job,
       { kind: 'build', 'image-id': imageId, diskimage: name },
       (onProgress) => build(context, builder, imageId, { signal: job.signal, onProgress }),
+      lastDuration(context.repository, name),
     );
     await context.offered();
     return jobResult('image-id', image.id, checksum ? checksumOf(image) : undefined);
   });
+}
+
+/** Seconds that the newest build of a disk image took here; undefined without one. */
+function lastDuration({ images }: Pick<ImageRepository, 'images'>, name: string): number | undefined {
+  return [...images.values()]
+    .filter((image) => image.name === name && image.buildTime !== undefined)
+    .toSorted((one, other) => other.builtAt.getTime() - one.builtAt.getTime())[0]?.buildTime;
 }
 
 async function build(

@@ -14,6 +14,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { inheritedEnvironment, withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration, ProviderImageConfiguration } from '../configuration/configuration.ts';
+import type { MeteredProgress } from '../control/progress-meter.ts';
 import type { RunningJobs } from '../control/running-jobs.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import type { Providers, UploadTarget } from '../daemon/providers.ts';
@@ -87,7 +88,7 @@ async function upload(
     provider,
     image,
     onProgress,
-  }: Target & { readonly onProgress: (progress: Progress) => void },
+  }: Target & { readonly onProgress: (progress: MeteredProgress) => void },
   logger: Logger,
 ): Promise<string> {
   const started = performance.now();
@@ -113,8 +114,10 @@ async function upload(
       let result = snapshot && (await claim(context, provider, snapshot, request, signal));
       if (result === undefined) {
         file ??= await prepareFile(signal);
+        const { size } = file;
         logger.info(`uploading ${file.path} as ${request.externalName}`);
-        result = await provider.upload({ ...request, file }, { signal, onProgress });
+        const onPart = (progress: Progress): void => onProgress({ ...progress, size });
+        result = await provider.upload({ ...request, file }, { signal, onProgress: onPart });
       }
       const hook = configuration.entry['post-upload-hook'];
       if (hook === undefined) return { uploaded: result };

@@ -32,7 +32,7 @@ export function buildPage(server: FastifyInstance, context: WebContext): void {
     const own = uploads.filter((one) => one['image-id'] === id);
     const facts = html`<div id="facts"><dl>
 <dt>State</dt><dd>${badge(build.state, build.withdrawn ? ', rolled back' : '')}
-${progress(build.percent, 'Progress')}</dd>
+${progress(build, 'Progress')}</dd>
 <dt>Disk image</dt><dd>${
       build.diskimage === null
         ? 'unknown'

@@ -1,4 +1,6 @@
+import { progressText } from '../commands/progress.ts';
 import { type Html, html } from './html.ts';
+import type { BuildRecord, UploadRecord } from './records.ts';
 
 /** Formats a time span as `3 d 4 h`; the page's script does the same. */
 export function ageOf(milliseconds: number): string {
@@ -27,9 +29,11 @@ export function badge(state: string, more = ''): Html {
   return html`<span class="badge ${state}">${state}${more}</span>`;
 }
 
-export function progress(percent: number | null, what: string): Html | undefined {
+export function progress(record: BuildRecord | UploadRecord, what: string): Html | undefined {
+  const { percent } = record;
   if (percent === null) return undefined;
-  return html`<span><progress max="100" value="${percent}" aria-label="${what}"></progress> ${percent} %</span>`;
+  const bar = html`<progress max="100" value="${percent}" aria-label="${what}"></progress>`;
+  return html`<span>${bar} ${progressText(record)}</span>`;
 }
 
 /** `1 image`, `3 images`. */

@@ -147,7 +147,7 @@ function recordItems(records: readonly (BuildRecord | UploadRecord)[], canAct: b
 
 /** A build, or an upload, in a list. */
 export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean): Html {
-  const { state, requested, error, reason, percent, host } = record;
+  const { state, requested, error, reason, host } = record;
   const imageId = record['image-id'];
   const where = 'provider' in record ? html` to ${record.provider} as ${record['image-name']}` : undefined;
   const by = record['cancelled-by'];
@@ -155,7 +155,7 @@ export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean):
   return html`<li>${badge(state, withdrawn)}
 <span class="id"><a href="${buildPath(imageId)}">${imageId}</a>${where}</span>
 ${requested !== null && html`<span class="quiet">${age(requested)} ago</span>`}
-${progress(percent, `Progress of ${imageId}`)} ${host !== null && html`<span class="quiet">on ${host}</span>`}
+${progress(record, `Progress of ${imageId}`)} ${host !== null && html`<span class="quiet">on ${host}</span>`}
 ${canAct && html`<span class="actions">${recordActions(record)}</span>`}
 <span class="why quiet">${by === null ? (error ?? reason) : `cancelled by ${by}`}</span></li>`;
 }

@@ -1,6 +1,6 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { BUILDER_STATUS } from '../control/builder-status.ts';
+import { BUILDER_STATUS, PROGRESS_PROPERTIES } from '../control/builder-status.ts';
 
 const TEXT = { type: 'string' } as const;
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
@@ -15,8 +15,6 @@ const REQUESTED = {
 const ENDED = { ...TEXT_OR_NULL, description: 'When it became ready or failed; null before.' } as const;
 const REASON = { ...TEXT, description: 'Why it was requested.' } as const;
 const ERROR = { ...TEXT_OR_NULL, description: 'Why it failed; null if it has not.' } as const;
-const PERCENT = { type: ['integer', 'null'], description: 'Progress while it runs, in per cent.' } as const;
-const HOST = { ...TEXT_OR_NULL, description: 'Host of the builder while it runs there.' } as const;
 const CANCELLED_BY = { ...TEXT_OR_NULL, description: 'Who cancelled it; null if nobody has.' } as const;
 
 /** An object with exactly these keys. */
@@ -36,8 +34,7 @@ export const BUILD_RECORD = exactly({
   reason: REASON,
   error: ERROR,
   'cancelled-by': CANCELLED_BY,
-  percent: PERCENT,
-  host: HOST,
+  ...PROGRESS_PROPERTIES,
 });
 
 /** Schema of an {@link UploadRecord}. */
@@ -54,8 +51,7 @@ export const UPLOAD_RECORD = exactly({
   reason: REASON,
   error: ERROR,
   'cancelled-by': CANCELLED_BY,
-  percent: PERCENT,
-  host: HOST,
+  ...PROGRESS_PROPERTIES,
 });
 
 /** Schema of a {@link PlanRecord}. */

@@ -1,5 +1,5 @@
 import type { Build, ManagerState, Plan, Step, Upload } from '@nodepool-builder/image-manager';
-import type { RunningJob } from '../control/running-jobs.ts';
+import { type LocatedJob, progressOf, runningJobsOf } from '../control/builder-status.ts';
 import { subjectOf, verbOf } from '../daemon/functions.ts';
 import type {
   BuildRecord,
@@ -17,10 +17,10 @@ const known = new WeakMap<Site, SiteRecords>();
 export function siteRecords(site: Site): SiteRecords {
   const before = known.get(site);
   if (before !== undefined) return before;
-  const running = runningJobs(site);
+  const running = runningJobsOf(site.builders);
   const builds = [
     ...Array.from(site.state.builds.values(), (build) => toBuildRecord(build, running.get(build.id))),
-    ...unrecordedBuilds(site),
+    ...unrecordedBuilds(site, running),
   ].toSorted(newestFirst);
   const uploads = Array.from(site.state.uploads.values(), (upload) =>
     toUploadRecord(upload, running.get(upload.id)),
@@ -53,24 +53,8 @@ function timeOf(milliseconds: number | undefined): string | null {
   return milliseconds === undefined ? null : new Date(milliseconds).toISOString();
 }
 
-interface Running extends RunningJob {
-  readonly host: string;
-}
-
-/** Running jobs by the id of their build or upload. */
-function runningJobs({ builders }: Site): ReadonlyMap<string, Running> {
-  const running = new Map<string, Running>();
-  for (const { host, jobs } of builders) {
-    for (const job of jobs) {
-      const id = job.kind === 'build' ? job['image-id'] : job['upload-id'];
-      if (id !== undefined) running.set(id, { ...job, host });
-    }
-  }
-  return running;
-}
-
 /** State and fields that builds and uploads have in common. */
-function commonFields<S extends string>(record: Build | Upload, state: S, job: Running | undefined) {
+function commonFields<S extends string>(record: Build | Upload, state: S, job: LocatedJob | undefined) {
   const cancelledBy = 'cancelledBy' in record ? String(record.cancelledBy) : null;
   return {
     state: state === 'failed' && cancelledBy !== null ? ('cancelled' as const) : state,
@@ -79,17 +63,16 @@ function commonFields<S extends string>(record: Build | Upload, state: S, job: R
     reason: record.reason,
     error: record.error ?? null,
     'cancelled-by': cancelledBy,
-    percent: job?.percent ?? null,
-    host: job?.host ?? null,
+    ...progressOf(job),
   };
 }
 
-function toBuildRecord(build: Build, job: Running | undefined): BuildRecord {
+function toBuildRecord(build: Build, job: LocatedJob | undefined): BuildRecord {
   const { id, diskimage, withdrawn, state } = build;
   return { 'image-id': id, diskimage, withdrawn, ...commonFields(build, state, job) };
 }
 
-function toUploadRecord(upload: Upload, job: Running | undefined): UploadRecord {
+function toUploadRecord(upload: Upload, job: LocatedJob | undefined): UploadRecord {
   return {
     'upload-id': upload.id,
     'image-id': upload.imageId,
@@ -102,7 +85,10 @@ function toUploadRecord(upload: Upload, job: Running | undefined): UploadRecord 
 }
 
 /** Images that builders offer, and builds that they run, without a record of the manager. */
-function unrecordedBuilds({ configuration, state, builders, servers }: Site): readonly BuildRecord[] {
+function unrecordedBuilds(
+  { configuration, state, servers }: Site,
+  running: ReadonlyMap<string, LocatedJob>,
+): readonly BuildRecord[] {
   const found = new Map<string, BuildRecord>();
   const names = configuration.diskimages.map(({ name }) => name);
   const add = (imageId: string, fields: Partial<BuildRecord>): void => {
@@ -114,12 +100,11 @@ function unrecordedBuilds({ configuration, state, builders, servers }: Site): re
   for (const { name, availableWorkers } of servers.flatMap(({ functions = [] }) => functions)) {
     if (availableWorkers > 0 && verbOf(name) === 'image-upload') add(subjectOf(name), {});
   }
-  for (const { host, jobs } of builders) {
-    for (const { kind, 'image-id': imageId, diskimage, started, percent } of jobs) {
-      if (kind !== 'build') continue;
-      const fields = diskimage === undefined ? {} : { diskimage };
-      add(imageId, { ...fields, state: 'building', requested: started, percent, host });
-    }
+  for (const job of running.values()) {
+    const { kind, 'image-id': imageId, diskimage: built, started } = job;
+    if (kind !== 'build') continue;
+    const fields = built === undefined ? {} : { diskimage: built };
+    add(imageId, { ...fields, state: 'building', requested: started, ...progressOf(job) });
   }
   return [...found.values()];
 }
@@ -132,8 +117,7 @@ const UNRECORDED: Omit<BuildRecord, 'image-id' | 'diskimage'> = {
   reason: 'a job that no manager of this page has submitted',
   error: null,
   'cancelled-by': null,
-  percent: null,
-  host: null,
+  ...progressOf(undefined),
 };
 
 function imageRecords(

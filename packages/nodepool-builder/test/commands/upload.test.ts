@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { ImageError, type ImageProvider } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { withoutProgress } from '../../src/commands/output.ts';
+import { withoutProgress } from '../../src/commands/progress.ts';
 import { uploadFile } from '../../src/commands/upload.ts';
 
 it('a file is not converted if its disk exceeds the size limit', async (t) => {

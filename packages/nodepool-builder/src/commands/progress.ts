@@ -1,0 +1,178 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ServerAddress } from '@nodepool-builder/gearman-node';
+import type { Configuration } from '../configuration/configuration.ts';
+import { type LocatedJob, readBuilderStatuses, runningJobsOf } from '../control/builder-status.ts';
+import { type MeteredProgress, ProgressMeter, type Reading } from '../control/progress-meter.ts';
+import type { RunningJob } from '../control/running-jobs.ts';
+import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { subjectOf } from '../daemon/functions.ts';
+import { type Column, formatAge, formatSize } from './table.ts';
+
+/**
+ * Runs a task and shows its progress. The task reports either its own progress, or what a builder has measured, or both.
+ */
+export type WithProgress = <T>(
+  title: string,
+  task: (
+    onProgress: (progress: MeteredProgress) => void,
+    onReading: (reading: Reading) => void,
+  ) => Promise<T>,
+) => Promise<T>;
+
+/** Time between two lines of a log, and between two states of a bar, in milliseconds. */
+const LINE_INTERVAL = 60_000;
+const BAR_INTERVAL = 1000;
+
+/**
+ * Shows progress on standard error, with its rate and the time left: a bar on a terminal, which changes every second, else
+ * lines for a log, at least one a minute.
+ */
+export const withProgress: WithProgress = async (title, task) => {
+  const meter = new ProgressMeter();
+  let measured: Reading | undefined;
+  const read = (): Reading => {
+    const reading = meter.read();
+    return { ...reading, ...measured, percent: Math.max(reading.percent, measured?.percent ?? 0) };
+  };
+  const display = process.stderr.isTTY ? await openBar(title) : openLines(title);
+  const timer = setInterval(() => display.show(read()), BAR_INTERVAL);
+  try {
+    display.show(read());
+    const onProgress = (progress: MeteredProgress): void => {
+      if (progress.total <= 0) return;
+      meter.update(progress);
+      display.show(read());
+    };
+    const onReading = (reading: Reading): void => {
+      measured = reading;
+    };
+    const result = await task(onProgress, onReading);
+    display.show({ percent: 100 });
+    return result;
+  } finally {
+    clearInterval(timer);
+    display.stop();
+  }
+};
+
+/** Shows nothing: for JSON output. */
+export const withoutProgress: WithProgress = (_title, task) =>
+  task(
+    () => {},
+    () => {},
+  );
+
+interface ProgressDisplay {
+  show(reading: Reading): void;
+  /** Leaves the terminal clean. */
+  stop(): void;
+}
+
+async function openBar(title: string): Promise<ProgressDisplay> {
+  // Imported on demand: the daemon starts faster without it.
+  const { SingleBar } = await import('cli-progress');
+  const bar = new SingleBar({
+    stream: process.stderr,
+    format: `${title} {bar} {percentage} % | {elapsed}{more}`,
+    barsize: 30,
+    hideCursor: true,
+    linewrap: false,
+  });
+  const started = performance.now();
+  const payload = (reading: Reading) => ({
+    elapsed: clock(performance.now() - started),
+    more: rateAndTimeLeft(reading),
+  });
+  bar.start(100, 0, payload({ percent: 0 }));
+  return { show: (reading) => bar.update(reading.percent, payload(reading)), stop: () => bar.stop() };
+}
+
+/** Prints a line for each 5 %, and for each minute. */
+function openLines(title: string): ProgressDisplay {
+  let next = 0;
+  let last = Number.NEGATIVE_INFINITY;
+  const show = (reading: Reading): void => {
+    const { percent } = reading;
+    const now = performance.now();
+    if (percent < next && now - last < LINE_INTERVAL) return;
+    next = percent < 100 ? Math.min(percent + 5, 100) : Number.POSITIVE_INFINITY;
+    last = now;
+    console.error(`${title}: ${progressText(reading)}`);
+  };
+  return { show, stop: () => {} };
+}
+
+/** Formats progress: `35 %, 12.3 MiB/s, 3 min left`. */
+export function progressText(reading: Shown): string {
+  return `${String(reading.percent)} %${rateAndTimeLeft(reading)}`;
+}
+
+/** A reading, or a record that contains one. */
+type Shown = { readonly [K in keyof Reading]?: unknown };
+
+function rateAndTimeLeft({ 'bytes-per-second': rate, 'seconds-left': left }: Shown): string {
+  const texts = [
+    ...(typeof rate === 'number' ? [`${formatSize(String(rate))}/s`] : []),
+    ...(typeof left === 'number' ? [`${formatAge(left * 1000)} left`] : []),
+  ];
+  return texts.map((text) => `, ${text}`).join('');
+}
+
+/** Formats a duration in milliseconds as `1:05:09`. */
+function clock(milliseconds: number): string {
+  const seconds = Math.floor(milliseconds / 1000);
+  const [hours, ...rest] = [seconds / 3600, (seconds / 60) % 60, seconds % 60].map((value) =>
+    String(Math.floor(value)),
+  );
+  return [hours, ...rest.map((value) => value.padStart(2, '0'))].join(':');
+}
+
+/** Time between two questions to the builders, and the time limit for their answers, in milliseconds. */
+const POLL_INTERVAL = 5000;
+const POLL_TIMEOUT = 3000;
+
+/** Asks the builders how far a job is until the signal aborts. Builders that do not answer change nothing. */
+export async function pollProgress(
+  servers: readonly ServerAddress[],
+  functionOfJob: string,
+  accepted: Promise<string>,
+  onReading: (reading: Reading) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const handle = await accepted.catch(() => undefined);
+  if (handle === undefined) return;
+  while (!signal.aborted) {
+    await delay(POLL_INTERVAL, undefined, { signal }).catch(() => {});
+    if (signal.aborted) return;
+    const builders = await readBuilderStatuses(servers, signal, POLL_TIMEOUT).catch(() => []);
+    const job = builders
+      .flatMap(({ jobs }) => jobs)
+      // Job servers on one host may give the same handle to different jobs.
+      .find((one) => one.handle === handle && namesOf(one).includes(subjectOf(functionOfJob)));
+    if (job !== undefined) onReading(job);
+  }
+}
+
+function namesOf({ 'image-id': imageId, diskimage }: RunningJob): readonly (string | undefined)[] {
+  return [imageId, diskimage];
+}
+
+/** Column with the progress of what runs: `35 %, 12.3 MiB/s, 3 min left on west1`. */
+export const PROGRESS_COLUMN: Column = {
+  heading: 'PROGRESS',
+  key: 'percent',
+  sparse: true,
+  long: 'id',
+  format: (_, { host, ...reading }) => `${progressText(reading)} on ${String(host)}`,
+};
+
+/** Time limit for the builders to answer a list, in milliseconds. */
+const LIST_TIMEOUT = 1500;
+
+/** Asks all builders for their running jobs. Those that do not answer in time are left out. */
+export async function readRunningJobs(
+  configuration: Configuration,
+): Promise<ReadonlyMap<string, LocatedJob>> {
+  const servers = jobServers(configuration);
+  return runningJobsOf(await readBuilderStatuses(servers, undefined, LIST_TIMEOUT).catch(() => []));
+}

@@ -1,0 +1,104 @@
+import type { Progress, SettingsOf } from '@nodepool-builder/image-builder';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+
+/** Properties of a {@link Reading}. */
+export const READING_PROPERTIES = {
+  percent: { type: 'integer' },
+  'bytes-per-second': { type: 'integer' }, // of a transfer
+  'seconds-left': { type: 'integer' }, // an estimate
+} as const satisfies Readonly<Record<string, SettingsSchema>>;
+
+const READING = {
+  type: 'object',
+  required: ['percent'],
+  properties: READING_PROPERTIES,
+} as const satisfies SettingsSchema;
+
+/** Progress of an operation with its rate and the time left. */
+export type Reading = SettingsOf<typeof READING>;
+
+/** Progress of an operation, and the bytes that it transfers in all, if it transfers a file. */
+export interface MeteredProgress extends Progress {
+  readonly size?: number;
+}
+
+/** Time over which the rate of a transfer is measured, in milliseconds. */
+const WINDOW = 30_000;
+
+/** Time from the first byte to the first rate, and between two samples, in milliseconds. */
+const SAMPLE_INTERVAL = 1000;
+
+/** Percentage at which a percentage that follows from the time stops. */
+const MOST_BY_TIME = 95;
+
+/** Percentage from which the time so far allows an estimate of the time left. */
+const LEAST_FOR_ESTIMATE = 5;
+
+/** Settings of a {@link ProgressMeter}. */
+interface MeterOptions {
+  /** Seconds that the operation took last time. Default: unknown. */
+  readonly expected?: number | undefined;
+  /** Returns the time in milliseconds. Default: `performance.now`. */
+  readonly now?: () => number;
+}
+
+/**
+ * Measures the rate of an operation and estimates the time left: that of a transfer from its rate, that of another
+ * operation from its duration last time, or else from its progress so far.
+ */
+export class ProgressMeter {
+  readonly #expected: number;
+  readonly #now: () => number;
+  readonly #started: number;
+  /** Times in milliseconds, and the parts done then; at most the first is older than the window. */
+  readonly #samples: { readonly at: number; readonly part: number }[] = [];
+  #part = 0;
+  #size: number | undefined;
+  #percent = 0;
+
+  constructor({ expected = 0, now = () => performance.now() }: MeterOptions = {}) {
+    this.#expected = expected * 1000;
+    this.#now = now;
+    this.#started = now();
+  }
+
+  update({ done, total, size }: MeteredProgress): void {
+    this.#part = total > 0 ? Math.min(1, done / total) : 0;
+    this.#size = size;
+    const at = this.#now();
+    const last = this.#samples.at(-1);
+    if (last !== undefined && at - last.at < SAMPLE_INTERVAL) return;
+    this.#samples.push({ at, part: this.#part });
+    while ((this.#samples[1]?.at ?? at) < at - WINDOW) this.#samples.shift();
+  }
+
+  /** Progress at this moment. The percentage never decreases. */
+  read(): Reading {
+    const elapsed = this.#now() - this.#started;
+    const byTime = this.#expected > 0 ? Math.min(MOST_BY_TIME, (elapsed / this.#expected) * 100) : 0;
+    this.#percent = Math.max(this.#percent, Math.floor(Math.max(byTime, this.#part * 100)));
+    const speed = this.#size === undefined ? undefined : this.#speed();
+    const left = this.#part === 1 ? undefined : this.#timeLeft(elapsed, speed);
+    return {
+      percent: this.#percent,
+      ...(speed !== undefined && { 'bytes-per-second': Math.round(speed * 1000 * (this.#size ?? 0)) }),
+      ...(left !== undefined && { 'seconds-left': Math.ceil(left / 1000) }),
+    };
+  }
+
+  /** Part of the whole done per millisecond, in the last seconds; undefined at the beginning and after the end. */
+  #speed(): number | undefined {
+    const now = this.#now();
+    const first = this.#samples.findLast(({ at }) => at <= now - WINDOW) ?? this.#samples[0];
+    if (first === undefined || now - first.at < SAMPLE_INTERVAL || this.#part === 1) return undefined;
+    return Math.max(0, this.#part - first.part) / (now - first.at);
+  }
+
+  /** In milliseconds. */
+  #timeLeft(elapsed: number, speed: number | undefined): number | undefined {
+    if (this.#size !== undefined) return speed ? (1 - this.#part) / speed : undefined;
+    if (elapsed < this.#expected) return this.#expected - elapsed;
+    if (this.#part * 100 < LEAST_FOR_ESTIMATE) return undefined;
+    return (elapsed * (1 - this.#part)) / this.#part;
+  }
+}
