@@ -1,15 +1,17 @@
 /** Writes the generated parts of the pages in docs/, and the schema for editors: `npm run docs`. */
 import { execFileSync } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { PACKETS } from '@nodepool-builder/gearman-node';
 import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
 import { OUTPUTS, outputSchemas } from '../packages/nodepool-builder/src/commands/output-schemas.ts';
 import { configurationSchema, jsonSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { EXIT_CODES } from '../packages/nodepool-builder/src/exit-codes.ts';
+import { createProgram } from '../packages/nodepool-builder/src/main.ts';
 import { Modules } from '../packages/nodepool-builder/src/modules.ts';
 import { configurationTables } from './docs/configuration-tables.ts';
 import { exitCodeTable } from './docs/exit-code-table.ts';
+import { manPage } from './docs/man-page.ts';
 import { outputTables } from './docs/output-tables.ts';
 import { packetTable } from './docs/packet-table.ts';
 import { variableTable } from './docs/variable-table.ts';
@@ -41,3 +43,7 @@ for (const [name, schema] of Object.entries(SCHEMAS)) {
   await writeFile(schemaFile, JSON.stringify(schema));
   execFileSync('biome', ['format', '--write', schemaFile]);
 }
+
+const page = join(import.meta.dirname, '../packages/nodepool-builder/man/nodepool-builder.1');
+await mkdir(dirname(page), { recursive: true });
+await writeFile(page, manPage(await createProgram(), EXIT_CODES));
