@@ -36,7 +36,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Escapes text, and replaces control characters and those of the writing direction, which a log or a cloud's message may have. */
+/** Escapes text, and replaces control characters and those of the writing direction, which a message may have. */
 export function escapeHtml(text: string): string {
   return text
     .replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '')

@@ -55,7 +55,7 @@ function timeOf(milliseconds: number | undefined): string | null {
 
 /** State and fields that builds and uploads have in common. */
 function commonFields<S extends string>(record: Build | Upload, state: S, job: LocatedJob | undefined) {
-  const cancelledBy = 'cancelledBy' in record ? String(record.cancelledBy) : null;
+  const { cancelledBy = null } = record as { readonly cancelledBy?: string };
   return {
     state: state === 'failed' && cancelledBy !== null ? ('cancelled' as const) : state,
     requested: timeOf(record.requestedAt),
