@@ -150,11 +150,15 @@ describe('the exit code', () => {
     });
   }
 
-  it('of a job server whose port is taken is that of refused', async () => {
+  it('of a job server or a status page whose port is taken is that of refused', async () => {
     const { port } = listener.address() as { readonly port: number };
-    const { code, stderr } = await runCommand('gearmand', '-p', String(port));
-    assert.equal(code, EXIT_CODES.refused.code, stderr);
-    assert.match(stderr, /EADDRINUSE/);
+    const other = { 'gearman-servers': [{ host: '127.0.0.1', port: await freePort() }] };
+    await writeFile('web.yaml', JSON.stringify({ 'images-dir': 'other-images', ...other }));
+    for (const line of [`gearmand -p ${port}`, `-d --embedded-gearmand --web ${port} -c web.yaml`]) {
+      const { code, stderr } = await run(line);
+      assert.equal(code, EXIT_CODES.refused.code, stderr);
+      assert.match(stderr, /EADDRINUSE/);
+    }
   });
 
   for (const command of commands.filter((one) => one.name() !== 'help')) {

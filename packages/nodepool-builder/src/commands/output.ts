@@ -1,6 +1,5 @@
 import { styleText } from 'node:util';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { errnoOf, writeDurably } from '@nodepool-builder/image-builder/module-kit';
 import { type ExitReason, exitReasonOf } from '../exit-codes.ts';
 
 /** Ends a command with a message for the person at the terminal, and an exit code. */
@@ -55,7 +54,8 @@ export function failing(
   ifMissing: ExitReason = 'failed',
 ): (cause: unknown) => never {
   return (cause) => {
-    const exitReason = errnoOf(cause) === 'ENOENT' ? ifMissing : exitReasonOf(cause);
+    const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
+    const exitReason = isMissing ? ifMissing : exitReasonOf(cause);
     throw new CommandError(`${what}: ${messageOf(cause)}; ${remedy}`, { cause, exitReason });
   };
 }
@@ -88,6 +88,8 @@ export async function printResult(
   const text = JSON.stringify(result, null, 2);
   for (const line of json ? [text] : lines) console.log(line);
   if (jsonFile === undefined) return;
+  // Imported on demand: --help starts faster without it.
+  const { writeDurably } = await import('@nodepool-builder/image-builder/module-kit');
   const unwritable = failing(`cannot write ${jsonFile}`, 'choose another --json-file');
   await writeDurably(jsonFile, `${text}\n`, 0o644).catch(unwritable);
 }

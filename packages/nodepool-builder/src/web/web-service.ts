@@ -50,6 +50,7 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
     await close();
     const remedy = 'stop the program that listens there, or choose another address with --web';
     throw new CommandError(`the status page cannot listen on ${site.web}: ${messageOf(error)}; ${remedy}`, {
+      exitReason: 'refused',
       cause: error,
     });
   }
