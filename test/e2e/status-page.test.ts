@@ -41,6 +41,8 @@ describe('the status page', () => {
     assert.doesNotMatch(text, /Rebuild|Delete|Cancel/);
     await followLink(page, 'a[href^="/builds/docs-"]');
     assert.match(await page.$eval('body', ({ innerText }) => innerText), /State\s+ready/);
+    await followLink(page, 'a[href^="/uploads/"]');
+    assert.match(await page.$eval('body', ({ innerText }) => innerText), /Provider\s+(east|west), as docs/);
   });
 
   it('updates itself, filters, and breaks no rule of accessibility', async (t) => {

@@ -58,11 +58,11 @@ async function updateFacts() {
   document.querySelector('#facts').replaceWith(page.querySelector('#facts'));
 }
 
-const { build } = log.dataset;
+const { list, id } = log.dataset;
 const changes = new EventSource('/api/v1/events');
 changes.addEventListener('change', ({ data }) => {
-  const { builds = [], uploads = [] } = JSON.parse(data);
-  if (builds.includes(build) || uploads.length > 0) updateFacts().catch(() => {});
+  const changed = JSON.parse(data);
+  if (changed[list]?.includes(id) || changed.uploads?.length > 0) updateFacts().catch(() => {});
 });
 
 let matches = [];

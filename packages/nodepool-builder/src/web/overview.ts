@@ -149,7 +149,9 @@ function recordItems(records: readonly (BuildRecord | UploadRecord)[], canAct: b
 export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean): Html {
   const { state, requested, error, reason, host } = record;
   const imageId = record['image-id'];
-  const where = 'provider' in record ? html` to ${record.provider} as ${record['image-name']}` : undefined;
+  const where =
+    'provider' in record &&
+    html` <a href="/uploads/${record['upload-id']}">to ${record.provider} as ${record['image-name']}</a>`;
   const by = record['cancelled-by'];
   const withdrawn = 'withdrawn' in record && record.withdrawn ? ', rolled back' : '';
   return html`<li>${badge(state, withdrawn)}

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LOGIN_SECONDS, SESSION_COOKIE } from './access.ts';
 import { ACTIONS, type ActionName, act, requireUser } from './actions.ts';
-import { buildPage, imagePage } from './build-page.ts';
 import type { WebContext } from './context.ts';
 import { EventStream } from './event-stream.ts';
 import { Feed } from './feed.ts';
@@ -10,6 +9,7 @@ import { HttpError, statusOf } from './http-error.ts';
 import { sendNotice, sendPage } from './layout.ts';
 import { buildPath } from './markup.ts';
 import { overviewParts, type Part } from './overview.ts';
+import { imagePage, recordPages } from './record-pages.ts';
 
 type Form = Readonly<Record<string, string | undefined>>;
 
@@ -30,7 +30,7 @@ export function pages(server: FastifyInstance, context: WebContext): void {
   );
   overview(server, context);
   imagePage(server, context);
-  buildPage(server, context);
+  recordPages(server, context);
   login(server, context);
   actionPages(server, context);
 }
