@@ -62,6 +62,12 @@ export const withoutProgress: WithProgress = (_title, task) =>
     () => {},
   );
 
+/** Columns of a terminal that does not tell its width. */
+const WIDTH = 100;
+
+/** Columns for the figures beside a bar: ` 100 % | 10:00:00, 1023.9 MiB/s, 59 min 59 s left`. */
+const LONGEST_FIGURES = 50;
+
 interface ProgressDisplay {
   show(reading: Reading): void;
   /** Leaves the terminal clean. */
@@ -74,7 +80,7 @@ async function openBar(title: string): Promise<ProgressDisplay> {
   const bar = new SingleBar({
     stream: process.stderr,
     format: `${title} {bar} {percentage} % | {elapsed}{more}`,
-    barsize: 30,
+    barsize: Math.max(5, Math.min(30, (process.stderr.columns || WIDTH) - title.length - LONGEST_FIGURES)),
     hideCursor: true,
     linewrap: false,
   });

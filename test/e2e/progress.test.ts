@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rm, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type BuilderProcess, builderCommand, startBuilder } from '../fixtures/builder-process.ts';
+import { runInProcess } from '../fixtures/command-in-process.ts';
+import { createManagedSite, endAfter, type ManagedSite, provider } from '../fixtures/managed-site.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+const HOST = hostname();
+
+interface SlowSite extends ManagedSite {
+  readonly process: BuilderProcess;
+  /** Builds wait while this file exists. */
+  readonly buildGate: string;
+  /** Uploads wait while this file exists. */
+  readonly uploadGate: string;
+  /** The output of a command without `--json`. */
+  table(...args: readonly string[]): Promise<string>;
+}
+
+/** A line of a shell script that waits while a file exists. */
+function untilOpen(gate: string): string {
+  return `while [ -e '${gate}' ]; do sleep 0.1; done`;
+}
+
+/** A site with `--all-in-one`, whose builds and uploads wait. */
+async function startSlowSite(t: TestContext): Promise<SlowSite> {
+  const site = await createManagedSite(t);
+  const [buildGate, uploadGate, hook] = ['build-gate', 'upload-gate', 'hook'].map((name) =>
+    join(site.directory, name),
+  ) as [string, string, string];
+  await writeFile(hook, `#!/bin/sh\n${untilOpen(uploadGate)}\n`, { mode: 0o755 });
+  await writeFile(buildGate, '');
+  await writeFile(uploadGate, '');
+  const script = `sleep 3; ${untilOpen(buildGate)}; truncate -s 1M "$1"`;
+  await site.configure({
+    diskimages: [
+      {
+        name: 'docs',
+        builder: 'command',
+        command: ['sh', '-c', script, 'sh', '{output.raw}'],
+        formats: ['raw'],
+      },
+    ],
+    providers: [provider('east', { 'post-upload-hook': hook, 'image-type': 'raw' })],
+  });
+  const process = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+  const table = async (...args: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await runInProcess(...args, '-c', site.config);
+    assert.deepEqual([code, stderr], [0, '']);
+    return stdout;
+  };
+  return { ...site, process, buildGate, uploadGate, table };
+}
+
+test('the lists show the progress of what runs', async (t) => {
+  const site = await startSlowSite(t);
+  await waitUntil('a running build', async () => (await site.list('dib-image-list'))[0]?.host === HOST);
+  assert.partialDeepStrictEqual(await site.list('dib-image-list'), [
+    { state: 'building', percent: 0, 'bytes-per-second': null, 'seconds-left': null, host: HOST },
+  ]);
+  assert.match(
+    await site.table('dib-image-list'),
+    new RegExp(`^IMAGE-ID +STATE +PROGRESS +AGE +WHY\\n.* building +0 % on ${HOST} `),
+  );
+  const [building] = await site.list('image-list', '--offered');
+  assert.deepEqual(building?.running, [`build on ${HOST}: 0 %`]);
+
+  await rm(site.buildGate);
+  await waitUntil('a running upload', async () => (await site.list('image-list'))[0]?.host === HOST);
+  await waitUntil('its hook', async () => Number((await site.list('image-list'))[0]?.percent) === 100);
+  assert.match(
+    await site.table('image-list'),
+    new RegExp(`STATE +PROGRESS [^]* uploading +100 % on ${HOST} `),
+  );
+  assert.doesNotMatch(await site.table('dib-image-list'), /PROGRESS/);
+  assert.match(await site.table('image-list', '--offered'), new RegExp(`upload to east on ${HOST}: 100 %`));
+
+  await site.process.end('SIGKILL');
+  const started = performance.now();
+  assert.partialDeepStrictEqual(await site.list('image-list'), [
+    { state: 'uploading', percent: null, host: null },
+  ]);
+  assert.ok(performance.now() - started < 5000, 'without a job server, the list is not slow');
+});
+
+test('who follows a build sees the time change, and the time left if the same was built before', async (t) => {
+  const site = await startSlowSite(t);
+  await Promise.all([site.buildGate, site.uploadGate].map((gate) => rm(gate)));
+  await site.process.logged(/upload .* to east is ready/);
+  await writeFile(site.buildGate, '');
+
+  const command = builderCommand('image-build', 'docs', '-c', site.config).flat().join(' ');
+  const terminal = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => terminal.kill());
+  let shown = '';
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text;
+  });
+  await waitUntil('the percentage that follows from the last build', () =>
+    /[1-9]\d* % \| 0:00:\d\d/.test(shown),
+  );
+  const before = shown.length;
+  await waitUntil('the next second', () => /\| 0:00:\d\d/.test(shown.slice(before)));
+  await rm(site.buildGate);
+  const [code] = await once(terminal, 'exit');
+  assert.equal(code, 0, shown);
+  assert.match(shown, / 100 % \| 0:00:\d\d/);
+});
