@@ -52,6 +52,7 @@ export interface WorkerContext {
   readonly onServerLost: 'finish' | 'abort';
   readonly maxPacketSize: number | undefined;
   readonly logger: Logger | undefined;
+  readonly logsFailures: boolean;
   /** Called when the connection may grab again. */
   readonly dispatch: () => void;
 }
@@ -292,7 +293,7 @@ export class WorkerConnection {
     jobs.delete(job);
     ofFunction.delete(job);
     if (ofFunction.size === 0) this.#running.delete(job.function);
-    this.#log(job, outcome);
+    this.#log(job, outcome, this.#context.logsFailures || declared === notOffered);
     job.finish(outcome);
     this.#deregister();
     slots.give();
@@ -378,13 +379,15 @@ export class WorkerConnection {
     for (let grab = 0; grab < unanswered; grab += 1) this.#context.slots.give();
   }
 
-  #log(job: AssignedJob, outcome: JobOutcome): void {
+  #log(job: AssignedJob, outcome: JobOutcome, logsFailures: boolean): void {
     const name = `job ${job.handle} of ${job.function}`;
     const { logger } = this.#context;
     if (!this.#connection.isOpen) {
       logger?.warn(
         `${name} ended after the connection to ${this.#peer} was lost; its ${outcome.packet} is discarded`,
       );
+    } else if (!logsFailures) {
+      return;
     } else if (outcome.packet === 'WORK_FAIL') {
       logger?.warn(`${name} failed: ${outcome.error.message}`);
     } else if (outcome.packet === 'WORK_EXCEPTION') {

@@ -23,6 +23,8 @@ export interface WorkerOptions {
   /** Maximum number of concurrent jobs, over all servers. Default 1. */
   readonly concurrency?: number | undefined;
   readonly logger?: Logger | undefined;
+  /** False if the handlers log the failures of their jobs themselves. Default true. */
+  readonly logsFailures?: boolean | undefined;
   /**
    * Timeout in milliseconds for connecting, and for the answer to a request, after which the connection is closed.
    * Default 30,000.
@@ -91,6 +93,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       onServerLost,
       maxPacketSize: options.maxPacketSize,
       logger,
+      logsFailures: options.logsFailures ?? true,
       dispatch: () => this.#dispatch(),
     };
     this.#reconnectors = servers.map((server) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Admin } from '../../src/admin/admin.ts';
 import { Client } from '../../src/client/client.ts';
-import type { GearmanError } from '../../src/errors.ts';
+import { type GearmanError, JobFailure } from '../../src/errors.ts';
 import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 
@@ -194,3 +194,19 @@ test('invalid arguments are rejected at the call', async (t) => {
   assert.throws(() => worker.setFunctions({ g: () => {}, '': () => {} }), refused);
   assert.deepEqual([...worker.functions], ['f'], 'the functions are unchanged');
 });
+
+for (const logsFailures of [true, false]) {
+  test(`a failed job is ${logsFailures ? 'logged' : 'not logged if its handler does so'}`, async (t) => {
+    const lines: string[] = [];
+    const write = (text: string): void => void lines.push(text);
+    const logger = { debug: write, info: write, warn: write, error: write };
+    const { worker, client } = await working(t, { logger, logsFailures });
+    worker.setFunctions({
+      fails: () => Promise.reject(new JobFailure('no space')),
+      throws: () => Promise.reject(new Error('no space')),
+    });
+    await assert.rejects(client.submit('fails').result, { code: 'job-failed' });
+    await assert.rejects(client.submit('throws').result);
+    assert.equal(lines.filter((line) => line.includes('no space')).length, logsFailures ? 2 : 0);
+  });
+}

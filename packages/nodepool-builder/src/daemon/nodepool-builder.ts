@@ -96,7 +96,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     const logger = options.logger('nodepool.builder.UploadWorker');
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
-    this.#controlWorker = this.#createWorker('Nodepool Builder Control Worker 1', CONTROL_JOBS);
+    this.#controlWorker = this.#createWorker('Nodepool Builder Control Worker 1', CONTROL_JOBS, true);
     this.#uploadWorker.once('connect', () => uploads.startGracePeriod());
     this.#formerImages = new FormerImages({ servers, onChange: () => this.#offer(), logger });
     for (const event of ['added', 'removed', 'deleteForgotten'] as const) {
@@ -167,9 +167,10 @@ export class NodepoolBuilder implements AsyncDisposable {
     await closeAll(this.#parts.closers);
   }
 
-  #createWorker(clientId: string, concurrency: number): Worker {
+  #createWorker(clientId: string, concurrency: number, logsFailures = false): Worker {
     const logger = this.#options.logger('gear.Worker');
-    return new Worker({ servers: this.servers, clientId, concurrency: Math.max(1, concurrency), logger });
+    const options = { servers: this.servers, clientId, concurrency: Math.max(1, concurrency), logger };
+    return new Worker({ ...options, logsFailures });
   }
 
   async #track<T>(job: Promise<T>): Promise<T> {

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { Client, JobFailure, Worker } from '@nodepool-builder/gearman-node';
+import { freePort } from '../../scripts/free-port.ts';
+import { startBuilder } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { createSite } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+
+const INSTALL = `#!/bin/bash
+set -eu
+echo "adding the data disk"
+mount -t tmpfs none /absent/dir
+echo "not reached"
+`;
+
+const REASON =
+  '"disk-image-create" ended with exit code 255 in install.d/60-data-disk, saying: ' +
+  'mount: mounting none on /absent/dir failed: No such file or directory; see ';
+
+for (const embedded of [false, true]) {
+  it(`the first error of disk-image-create reaches the command, over ${embedded ? 'the embedded server' : 'gearmand'}`, async (t) => {
+    const server = embedded ? undefined : await startGearmand();
+    if (server !== undefined) undoAfter(t, () => server.stop());
+    const port = server?.port ?? (await freePort());
+    const site = await createSite(port);
+    undoAfter(t, () => site.remove());
+    const own = join(site.directory, 'elements');
+    const variables = `{ELEMENTS_PATH: '${join(import.meta.dirname, '../elements')}:${own}', DIB_JOURNAL_SIZE: '4'}`;
+    await site.configure(`
+  - {name: data, elements: [mini-os, data-disk], formats: [raw], env-vars: ${variables}}`);
+    await mkdir(join(own, 'data-disk/install.d'), { recursive: true });
+    await writeFile(join(own, 'data-disk/install.d/60-data-disk'), INSTALL, { mode: 0o755 });
+    const builder = await startBuilder(site.config, ...(embedded ? ['--embedded-gearmand'] : []));
+    undoAfter(t, () => builder.end('SIGTERM'));
+
+    const { code, stdout, stderr } = await runCommand(
+      'image-build',
+      'data',
+      '--image-id',
+      '1',
+      '-c',
+      site.config,
+    );
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.ok(stderr.includes(`image-build:data failed on ${hostname()}: ${REASON}`), stderr);
+    const inLog = builder.log.filter((line) => line.includes(REASON));
+    assert.equal(inLog.length, 1, inLog.join('\n'));
+
+    const client = new Client({ servers: [{ host: '127.0.0.1', port }] });
+    undoAfter(t, () => client.close());
+    for (const asks of [true, false]) {
+      const job = client.submit('image-build:data', JSON.stringify({ 'image-id': '2', reason: asks }));
+      const types: string[] = [];
+      const failure = (async () => {
+        for await (const { type } of job) types.push(type);
+      })();
+      await assert.rejects(job.result, { code: 'job-failed' });
+      await failure.catch(() => {});
+      assert.deepEqual(
+        types.filter((type) => type !== 'status'),
+        asks ? ['warning'] : [],
+      );
+      if (asks) assert.equal(types.at(-1), 'warning', 'nothing follows it but the end of the job');
+    }
+  });
+}
+
+it('a builder that sends no reason is quoted with what Gearman says', async (t) => {
+  const server = await startGearmand();
+  undoAfter(t, () => server.stop());
+  const site = await createSite(server.port);
+  undoAfter(t, () => site.remove());
+  const worker = new Worker({ servers: [{ host: '127.0.0.1', port: server.port }] });
+  undoAfter(t, () => worker.close());
+  worker.setFunctions({ 'image-build:docs': () => Promise.reject(new JobFailure('secret')) });
+  await worker.registered();
+  const { code, stderr } = await runCommand('image-build', 'docs', '-c', site.config);
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /^nodepool-builder: job H:\S+ of image-build:docs failed; the worker's log has the reason$/m,
+  );
+});
