@@ -1,7 +1,12 @@
 import { existsSync } from 'node:fs';
 import { rename, rm, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { FORMAT_NAMES, type ImageFile, type ImageFormat } from '@nodepool-builder/image-builder';
+import {
+  FORMAT_NAMES,
+  type ImageFile,
+  type ImageFormat,
+  type SettingsOf,
+} from '@nodepool-builder/image-builder';
 import {
   checkImageId,
   checksumsOf,
@@ -12,12 +17,18 @@ import {
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
-import { type FileDescription, removeChecksumFiles, writeChecksumFiles } from './image-file.ts';
+import {
+  FILE_PROPERTIES,
+  type FileDescription,
+  removeChecksumFiles,
+  writeChecksumFiles,
+} from './image-file.ts';
 import { withWorkspace } from './job-workspace.ts';
 import { newImageId } from './jobs.ts';
 import { configOption, jsonFileOption, secureOption } from './options.ts';
 import { CommandError, failing, findByName, type JsonOptions, printResult } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
+import { recordSchema, TEXT, TIME } from './record-schema.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface BuildOptions extends JsonOptions {
@@ -85,11 +96,21 @@ function addFormat(format: string, formats: readonly ImageFormat[] = []): readon
   return formats.includes(known) ? formats : [...formats, known];
 }
 
-/** A new image: the keys of its JSON. */
-interface BuiltImage
-  extends Readonly<Record<'image-id' | 'image-name' | 'builder' | 'built' | 'log', string>> {
-  readonly files: readonly FileDescription[];
-}
+/** Schema of the JSON of `build`: a new image. */
+export const BUILT_IMAGE = recordSchema({
+  'image-id': { ...TEXT, description: 'Id of the image.' },
+  'image-name': { ...TEXT, description: 'Name of the disk image.' },
+  builder: { ...TEXT, description: '`diskimages[].builder`.' },
+  built: { ...TIME, description: 'Time of the build.' },
+  log: { ...TEXT, description: 'Path of the build log.' },
+  files: {
+    type: 'array',
+    items: recordSchema(FILE_PROPERTIES),
+    description: 'Path (`file`), `format`, `size`, `md5` and `sha256` of each file.',
+  },
+});
+
+type BuiltImage = SettingsOf<typeof BUILT_IMAGE>;
 
 /**
  * Builds an image. Its files appear in the output directory once all of them are complete. Apart from them and the build

@@ -1,6 +1,6 @@
 import { rename, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
-import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
+import { FORMAT_NAMES, type ImageFormat, type SettingsOf } from '@nodepool-builder/image-builder';
 import {
   formatRow,
   isConvertible,
@@ -10,6 +10,8 @@ import {
 import { type Command, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import {
+  FILE_PROPERTIES,
+  FORMAT,
   inspectFile,
   removeChecksumFiles,
   type SourceFile,
@@ -21,6 +23,7 @@ import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.
 import { exampleOf, jsonFileOption } from './options.ts';
 import { CommandError, type JsonOptions, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
+import { recordSchema } from './record-schema.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface ConvertOptions extends JsonOptions {
@@ -60,6 +63,15 @@ export function registerConvert(program: Command, modules: Modules): void {
     .action((file: string, options: ConvertOptions) => convert(file, options, modules));
 }
 
+/** Schema of the JSON of `convert`: the new file. */
+export const CONVERTED_FILE = recordSchema({
+  ...FILE_PROPERTIES,
+  source: {
+    ...recordSchema({ file: FILE_PROPERTIES.file, format: FORMAT, size: FILE_PROPERTIES.size }),
+    description: 'Path (`file`), `format` and `size` of the image.',
+  },
+});
+
 async function convert(file: string, options: ConvertOptions, modules: Modules): Promise<void> {
   const { config, format, sourceFormat, output, json } = options;
   const source = await sourceFile(file, '--source-format', sourceFormat);
@@ -83,7 +95,10 @@ async function convert(file: string, options: ConvertOptions, modules: Modules):
       return { file: target, format, size: made.size, ...made.checksums };
     }),
   );
-  const result = { ...converted, source: { file: path, format: source.format, size } };
+  const result: SettingsOf<typeof CONVERTED_FILE> = {
+    ...converted,
+    source: { file: path, format: source.format, size },
+  };
   await printResult(result, [target], options);
 }
 

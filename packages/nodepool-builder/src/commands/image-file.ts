@@ -1,6 +1,11 @@
 import { mkdtemp, realpath, rm, stat } from 'node:fs/promises';
 import { basename, extname, join, resolve } from 'node:path';
-import type { Checksums, ImageFile, ImageFormat } from '@nodepool-builder/image-builder';
+import {
+  type Checksums,
+  FORMAT_NAMES,
+  type ImageFile,
+  type ImageFormat,
+} from '@nodepool-builder/image-builder';
 import {
   checkFormat,
   checksumsOf,
@@ -11,6 +16,7 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import { CommandError, failing, usageError } from './output.ts';
 import type { WithProgress } from './progress.ts';
+import { COUNT, TEXT } from './record-schema.ts';
 
 /** An image file that a user names. */
 export type SourceFile = Pick<ImageFile, 'path' | 'format'>;
@@ -21,6 +27,18 @@ export interface FileDescription extends Checksums {
   readonly format: ImageFormat;
   readonly size: number;
 }
+
+/** Schema of a format. */
+export const FORMAT = { enum: FORMAT_NAMES, description: 'Format.' } as const;
+
+/** Schemas of the keys of a {@link FileDescription}. */
+export const FILE_PROPERTIES = {
+  file: { ...TEXT, description: 'Absolute path.' },
+  format: FORMAT,
+  size: { ...COUNT, description: 'Bytes.' },
+  md5: { ...TEXT, description: 'Digest, in hexadecimal.' },
+  sha256: { ...TEXT, description: 'Digest, in hexadecimal.' },
+} as const;
 
 /** Settings of {@link withConvertedFile}. */
 export interface ConversionSettings {

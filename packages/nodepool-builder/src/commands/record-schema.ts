@@ -5,6 +5,7 @@ interface ValueSchema {
   readonly format?: 'date-time';
   readonly minimum?: number;
   readonly items?: object;
+  readonly properties?: object;
   readonly description?: string;
 }
 

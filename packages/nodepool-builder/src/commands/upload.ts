@@ -6,12 +6,15 @@ import {
   type ImageFormat,
   type ImageProvider,
   type ProviderImage,
+  type SettingsOf,
 } from '@nodepool-builder/image-builder';
 import { checksumsOf, imageIdFault, isConvertible } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import {
   type ConversionSettings,
+  FILE_PROPERTIES,
+  FORMAT,
   inspectFile,
   type SourceFile,
   sourceFile,
@@ -21,6 +24,7 @@ import { optionalConfigOption, type ProviderOptions, providerOption, withProvide
 import { jsonFileOption } from './options.ts';
 import { CommandError, type JsonOptions, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL } from './record-schema.ts';
 
 type Metadata = Readonly<Record<string, string>>;
 
@@ -94,6 +98,30 @@ async function runUpload(file: string, options: UploadOptions, modules: Modules)
   await printResult(uploaded, externalId === null ? [] : [externalId], options);
 }
 
+/** Schema of the JSON of `upload`: the image in the provider. */
+export const UPLOADED_IMAGE = recordSchema({
+  'external-id': {
+    ...TEXT_OR_NULL,
+    description: 'Id in the provider; null in a dry run, if the image does not exist.',
+  },
+  provider: { ...TEXT, description: 'Name of the provider.' },
+  name: { ...TEXT, description: 'Name of the image in the provider.' },
+  'image-id': { ...TEXT, description: 'Id of the image, made from the digest of the file.' },
+  'upload-id': { ...TEXT, description: 'Id of the upload, made from the digest of the file.' },
+  format: { ...FORMAT, description: 'Format in the provider.' },
+  size: {
+    type: ['integer', 'null'],
+    description: 'Bytes in the provider; null if no file of that format exists yet.',
+  },
+  md5: { ...TEXT_OR_NULL, description: 'Digest of the image in the provider, if it is known.' },
+  sha256: { ...TEXT_OR_NULL, description: 'Digest of the image in the provider, if it is known.' },
+  source: {
+    ...recordSchema(FILE_PROPERTIES),
+    description: 'Path (`file`), `format`, `size`, `md5` and `sha256` of the file.',
+  },
+  existed: { type: 'boolean', description: 'Whether the provider had the image before.' },
+});
+
 interface FileUpload extends SourceFile, ConversionSettings {
   /** The image's name in the provider. */
   readonly name: string;
@@ -109,7 +137,11 @@ interface FileUpload extends SourceFile, ConversionSettings {
  * @throws CommandError if the provider takes neither its format nor one that it can be converted to; ImageError if it is
  *   not of its format; errors of the provider and of the conversion
  */
-export async function uploadFile(provider: ImageProvider, request: FileUpload, signal: AbortSignal) {
+export async function uploadFile(
+  provider: ImageProvider,
+  request: FileUpload,
+  signal: AbortSignal,
+): Promise<SettingsOf<typeof UPLOADED_IMAGE>> {
   const { path, name, metadata, dryRun } = request;
   const format = formatFor(provider, request);
   const title = basename(path);
