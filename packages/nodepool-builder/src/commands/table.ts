@@ -27,16 +27,13 @@ const NARROWEST = 24;
 /** Prints records as JSON, or as a table with these columns. */
 export async function printRecords(
   records: readonly ShownRecord[],
-  allColumns: readonly Column[],
+  columns: readonly Column[],
   json = false,
 ): Promise<void> {
   if (json) {
     console.log(JSON.stringify(records, null, 2));
     return;
   }
-  const columns = allColumns.filter(
-    (column) => !column.sparse || records.some((record) => cell(column, record) !== '-'),
-  );
   const width = process.stdout.columns ?? WIDTH;
   const [first = '', ...lines] = (await textTable(records, columns, width)).split('\n').map((line) => {
     const isCut = line.length > width;
@@ -54,9 +51,12 @@ export async function printRecords(
  */
 export async function textTable(
   records: readonly ShownRecord[],
-  columns: readonly Column[],
+  allColumns: readonly Column[],
   width: number = WIDTH,
 ): Promise<string> {
+  const columns = allColumns.filter(
+    (column) => !column.sparse || records.some((record) => cell(column, record) !== '-'),
+  );
   const whole = await layOut(records, columns);
   if (widthOf(whole) <= width) return whole;
   const words = columns.findLastIndex(({ long }) => long === 'words');

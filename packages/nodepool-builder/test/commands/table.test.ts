@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { PROGRESS_COLUMN } from '../../src/commands/progress.ts';
 import {
   ageColumn,
   type Column,
@@ -9,6 +10,7 @@ import {
   formatTime,
   textTable,
 } from '../../src/commands/table.ts';
+import { progressOf } from '../../src/control/builder-status.ts';
 
 const IMAGE_ID = 'debian-bookworm-0000000042-k7f3q2xa';
 const WHY = 'the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25 hours old; rebuild-age is 24 hours';
@@ -63,6 +65,23 @@ describe('a table', () => {
         for (const line of text.split('\n')) assert.ok(line.length <= 100, line);
       }
     }
+  });
+
+  it('has the progress on a host, but no column for it if nothing runs', async () => {
+    const columns = [{ heading: 'IMAGE-ID' }, PROGRESS_COLUMN];
+    const one = { 'image-id': 'a', ...progressOf(undefined) };
+    const other = {
+      'image-id': 'b',
+      percent: 35,
+      'bytes-per-second': 2 ** 20,
+      'seconds-left': 185,
+      host: 'west1',
+    };
+    assert.equal(await textTable([one], columns), 'IMAGE-ID\na');
+    assert.equal(
+      await textTable([one, other], columns),
+      ['IMAGE-ID  PROGRESS', 'a         -', 'b         35 %, 1.0 MiB/s, 3 min 5 s left on west1'].join('\n'),
+    );
   });
 
   it('shows the age of a time, and - without one', async () => {

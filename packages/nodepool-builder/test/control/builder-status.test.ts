@@ -9,6 +9,7 @@ import { DIRECTORY_MODULE, type ProviderModule, type UploadResult } from '@nodep
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { readBuilderStatuses } from '../../src/control/builder-status.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
@@ -65,7 +66,10 @@ test('a client reads the status of a builder: its images, its disk, and its runn
     unique: 'u',
   });
   for await (const event of upload) if (event.type === 'status' && event.numerator === 25) break;
-  const [status, ...others] = await readBuilderStatuses(servers);
+  const [status, ...others] = await waitUntil('a rate', async () => {
+    const statuses = await readBuilderStatuses(servers);
+    return statuses[0]?.jobs[0]?.['bytes-per-second'] === undefined ? undefined : statuses;
+  });
   assert.deepEqual(others, [], 'a builder at two job servers is one builder');
   const { jobs, 'disk-free': free, 'disk-size': size, ...rest } = status ?? assert.fail('no answer');
   assert.equal(rest.host, hostname());
@@ -85,6 +89,7 @@ test('a client reads the status of a builder: its images, its disk, and its runn
     'image-name': 'debian',
     'upload-id': 'u',
     percent: 25,
+    'bytes-per-second': 0,
   });
   uploaded.resolve();
   await upload;
