@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { findBarriers, openPage, startBrowser } from '../fixtures/browser.ts';
-import { offerLog } from '../fixtures/log-worker.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 import { startWebSite, type WebSite } from '../fixtures/web-site.ts';
@@ -37,8 +36,6 @@ describe('the page of a build', () => {
     const diskimages = [{ name: 'docs', builder: 'command', command }];
     const site = await startWebSite(t, { diskimages, providers: [] });
     const imageId = await startBuild(site);
-    let isComplete = false;
-    await offerLog(t, site, imageId, () => isComplete);
     const browser = await startBrowser(t);
     const { page, errors } = await openPage(browser, `${site.url}/builds/${imageId}`);
     const shows = (text: string) =>
@@ -65,7 +62,6 @@ describe('the page of a build', () => {
       'it stays where the reader is',
     );
     await page.click('#follow');
-    isComplete = true;
     await page.waitForFunction("document.querySelector('#live').textContent === 'the log is complete'");
     await page.waitForFunction("document.querySelector('#facts').innerText.includes('ready')");
     assert.deepEqual(errors, []);

@@ -11,6 +11,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderStatus, statusFunction } from '../control/builder-status.ts';
+import { logFunction, loggedImages, readLogPart } from '../control/image-log.ts';
 import { RunningJobs } from '../control/running-jobs.ts';
 import { type BuildJobContext, runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
@@ -79,6 +80,8 @@ export class NodepoolBuilder implements AsyncDisposable {
   /** Running jobs that may use providers. */
   readonly #jobs = new Set<Promise<unknown>>();
   readonly #running = new RunningJobs();
+  /** Ids of the builds whose log is here. */
+  #logs: readonly string[] = [];
   #configuration: Configuration;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
   #offerDue: NodeJS.Immediate | undefined;
@@ -103,6 +106,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       // Many images that appear or disappear at once are one change.
       repository.on(event, () => (this.#offerDue ??= setImmediate(() => this.#offer())));
     }
+    this.#running.on('changed', () => void this.#offerLogs());
   }
 
   /**
@@ -116,6 +120,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     try {
       builder = new NodepoolBuilder(options, await openParts(options, closers));
       builder.#configure();
+      await builder.#offerLogs();
       return builder;
     } catch (error) {
       const logger = options.logger('nodepool.builder');
@@ -231,7 +236,24 @@ export class NodepoolBuilder implements AsyncDisposable {
     const { repository, builderId } = this.#parts;
     const status = async (): Promise<string> =>
       JSON.stringify(await builderStatus(repository, this.#running));
-    return new Map([[statusFunction(builderId), status]]);
+    const log: JobHandler = async (job) => {
+      const runs = (id: string): boolean =>
+        [...this.#running.all].some((one) => one.kind === 'build' && one['image-id'] === id);
+      return await readLogPart(repository.directory, job.function, job.payload.toString(), runs, job.signal);
+    };
+    const logs = this.#logs.map((imageId): [string, JobHandler] => [logFunction(imageId), log]);
+    return new Map<string, JobHandler>([[statusFunction(builderId), status], ...logs]);
+  }
+
+  /** Offers the logs that are there now. */
+  async #offerLogs(): Promise<void> {
+    const started = [...this.#running.all].flatMap((job) => (job.kind === 'build' ? [job['image-id']] : []));
+    try {
+      this.#logs = [...new Set([...(await loggedImages(this.repository.directory)), ...started])];
+    } catch (error) {
+      this.#logger.warn(`the logs of builds are not offered: ${String(error)}`);
+    }
+    if (this.#closed === undefined) this.#controlWorker.setFunctions(this.#controlFunctions());
   }
 
   #jobContext(): BuildJobContext & UploadJobContext {

@@ -1,5 +1,7 @@
-import type { ServerAddress } from '@nodepool-builder/gearman-node';
+import { JobFailure, type ServerAddress } from '@nodepool-builder/gearman-node';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { CommandError } from '../commands/output.ts';
+import { LOG_PART, logFunction } from '../control/image-log.ts';
 import { serversOffering, submitTo } from './control-jobs.ts';
 import type { LogChunk, ReadLog } from './log-source.ts';
 
@@ -15,15 +17,7 @@ const WAIT = 20;
 /** Time limit for its answer, in milliseconds. */
 const TIMEOUT = (WAIT + 10) * 1000;
 
-const RESULT = new JsonReader({
-  type: 'object',
-  required: ['offset', 'data', 'complete'],
-  properties: {
-    offset: { type: 'integer' },
-    data: { type: 'string' },
-    complete: { type: 'boolean' },
-  },
-});
+const RESULT = new JsonReader(LOG_PART);
 
 /** Reads a log over Gearman, from whichever builder has it. */
 export function builderLog(
@@ -31,7 +25,7 @@ export function builderLog(
   { imageId, uploadId }: LogName,
   wait = WAIT,
 ): ReadLog {
-  const name = `image-log:${imageId}`;
+  const name = logFunction(imageId);
   let offering: readonly ServerAddress[] | undefined;
   return async (offset, signal): Promise<LogChunk> => {
     const argument = { offset, wait, ...(uploadId !== undefined && { 'upload-id': uploadId }) };
@@ -43,7 +37,8 @@ export function builderLog(
       return { data: Buffer.from(data, 'base64'), offset: start, isComplete: complete };
     } catch (error) {
       offering = undefined; // another builder may have it by now
-      throw error;
+      if (!(error instanceof JobFailure)) throw error;
+      throw new CommandError('no builder has this log', { exitReason: 'not-found', cause: error });
     }
   };
 }
