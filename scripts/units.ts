@@ -1,0 +1,138 @@
+/**
+ * Runs the units of examples/systemd under a real systemd: `npm run units`. It is the first process of namespaces of its
+ * own, on a minimal Debian. The status is 0 if the daemons start, reload and stop, and the watchdog restarts a manager
+ * that hangs, and only then.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { glob, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { installBaseSystem } from './fresh-machine/base-system.ts';
+import { copyBaseSystem } from './fresh-machine/machine.ts';
+import { run } from './fresh-machine/run.ts';
+
+const checkout = join(import.meta.dirname, '..');
+const cache = join(checkout, '.cache/fresh-machine');
+const root = join(cache, `units-${process.pid}`);
+
+/** Time limit in seconds. */
+const TIMEOUT = 150;
+
+const CONFIGURATION = `images-dir: /opt/nodepool/images
+gearman-servers: [{host: 127.0.0.1}]
+manager: {store: /var/lib/nodepool/manager.sqlite}
+diskimages:
+  - {name: docs, builder: command, command: [truncate, -s, 1M, '{output.raw}'], formats: [raw]}
+providers:
+  - name: local
+    type: directory
+    directory: /var/lib/libvirt/images
+    image-type: raw
+    images: [{name: docs, diskimage: docs}]
+`;
+
+if (process.getuid?.() !== 0) {
+  console.error('units: namespaces and a Debian system need root; run it with sudo');
+  process.exit(1);
+}
+mkdirSync(cache, { recursive: true, mode: 0o700 });
+const group = makeControlGroup();
+try {
+  await prepare();
+  await runUnits();
+  console.log('units: the daemons start, reload and stop, and the watchdog restarts a manager that hangs');
+} finally {
+  await removeControlGroup();
+  await rm(root, { recursive: true, force: true });
+}
+
+async function prepare(): Promise<void> {
+  const environment = await copyBaseSystem(await installBaseSystem(cache), root);
+  const inside = (...command: readonly string[]): Promise<void> =>
+    run('env', [
+      ...Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+      'chroot',
+      root,
+      ...command,
+    ]);
+  await inside('apt-get', '-q', 'update');
+  await inside('apt-get', '-q', 'install', '--yes', '--no-install-recommends', 'systemd');
+  await inside('useradd', '--system', '--home-dir', '/var/lib/nodepool', 'nodepool');
+  cpSync(process.execPath, join(root, 'usr/local/bin/node'));
+  const program = '/opt/checkout/packages/nodepool-builder/bin/nodepool-builder.js';
+  const command = `#!/bin/sh\nexec node ${program} "$@"\n`;
+  writeFileSync(join(root, 'usr/local/bin/nodepool-builder'), command, { mode: 0o755 });
+  const units = join(root, 'etc/systemd/system');
+  for await (const unit of glob('*.service', { cwd: join(checkout, 'examples/systemd') })) {
+    cpSync(join(checkout, 'examples/systemd', unit), join(units, unit));
+  }
+  writeFileSync(join(units, 'test.target'), '[Unit]\nDescription=Test\nDefaultDependencies=no\n');
+  for (const path of ['etc/nodepool', 'opt/nodepool/images', 'var/lib/libvirt/images']) {
+    mkdirSync(join(root, path), { recursive: true });
+  }
+  writeFileSync(join(root, 'etc/nodepool/nodepool.yaml'), CONFIGURATION);
+  cpSync(join(import.meta.dirname, 'units/commands.sh'), join(root, 'root/commands.sh'));
+}
+
+/** Runs systemd in a control group and namespaces of its own, and the commands beside it. */
+async function runUnits(): Promise<void> {
+  const namespaces = ['--cgroup', '--mount', '--net', '--pid', '--ipc', '--uts', '--fork', '--kill-child'];
+  const enter = ['sh', join(import.meta.dirname, 'units/enter.sh'), root, checkout];
+  // The control group first: systemd moves and removes the groups below its own.
+  const script = 'echo 0 >"$1/cgroup.procs"; shift; exec "$@"';
+  const command = ['unshare', ...namespaces, ...enter];
+  const child = spawn('sh', ['-eu', '-c', script, 'sh', group, ...command], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  try {
+    const pid = await systemdOf(child.pid as number, ended);
+    const spaces = ['--mount', '--net', '--pid', '--ipc', '--uts', '--cgroup', '--root', '--wd'];
+    await run('nsenter', [`--target=${pid}`, ...spaces, 'timeout', `${TIMEOUT}`, 'sh', '/root/commands.sh']);
+  } finally {
+    child.kill('SIGKILL'); // with it, systemd and all that it runs
+    await ended;
+  }
+}
+
+/** The id of systemd, once its bus answers. */
+async function systemdOf(pid: number, ended: Promise<unknown>): Promise<number> {
+  let isOver = false;
+  void ended.then(() => {
+    isOver = true;
+  });
+  const childOf = (parent: number): number =>
+    Number(readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ')[0]);
+  for (; !isOver; await delay(100)) {
+    try {
+      const found = childOf(pid);
+      execFileSync('test', ['-S', `/proc/${found}/root/run/systemd/private`]);
+      if (readFileSync(`/proc/${found}/comm`, 'utf8') === 'systemd\n') return found;
+    } catch {
+      // not yet
+    }
+  }
+  throw new Error('systemd did not start');
+}
+
+/** Makes a control group of version 2 below the root, wherever it is mounted. */
+function makeControlGroup(): string {
+  const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+  const mount = mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4];
+  if (mount === undefined) throw new Error('this machine has no control groups of version 2');
+  const path = join(mount, `nodepool-builder-units-${process.pid}`);
+  mkdirSync(path);
+  return path;
+}
+
+async function removeControlGroup(): Promise<void> {
+  const groups: string[] = [];
+  for await (const path of glob('**/cgroup.procs', { cwd: group })) groups.push(join(group, path, '..'));
+  for (const path of groups.toSorted((one, other) => other.length - one.length)) {
+    // Its last process may still be ending.
+    while ((await readFile(join(path, 'cgroup.events'), 'utf8')).includes('populated 1')) await delay(20);
+    rmdirSync(path);
+  }
+}
