@@ -3,9 +3,9 @@
  * own, on a minimal Debian. The status is 0 if the daemons start, reload and stop, and the watchdog restarts a manager
  * that hangs, and only then.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { glob, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -88,7 +88,7 @@ async function runUnits(): Promise<void> {
   });
   const ended = once(child, 'exit');
   try {
-    const pid = await systemdOf(child.pid as number, ended);
+    const pid = await systemdOf(child);
     const spaces = ['--mount', '--net', '--pid', '--ipc', '--uts', '--cgroup', '--root', '--wd'];
     await run('nsenter', [`--target=${pid}`, ...spaces, 'timeout', `${TIMEOUT}`, 'sh', '/root/commands.sh']);
   } finally {
@@ -97,22 +97,13 @@ async function runUnits(): Promise<void> {
   }
 }
 
-/** The id of systemd, once its bus answers. */
-async function systemdOf(pid: number, ended: Promise<unknown>): Promise<number> {
-  let isOver = false;
-  void ended.then(() => {
-    isOver = true;
-  });
-  const childOf = (parent: number): number =>
-    Number(readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ')[0]);
-  for (; !isOver; await delay(100)) {
-    try {
-      const found = childOf(pid);
-      execFileSync('test', ['-S', `/proc/${found}/root/run/systemd/private`]);
-      if (readFileSync(`/proc/${found}/comm`, 'utf8') === 'systemd\n') return found;
-    } catch {
-      // not yet
-    }
+/** The id of systemd, the child of unshare, once it takes commands. */
+async function systemdOf(unshare: ChildProcess): Promise<number> {
+  while (unshare.exitCode === null) {
+    const found = readFileSync(`/proc/${unshare.pid}/task/${unshare.pid}/children`, 'utf8').trim();
+    const isSystemd = found !== '' && readFileSync(`/proc/${found}/comm`, 'utf8') === 'systemd\n';
+    if (isSystemd && existsSync(`/proc/${found}/root/run/systemd/private`)) return Number(found);
+    await delay(100);
   }
   throw new Error('systemd did not start');
 }
