@@ -116,7 +116,9 @@ function showCount() {
 
 function go(step) {
   if (matches.length === 0) return;
-  current = (current + step + matches.length) % matches.length;
+  // The search backwards begins with the last one.
+  current = current === -1 && step === -1 ? matches.length - 1 : current + step;
+  current = (current + matches.length) % matches.length;
   CSS.highlights?.set('current', new Highlight(matches[current]));
   follow.checked = false;
   const { top } = matches[current].getBoundingClientRect();

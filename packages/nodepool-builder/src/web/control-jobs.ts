@@ -77,6 +77,7 @@ export async function cancelJob(
   } catch (cause) {
     const isGone = cause instanceof CommandError && cause.exitReason === 'not-found';
     if (!isGone && !(cause instanceof JobFailedError || cause instanceof JobExceptionError)) throw cause;
-    throw new CommandError(`${what} does not run; nothing was cancelled`, { exitReason: 'refused', cause });
+    const reason = 'it does not run, or its builder is of a release that cannot cancel';
+    throw new CommandError(`${what} was not cancelled: ${reason}`, { exitReason: 'refused', cause });
   }
 }
