@@ -138,11 +138,11 @@ test('invalid combinations of options are refused', async (t) => {
   const file = join(await temporaryDirectory(t), 'file');
   await writeFile(file, 'nonsense');
   const cases = [
-    [['--tls-cert', file], 1, /give both --tls-cert and --tls-key/],
-    [['--tls-ca', file], 1, /give both --tls-cert and --tls-key/],
+    [['--tls-cert', file], 2, /give both --tls-cert and --tls-key/],
+    [['--tls-ca', file], 2, /give both --tls-cert and --tls-key/],
     [['--tls-cert', `${file}-missing`, '--tls-key', file], 1, /cannot read ".*file-missing"/],
     [['--tls-cert', file, '--tls-key', file], 1, /the certificate or its key cannot be used/],
-    [['--tls-cert', file, '--tls-key', file, '--access-list', file], 1, /give --tls-ca with --access-list/],
+    [['--tls-cert', file, '--tls-key', file, '--access-list', file], 2, /give --tls-ca with --access-list/],
     [['--journal', file], 1, /the journal in .* cannot be used/],
     [['--job-retries', '-1'], 2, /whole number/],
     [
