@@ -171,7 +171,8 @@ class LineCutter {
   /** Returns the whole lines, without the end of the last one; undefined if there is none. */
   add({ data, isComplete }: LogChunk): string | undefined {
     const all = Buffer.concat([this.#rest, data]);
-    const end = isComplete || all.length > LONGEST_LINE ? all.length : all.lastIndexOf(10) + 1;
+    const lines = all.lastIndexOf(10) + 1;
+    const end = isComplete || (lines === 0 && all.length > LONGEST_LINE) ? all.length : lines;
     this.#rest = all.subarray(end);
     this.sent += end;
     if (end === 0) return undefined;
