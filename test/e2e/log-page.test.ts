@@ -13,7 +13,7 @@ const SCRIPT = `
 for n in $(seq 300); do echo "line $n of <b>300</b>"; done
 printf '\\033[31mred & dangerous <script>alert(1)</script>\\033[0m\\n'
 until [ -e "$1/go" ]; do sleep 0.1; done
-for n in $(seq 3000); do echo "later line $n"; done
+for n in $(seq 30000); do echo "later line $n"; done
 truncate -s 1M "$2"
 `;
 
@@ -55,7 +55,7 @@ describe('the page of a build', () => {
     );
     const top = await page.evaluate("document.querySelector('#log').scrollTop");
     await writeFile(join(directory, 'go'), '');
-    await shows('later line 3000');
+    await shows('later line 30000');
     assert.equal(
       await page.evaluate("document.querySelector('#log').scrollTop"),
       top,
@@ -68,13 +68,19 @@ describe('the page of a build', () => {
 
     const text = await (await fetch(`${site.url}/api/v1/builds/${imageId}/log`)).text();
     assert.match(text, /^\\x1b\[31mred & dangerous/m);
-    assert.match(text, /later line 3000\n/);
+    assert.match(text, /later line 30000\n/);
     const events = await (
-      await fetch(`${site.url}/api/v1/builds/${imageId}/log/events?offset=${text.length - 16}`)
+      await fetch(`${site.url}/api/v1/builds/${imageId}/log/events?offset=${text.length - 17}`)
     ).text();
     assert.match(
       events,
-      /event: lines\ndata: \{"text":"later line 3000","offset":\d+\}\n\nid: \d+\nevent: end/,
+      /event: lines\ndata: \{"text":"later line 30000","offset":\d+\}\n\nid: \d+\nevent: end/,
     );
+    const whole = await (await fetch(`${site.url}/api/v1/builds/${imageId}/log/events`)).text();
+    const parts = [...whole.matchAll(/^data: (\{"text".*)$/gm)].map(
+      ([, json = '']) => JSON.parse(json) as { text: string },
+    );
+    assert.ok(parts.length > 1);
+    assert.equal(`${parts.map((part) => part.text).join('\n')}\n`, text);
   });
 });
