@@ -152,7 +152,14 @@ describe('the command line', () => {
     const inGroup = (start: string): readonly string[] | undefined =>
       [...groups].find(([heading]) => heading.startsWith(start))?.[1];
     assert.deepEqual(inGroup('Daemon'), ['serve', 'gearmand', 'validate']);
-    assert.deepEqual(inGroup('Jobs'), ['image-build', 'image-upload', 'image-delete', 'image-list']);
+    assert.deepEqual(inGroup('Jobs'), [
+      'image-build',
+      'image-upload',
+      'image-delete',
+      'logs',
+      'cancel',
+      'image-list',
+    ]);
     assert.equal(inGroup('Manager')?.[0], 'manage');
     assert.deepEqual(inGroup('In a CI job'), ['build', 'convert', 'upload', 'latest', 'prune', 'reap']);
     for (const word of ['--build-workers', 'Similar commands:', 'Examples:']) {

@@ -15,7 +15,7 @@ test('a new image is built and uploaded to every provider', async (t) => {
     builder.jobsOf('image-build').map(({ payload, unique }) => ({ payload, unique })),
     [
       {
-        payload: JSON.stringify({ 'image-id': imageId, checksum: true }),
+        payload: JSON.stringify({ 'image-id': imageId, checksum: true, reason: true }),
         unique: `0000000001-${site.store.owner}`,
       },
     ],

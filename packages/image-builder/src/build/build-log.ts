@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
@@ -11,7 +12,9 @@ export interface BuildLogOptions {
   readonly directory: string;
   readonly imageId: string;
   readonly imageName: string;
-  /** Number of logs kept for the image name, including this one. Default 7. */
+  /** For the log of an upload instead of a build. */
+  readonly upload?: { readonly id: string; readonly provider: string };
+  /** Number of logs kept for the image name, and for it in each provider, including this one. Default 7. */
   readonly retention?: number | undefined;
   /** Size limit of the log in bytes: only the beginning and the end of a longer log are kept. Default 64 MiB. */
   readonly limit?: number | undefined;
@@ -54,13 +57,14 @@ export class BuildLog {
 
   /** Opens the log, or continues that of an earlier attempt, and removes the oldest logs. */
   static async open(options: BuildLogOptions): Promise<BuildLog> {
-    const { directory, imageId, imageName, retention = 7, limit = 64 * 1024 * 1024 } = options;
+    const { directory, imageId, imageName, upload, retention = 7, limit = 64 * 1024 * 1024 } = options;
     await makeDirectory(directory, BUILD_LOG_DIRECTORY);
-    const path = join(directory, `${imageId}.log`);
+    const path = join(directory, `${upload ? uploadLogName(imageId, upload.id) : imageId}.log`);
     const stream = await CappedFile.open(path, BUILD_LOG, limit);
     await setMode(path, BUILD_LOG);
     const log = new BuildLog(path, stream, options);
-    const header = `# image-name: ${JSON.stringify(imageName)}\n`;
+    const place = upload ? ` in ${JSON.stringify(upload.provider)}` : '';
+    const header = `# image-name: ${JSON.stringify(imageName)}${place}\n`;
     stream.write(`${header}# image-id: ${imageId}\n`);
     await removeOldLogs(directory, header, path, retention);
     return log;
@@ -96,6 +100,12 @@ export class BuildLog {
   #linesOf(text: string): readonly string[] {
     return this.#withoutSecrets(text).split('\n').map(visible);
   }
+}
+
+/** Name of an upload's log without its extension. An upload-id may have any characters. */
+export function uploadLogName(imageId: string, uploadId: string): string {
+  const hash = createHash('sha256').update(uploadId).digest('hex');
+  return `${imageId}.${hash.slice(0, 16)}.upload`;
 }
 
 /** Removes all but the newest logs that begin with `header`, and `current`. */

@@ -59,6 +59,14 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         load: async () => await configured((await import('./jobs.ts')).JOB_COMMANDS),
       },
       {
+        summaries: { 'logs <image-id>': 'show the log of a build or of an upload, from any host' },
+        load: async () => await configured([(await import('./logs.ts')).LOGS]),
+      },
+      {
+        summaries: { 'cancel <id>': 'stop a build or an upload that runs' },
+        load: async () => await configured([(await import('./cancel.ts')).CANCEL]),
+      },
+      {
         summaries: { 'image-list': 'list images in providers, or at builders' },
         load: async () => await configured([(await import('./image-list.ts')).IMAGE_LIST]),
       },

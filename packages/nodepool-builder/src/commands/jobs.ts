@@ -95,11 +95,15 @@ function onlyImageName({ providers, file }: Configuration, name: string): string
 
 /**
  * Submits a job, shows its progress on standard error until it ends, and returns its result. SIGTERM and SIGINT stop only
- * the waiting: Gearman cannot cancel a job.
+ * the waiting, as `cancel` stops the job.
  *
  * @throws CommandError if no builder offers the function, or with the builder's reason; GearmanError
  */
-async function followJob(configuration: Configuration, name: string, argument: object): Promise<Buffer> {
+async function followJob(
+  configuration: Configuration,
+  name: string,
+  argument: Readonly<Record<string, string>>,
+): Promise<Buffer> {
   const servers = jobServers(configuration);
   await requireOffer(servers, name);
   const client = new Client({ servers, clientId: 'nodepool-builder command' });
@@ -124,7 +128,12 @@ async function followJob(configuration: Configuration, name: string, argument: o
     const { failureOf } = await import('@nodepool-builder/image-manager'); // only here: it takes long to load
     const failure = failureOf(cause);
     if (failure === undefined) throw cause;
-    throw new CommandError(`${name} failed on ${failure.host}: ${failure.reason}`, { cause });
+    const { host, reason, 'cancelled-by': by } = failure;
+    if (by !== undefined) throw new CommandError(`${name} was ${reason}`, { cause, exitReason: 'cancelled' });
+    const whole = name.startsWith('image-build:')
+      ? `; "nodepool-builder logs ${argument['image-id']}" shows the log`
+      : '';
+    throw new CommandError(`${name} failed on ${host}: ${reason}${whole}`, { cause });
   } finally {
     await client.close();
   }

@@ -1,11 +1,15 @@
+import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { JobFailure } from '@nodepool-builder/gearman-node';
 import {
   checkImageId,
   errnoOf,
   JsonReader,
   type SettingsSchema,
+  uploadLogName,
+  visible,
 } from '@nodepool-builder/image-builder/module-kit';
 
 /** Schema of the argument of `image-log:<image-id>`. */
@@ -33,32 +37,30 @@ export const LOG_PART = {
 /** Bytes of a part. */
 const PART = 262_144;
 
+/** Bytes of a log that are read again after it was shortened. */
+const REPEATED = 65_536;
+
 /** Pause between two looks at a log that grows, in milliseconds. */
 const PAUSE = 200;
 
 const FUNCTION = 'image-log:';
 
-/** Function that each builder offers for the logs of builds that it has. */
+/** Function that each builder offers for the images of whose build or uploads it has a log. */
 export function logFunction(imageId: string): string {
   return `${FUNCTION}${imageId}`;
 }
 
-/** Path of the log of a build. */
-function logPath(directory: string, imageId: string): string {
-  return join(directory, '.nodepool-builder/logs', `${imageId}.log`);
-}
+/** The file names of uploads' logs end in this, and those of all logs in `.log`. */
+const UPLOAD = /\.[\da-f]{16}\.upload$/;
 
-/**
- * Ids of the builds whose log is on this host.
- *
- * @param directory images-dir
- */
+/** Ids of the images with a log in `build-log-dir`. */
 export async function loggedImages(directory: string): Promise<readonly string[]> {
-  const names = await readdir(join(directory, '.nodepool-builder/logs')).catch((error: unknown): string[] => {
+  const names = await readdir(directory).catch((error: unknown): string[] => {
     if (errnoOf(error) === 'ENOENT') return [];
     throw error;
   });
-  return names.filter((name) => name.endsWith('.log')).map((name) => name.slice(0, -'.log'.length));
+  const logs = names.filter((name) => name.endsWith('.log')).map((name) => name.slice(0, -'.log'.length));
+  return [...new Set(logs.map((name) => name.replace(UPLOAD, '')))];
 }
 
 const REQUEST = new JsonReader(LOG_REQUEST);
@@ -66,10 +68,10 @@ const REQUEST = new JsonReader(LOG_REQUEST);
 /**
  * Reads a part of a log. If nothing follows the offset, waits for it, as long as the build runs.
  *
- * @param directory images-dir
+ * @param directory `build-log-dir`
  * @param functionName `image-log:<image-id>`
  * @param argument see {@link LOG_REQUEST}
- * @param isRunning whether the build runs here
+ * @param isRunning whether the build runs here, or the upload
  * @returns JSON of {@link LOG_PART}
  * @throws Error if the log is not there, or the argument is not valid
  */
@@ -77,35 +79,47 @@ export async function readLogPart(
   directory: string,
   functionName: string,
   argument: string,
-  isRunning: (imageId: string) => boolean,
+  isRunning: (imageId: string, uploadId: string | undefined) => boolean,
   signal: AbortSignal,
 ): Promise<string> {
   const imageId = functionName.slice(FUNCTION.length);
   checkImageId(imageId);
   const { offset, wait = 0, 'upload-id': uploadId } = REQUEST.parse(argument);
-  if (uploadId !== undefined) throw new Error(`upload ${uploadId} has no log`);
+  const path = join(directory, `${uploadId === undefined ? imageId : uploadLogName(imageId, uploadId)}.log`);
   const end = performance.now() + wait * 1000;
   for (;;) {
-    const runs = isRunning(imageId); // before the look: what a build writes last is then in it
-    const { data, size } = await readPart(logPath(directory, imageId), offset).catch((error: unknown) => {
-      if (!runs || errnoOf(error) !== 'ENOENT') throw error;
-      return { data: Buffer.alloc(0), size: 0 }; // it has just begun
+    const runs = isRunning(imageId, uploadId); // before the look: what a build writes last is then in it
+    const { data, size, start } = await readPart(path, offset).catch((error: unknown) => {
+      if (errnoOf(error) !== 'ENOENT') throw error;
+      if (!runs) throw noLog(imageId, uploadId, error);
+      return { data: Buffer.alloc(0), size: 0, start: offset }; // it has just begun
     });
-    const complete = !runs && offset + data.length >= size;
+    const complete = !runs && start + data.length >= size;
     if (data.length > 0 || complete || performance.now() >= end) {
-      return JSON.stringify({ offset, data: data.toString('base64'), complete });
+      return JSON.stringify({ offset: start, data: data.toString('base64'), complete });
     }
     await delay(PAUSE, undefined, { signal });
   }
 }
 
-async function readPart(path: string, offset: number): Promise<{ data: Buffer; size: number }> {
-  const file = await open(path);
+function noLog(imageId: string, uploadId: string | undefined, cause: unknown): JobFailure {
+  const what = uploadId === undefined ? 'the build' : `upload ${visible(uploadId.slice(0, 200))}`;
+  const remedy = 'build-log-retention limits how many logs are kept';
+  return new JobFailure(`no log of ${what} of image ${imageId} is here; ${remedy}`, { cause });
+}
+
+/** A log that was shortened since, because it reached its limit, is read from shortly before its end. */
+async function readPart(
+  path: string,
+  offset: number,
+): Promise<{ readonly data: Buffer; readonly size: number; readonly start: number }> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
     const { size } = await file.stat();
-    const buffer = Buffer.alloc(Math.max(0, Math.min(PART, size - offset)));
-    const { bytesRead } = await file.read({ buffer, position: offset });
-    return { data: buffer.subarray(0, bytesRead), size };
+    const start = offset <= size ? offset : Math.max(0, size - REPEATED);
+    const buffer = Buffer.alloc(Math.min(PART, size - start));
+    const { bytesRead } = await file.read({ buffer, position: start });
+    return { data: buffer.subarray(0, bytesRead), size, start };
   } finally {
     await file.close();
   }

@@ -3,6 +3,7 @@ import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { reportProgress } from '../jobs/job-reply.ts';
+import { CancelledError } from './cancelled-error.ts';
 import { type MeteredProgress, ProgressMeter, READING_PROPERTIES, type Reading } from './progress-meter.ts';
 
 const TEXT = { type: 'string' } as const satisfies SettingsSchema;
@@ -32,34 +33,57 @@ export type StartedJob = Omit<RunningJob, 'handle' | 'started' | keyof Reading>;
 
 /** The builds and uploads that run in this process. It emits `changed` when one starts or ends. */
 export class RunningJobs extends EventEmitter<{ changed: [] }> {
-  readonly #jobs = new Map<Omit<RunningJob, 'percent'>, ProgressMeter>();
+  readonly #jobs = new Map<Omit<RunningJob, 'percent'>, { meter: ProgressMeter; cancel: AbortController }>();
+
+  /**
+   * Cancels a build, or an upload.
+   *
+   * @param by who cancels it: `root@host`
+   * @returns false if it does not run
+   */
+  cancel(imageId: string, uploadId: string | undefined, by: string): boolean {
+    const found = [...this.#jobs].filter(
+      ([job]) => job['image-id'] === imageId && job['upload-id'] === uploadId,
+    );
+    for (const [, { cancel }] of found) cancel.abort(new CancelledError(by));
+    return found.length > 0;
+  }
 
   /** In the order of their starts. */
   get all(): readonly RunningJob[] {
-    return Array.from(this.#jobs, ([job, meter]) => ({ ...job, ...meter.read() }));
+    return Array.from(this.#jobs, ([job, { meter }]) => ({ ...job, ...meter.read() }));
   }
 
   /**
-   * Runs the work of a job, and has it listed until it ends. Its progress goes to the clients of the job, too.
+   * Runs the work of a job, and has it listed until it ends. Its progress goes to the clients of the job, too. The signal
+   * aborts when the job must stop, or is cancelled.
    *
    * @param expected seconds that the same took last time
+   * @throws CancelledError; errors of the work
    */
   async run<T>(
-    job: Pick<WorkerJob, 'handle' | 'sendStatus'>,
+    job: Pick<WorkerJob, 'handle' | 'sendStatus' | 'signal'>,
     started: StartedJob,
-    work: (onProgress: (progress: MeteredProgress) => void) => Promise<T>,
+    work: (onProgress: (progress: MeteredProgress) => void, signal: AbortSignal) => Promise<T>,
     expected?: number,
   ): Promise<T> {
     const running = { ...started, handle: job.handle, started: new Date().toISOString() };
     const meter = new ProgressMeter({ expected });
-    this.#jobs.set(running, meter);
+    const cancel = new AbortController();
+    this.#jobs.set(running, { meter, cancel });
     this.emit('changed');
     try {
       const report = reportProgress(job);
-      return await work((progress) => {
-        meter.update(progress);
-        report(progress);
-      });
+      return await work(
+        (progress) => {
+          meter.update(progress);
+          report(progress);
+        },
+        AbortSignal.any([job.signal, cancel.signal]),
+      );
+    } catch (error) {
+      cancel.signal.throwIfAborted(); // names who cancelled it, whatever error that led to
+      throw error;
     } finally {
       this.#jobs.delete(running);
       this.emit('changed');

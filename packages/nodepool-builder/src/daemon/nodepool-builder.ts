@@ -11,6 +11,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderStatus, statusFunction } from '../control/builder-status.ts';
+import { cancelFunction, cancelRunning } from '../control/image-cancel.ts';
 import { logFunction, loggedImages, readLogPart } from '../control/image-log.ts';
 import { RunningJobs } from '../control/running-jobs.ts';
 import { type BuildJobContext, runBuildJob } from '../jobs/build-job.ts';
@@ -144,6 +145,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#configuration = configuration;
     this.#parts.uploads.retry();
     this.#configure();
+    void this.#offerLogs(); // in build-log-dir
   }
 
   /**
@@ -237,21 +239,30 @@ export class NodepoolBuilder implements AsyncDisposable {
     const status = async (): Promise<string> =>
       JSON.stringify(await builderStatus(repository, this.#running));
     const log: JobHandler = async (job) => {
-      const runs = (id: string): boolean =>
-        [...this.#running.all].some((one) => one.kind === 'build' && one['image-id'] === id);
-      return await readLogPart(repository.directory, job.function, job.payload.toString(), runs, job.signal);
+      const runs = (id: string, uploadId: string | undefined): boolean =>
+        this.#running.all.some((one) => one['image-id'] === id && one['upload-id'] === uploadId);
+      return await readLogPart(this.#logDirectory, job.function, job.payload.toString(), runs, job.signal);
     };
     const logs = this.#logs.map((imageId): [string, JobHandler] => [logFunction(imageId), log]);
-    return new Map<string, JobHandler>([[statusFunction(builderId), status], ...logs]);
+    const cancel: JobHandler = (job) => cancelRunning(this.#running, job);
+    const cancels = this.#running.all.map((job): [string, JobHandler] => [
+      cancelFunction(job['image-id']),
+      cancel,
+    ]);
+    return new Map<string, JobHandler>([[statusFunction(builderId), status], ...logs, ...cancels]);
+  }
+
+  get #logDirectory(): string {
+    return this.#configuration['build-log-dir'] ?? this.repository.logDirectory;
   }
 
   /** Offers the logs that are there now. */
   async #offerLogs(): Promise<void> {
-    const started = [...this.#running.all].flatMap((job) => (job.kind === 'build' ? [job['image-id']] : []));
+    const started = this.#running.all.map((job) => job['image-id']);
     try {
-      this.#logs = [...new Set([...(await loggedImages(this.repository.directory)), ...started])];
+      this.#logs = [...new Set([...(await loggedImages(this.#logDirectory)), ...started])];
     } catch (error) {
-      this.#logger.warn(`the logs of builds are not offered: ${String(error)}`);
+      this.#logger.warn(`logs are not offered: ${String(error)}`);
     }
     if (this.#closed === undefined) this.#controlWorker.setFunctions(this.#controlFunctions());
   }
@@ -260,6 +271,11 @@ export class NodepoolBuilder implements AsyncDisposable {
     return {
       ...this.#parts,
       running: this.#running,
+      uploadLog: () => ({
+        directory: this.#logDirectory,
+        retention: this.#configuration['build-log-retention'],
+        limit: this.#configuration.buildLogLimit,
+      }),
       configuration: this.#configuration,
       logger: this.#options.logger,
       builder: (diskimage) => this.#builders.get(diskimage),

@@ -54,7 +54,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     const image = await context.running.run(
       job,
       { kind: 'build', 'image-id': imageId, diskimage: name },
-      (onProgress) => build(context, builder, imageId, { signal: job.signal, onProgress }),
+      (onProgress, signal) => build(context, builder, imageId, { signal, onProgress }),
       lastDuration(context.repository, name),
     );
     await context.offered();

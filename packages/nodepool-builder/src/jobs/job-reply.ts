@@ -3,6 +3,7 @@ import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
 import { visible } from '@nodepool-builder/image-builder/module-kit';
 import type { Failure } from '@nodepool-builder/image-manager';
+import { CancelledError } from '../control/cancelled-error.ts';
 
 /**
  * Errors that end a job with WORK_EXCEPTION, because request or configuration are invalid. All other errors of
@@ -47,7 +48,9 @@ export async function settleJob<T>(
     return result;
   } catch (error) {
     const isExpected = [JobFailure, ImageError, JobError].some((known) => error instanceof known);
-    if (isExpected) log.logger.error(`${log.action} failed: ${reasonOf(error)} (job ${job.handle})`);
+    if (error instanceof CancelledError)
+      log.logger.warn(`${log.action} was ${error.message} (job ${job.handle})`);
+    else if (isExpected) log.logger.error(`${log.action} failed: ${reasonOf(error)} (job ${job.handle})`);
     else {
       const unexpected = error instanceof Error ? error : new Error(String(error));
       log.logger.error(`${log.action} failed (job ${job.handle})`, unexpected);
@@ -74,7 +77,11 @@ const LONGEST_REASON = 10_000;
 
 /** Why a job failed, for clients that ask for it. */
 function failureText(error: unknown): string {
-  const failure: Failure = { reason: reasonOf(error).slice(0, LONGEST_REASON), host: hostname() };
+  const failure: Failure = {
+    reason: reasonOf(error).slice(0, LONGEST_REASON),
+    host: hostname(),
+    ...(error instanceof CancelledError && { 'cancelled-by': error.by }),
+  };
   return JSON.stringify(failure);
 }
 

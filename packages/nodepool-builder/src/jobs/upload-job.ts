@@ -23,8 +23,9 @@ import { comparisonOf, parseUploadArguments } from './job-arguments.ts';
 import { inMessage, JobError, type JobLog, jobResult, reasonOf, settleJob } from './job-reply.ts';
 import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { Statistics } from './statistics.ts';
+import { type UploadLogOptions, withUploadLog } from './upload-log.ts';
 import { newUploadRecord, type UploadRecord, uploadIdOf } from './upload-record.ts';
-import type { Uploads } from './uploads.ts';
+import type { UploadingJob, Uploads } from './uploads.ts';
 
 /** Everything that `image-upload` jobs share. */
 export interface UploadJobContext {
@@ -36,6 +37,8 @@ export interface UploadJobContext {
   /** Services that may delete a snapshot. */
   readonly services: ReadonlyMap<string, Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
+  /** Where and how the logs of uploads are kept. */
+  readonly uploadLog: () => Pick<UploadLogOptions, 'directory' | 'retention' | 'limit'>;
   readonly logger: (name: string) => Logger;
 }
 
@@ -59,29 +62,58 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
     const target = findTarget(context, provider, imageName);
     const uploadLogger = context.logger(`nodepool.image.upload.${provider}`);
     Object.assign(log, { action: `upload of ${imageId} as ${imageName}`, logger: uploadLogger });
-    if (checksum) {
-      const options = { signal: job.signal, logger: uploadLogger };
-      await deleteOtherCopy(context.repository, imageId, checksum, options);
-    }
-    const image = context.repository.get(imageId);
-    const externalId = await context.running.run(
+    const id = uploadIdOf(job);
+    const ownLog = {
+      ...context.uploadLog(),
+      imageId,
+      imageName,
+      upload: { id, provider },
+      logger: uploadLogger,
+    };
+    return await context.running.run(
       job,
-      {
-        kind: 'upload',
-        'image-id': imageId,
-        provider,
-        'image-name': imageName,
-        'upload-id': uploadIdOf(job),
-      },
-      (onProgress) => upload(context, job, imageId, { ...target, onProgress }, uploadLogger),
+      { kind: 'upload', 'image-id': imageId, provider, 'image-name': imageName, 'upload-id': id },
+      (onProgress, signal) =>
+        withUploadLog(ownLog, async (both) => {
+          if (checksum) {
+            const options = { signal, logger: both };
+            await deleteOtherCopy(context.repository, imageId, checksum, options);
+          }
+          const image = context.repository.get(imageId);
+          const externalId = await upload(
+            context,
+            stoppableBy(job, signal),
+            imageId,
+            { ...target, onProgress },
+            both,
+          );
+          const known = checksum === '' && image ? checksumOf(image) : checksum;
+          return jobResult('external-id', externalId, known);
+        }),
     );
-    return jobResult('external-id', externalId, checksum === '' && image ? checksumOf(image) : checksum);
   });
+}
+
+/** The parts of a job that its upload needs. */
+type UploadJob = UploadingJob & Pick<WorkerJob, 'unique' | 'handle'>;
+
+/** Returns a job that stops when this signal aborts. */
+function stoppableBy(job: WorkerJob, signal: AbortSignal): UploadJob {
+  const { unique, handle, connectionLost } = job;
+  return {
+    unique,
+    handle,
+    connectionLost,
+    signal,
+    get acknowledged() {
+      return job.acknowledged;
+    },
+  };
 }
 
 async function upload(
   context: UploadJobContext,
-  job: WorkerJob,
+  job: UploadJob,
   imageId: string,
   {
     configuration,

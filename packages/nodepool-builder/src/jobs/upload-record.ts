@@ -42,7 +42,7 @@ export function uploadIdOf({ unique, handle }: Pick<WorkerJob, 'unique' | 'handl
  * @throws ImageError `invalid-configuration` for an invalid `template-hostname`
  */
 export function newUploadRecord(
-  job: WorkerJob,
+  job: Pick<WorkerJob, 'unique' | 'handle'>,
   imageId: string,
   { name, entry, attributes }: ProviderConfiguration,
   imageName: string,

@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { askManager } from '../commands/manager-requests.ts';
+import { cancelJob } from '../control/control-jobs.ts';
 import type { User } from './access.ts';
 import type { WebContext } from './context.ts';
-import { cancelJob } from './control-jobs.ts';
 import { HttpError } from './http-error.ts';
 
 /** Actions of the page and the API. Each returns what happens now, in words. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { messageOf } from '../commands/output.ts';
-import { builderLog, type LogName } from './builder-log.ts';
+import { builderLog, type LogName } from '../control/builder-log.ts';
 import type { WebContext } from './context.ts';
 import { EventStream } from './event-stream.ts';
 import { HttpError, statusOf } from './http-error.ts';

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
-import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { logFunction, loggedImages, readLogPart } from '../../src/control/image-log.ts';
 
-/** An images-dir with one log; it is removed with the test. */
+/** A build-log-dir with one log; it is removed with the test. */
 async function siteWithLog(t: TestContext, text: string) {
   const directory = await mkdtemp(join(tmpdir(), 'image-log-'));
   t.after(() => rm(directory, { recursive: true }));
-  const path = join(directory, '.nodepool-builder/logs/docs-1.log');
-  await mkdir(join(path, '..'), { recursive: true });
+  const path = join(directory, 'docs-1.log');
   await writeFile(path, text);
   const site = {
     directory,
@@ -52,11 +51,23 @@ describe('image-log', () => {
     assert.equal((await site.read({ offset: data.length })).complete, true);
   });
 
+  it('goes on shortly before the end of a log that was shortened', async (t) => {
+    const site = await siteWithLog(t, 'x'.repeat(300_000));
+    await truncate(site.path, 100_000);
+    const { offset, data, complete } = await site.read({ offset: 300_000 });
+    assert.deepEqual([offset, data.length, complete], [34_464, 65_536, true]);
+  });
+
   it('refuses what is no image-id, and fails without a log', async (t) => {
     const site = await siteWithLog(t, '');
     await assert.rejects(site.read({ offset: 0 }, '../../etc/passwd'), /image-id/);
-    await assert.rejects(site.read({ offset: 0 }, 'docs-2'), { code: 'ENOENT' });
+    await assert.rejects(site.read({ offset: 0 }, 'docs-2'), /no log of the build of image docs-2 is here/);
     await assert.rejects(site.read({ offset: -1 }), /offset/);
-    await assert.rejects(site.read({ offset: 0, 'upload-id': '1' }), /has no log/);
+    await assert.rejects(
+      site.read({ offset: 0, 'upload-id': '../1' }),
+      /no log of upload \.\.\/1 of image docs-1/,
+    );
+    await symlink('/etc/passwd', join(site.directory, 'link.log'));
+    await assert.rejects(site.read({ offset: 0 }, 'link'), { code: 'ELOOP' });
   });
 });

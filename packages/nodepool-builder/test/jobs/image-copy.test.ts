@@ -50,6 +50,7 @@ async function setUp(t: TestContext): Promise<Setup> {
   const context = {
     repository,
     running: new RunningJobs(),
+    uploadLog: () => ({ directory: join(directory, 'logs') }),
     providers: new Map([
       [
         'fake',

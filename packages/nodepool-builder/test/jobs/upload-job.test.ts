@@ -39,6 +39,7 @@ async function setUp(
   return {
     repository,
     running: new RunningJobs(),
+    uploadLog: () => ({ directory: join(directory, 'logs') }),
     providers: new Map([['fake', { configuration, provider }]]),
     configuration: { largestDisk: 2 ** 30, 'build-environment': [] },
     uploads,

@@ -1,9 +1,9 @@
-import { JobFailure, type ServerAddress } from '@nodepool-builder/gearman-node';
+import { JobExceptionError, JobFailedError, type ServerAddress } from '@nodepool-builder/gearman-node';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { CommandError } from '../commands/output.ts';
-import { LOG_PART, logFunction } from '../control/image-log.ts';
+import type { LogChunk, ReadLog } from '../web/log-source.ts';
 import { serversOffering, submitTo } from './control-jobs.ts';
-import type { LogChunk, ReadLog } from './log-source.ts';
+import { LOG_PART, logFunction } from './image-log.ts';
 
 /** The log of a build, or of an upload of its image. */
 export interface LogName {
@@ -37,7 +37,7 @@ export function builderLog(
       return { data: Buffer.from(data, 'base64'), offset: start, isComplete: complete };
     } catch (error) {
       offering = undefined; // another builder may have it by now
-      if (!(error instanceof JobFailure)) throw error;
+      if (!(error instanceof JobFailedError || error instanceof JobExceptionError)) throw error;
       throw new CommandError('no builder has this log', { exitReason: 'not-found', cause: error });
     }
   };

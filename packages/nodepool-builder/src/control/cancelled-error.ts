@@ -1,0 +1,13 @@
+import { ImageError } from '@nodepool-builder/image-builder';
+import { visible } from '@nodepool-builder/image-builder/module-kit';
+
+/** A build or an upload that somebody cancelled. */
+export class CancelledError extends ImageError {
+  /** Who cancelled it: `root@host`. */
+  readonly by: string;
+
+  constructor(by: string) {
+    super('build-aborted', `cancelled by ${visible(by.slice(0, 200))}`);
+    this.by = by;
+  }
+}

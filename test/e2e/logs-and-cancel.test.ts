@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { hostname, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Client } from '@nodepool-builder/gearman-node';
+import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { createSite, type Site } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+const ME = `${userInfo().username}@${hostname()}`;
+
+interface GatedSite extends Site {
+  /** The build waits while this file exists. */
+  readonly gate: string;
+  /** Of gearmand. */
+  readonly port: number;
+}
+
+/** A builder at Debian's gearmand, with a build that writes a line, waits, and writes another one. */
+async function startSite(t: TestContext): Promise<GatedSite> {
+  const server = await startGearmand();
+  undoAfter(t, () => server.stop());
+  const site = await createSite(server.port);
+  undoAfter(t, () => site.remove());
+  const gate = join(site.directory, 'gate');
+  await writeFile(gate, '');
+  const script = `echo begun; while [ -e '${gate}' ]; do sleep 0.1; done; echo done; truncate -s 1M "$1"`;
+  const command = JSON.stringify(['sh', '-c', script, 'sh', '{output.raw}']);
+  await site.configure(`
+  - {name: docs, builder: command, formats: [raw], command: ${command}}`);
+  const builder = await startBuilder(site.config);
+  undoAfter(t, () => builder.end('SIGTERM'));
+  return { ...site, gate, port: server.port };
+}
+
+test('logs shows the log of a build while it runs, and of an upload, from another host', async (t) => {
+  const site = await startSite(t);
+  const build = runCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
+  await waitUntil('the first line', async () =>
+    (await runCommand('logs', 'docs-1', '-c', site.config)).stdout.includes('begun\n'),
+  );
+  const [command, args] = builderCommand('logs', '--follow', 'docs-1', '-c', site.config);
+  const follow = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  let shown = '';
+  follow.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text;
+  });
+  await waitUntil('the line that was there', () => shown.endsWith('begun\n'));
+  await rm(site.gate);
+  assert.deepEqual(await once(follow, 'close'), [0, null]);
+  assert.match(shown, /^# image-name: "docs"\n# image-id: docs-1\n(?:.*\n)*begun\ndone\n$/);
+  assert.equal((await build).code, 0);
+
+  const client = new Client({ servers: [{ host: '127.0.0.1', port: site.port }] });
+  undoAfter(t, () => client.close());
+  for (const [name, unique, said] of [
+    ['docs', 'upload/1', /^\S+ \S+ image docs-1 has the external-id docs-docs-1\.qcow2$/m],
+    ['none', 'upload 2', /^\S+ \S+ failed: /m],
+  ] as const) {
+    const argument = JSON.stringify({ provider: 'pool', 'image-name': name });
+    await client.submit('image-upload:docs-1', argument, { unique }).result.catch(() => {});
+    const { stdout } = await runCommand('logs', 'docs-1', '--upload', unique, '-c', site.config);
+    assert.match(stdout, said, name);
+  }
+
+  const unknown = await runCommand('logs', '../docs-1', '-c', site.config);
+  assert.equal(unknown.code, 3);
+  assert.match(
+    unknown.stderr,
+    /no builder has a log of image \.\.\/docs-1; compare the id with "image-list"/,
+  );
+});
+
+test('cancel stops a build, which leaves nothing; its client is told who cancelled it', async (t) => {
+  const site = await startSite(t);
+  const build = runCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
+  await waitUntil('the build', async () =>
+    (await runCommand('logs', 'docs-1', '-c', site.config)).stdout.includes('begun\n'),
+  );
+  const cancel = await runCommand('cancel', 'docs-1', '-c', site.config);
+  assert.deepEqual([cancel.code, cancel.stdout, cancel.stderr], [0, 'build docs-1 is cancelled\n', '']);
+  const { code, stderr } = await build;
+  assert.equal(code, 6);
+  assert.match(stderr, RegExp(`image-build:docs was cancelled by ${ME}$`, 'm'));
+  assert.deepEqual(await readdir(join(site.images, '.nodepool-builder/staging')), []);
+  assert.deepEqual(
+    (await readdir(site.images)).filter((name) => name.startsWith('docs')),
+    [],
+  );
+  const again = await runCommand('cancel', 'docs-1', '-c', site.config);
+  assert.equal(again.code, 3);
+  assert.match(again.stderr, /no builder runs a build or an upload with the id docs-1/);
+});
