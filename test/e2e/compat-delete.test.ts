@@ -9,6 +9,7 @@ import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { pausesAfter } from '../fixtures/fault-proxy/faults.ts';
 import { createGatedQemuImg, type GatedQemuImg } from '../fixtures/gated-qemu-img.ts';
+import { IS_JOB_FUNCTION } from '../fixtures/gearman-commands.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
 import { cloudsYaml } from '../fixtures/openstack/account.ts';
@@ -58,10 +59,11 @@ describe('deleting an image during its upload, over gearmand', () => {
     undo(() => admin.close());
   });
 
-  /** The functions of an image with their numbers of jobs. */
+  /** The job functions of an image with their numbers of jobs. */
   async function functionsOf(imageId: string): Promise<Record<string, number>> {
     const status = (await admin.status()).filter(
-      ({ name, availableWorkers, total }) => name.endsWith(`:${imageId}`) && availableWorkers + total > 0,
+      ({ name, availableWorkers, total }) =>
+        IS_JOB_FUNCTION.test(name) && name.endsWith(`:${imageId}`) && availableWorkers + total > 0,
     );
     return Object.fromEntries(status.map(({ name, total }) => [name, total]));
   }

@@ -1,6 +1,6 @@
 /** Helpers that the other packages of this project share. They may change in any release. */
 export { BandwidthLimit, metered } from './bandwidth-limit.ts';
-export { BuildLog, screenshotPath, uploadLogName } from './build/build-log.ts';
+export { BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/build-log.ts';
 export { checkedVariables, variableFault } from './build/command-environment.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
 export { createMask, visible } from './build/mask.ts';

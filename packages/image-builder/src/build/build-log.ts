@@ -25,6 +25,9 @@ export interface BuildLogOptions {
   readonly logger: Logger | undefined;
 }
 
+/** Begins each log, and tells it from files of other programs. */
+export const LOG_BEGIN = '# image-name: ';
+
 /** Log of one build: `<image-id>.log`. Its first line contains the image name. */
 export class BuildLog {
   readonly path: string;
@@ -64,7 +67,7 @@ export class BuildLog {
     await setMode(path, BUILD_LOG);
     const log = new BuildLog(path, stream, options);
     const place = upload ? ` in ${JSON.stringify(upload.provider)}` : '';
-    const header = `# image-name: ${JSON.stringify(imageName)}${place}\n`;
+    const header = `${LOG_BEGIN}${JSON.stringify(imageName)}${place}\n`;
     stream.write(`${header}# image-id: ${imageId}\n`);
     await removeOldLogs(directory, header, path, retention);
     return log;

@@ -6,7 +6,9 @@ import { JobFailure } from '@nodepool-builder/gearman-node';
 import {
   checkImageId,
   errnoOf,
+  imageIdFault,
   JsonReader,
+  LOG_BEGIN,
   type SettingsSchema,
   uploadLogName,
   visible,
@@ -53,14 +55,30 @@ export function logFunction(imageId: string): string {
 /** The file names of uploads' logs end in this, and those of all logs in `.log`. */
 const UPLOAD = /\.[\da-f]{16}\.upload$/;
 
-/** Ids of the images with a log in `build-log-dir`. */
+/** Ids of the images with a log in `build-log-dir`, which may have files of other programs, too. */
 export async function loggedImages(directory: string): Promise<readonly string[]> {
   const names = await readdir(directory).catch((error: unknown): string[] => {
     if (errnoOf(error) === 'ENOENT') return [];
     throw error;
   });
-  const logs = names.filter((name) => name.endsWith('.log')).map((name) => name.slice(0, -'.log'.length));
-  return [...new Set(logs.map((name) => name.replace(UPLOAD, '')))];
+  const ids = new Map(
+    names
+      .filter((name) => name.endsWith('.log'))
+      .map((name) => [name, name.slice(0, -'.log'.length).replace(UPLOAD, '')] as const)
+      .filter(([, id]) => imageIdFault(id) === undefined),
+  );
+  const ours = await Promise.all(
+    Array.from(ids, async ([name, id]) => ((await isLog(join(directory, name))) ? [id] : [])),
+  );
+  return [...new Set(ours.flat())];
+}
+
+async function isLog(path: string): Promise<boolean> {
+  try {
+    return (await readPart(path, 0, LOG_BEGIN.length)).size > 0;
+  } catch {
+    return false; // of another program, or gone by now
+  }
 }
 
 const REQUEST = new JsonReader(LOG_REQUEST);
@@ -89,7 +107,7 @@ export async function readLogPart(
   const end = performance.now() + wait * 1000;
   for (;;) {
     const runs = isRunning(imageId, uploadId); // before the look: what a build writes last is then in it
-    const { data, size, start } = await readPart(path, offset).catch((error: unknown) => {
+    const { data, size, start } = await readPart(path, offset, PART).catch((error: unknown) => {
       if (errnoOf(error) !== 'ENOENT') throw error;
       if (!runs) throw noLog(imageId, uploadId, error);
       return { data: Buffer.alloc(0), size: 0, start: offset }; // it has just begun
@@ -108,16 +126,19 @@ function noLog(imageId: string, uploadId: string | undefined, cause: unknown): J
   return new JobFailure(`no log of ${what} of image ${imageId} is here; ${remedy}`, { cause });
 }
 
-/** A log that was shortened since, because it reached its limit, is read from shortly before its end. */
+/** Reads a log of this program. One that was shortened since, because it reached its limit, is read from shortly before its end. */
 async function readPart(
   path: string,
   offset: number,
+  most: number,
 ): Promise<{ readonly data: Buffer; readonly size: number; readonly start: number }> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
     const { size } = await file.stat();
+    const begin = (await file.read(Buffer.alloc(LOG_BEGIN.length), 0, LOG_BEGIN.length, 0)).buffer.toString();
+    if (size > 0 && begin !== LOG_BEGIN) throw new Error(`"${path}" is no log of a build`);
     const start = offset <= size ? offset : Math.max(0, size - REPEATED);
-    const buffer = Buffer.alloc(Math.min(PART, size - start));
+    const buffer = Buffer.alloc(Math.min(most, size - start));
     const { bytesRead } = await file.read({ buffer, position: start });
     return { data: buffer.subarray(0, bytesRead), size, start };
   } finally {

@@ -6,7 +6,11 @@ import type {
   Logger,
   OperationOptions,
 } from '@nodepool-builder/image-builder';
-import { inheritedEnvironment, parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
+import {
+  checkImageId,
+  inheritedEnvironment,
+  parseImportedImageId,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import type { RunningJobs } from '../control/running-jobs.ts';
 import { subjectOf } from '../daemon/functions.ts';
@@ -51,6 +55,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       return jobResult('image-id', imageId);
     }
     logger.info(`build of ${name}: image ${inMessage(imageId)}`);
+    checkImageId(imageId); // before the image has functions
     const image = await context.running.run(
       job,
       { kind: 'build', 'image-id': imageId, diskimage: name },

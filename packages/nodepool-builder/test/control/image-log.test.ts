@@ -5,23 +5,33 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { logFunction, loggedImages, readLogPart } from '../../src/control/image-log.ts';
 
+/** First line of each log. The tests count the bytes after it. */
+const BEGIN = '# image-name: "docs"\n';
+
 /** A build-log-dir with one log; it is removed with the test. */
 async function siteWithLog(t: TestContext, text: string) {
   const directory = await mkdtemp(join(tmpdir(), 'image-log-'));
   t.after(() => rm(directory, { recursive: true }));
   const path = join(directory, 'docs-1.log');
-  await writeFile(path, text);
+  await writeFile(path, `${BEGIN}${text}`);
   const site = {
     directory,
     path,
     runs: false,
-    read: async (request: object, imageId = 'docs-1') => {
+    read: async (
+      { offset, ...request }: { offset: number; wait?: number; 'upload-id'?: string },
+      imageId = 'docs-1',
+    ) => {
       const isRunning = (): boolean => site.runs;
       const signal = AbortSignal.timeout(10_000);
-      const argument = JSON.stringify(request);
+      const argument = JSON.stringify({ ...request, offset: offset < 0 ? offset : offset + BEGIN.length });
       const json = await readLogPart(directory, logFunction(imageId), argument, isRunning, signal);
       const part = JSON.parse(json) as { offset: number; data: string; complete: boolean };
-      return { ...part, data: Buffer.from(part.data, 'base64').toString() };
+      return {
+        ...part,
+        offset: part.offset - BEGIN.length,
+        data: Buffer.from(part.data, 'base64').toString(),
+      };
     },
   };
   return site;
@@ -53,7 +63,7 @@ describe('image-log', () => {
 
   it('goes on shortly before the end of a log that was shortened', async (t) => {
     const site = await siteWithLog(t, 'x'.repeat(300_000));
-    await truncate(site.path, 100_000);
+    await truncate(site.path, BEGIN.length + 100_000);
     const { offset, data, complete } = await site.read({ offset: 300_000 });
     assert.deepEqual([offset, data.length, complete], [34_464, 65_536, true]);
   });
@@ -69,5 +79,9 @@ describe('image-log', () => {
     );
     await symlink('/etc/passwd', join(site.directory, 'link.log'));
     await assert.rejects(site.read({ offset: 0 }, 'link'), { code: 'ELOOP' });
+    await writeFile(join(site.directory, 'other.log'), 'root logged in\n');
+    await assert.rejects(site.read({ offset: 0 }, 'other'), /is no log of a build/);
+    await writeFile(join(site.directory, 'a b.log'), BEGIN);
+    assert.deepEqual(await loggedImages(site.directory), ['docs-1']);
   });
 });
