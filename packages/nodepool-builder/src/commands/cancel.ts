@@ -9,7 +9,7 @@ import { CommandError } from './output.ts';
 export const CANCEL: ConfiguredCommand = {
   name: 'cancel',
   description:
-    'Stops a build or an upload that runs at a builder, which then removes what it has made. Whoever waits for it is told ' +
+    'Stops a build or an upload that runs at a builder, which then removes what it has made. Clients that wait for it learn ' +
     'who cancelled it. The manager tries again later, as after a failure, unless the disk image or the provider is paused.',
   argument: ['<id>', 'image-id of a build, or upload-id of an upload'],
   example: 'debian-20161118140211-9f3c',
