@@ -4,6 +4,7 @@ import { api } from './api.ts';
 import { assets } from './assets.ts';
 import type { WebContext } from './context.ts';
 import { logs } from './logs.ts';
+import { metrics } from './metrics.ts';
 import { nodepoolAddresses } from './nodepool-addresses.ts';
 import { serveOpenApi } from './openapi.ts';
 import { pages } from './pages.ts';
@@ -12,7 +13,7 @@ import { protect } from './protection.ts';
 /** A part of the server: adds its addresses. */
 type Part = (server: FastifyInstance, context: WebContext) => void;
 
-const PARTS: readonly Part[] = [api, assets, logs, nodepoolAddresses, pages];
+const PARTS: readonly Part[] = [api, assets, logs, metrics, nodepoolAddresses, pages];
 
 /** Largest body of a request, in bytes. */
 const BODY_LIMIT = 65_536;
