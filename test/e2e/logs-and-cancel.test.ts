@@ -9,6 +9,7 @@ import { Client } from '@nodepool-builder/gearman-node';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
+import { createManagedSite, endAfter } from '../fixtures/managed-site.ts';
 import { createSite, type Site } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
@@ -95,4 +96,28 @@ test('cancel stops a build, which leaves nothing; its client is told who cancell
   const again = await runCommand('cancel', 'docs-1', '-c', site.config);
   assert.equal(again.code, 3);
   assert.match(again.stderr, /no builder runs a build or an upload with the id docs-1/);
+});
+
+test('a cancelled build is cancelled in the records of the manager, which tries again later', async (t) => {
+  const site = await createManagedSite(t);
+  const gate = join(site.directory, 'gate');
+  await writeFile(gate, '');
+  const script = `while [ -e '${gate}' ]; do sleep 0.1; done`;
+  await site.configure({
+    diskimages: [{ name: 'docs', builder: 'command', formats: ['raw'], command: ['sh', '-c', script] }],
+  });
+  const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+  const imageId = await waitUntil('a running build', async () => {
+    const [build] = await site.list('dib-image-list');
+    return build?.host === hostname() && String(build['image-id']);
+  });
+  assert.equal((await runCommand('cancel', imageId, '-c', site.config)).code, 0);
+  await service.logged(/build docs-\S+ failed: cancelled by/);
+  const [build] = await site.list('dib-image-list');
+  assert.equal(build?.state, 'cancelled');
+  assert.equal(build.error, `cancelled by ${ME} (on ${hostname()})`);
+  const [status] = await site.list('image-status');
+  assert.equal(status?.status, 'cancelled');
+  const [wait] = await site.list('plan');
+  assert.match(String(wait?.why), /^the last attempt failed \(cancelled by .*; the next follows later/);
 });

@@ -37,6 +37,8 @@ export const BUILD = {
     checksum: TEXT,
     /** Why it failed. */
     error: TEXT,
+    /** Who cancelled it, as `root@host`; it counts as failed. */
+    cancelledBy: TEXT,
   },
 } as const;
 
@@ -80,6 +82,8 @@ export const UPLOAD = {
     seen: FLAG,
     /** Why it failed. */
     error: TEXT,
+    /** Who cancelled it, as `root@host`; it counts as failed. */
+    cancelledBy: TEXT,
   },
 } as const;
 

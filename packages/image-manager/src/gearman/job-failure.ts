@@ -34,6 +34,12 @@ export function failureOf(error: unknown): Failure | undefined {
   }
 }
 
+/** Returns who cancelled a job, for its record. */
+export function cancellationOf(error: unknown): { readonly cancelledBy?: string } {
+  const by = error instanceof GearmanError ? failureOf(error.cause)?.['cancelled-by'] : undefined;
+  return by === undefined ? {} : { cancelledBy: by };
+}
+
 /** Returns a failed job's error with the builder's reason as its message; any other value as it is. */
 export function withReason(error: unknown): unknown {
   const failure = failureOf(error);

@@ -6,7 +6,7 @@ import { BUILD, type Build, type InvalidRequest, type Request, UPLOAD, type Uplo
 import type { Dialect } from './database.ts';
 
 /** Version of the tables. A release that changes them increments it. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** A field of a record, in a store or in an export. */
 export interface Column {
@@ -90,7 +90,9 @@ export function upgradeOf(version: number, prefix: string, location: string): st
   }
   if (version === SCHEMA_VERSION) return '';
   return `
-    alter table ${prefix}builds add column checksum text;
+    ${version < 2 ? `alter table ${prefix}builds add column checksum text;` : ''}
+    alter table ${prefix}builds add column cancelled_by text;
+    alter table ${prefix}uploads add column cancelled_by text;
     update ${prefix}settings set schema_version = ${SCHEMA_VERSION};
   `;
 }

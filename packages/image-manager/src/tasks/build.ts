@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { GearmanError } from '@nodepool-builder/gearman-node';
 import type { ManagedDiskImage } from '../configuration.ts';
+import { cancellationOf } from '../gearman/job-failure.ts';
 import { jobFailure, readResult } from '../gearman/run-job.ts';
 import { buildKeyOf, imageIdOf } from '../ownership.ts';
 import type { Build } from '../records.ts';
@@ -49,7 +50,12 @@ export async function followBuild(context: TaskContext, imageId: string, signal:
     } catch (error) {
       const reason = jobFailure(error, signal);
       if (reason === undefined) throw error;
-      await state.updateBuild(imageId, { state: 'failed', endedAt: context.now(), error: reason });
+      await state.updateBuild(imageId, {
+        state: 'failed',
+        endedAt: context.now(),
+        error: reason,
+        ...cancellationOf(error),
+      });
       logger.warn(`build ${imageId} failed: ${reason}`);
       return;
     }

@@ -1,3 +1,4 @@
+import { cancellationOf } from '../gearman/job-failure.ts';
 import { InvalidResultError, jobFailure, readResult } from '../gearman/run-job.ts';
 import { uploadIdOf } from '../ownership.ts';
 import type { NewStep } from '../planning/pass.ts';
@@ -66,7 +67,12 @@ export async function followUpload(
   } catch (error) {
     const reason = jobFailure(error, signal);
     if (reason === undefined) throw error;
-    await state.updateUpload(uploadId, { state: 'failed', endedAt: context.now(), error: reason });
+    await state.updateUpload(uploadId, {
+      state: 'failed',
+      endedAt: context.now(),
+      error: reason,
+      ...cancellationOf(error),
+    });
     logger.warn(`${description} failed: ${reason}`);
   }
 }

@@ -151,10 +151,13 @@ describe('PostgreSQL: a database that cannot be used', () => {
     await store.close();
     const admin = await connectTo(t, location);
     await admin.query('alter table image_manager.builds drop column checksum');
+    for (const table of ['builds', 'uploads']) {
+      await admin.query(`alter table image_manager.${table} drop column cancelled_by`);
+    }
     await admin.query('update image_manager.settings set schema_version = 1');
     const updated = await openStateStore(location);
     t.after(() => updated.close());
-    const known = { ...record, checksum: 'raw:aa' };
+    const known = { ...record, checksum: 'raw:aa', cancelledBy: 'root@host' };
     await (await updated.lead()).write({ builds: [known] });
     assert.deepEqual([...(await updated.read()).builds.values()], [known]);
   });

@@ -95,11 +95,12 @@ describe('SQLite: the file', () => {
     await (await store.lead()).write({ builds: [record] });
     await store.close();
     const database = new DatabaseSync(path);
-    database.exec('alter table builds drop column checksum; update settings set schema_version = 1');
+    database.exec('alter table builds drop column checksum; alter table builds drop column cancelled_by');
+    database.exec('alter table uploads drop column cancelled_by; update settings set schema_version = 1');
     database.close();
     const updated = await openUntilEnd(t, path);
     assert.deepEqual([...(await updated.read()).builds.values()], [record]);
-    const known = { ...record, checksum: 'raw:aa' };
+    const known = { ...record, checksum: 'raw:aa', cancelledBy: 'root@host' };
     await (await updated.lead()).write({ builds: [known] });
     assert.deepEqual([...(await updated.read()).builds.values()], [known]);
   });

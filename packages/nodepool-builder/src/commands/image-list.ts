@@ -6,6 +6,7 @@ import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/bui
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { askServers } from '../daemon/fleet.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
+import { shownState } from '../manager/shown-state.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { hasStore, withStore } from './manager-store.ts';
 import { warn } from './output.ts';
@@ -45,7 +46,7 @@ export const UPLOAD_RECORD = recordSchema({
   'image-name': { ...TEXT, description: '`providers[].images[].name`.' },
   'external-id': { ...TEXT_OR_NULL, description: 'Id in the provider, once the image is ready.' },
   state: {
-    enum: ['uploading', 'ready', 'failed', 'deleting', 'deleted'],
+    enum: ['uploading', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'],
     description: 'State of the upload.',
   },
   requested: { ...TIME, description: 'Time of the request.' },
@@ -78,7 +79,7 @@ function describeUpload(upload: Upload, job: LocatedJob | undefined): SettingsOf
     provider: upload.provider,
     'image-name': upload.imageName,
     'external-id': upload.externalId ?? null,
-    state: upload.state,
+    state: shownState(upload),
     requested: new Date(upload.requestedAt).toISOString(),
     reason: upload.reason,
     error: upload.error ?? null,

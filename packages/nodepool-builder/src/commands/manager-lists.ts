@@ -13,6 +13,7 @@ import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/bui
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { Providers } from '../daemon/providers.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
+import { shownState } from '../manager/shown-state.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { type StateView, withStateView, withStore } from './manager-store.ts';
 import { STANDARD_ERROR_LOGGER } from './output.ts';
@@ -54,7 +55,7 @@ export const STATUS_RECORD = recordSchema({
   diskimage: { ...TEXT, description: '`diskimages[].name`.' },
   place: { ...TEXT, description: '`builders`, or `PROVIDER/IMAGE`, as in `providers[].images[].name`.' },
   status: {
-    enum: ['paused', 'building', 'uploading', 'ready', 'failed', 'missing'],
+    enum: ['paused', 'building', 'uploading', 'ready', 'failed', 'cancelled', 'missing'],
     description: 'State of the last build or upload there; `missing` if there is no ready image.',
   },
   ready: { ...COUNT, description: 'Number of ready images.' },
@@ -67,7 +68,10 @@ export const STATUS_RECORD = recordSchema({
 export const BUILD_RECORD = recordSchema({
   'image-id': { ...TEXT, description: 'Id of the image.' },
   diskimage: { ...TEXT, description: '`diskimages[].name`.' },
-  state: { enum: ['building', 'ready', 'failed', 'deleting', 'deleted'], description: 'State of the build.' },
+  state: {
+    enum: ['building', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'],
+    description: 'State of the build.',
+  },
   withdrawn: { type: 'boolean', description: 'Whether it was rolled back.' },
   requested: { ...TIME, description: 'Time of the request.' },
   reason: { ...TEXT, description: 'Why it was requested.' },
@@ -267,11 +271,11 @@ function describeUnrecorded(unrecorded: UnrecordedImage): SettingsOf<typeof UNRE
 }
 
 function describeBuild(build: Build, job: LocatedJob | undefined): SettingsOf<typeof BUILD_RECORD> {
-  const { id, diskimage, state, withdrawn, requestedAt, reason, error } = build;
+  const { id, diskimage, withdrawn, requestedAt, reason, error } = build;
   return {
     'image-id': id,
     diskimage,
-    state,
+    state: shownState(build),
     withdrawn,
     requested: new Date(requestedAt).toISOString(),
     reason,
@@ -311,6 +315,7 @@ function imageStatus(
 /** The part that a build and an upload have in common. */
 interface Version {
   readonly state: (Build | Upload)['state'];
+  readonly cancelledBy?: string | undefined;
   readonly imageId: string;
   readonly requestedAt: number;
   readonly error?: string | undefined;
@@ -324,7 +329,9 @@ function statusOf(versions: readonly Version[], isPaused: boolean) {
   const [last] = newestFirst;
   const state = last?.state;
   const isShown = state === 'building' || state === 'uploading' || state === 'failed';
-  const current = isShown ? state : newest && ('ready' as const);
+  const current = isShown
+    ? shownState({ state, cancelledBy: last?.cancelledBy })
+    : newest && ('ready' as const);
   return {
     status: isPaused ? ('paused' as const) : (current ?? ('missing' as const)),
     ready: ready.length,

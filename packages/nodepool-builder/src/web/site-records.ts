@@ -1,6 +1,7 @@
 import type { Build, ManagerState, Plan, Step, Upload } from '@nodepool-builder/image-manager';
 import { type LocatedJob, progressOf, runningJobsOf } from '../control/builder-status.ts';
 import { subjectOf, verbOf } from '../daemon/functions.ts';
+import { shownState } from '../manager/shown-state.ts';
 import type {
   BuildRecord,
   ImageRecord,
@@ -55,21 +56,20 @@ function timeOf(milliseconds: number | undefined): string | null {
 
 /** State and fields that builds and uploads have in common. */
 function commonFields<S extends string>(record: Build | Upload, state: S, job: LocatedJob | undefined) {
-  const { cancelledBy = null } = record as { readonly cancelledBy?: string };
   return {
-    state: state === 'failed' && cancelledBy !== null ? ('cancelled' as const) : state,
+    state,
     requested: timeOf(record.requestedAt),
     ended: timeOf(record.endedAt),
     reason: record.reason,
     error: record.error ?? null,
-    'cancelled-by': cancelledBy,
+    'cancelled-by': record.cancelledBy ?? null,
     ...progressOf(job),
   };
 }
 
 function toBuildRecord(build: Build, job: LocatedJob | undefined): BuildRecord {
-  const { id, diskimage, withdrawn, state } = build;
-  return { 'image-id': id, diskimage, withdrawn, ...commonFields(build, state, job) };
+  const { id, diskimage, withdrawn } = build;
+  return { 'image-id': id, diskimage, withdrawn, ...commonFields(build, shownState(build), job) };
 }
 
 function toUploadRecord(upload: Upload, job: LocatedJob | undefined): UploadRecord {
@@ -80,7 +80,7 @@ function toUploadRecord(upload: Upload, job: LocatedJob | undefined): UploadReco
     provider: upload.provider,
     'image-name': upload.imageName,
     'external-id': upload.externalId ?? null,
-    ...commonFields(upload, upload.state, job),
+    ...commonFields(upload, shownState(upload), job),
   };
 }
 
