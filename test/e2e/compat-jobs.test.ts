@@ -127,7 +127,9 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
 
     async function functions(): Promise<string[]> {
       const status = await admin.status();
-      return status.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name);
+      return status
+        .filter(({ name, availableWorkers }) => IS_JOB_FUNCTION.test(name) && availableWorkers > 0)
+        .map(({ name }) => name);
     }
 
     async function offered(...names: readonly string[]): Promise<void> {

@@ -5,6 +5,7 @@ import { Admin } from '@nodepool-builder/gearman-node';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { startGeard } from '../fixtures/geard.ts';
+import { IS_JOB_FUNCTION } from '../fixtures/gearman-commands.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient } from '../fixtures/nodepool-client.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
@@ -39,12 +40,13 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await site.remove();
     });
 
-    /** Number of connections that offer each function with a prefix. */
+    /** Number of connections that offer each job function with a prefix. */
     async function offered(prefix: string): Promise<Record<string, number>> {
       const admin = new Admin({ host: '127.0.0.1', port: server.port });
       try {
         const functions = (await admin.status()).filter(
-          ({ name, availableWorkers }) => name.startsWith(prefix) && availableWorkers > 0,
+          ({ name, availableWorkers }) =>
+            IS_JOB_FUNCTION.test(name) && name.startsWith(prefix) && availableWorkers > 0,
         );
         return Object.fromEntries(functions.map(({ name, availableWorkers }) => [name, availableWorkers]));
       } finally {

@@ -89,8 +89,13 @@ const TRACE = /^\++ /;
 /** The trace of a cleanup at the exit of a script. nodepool has disk-image-create trace its commands. */
 const CLEANUP = /^\++ (?:\S+ +: +)?(?:trap_)?clean_?up$/;
 
-const STEP = /^dib-run-parts .*?\bRunning \S*?([^/\s]+\/[^/\s]+)$/;
 const STEP_END = /^dib-run-parts .*\bcompleted$/;
+
+/** `install.d/01-package-installs` of a line in which dib-run-parts says that it runs this. */
+function stepOf(line: string): string | undefined {
+  const [path = '', verb] = line.split(' ').toReversed();
+  return verb === 'Running' && path.includes('/') ? path.split('/').slice(-2).join('/') : undefined;
+}
 
 /** Lines without a reason, by program. */
 const NOISE = RegExp(
@@ -150,8 +155,8 @@ export class DecisiveLines {
       this.#isCleanup ||= CLEANUP.test(text);
       return;
     }
-    if (text.startsWith('dib-run-parts ') && (STEP.test(text) || STEP_END.test(text))) {
-      this.#begin(STEP.exec(text)?.[1]);
+    if (text.startsWith('dib-run-parts ') && (stepOf(text) !== undefined || STEP_END.test(text))) {
+      this.#begin(stepOf(text));
       return;
     }
     if (!this.#isCleanup) this.#read(text);

@@ -65,7 +65,7 @@ export function registerGearmand(program: Command): void {
 const NOTES = `
 An access list is a YAML file. It gives the common name of a certificate the rights "submit", "register" and
 "administer", each with prefixes of function names ("" stands for all). Everything else is refused:
-  zuul.example.org: { submit: ["image-build:", "image-upload:", "image-delete:"] }
+  zuul.example.org: { submit: ["image-"] }
   builder.example.org: { register: ["image-"], submit: ["image-build:"] }
   operator: { submit: [""], register: [""], administer: [""] }
 

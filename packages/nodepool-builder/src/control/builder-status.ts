@@ -9,7 +9,7 @@ import { RUNNING_JOB, type RunningJob, type RunningJobs } from './running-jobs.t
 
 const TEXT = { type: 'string' } as const satisfies SettingsSchema;
 
-/** Schema of a {@link BuilderStatus}, the result of a job for `builder-status:<builder-id>`. */
+/** Schema of a {@link BuilderStatus}, the result of a job for `image-builder-status:<builder-id>`. */
 export const BUILDER_STATUS = {
   type: 'object',
   required: ['host', 'pid', 'version', 'started', 'images-dir', 'disk-free', 'disk-size', 'images', 'jobs'],
@@ -34,7 +34,7 @@ export function statusFunction(builderId: string): string {
   return `${STATUS}${builderId}`;
 }
 
-const STATUS = 'builder-status:';
+const STATUS = 'image-builder-status:'; // access lists allow builders to register `image-`
 
 /** Returns the status of this process. */
 export async function builderStatus(

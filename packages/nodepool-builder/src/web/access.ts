@@ -69,7 +69,7 @@ export class Access {
 
   /** The user of a request; undefined for one who may only look. */
   userOf({ headers, cookies, socket }: FastifyRequest): User | undefined {
-    const [, bearer] = /^bearer +(.+)$/i.exec(headers.authorization ?? '') ?? [];
+    const [, bearer] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
     // A page of elsewhere cannot have a browser send this header.
     if (bearer !== undefined)
       return this.isToken(bearer) ? { name: 'token', formToken: undefined } : undefined;

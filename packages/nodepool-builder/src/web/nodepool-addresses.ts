@@ -117,7 +117,7 @@ export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext)
 /** Browsers and curl get text, as from nodepool. */
 function wantsJson(accept = ''): boolean {
   const types = accept.split(',').map((part) => {
-    const [type = '', ...parameters] = part.trim().split(/\s*;\s*/);
+    const [type = '', ...parameters] = part.split(';').map((text) => text.trim());
     const quality = Number(parameters.find((text) => text.startsWith('q='))?.slice(2) ?? 1);
     return { type, quality };
   });

@@ -18,8 +18,13 @@ export function terminalHtml(text: string): string {
   return text
     .replaceAll(ESCAPED, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)))
     .split('\n')
-    .map((line) => lineHtml(line.replace(/\r+$/, '').replace(/^.*\r/s, '')))
+    .map((line) => lineHtml(lastWritten(line)))
     .join('\n');
+}
+
+/** What a line shows in the end: a carriage return begins it again. */
+function lastWritten(line: string): string {
+  return line.split('\r').findLast((text) => text !== '') ?? '';
 }
 
 function lineHtml(line: string): string {
