@@ -151,14 +151,20 @@ async function linkUnlessThere(path: string, name: string): Promise<boolean> {
  */
 export async function refuseForeign(
   target: string,
-  { uploadId, imageId, imageName, shared = false }: UploadRequest,
+  request: UploadRequest,
+  isAgain = false,
 ): Promise<DirectoryManifest | undefined> {
+  const { uploadId, imageId, imageName, shared = false } = request;
   const ino = (await stateOf(target))?.ino;
   const isUnfinished = shared && ino !== undefined && (await isLinkedPartial(dirname(target), uploadId, ino));
   const existing = await readManifest(target); // last: a process of a shared upload may have written it meanwhile
   if (existing === undefined) {
-    if (!isUnfinished) await refuseExisting([target, manifestPath(target)]);
-    return undefined;
+    if (isUnfinished) return undefined;
+    return await refuseExisting([target, manifestPath(target)]).catch((error: unknown) => {
+      // A process of a shared upload may have published the image since it was looked for.
+      if (shared && ino === undefined && !isAgain) return refuseForeign(target, request, true);
+      throw error;
+    });
   }
   const isSame = existing['image-id'] === imageId && existing['image-name'] === imageName;
   if (isSame && (!shared || existing['upload-id'] === uploadId)) return existing;
@@ -169,7 +175,7 @@ export async function refuseForeign(
 }
 
 /** @throws ImageError `provider-refused` if one of the paths exists */
-export async function refuseExisting(paths: readonly string[]): Promise<void> {
+export async function refuseExisting(paths: readonly string[]): Promise<undefined> {
   for (const path of paths) {
     if ((await stateOf(path)) === undefined) continue;
     throw new ImageError(
