@@ -48,6 +48,10 @@ export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
     ...(settings['qemu-img-options'] === undefined ? [] : [settings['qemu-img-options']]),
   ],
   create: (diskimage, settings) => new DibBuilder(diskimage, settings),
+  async *diagnose(settings, diskimage, options) {
+    const { diagnoseDib } = await import('./dib-diagnosis.ts'); // only doctor needs it
+    yield* diagnoseDib(settings, diskimage, commandOf(settings), options);
+  },
 };
 
 /** Builds with diskimage-builder's `disk-image-create`, or with a command that takes the same arguments. */

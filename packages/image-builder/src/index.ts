@@ -1,6 +1,7 @@
 export { BaseImageBuilder } from './base.ts';
 export { COMMAND } from './command.ts';
 export type { BuildContext, BuildJob } from './context.ts';
+export type { CheckResult } from './diagnosis/check-result.ts';
 export { DIB, DibBuilder, type DibSettings } from './dib.ts';
 export { DIRECTORY_MODULE } from './directory/directory-module.ts';
 export { DirectoryProvider } from './directory/directory-provider.ts';

@@ -7,6 +7,15 @@ export { createMask, visible } from './build/mask.ts';
 export { byBuild } from './build-order.ts';
 export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
+export { checkDirectory, checkImagesDirectory, checkRoom } from './diagnosis/check-directory.ts';
+export { checkDiskImage, checkKvm, checkProgram } from './diagnosis/check-host.ts';
+export {
+  attempt,
+  type CheckArea,
+  type CheckOptions,
+  checkClock,
+  inGibibytes,
+} from './diagnosis/check-result.ts';
 export type { ImageValidation } from './disk-image.ts';
 export { syncToDisk, writeDurably } from './durable.ts';
 export { parseDuration } from './duration.ts';

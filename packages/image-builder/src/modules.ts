@@ -1,4 +1,5 @@
 import type { BaseImageBuilder } from './base.ts';
+import type { CheckOptions, CheckResult } from './diagnosis/check-result.ts';
 import type { DiskImage } from './disk-image.ts';
 import type { ImageFormat } from './formats.ts';
 import type { InstanceProvider } from './instance/instance-provider.ts';
@@ -82,6 +83,11 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
   readonly providerImages?: ProviderImages;
   /** @throws ImageError `invalid-configuration` */
   create(diskimage: DiskImage, settings: Settings, services: BuilderServices): BaseImageBuilder;
+  /**
+   * Checks what a build of a disk image needs on this host and elsewhere: programs, rights, services. It changes nothing.
+   * A result that several disk images share is shown once.
+   */
+  diagnose?(settings: Settings, diskimage: DiskImage, options: CheckOptions): AsyncIterable<CheckResult>;
   /** Starts services that run as long as the daemon, such as a poller or a reaper. */
   start?(site: BuilderSite): BuilderService<Settings> | Promise<BuilderService<Settings>>;
 }

@@ -1,3 +1,4 @@
+import type { CheckOptions, CheckResult } from './diagnosis/check-result.ts';
 import type { ImageFormat } from './formats.ts';
 import type { ImageFilter } from './image-filter/image-filter.ts';
 
@@ -196,4 +197,6 @@ export interface ImageProvider {
   candidates(filter: ImageFilter, options?: CandidateOptions): Promise<readonly ImageCandidate[]>;
   /** Lists partial images of interrupted uploads. Absent where uploads leave none. */
   partialUploads?(options?: OperationOptions): Promise<readonly PartialUpload[]>;
+  /** Checks what uploads need: credentials, services, quota, room. It changes nothing, and retries nothing. */
+  diagnose?(options?: CheckOptions): AsyncIterable<CheckResult>;
 }

@@ -21,6 +21,7 @@ export type {
   Upload,
 } from './records.ts';
 export { rollback } from './request-handler.ts';
+export { diagnoseStore } from './store/diagnose-store.ts';
 export { type ExportedState, exportState, importState } from './store/exported-state.ts';
 export { openStateStore } from './store/open-state-store.ts';
 export type {

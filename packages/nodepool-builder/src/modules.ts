@@ -159,6 +159,7 @@ const FUNCTIONS = [
   'openInstances',
   'check',
   'content',
+  'diagnose',
   'files',
   'prepare',
   'programs',

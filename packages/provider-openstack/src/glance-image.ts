@@ -113,3 +113,22 @@ export const IMPORT_METHODS: BodyReader<{ 'import-methods': SettingsOf<typeof ME
   required: ['import-methods'],
   properties: { 'import-methods': METHODS },
 });
+
+const QUOTA = {
+  type: 'object',
+  required: ['limit', 'usage'],
+  properties: {
+    /** -1: no limit. */
+    limit: { type: 'number' },
+    usage: { type: 'number' },
+  },
+} as const;
+
+/** One quota of a project. */
+export type QuotaUsage = SettingsOf<typeof QUOTA>;
+
+/** The quotas of a project, by their names in Glance. */
+export const USAGE: BodyReader<{ readonly usage?: Readonly<Record<string, QuotaUsage>> }> = new JsonReader({
+  type: 'object',
+  properties: { usage: { type: 'object', additionalProperties: QUOTA } },
+});

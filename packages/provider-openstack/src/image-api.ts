@@ -6,7 +6,9 @@ import {
   IMAGE_TASKS,
   IMPORT_METHODS,
   type ImagePage,
+  type QuotaUsage,
   TASK_READER,
+  USAGE,
 } from './glance-image.ts';
 import { OpenStackError, unlessAbsent } from './openstack-error.ts';
 import type { OpenStackSession } from './session/openstack-session.ts';
@@ -84,6 +86,20 @@ export class ImageApi {
       signal,
     });
     return information['import-methods'].value;
+  }
+
+  /** `GET /v2/images?limit=1`: the time of the cloud, from the header `Date`, if it answers. */
+  async probe(signal: AbortSignal): Promise<string | undefined> {
+    const query = { limit: '1' };
+    const answer = await this.#client.json('GET', '/images', { query, reader: IMAGE_PAGE, signal });
+    return answer.headers.date;
+  }
+
+  /** `GET /v2/info/usage`: the project's quotas in use; none on clouds before 2022, or without limits in Keystone. */
+  async usage(signal: AbortSignal): Promise<Readonly<Record<string, QuotaUsage>>> {
+    const options = { expect: [200, 403, 404], signal } as const;
+    const reader: typeof USAGE = { check: (body) => USAGE.check(body ?? {}) };
+    return (await this.#client.get('/info/usage', reader, options)).usage ?? {};
   }
 
   async get(id: string, signal: AbortSignal): Promise<GlanceImage> {

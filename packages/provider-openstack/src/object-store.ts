@@ -29,6 +29,11 @@ export class ObjectStore {
     this.#client = session.client(session.settings.objectStore);
   }
 
+  /** Lists one container. @throws OpenStackError if the store does not answer */
+  async probe(signal: AbortSignal): Promise<void> {
+    await this.#client.json('GET', '', { query: { format: 'json', limit: '1' }, signal });
+  }
+
   /** Creates a container, unless it exists. */
   async createContainer(container: string, signal: AbortSignal): Promise<void> {
     await this.#client.json('PUT', pathOf(container), { task: 'ContainerCreate', signal });

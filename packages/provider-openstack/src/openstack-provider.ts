@@ -1,5 +1,6 @@
 import type {
   CandidateOptions,
+  CheckResult,
   ClaimRequest,
   ImageCandidate,
   ImageFilter,
@@ -183,6 +184,12 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     const signal = signalOf(options);
     const { images, method } = await this.#open(signal);
     return await findPartialUploads({ provider: this.name, images, method, signal });
+  }
+
+  async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
+    const { diagnoseCloud } = await import('./diagnose-cloud.ts'); // only doctor needs it
+    const { imageImport, ...cloud } = this.#options;
+    yield* diagnoseCloud({ ...cloud, importMethod: imageImport?.method }, signalOf(options));
   }
 
   /** Aborts running operations; they reject with `aborted`. */

@@ -5,6 +5,7 @@ import {
   type DiskImage,
   type ImageFormat,
 } from '@nodepool-builder/image-builder';
+import { signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { makeableFormats } from './builds/image-artifact.ts';
 import { checkZuulSettings } from './checks.ts';
 import { ZuulPollers } from './polling/zuul-pollers.ts';
@@ -58,5 +59,9 @@ export const ZUUL_ARTIFACT: BuilderModule<typeof ZUUL_SETTINGS, ZuulSettings> = 
     return [undefined, undefined, [apiUrl, tenant, project, pipelines, job, branch, imageName, artifacts]];
   },
   create: (diskimage, settings) => new ZuulArtifactBuilder(diskimage, settings),
+  async *diagnose(settings, { name }, options) {
+    const { diagnoseZuul } = await import('./diagnose-zuul.ts'); // only doctor needs it
+    yield* diagnoseZuul(name, settings, signalOf(options));
+  },
   start: (site) => new ZuulPollers(site),
 };

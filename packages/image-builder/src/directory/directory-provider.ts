@@ -1,6 +1,8 @@
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BandwidthLimit } from '../bandwidth-limit.ts';
+import { checkDirectory, checkRoom } from '../diagnosis/check-directory.ts';
+import type { CheckOptions, CheckResult } from '../diagnosis/check-result.ts';
 import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
@@ -151,6 +153,16 @@ export class DirectoryProvider implements ImageProvider {
       const partialUploads = await Promise.all(files.map(partialUploadOf));
       return partialUploads.filter((partialUpload) => partialUpload !== undefined);
     });
+  }
+
+  async *diagnose({ largestImage }: CheckOptions = {}): AsyncIterable<CheckResult> {
+    const name = `directory of provider ${this.name}`;
+    let isUsable = true;
+    for await (const result of checkDirectory(name, this.#directory)) {
+      yield result;
+      isUsable &&= result.state !== 'problem';
+    }
+    if (isUsable) yield await checkRoom(name, this.#directory, largestImage, 'the largest image');
   }
 
   #fileName(imageName: string, imageId: string, format: ImageFormat): string {

@@ -1,3 +1,4 @@
+import type { CheckOptions, CheckResult } from '../diagnosis/check-result.ts';
 import type { ImageFormat } from '../formats.ts';
 import type { OperationOptions } from '../types.ts';
 
@@ -145,4 +146,6 @@ export interface InstanceProvider {
    * processes, and that no upload has claimed. Absent where images are lost with their instances.
    */
   captures?(options?: OperationOptions): Promise<readonly StoredCapture[]>;
+  /** Checks what instances need. It changes nothing, and retries nothing. */
+  diagnose?(options?: CheckOptions): AsyncIterable<CheckResult>;
 }

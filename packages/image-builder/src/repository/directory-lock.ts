@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { ImageError } from '../errors.ts';
-import { startError } from '../process/command.ts';
+import { runCommand, startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import { RecordType } from '../record-directory.ts';
 import { errnoOf } from '../system-error.ts';
@@ -89,10 +90,34 @@ async function startKeeper(layout: Layout): Promise<ChildProcess> {
   throw new ImageError('directory-not-usable', `"${layout.lock}" cannot be locked: ${reason}; ${remedy}`);
 }
 
-async function lockedBy({ owner, root }: Layout): Promise<ImageError> {
+async function lockedBy(layout: Layout): Promise<ImageError> {
+  const remedy = 'stop that process or give this one an images-dir of its own';
+  const reason = `"${layout.root}" is in use by ${await describeOwner(layout)}; ${remedy}`;
+  return new ImageError('directory-locked', reason);
+}
+
+async function describeOwner({ owner }: Layout): Promise<string> {
   // Not written yet, or truncated by a full disk: only the lock counts.
   const other = await OWNER.read(owner).catch(() => undefined);
-  const who = other === undefined ? 'another process' : `process ${other.pid} on host ${other.host}`;
-  const remedy = 'stop that process or give this one an images-dir of its own';
-  return new ImageError('directory-locked', `"${root}" is in use by ${who}; ${remedy}`);
+  return other === undefined ? 'another process' : `process ${other.pid} on host ${other.host}`;
+}
+
+/**
+ * Describes the process that holds the lock of a directory; undefined if none does. A shared lock tells, which this call
+ * holds for a moment: a builder that starts meanwhile waits for it.
+ *
+ * @throws ImageError `directory-not-usable`, `command-not-found`
+ */
+export async function lockHolder(layout: Layout, signal: AbortSignal): Promise<string | undefined> {
+  if (!existsSync(layout.lock)) return undefined; // flock would create it
+  const limits = ['--shared', '--nonblock', '--conflict-exit-code', `${HELD_BY_ANOTHER}`];
+  const { exitCode, decisiveLines } = await runCommand('flock', [...limits, layout.lock, 'true'], {
+    cwd: '/',
+    signal,
+  });
+  if (exitCode === HELD_BY_ANOTHER) return await describeOwner(layout);
+  if (exitCode === 0) return undefined;
+  const remedy = 'run this command as the user that runs the builder';
+  const reason = decisiveLines.join(' ') || 'flock failed';
+  throw new ImageError('directory-not-usable', `"${layout.lock}" cannot be read: ${reason}; ${remedy}`);
 }

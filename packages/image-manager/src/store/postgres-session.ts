@@ -7,7 +7,8 @@ import { asStoreError, type PostgresAccess } from './postgres-access.ts';
 
 /** First key of our advisory locks: "imag" in ASCII. */
 export const LOCKS = 0x696d6167;
-const LEADER_LOCK = 1;
+/** Second key of the leader's lock. */
+export const LEADER_LOCK = 1;
 
 /** Time after which the server ends an idle session and releases its locks, in milliseconds. */
 const SERVER_TIMEOUT = 3000;

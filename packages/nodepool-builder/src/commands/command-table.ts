@@ -45,6 +45,10 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         summaries: { 'validate [file...]': 'check configuration files' },
         load: async () => (await import('./validate.ts')).registerValidate,
       },
+      {
+        summaries: { doctor: 'check a whole site, and say what to do' },
+        load: async () => (await import('./doctor.ts')).registerDoctor,
+      },
     ],
   },
   {

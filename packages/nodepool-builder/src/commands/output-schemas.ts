@@ -1,6 +1,7 @@
 import { BUILT_IMAGE } from './build.ts';
 import { PRUNED_RECORD, REAPED_RECORD } from './cleanup.ts';
 import { CONVERTED_FILE } from './convert.ts';
+import { CHECK_RECORD } from './doctor.ts';
 import { OFFERED_IMAGE_RECORD, UPLOAD_RECORD } from './image-list.ts';
 import { LATEST } from './latest.ts';
 import { BUILD_RECORD, PLAN_RECORD, STATUS_RECORD, UNRECORDED_IMAGE_RECORD } from './manager-lists.ts';
@@ -25,6 +26,7 @@ export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
   'image-list': { command: 'image-list', isList: true, record: UPLOAD_RECORD },
   'image-list-offered': { command: 'image-list --offered', isList: true, record: OFFERED_IMAGE_RECORD },
   'alien-image-list': { command: 'alien-image-list', isList: true, record: UNRECORDED_IMAGE_RECORD },
+  doctor: { command: 'doctor', isList: true, record: CHECK_RECORD },
   build: { command: 'build', isList: false, record: BUILT_IMAGE },
   convert: { command: 'convert', isList: false, record: CONVERTED_FILE },
   upload: { command: 'upload', isList: false, record: UPLOADED_IMAGE },

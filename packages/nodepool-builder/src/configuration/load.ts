@@ -29,6 +29,8 @@ export interface LoadedConfiguration {
   /** The files that it was read from, and those that would be read if they existed. */
   readonly files: readonly string[];
   readonly warnings: readonly LocatedDiagnostic[];
+  /** Directories and programs that this host lacks, with `checksHost`; they are in {@link warnings}, too. */
+  readonly hostDiagnostics: readonly Diagnostic[];
   /** The plugins that it names, and all modules. */
   readonly plugins: LoadedPlugins;
 }
@@ -95,7 +97,8 @@ export async function loadConfiguration(
   const timeDiagnostics = await cronDiagnostics(parts);
   report.add(timeDiagnostics);
   report.throwErrors();
-  if (checksHost) report.add(await hostDiagnostics(parts));
+  const missing = checksHost ? await hostDiagnostics(parts) : [];
+  report.add(missing);
 
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
@@ -122,6 +125,7 @@ export async function loadConfiguration(
     configuration,
     files: [file, ...(secureFile ? [secureFile] : []), ...cloudFiles],
     warnings: report.diagnostics,
+    hostDiagnostics: missing,
     plugins,
   };
 }

@@ -1,7 +1,8 @@
-import { mkdir, realpath } from 'node:fs/promises';
+import { access, constants, mkdir, realpath } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  type CheckResult,
   ImageError,
   type ImageFormat,
   type InstanceProvider,
@@ -13,10 +14,14 @@ import {
 import {
   type Accelerator,
   asImageError,
+  attempt,
+  checkKvm,
+  checkProgram,
   checkSelfContained,
   formatOfExtension,
   formatRow,
   isConvertible,
+  QEMU,
   runCommand,
 } from '@nodepool-builder/image-builder/module-kit';
 import { instanceArguments, QEMU_SETTINGS, type QemuSettings } from './instance-arguments.ts';
@@ -89,6 +94,19 @@ export class QemuInstanceProvider implements InstanceProvider {
       throw error;
     }
     return instance;
+  }
+
+  async *diagnose(): AsyncIterable<CheckResult> {
+    const { accelerator, 'direct-boot': directBoot } = this.#settings;
+    for (const program of [QEMU, 'qemu-img']) yield checkProgram(program, `by provider ${this.name}`);
+    yield await checkKvm(accelerator);
+    for (const path of [directBoot?.kernel, directBoot?.initrd]) {
+      if (path === undefined) continue;
+      const answer = await attempt(`file ${path}`, new AbortController().signal, () =>
+        access(path, constants.R_OK),
+      );
+      yield answer.problem ?? { subject: `file ${path}`, state: 'ok', finding: 'can be read' };
+    }
   }
 
   async list({ signal }: OperationOptions = {}): Promise<readonly QemuInstance[]> {

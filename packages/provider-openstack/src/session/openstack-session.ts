@@ -41,6 +41,11 @@ export class OpenStackSession {
     return (await this.#parts.tokens?.current(signal))?.projectId;
   }
 
+  /** When the current token expires, in milliseconds since the epoch; undefined for a cloud without Keystone. */
+  async tokenExpiry(signal: AbortSignal): Promise<number | undefined> {
+    return (await this.#parts.tokens?.current(signal))?.expiresAt;
+  }
+
   /** Aborts all running requests; they reject with `aborted`. */
   close(): void {
     this.#closing.abort(new Error(`the session with cloud ${this.settings.name} was closed`));

@@ -36,6 +36,8 @@ export interface ZuulApiOptions {
   /** Default: a client that trusts Node's authorities. */
   readonly http?: ZuulHttp;
   readonly clock?: Clock;
+  /** Attempts of a request. Default 4. */
+  readonly attempts?: number;
   /** Jitter of the delays, from 0 to below 1. */
   readonly random?: () => number;
 }
@@ -45,11 +47,15 @@ export interface ZuulApiOptions {
  *
  * @throws ZuulError `invalid-settings`
  */
-export async function openZuulApi(settings: ZuulSettings, logger: Logger): Promise<ZuulApi> {
+export async function openZuulApi(
+  settings: ZuulSettings,
+  logger: Logger,
+  options: Pick<ZuulApiOptions, 'attempts'> = {},
+): Promise<ZuulApi> {
   const { 'api-url': apiUrl, tenant, auth } = settings;
   const http = new ZuulHttp({ ca: await readAuthorities(settings) });
   const credentials = createCredentials(auth, { http });
-  return new ZuulApi({ apiUrl, tenant, credentials, http, logger });
+  return new ZuulApi({ ...options, apiUrl, tenant, credentials, http, logger });
 }
 
 /** The REST API of Zuul, for one tenant. It sends the token, and retries transient errors. */
@@ -68,13 +74,15 @@ export class ZuulApi {
   #warned = false;
 
   /** @throws ZuulError `invalid-settings` */
-  constructor({ apiUrl, tenant, logger, credentials, http = new ZuulHttp(), ...time }: ZuulApiOptions) {
+  constructor(options: ZuulApiOptions) {
+    const { apiUrl, tenant, logger, credentials, http = new ZuulHttp(), ...others } = options;
+    const { attempts = RETRIES.attempts, ...time } = others;
     this.#url = { ...parseApiUrl(apiUrl), ...(tenant !== undefined && { tenant }) };
     this.name = `Zuul API ${this.#url.root}`;
     this.#logger = logger;
     this.#credentials = credentials;
     this.#http = http;
-    this.#retries = new RetryPolicy(RETRIES, time);
+    this.#retries = new RetryPolicy({ ...RETRIES, attempts }, time);
   }
 
   /**
@@ -131,7 +139,7 @@ export class ZuulApi {
     return await this.#retries.run(() => this.#send(url, read, signal), {
       signal,
       onRetry: ({ message }, delay, attempt) => {
-        const count = `attempt ${attempt} of ${RETRIES.attempts}`;
+        const count = `attempt ${attempt} of ${this.#retries.limits.attempts}`;
         this.#logger.info(`${message} (${count}); the next attempt is in ${delay.toFixed(1)} s`);
       },
     });

@@ -82,6 +82,23 @@ export async function listenToBroker(
   }
 }
 
+/**
+ * Connects to a broker and subscribes once.
+ *
+ * @throws Error if that fails
+ */
+export async function subscribeOnce(settings: MqttSettings, signal: AbortSignal): Promise<void> {
+  for (const version of [5, 4] as const) {
+    const subscribed = new AbortController();
+    const handlers = { onSubscribed: () => subscribed.abort(), onMessage: () => {} };
+    const either = AbortSignal.any([signal, subscribed.signal]);
+    const error = await listen(settings, version, handlers, either).catch((reason: unknown) => reason);
+    if (subscribed.signal.aborted) return;
+    if (version === 5 && UNSUPPORTED_VERSION.has((error as Partial<ErrorWithReasonCode>).code)) continue;
+    throw error;
+  }
+}
+
 /** Connects and listens until the connection is lost. Always rejects. */
 async function listen(
   settings: MqttSettings,

@@ -1,0 +1,162 @@
+import { access, constants, open, stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { lockHolder } from '../repository/directory-lock.ts';
+import { Layout } from '../repository/layout.ts';
+import { errnoOf, unlessMissing } from '../system-error.ts';
+import { type CheckResult, inGibibytes } from './check-result.ts';
+
+/** Flag of open(2) for a file without a name: the directory does not change. */
+const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;
+
+/** Codes for a file system without files that have no name. */
+const NO_TMPFILE: ReadonlySet<string | undefined> = new Set(['EOPNOTSUPP', 'EISDIR', 'EINVAL', 'ENOENT']);
+
+/** File systems that lack hard links and sparse files, by the magic number of statfs(2). */
+const LIMITED_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
+  [0x4d44, 'FAT'],
+  [0x2011bab0, 'exFAT'],
+  [0xff534d42, 'CIFS'],
+  [0xfe534d42, 'SMB2'],
+  [0x517b, 'SMB'],
+]);
+
+/** Bytes of the hole that a sparse file is tested with. */
+const HOLE = 1024 * 1024;
+
+/** Checks that a directory exists, that this user may write to it, and what its file system supports. */
+export async function* checkDirectory(name: string, path: string): AsyncGenerator<CheckResult> {
+  const subject = `${name} ${path}`;
+  const fault = await accessFault(path);
+  if (fault !== undefined) {
+    yield { subject, state: 'problem', ...fault };
+    return;
+  }
+  yield { subject, state: 'ok', finding: 'exists, and this user may write to it' };
+  yield await checkFileSystem(`file system of ${name}`, path);
+}
+
+async function accessFault(
+  path: string,
+): Promise<Required<Pick<CheckResult, 'finding' | 'remedy'>> | undefined> {
+  try {
+    if (!(await stat(path)).isDirectory()) {
+      return { finding: 'is not a directory', remedy: 'name a directory' };
+    }
+    await access(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    const user = `user ${process.geteuid?.() ?? ''}`.trim();
+    if (errnoOf(error) === 'ENOENT') {
+      return { finding: 'does not exist', remedy: `create it, owned by the user that runs the daemon` };
+    }
+    const finding = errnoOf(error) === 'EROFS' ? 'is mounted read-only' : `is not writable for ${user}`;
+    const remedy =
+      'give the user that runs the daemon the right to write there, or run this command as that user';
+    return { finding, remedy };
+  }
+}
+
+async function checkFileSystem(subject: string, path: string): Promise<CheckResult> {
+  const limited = LIMITED_FILE_SYSTEMS.get((await statfs(path)).type);
+  const remedy = 'use a file system of Linux, such as ext4 or XFS';
+  if (limited !== undefined) {
+    return {
+      subject,
+      state: 'problem',
+      finding: `is ${limited}, without hard links or sparse files`,
+      remedy,
+    };
+  }
+  try {
+    const file = await open(path, O_TMPFILE | constants.O_RDWR, 0o600);
+    try {
+      await file.truncate(HOLE);
+      await file.write('x', HOLE - 1);
+      const isSparse = (await file.stat()).blocks * 512 < HOLE;
+      if (!isSparse)
+        return { subject, state: 'warning', finding: 'stores the holes of sparse files', remedy };
+    } finally {
+      await file.close();
+    }
+    return { subject, state: 'ok', finding: 'can be written, and keeps files sparse' };
+  } catch (error) {
+    const code = errnoOf(error);
+    if (NO_TMPFILE.has(code)) {
+      return {
+        subject,
+        state: 'ok',
+        finding: 'is writable; sparse files cannot be tested without changing it',
+      };
+    }
+    const why = error instanceof Error ? error.message : String(error);
+    const isFull = code === 'ENOSPC' || code === 'EDQUOT';
+    const fix = isFull ? 'make room there' : 'check the disk and the mount';
+    return { subject, state: 'problem', finding: `cannot be written: ${why}`, remedy: fix };
+  }
+}
+
+/** Checks `images-dir`: that it can be written, that images can be renamed into it, and who uses it. */
+export async function* checkImagesDirectory(path: string, signal: AbortSignal): AsyncGenerator<CheckResult> {
+  for await (const result of checkDirectory('images-dir', path)) {
+    yield result;
+    if (result.state === 'problem') return;
+  }
+  const layout = new Layout(path);
+  const staging = await unlessMissing(stat(layout.staging));
+  if (staging !== undefined && staging.dev !== (await stat(path)).dev) {
+    yield {
+      subject: `staging directory ${layout.staging}`,
+      state: 'problem',
+      finding: 'is on another file system than images-dir, so that images cannot be renamed',
+      remedy: 'mount nothing below images-dir, or mount images-dir itself',
+    };
+  } else if (staging !== undefined) {
+    yield { subject: 'staging directory', state: 'ok', finding: 'is on the file system of images-dir' };
+  }
+  const subject = 'lock of images-dir';
+  const holder = await lockHolder(layout, signal);
+  const finding = holder === undefined ? 'no builder runs here' : `a builder runs here: ${holder}`;
+  yield { subject, state: 'ok', finding };
+}
+
+/** Free room in bytes below which a directory counts as full, if nothing else is known. */
+const SCARCE = 2 ** 30;
+
+/**
+ * Checks the free room of a directory.
+ *
+ * @param name `images-dir`
+ * @param needed bytes: with less, work fails
+ * @param what needs them: `the largest image`
+ */
+export async function checkRoom(
+  name: string,
+  path: string,
+  needed: number | undefined,
+  what: string,
+): Promise<CheckResult> {
+  const subject = `room in ${name}`;
+  const place = await existingParent(path);
+  const { bavail, bsize, files, ffree } = await statfs(place);
+  const free = bavail * bsize;
+  const has = `${inGibibytes(free)} are free`;
+  const remedy = 'delete what is not needed there, or make the file system larger';
+  const result = { area: 'disk', subject } as const;
+  if (files > 0 && ffree === 0) {
+    return { ...result, state: 'problem', finding: 'the file system has no free inode', remedy };
+  }
+  if (needed === undefined) {
+    if (free < SCARCE) return { ...result, state: 'warning', finding: `only ${has}`, remedy };
+    return { ...result, state: 'ok', finding: has };
+  }
+  const compared = `${has}; ${what} ${what.endsWith('s') ? 'have' : 'has'} ${inGibibytes(needed)}`;
+  if (free < needed) return { ...result, state: 'problem', finding: compared, remedy };
+  if (free < 2 * needed) return { ...result, state: 'warning', finding: compared, remedy };
+  return { ...result, state: 'ok', finding: compared };
+}
+
+/** The path, or the nearest directory above it that exists: a daemon creates the rest. */
+async function existingParent(path: string): Promise<string> {
+  const found = await unlessMissing(stat(path));
+  return found === undefined && path !== '/' ? await existingParent(join(path, '..')) : path;
+}

@@ -1,0 +1,155 @@
+import { constants } from 'node:fs';
+import { access, open, readFile } from 'node:fs/promises';
+import { BuildNamespace } from '../cleanup/build-namespace.ts';
+import { isRoot, SYSTEM_PATH } from '../cleanup/privileged.ts';
+import type { DiskImage } from '../disk-image.ts';
+import { formatRow } from '../formats.ts';
+import { findProgram } from '../process/find-program.ts';
+import { type Accelerator, QEMU } from '../qemu/machine-arguments.ts';
+import { errnoOf } from '../system-error.ts';
+import type { CheckResult } from './check-result.ts';
+
+/** Programs that are not in the Debian package of their name, and how to get them. */
+const INSTALLATIONS: Readonly<Record<string, string>> = {
+  'qemu-img': packageOf('qemu-utils'),
+  [QEMU]: packageOf('qemu-system-x86'),
+  mksquashfs: packageOf('squashfs-tools'),
+  'mkfs.ext4': packageOf('e2fsprogs'),
+  'mkfs.xfs': packageOf('xfsprogs'),
+  'mkfs.btrfs': packageOf('btrfs-progs'),
+  'mkfs.vfat': packageOf('dosfstools'),
+  sgdisk: packageOf('gdisk'),
+  docker: packageOf('docker.io'),
+  'vhd-util': "build it from Xen's blktap (Debian has no package), or leave out the format vhd",
+};
+
+function packageOf(name: string): string {
+  return `install it (Debian: apt-get install ${name}), or correct PATH`;
+}
+
+/**
+ * Checks that a program is installed.
+ *
+ * @param purpose follows its name: `for format qcow2 of disk image debian`
+ * @param searchPath default: PATH of this process
+ */
+export function checkProgram(
+  program: string,
+  purpose: string,
+  searchPath: string | undefined = process.env.PATH,
+): CheckResult {
+  const found = findProgram(program, searchPath);
+  const result = { area: 'tools', subject: `program ${program}` } as const;
+  if ('path' in found) return { ...result, state: 'ok', finding: `is ${found.path}` };
+  const finding =
+    found.code === 'EACCES' ? `may not be executed; needed ${purpose}` : `is missing; needed ${purpose}`;
+  return { ...result, state: 'problem', finding, remedy: INSTALLATIONS[program] ?? packageOf(program) };
+}
+
+/** Checks what every builder needs for a disk image: programs that convert, and those that boot it for a test. */
+export async function* checkDiskImage({ name, formats, validation }: DiskImage): AsyncGenerator<CheckResult> {
+  const converted = formats.find((format) => format !== 'raw' && formatRow(format).qemuDriver !== undefined);
+  if (converted !== undefined)
+    yield checkProgram('qemu-img', `for format ${converted} of disk image ${name}`);
+  if (validation?.boot === undefined) return;
+  yield checkProgram(QEMU, `for the boot test of disk image ${name}`);
+  yield await checkKvm(validation.boot.accelerator);
+}
+
+const KVM = '/dev/kvm';
+
+/** Checks that this user may use KVM. @param accelerator of the configuration. Default: KVM if it works. */
+export async function checkKvm(accelerator?: Accelerator): Promise<CheckResult> {
+  const result = { area: 'rights', subject: 'KVM' } as const;
+  if (accelerator === 'tcg') return { ...result, state: 'ok', finding: 'is not used: accelerator is tcg' };
+  const error = await access(KVM, constants.R_OK | constants.W_OK).catch((reason: unknown) => reason);
+  if (error === undefined) return { ...result, state: 'ok', finding: `this user may use ${KVM}` };
+  const isMissing = errnoOf(error) === 'ENOENT';
+  const why = isMissing ? `${KVM} does not exist` : `this user may not use ${KVM}`;
+  const remedy = isMissing
+    ? 'load the kernel module kvm_intel or kvm_amd; on a virtual machine, enable nested virtualisation'
+    : 'add the user that runs the daemon to the group kvm';
+  if (accelerator === 'kvm') return { ...result, state: 'problem', finding: why, remedy };
+  const finding = `${why}: machines run many times as slowly`;
+  return { ...result, state: 'warning', finding, remedy };
+}
+
+/** Bits of the effective capabilities that builds need. */
+const CAPABILITIES: readonly (readonly [name: string, bit: bigint])[] = [
+  ['CAP_SYS_ADMIN (mounts, loop devices)', 21n],
+  ['CAP_SYS_CHROOT (chroot)', 18n],
+  ['CAP_MKNOD (device files)', 27n],
+];
+
+/** Checks the rights that builds with a chroot need: root, mounts, loop devices, namespaces. */
+export async function* checkBuildRights(signal: AbortSignal): AsyncGenerator<CheckResult> {
+  const area = 'rights';
+  const status = await statusOfRoot(signal);
+  if (status === undefined) {
+    yield {
+      area,
+      subject: 'root',
+      state: 'problem',
+      finding: 'this user is not root, and may not use sudo without a password',
+      remedy: 'run the daemon as root, or let sudoers have: USER ALL=(ALL) NOPASSWD: ALL',
+    };
+    return;
+  }
+  const finding = isRoot() ? 'this user is root' : 'this user may use sudo without a password';
+  yield { area, subject: 'root', state: 'ok', finding };
+  yield checkCapabilities(status);
+  yield await checkLoopDevices();
+  if (isRoot()) yield await checkNamespaces();
+}
+
+/** `/proc/self/status` of a process of root; undefined if this user may not become root. */
+async function statusOfRoot(signal: AbortSignal): Promise<string | undefined> {
+  if (isRoot()) return await readFile('/proc/self/status', 'utf8');
+  const { execa } = await import('execa'); // not at the top, as in process/command.ts
+  const result = await execa('sudo', ['-n', 'cat', '/proc/self/status'], {
+    cwd: '/',
+    env: { PATH: SYSTEM_PATH },
+    extendEnv: false,
+    stdin: 'ignore',
+    reject: false,
+    cancelSignal: signal,
+  });
+  return result.failed ? undefined : result.stdout;
+}
+
+function checkCapabilities(status: string): CheckResult {
+  const effective = BigInt(`0x${/^CapEff:\s*([\da-f]+)$/m.exec(status)?.[1] ?? '0'}`);
+  const missing = CAPABILITIES.filter(([, bit]) => (effective & (1n << bit)) === 0n).map(([name]) => name);
+  const result = { area: 'rights', subject: 'mounts and chroot' } as const;
+  if (missing.length === 0) return { ...result, state: 'ok', finding: 'root has the capabilities' };
+  const remedy = 'give the container or the unit these capabilities, or build on a host without such limits';
+  return { ...result, state: 'problem', finding: `root lacks ${missing.join(', ')}`, remedy };
+}
+
+const LOOP_CONTROL = '/dev/loop-control';
+
+async function checkLoopDevices(): Promise<CheckResult> {
+  const result = { area: 'rights', subject: 'loop devices' } as const;
+  const remedy = `load the kernel module loop; in a container, pass ${LOOP_CONTROL} and /dev/loop*`;
+  try {
+    await access(LOOP_CONTROL);
+    // Opening the device changes nothing. Without root, sudo opens it.
+    if (isRoot()) await (await open(LOOP_CONTROL, 'r+')).close();
+    return { ...result, state: 'ok', finding: `${LOOP_CONTROL} can be used` };
+  } catch (error) {
+    const why = errnoOf(error) === 'ENOENT' ? 'does not exist' : 'may not be opened';
+    return { ...result, state: 'problem', finding: `${LOOP_CONTROL} ${why}`, remedy };
+  }
+}
+
+async function checkNamespaces(): Promise<CheckResult> {
+  const result = { area: 'rights', subject: 'namespaces' } as const;
+  const namespace = await BuildNamespace.open(() => {});
+  if (typeof namespace !== 'string') {
+    await namespace.close();
+    return { ...result, state: 'ok', finding: 'builds run in namespaces of their own' };
+  }
+  const finding = `builds run without namespaces, and are cleaned up without them: ${namespace}`;
+  const remedy = 'let the container or the unit make namespaces; builds work without them, too';
+  return { ...result, state: 'warning', finding, remedy };
+}

@@ -1,0 +1,107 @@
+import { glob, readFile, realpath } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { signalOf } from './cancellation.ts';
+import { SYSTEM_PATH } from './cleanup/privileged.ts';
+import { checkBuildRights, checkProgram } from './diagnosis/check-host.ts';
+import type { CheckOptions, CheckResult } from './diagnosis/check-result.ts';
+import type { DibSettings } from './dib.ts';
+import type { DiskImage } from './disk-image.ts';
+import { formatRow, type ImageFormat } from './formats.ts';
+import { findProgram } from './process/find-program.ts';
+import { shellWords } from './shell-words.ts';
+
+/** Programs that elements run on the host. One of each inner list is enough. */
+const PROGRAMS_OF_ELEMENTS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  debootstrap: [['debootstrap']],
+  'yum-minimal': [['dnf', 'yum']],
+  'zypper-minimal': [['zypper']],
+  containerfile: [['podman', 'docker']],
+  'cache-url': [['curl']],
+  'source-repositories': [['git']],
+  vm: [['kpartx']],
+  'block-device-mbr': [['kpartx']],
+  'block-device-gpt': [['sgdisk'], ['kpartx']],
+  'block-device-efi': [['sgdisk'], ['kpartx'], ['mkfs.vfat']],
+};
+
+/** Programs that formats of disk-image-create need, apart from qemu-img. */
+const PROGRAM_OF_FORMAT: Partial<Record<ImageFormat, string>> = { vhd: 'vhd-util', squashfs: 'mksquashfs' };
+
+/** Checks what disk-image-create needs on this host for a disk image: programs of its elements and formats, and rights. */
+export async function* diagnoseDib(
+  settings: DibSettings,
+  diskimage: DiskImage,
+  command: string,
+  options: CheckOptions,
+): AsyncGenerator<CheckResult> {
+  const { name, formats, envVars = {} } = diskimage;
+  const ownPath = typeof envVars.PATH === 'string' ? envVars.PATH : process.env.PATH;
+  const searchPath = `${ownPath ?? ''}:${SYSTEM_PATH}`; // disk-image-create runs them by sudo
+  const check = (programs: readonly string[], purpose: string): CheckResult => {
+    const results = programs.map((program) =>
+      checkProgram(program, `${purpose} of disk image ${name}`, searchPath),
+    );
+    const [first] = results;
+    if (first === undefined) throw new TypeError('no program to check');
+    return results.find(({ state }) => state === 'ok') ?? first;
+  };
+  const made: readonly ImageFormat[] = formats.length === 0 ? ['qcow2'] : formats;
+  if (made.includes('qcow2')) yield check(['qemu-img'], 'for format qcow2');
+  for (const format of made) {
+    const program = PROGRAM_OF_FORMAT[format];
+    if (program !== undefined) yield check([program], `for format ${format}`);
+  }
+  if (made.some((format) => formatRow(format).qemuDriver !== undefined)) {
+    const type = fileSystemOf(diskimage);
+    yield check([`mkfs.${type}`], `for the file system ${type}`);
+  }
+  for (const element of await elementsOf(settings, diskimage, command)) {
+    for (const programs of PROGRAMS_OF_ELEMENTS[element] ?? []) {
+      yield check(programs, `for element ${element}`);
+    }
+  }
+  yield checkProgram('sudo', 'by disk-image-create, even if it runs as root', searchPath);
+  yield* checkBuildRights(signalOf(options));
+}
+
+function fileSystemOf({ envVars = {} }: DiskImage): string {
+  const type = envVars.FS_TYPE ?? process.env.FS_TYPE;
+  return typeof type === 'string' && type !== '' ? type : 'ext4';
+}
+
+/** The elements of a disk image, and those that they depend on. */
+async function elementsOf(
+  { elements }: DibSettings,
+  { elementsDir = '', envVars = {} }: DiskImage,
+  command: string,
+): Promise<ReadonlySet<string>> {
+  const own = typeof envVars.ELEMENTS_PATH === 'string' ? envVars.ELEMENTS_PATH : elementsDir;
+  const directories = [...own.split(':').filter(Boolean), ...(await elementsOfDib(command))];
+  const named =
+    typeof elements === 'string' ? shellWords(elements, 'the list of elements') : (elements ?? []);
+  const found = new Set<string>();
+  for (const pending = [...named]; pending.length > 0; ) {
+    const element = pending.pop() ?? '';
+    if (found.has(element)) continue;
+    found.add(element);
+    for (const directory of directories) {
+      const text = await readFile(join(directory, element, 'element-deps'), 'utf8').catch(() => undefined);
+      if (text === undefined) continue;
+      pending.push(...text.split(/\s+/).filter(Boolean));
+      break;
+    }
+  }
+  return found;
+}
+
+/** Directories of the elements that come with diskimage-builder, beside its command. */
+async function elementsOfDib(command: string): Promise<readonly string[]> {
+  const found = findProgram(command, process.env.PATH);
+  if (!('path' in found)) return [];
+  const prefix = dirname(dirname(await realpath(found.path)));
+  const places: string[] = [];
+  for await (const place of glob(`${prefix}/lib*/python3*/*-packages/diskimage_builder/elements`)) {
+    places.push(place);
+  }
+  return places;
+}

@@ -1,0 +1,148 @@
+import { access, constants, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { attempt, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { SCHEMA_VERSION, upgradeOf } from './tables.ts';
+
+/** Subjects of the results. */
+const STORE = 'store of the manager';
+const LEADER = 'leading manager';
+
+/** What a look at a store found. */
+interface Look {
+  readonly location: string;
+  /** Undefined if no manager has created the tables yet. */
+  readonly version: number | undefined;
+  /** Whether a manager holds the lock of the leader, in words; undefined if none does. */
+  readonly leader: string | undefined;
+}
+
+/** Checks a store without a change: that it can be used, the version of its tables, and whether a manager leads. */
+export async function* diagnoseStore(location: string, signal: AbortSignal): AsyncGenerator<CheckResult> {
+  const look = await attempt(STORE, signal, () =>
+    /^postgres(?:ql)?:\/\//.test(location) ? lookAtPostgres(location) : lookAtSqlite(location),
+  );
+  if (look.problem) {
+    yield look.problem;
+    return;
+  }
+  const { location: place, version, leader } = look.value;
+  if (version === undefined) {
+    yield { subject: STORE, state: 'ok', finding: `${place} can be used; no manager has used it` };
+    return;
+  }
+  const upgrade = await attempt(STORE, signal, async () => upgradeOf(version, '', place));
+  if (upgrade.problem) {
+    yield upgrade.problem;
+    return;
+  }
+  const change = version === SCHEMA_VERSION ? '' : `; the next manager upgrades it to ${SCHEMA_VERSION}`;
+  yield { subject: STORE, state: 'ok', finding: `${place} can be used; its version is ${version}${change}` };
+  if (leader !== undefined) {
+    yield { subject: LEADER, state: 'ok', finding: leader };
+    return;
+  }
+  const remedy = 'start "nodepool-builder manage", or the daemon with --all-in-one';
+  yield { subject: LEADER, state: 'warning', finding: 'no manager runs with this store', remedy };
+}
+
+async function lookAtSqlite(path: string): Promise<Look> {
+  const location = `"${path}"`;
+  const { asStoreError } = await import('./sqlite-file.ts'); // imported on demand, as in open-state-store.ts
+  try {
+    if ((await unlessMissing(stat(path))) === undefined) {
+      // A manager creates the file and the last directory of its path.
+      const parent = (await unlessMissing(stat(dirname(path)))) ? dirname(path) : dirname(dirname(path));
+      await access(parent, constants.W_OK | constants.X_OK);
+      return { location, version: undefined, leader: undefined };
+    }
+    await access(path, constants.R_OK | constants.W_OK);
+    await access(dirname(path), constants.W_OK | constants.X_OK);
+    const version = await readSqliteVersion(path);
+    const isLed = await isLocked(`${path}-leader`);
+    return { location, version, leader: isLed ? 'a manager of this host leads' : undefined };
+  } catch (error) {
+    throw asStoreError(error, path);
+  }
+}
+
+async function readSqliteVersion(path: string): Promise<number> {
+  const { DatabaseSync } = await import('node:sqlite');
+  // Without a write-ahead log, even a reader would create one, unless the file is taken for immutable.
+  const hasLog = (await unlessMissing(stat(`${path}-wal`))) !== undefined;
+  const database = new DatabaseSync(hasLog ? path : immutable(path), { readOnly: true });
+  try {
+    return Number(database.prepare('select schema_version as version from settings').get()?.version);
+  } finally {
+    database.close();
+  }
+}
+
+function immutable(path: string): URL {
+  const url = pathToFileURL(path);
+  url.searchParams.set('immutable', '1');
+  return url;
+}
+
+const SQLITE_BUSY = 5;
+
+/** Whether a process holds the exclusive lock of a file: nobody else may read it then. */
+async function isLocked(path: string): Promise<boolean> {
+  if ((await unlessMissing(stat(path))) === undefined) return false;
+  const { DatabaseSync } = await import('node:sqlite');
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    database.prepare('select count(*) from sqlite_schema').get();
+    return false;
+  } catch (error) {
+    if ((error as { readonly errcode?: number }).errcode === SQLITE_BUSY) return true;
+    throw error;
+  } finally {
+    database.close();
+  }
+}
+
+/** Time limit of a query, in milliseconds. */
+const QUERY_TIMEOUT = 5000;
+
+const LEADER_QUERY = `
+  select coalesce(host(activity.client_addr), 'the host of the database') as host
+  from pg_locks left join pg_stat_activity as activity using (pid)
+  where locktype = 'advisory' and granted and classid = $1 and objid = $2
+    and database = (select oid from pg_database where datname = current_database())
+`;
+
+async function lookAtPostgres(url: string): Promise<Look> {
+  // Imported on demand: most sites need no PostgreSQL.
+  const [{ Client }, { asStoreError, parseAccess }, { LEADER_LOCK, LOCKS }] = await Promise.all([
+    import('pg'),
+    import('./postgres-access.ts'),
+    import('./postgres-session.ts'),
+  ]);
+  const { config, location } = parseAccess(url);
+  const client = new Client({ ...config, query_timeout: QUERY_TIMEOUT });
+  client.on('error', () => {}); // the query fails, too
+  try {
+    await client.connect();
+    await client.query('begin read only');
+    const row = async (sql: string, values: readonly unknown[] = []): Promise<Record<string, unknown>> =>
+      (await client.query<Record<string, unknown>>(sql, [...values])).rows[0] ?? {};
+    const found = await row(`
+      select to_regclass('image_manager.settings') is not null as has_tables,
+        has_database_privilege(current_database(), 'create') as may_create
+    `);
+    if (found.has_tables !== true) {
+      if (found.may_create === true) return { location, version: undefined, leader: undefined };
+      throw Object.assign(new Error('this user may not create the schema image_manager'), { code: '42501' });
+    }
+    const { version } = await row('select schema_version as version from image_manager.settings');
+    const { host } = await row(LEADER_QUERY, [LOCKS, LEADER_LOCK]);
+    const leader = host === undefined ? undefined : `a manager leads, on ${String(host)}`;
+    return { location, version: Number(version), leader };
+  } catch (error) {
+    throw asStoreError(error, location, 'store-unreachable');
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

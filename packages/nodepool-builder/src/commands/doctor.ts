@@ -1,0 +1,133 @@
+import { styleText } from 'node:util';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import type { CheckArea } from '@nodepool-builder/image-builder/module-kit';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { ConfigurationError } from '../configuration/diagnostic.ts';
+import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
+import { AREAS, type Check, runChecks } from '../doctor/checks.ts';
+import { siteChecks } from '../doctor/site-checks.ts';
+import type { Modules } from '../modules.ts';
+import { append, configOption, exampleOf, positiveInteger, secureOption } from './options.ts';
+import { CommandError, choiceOf } from './output.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL } from './record-schema.ts';
+import { untilStopSignal } from './stop-signal.ts';
+
+interface DoctorOptions {
+  readonly config: string;
+  readonly secure?: string;
+  readonly only?: readonly string[];
+  readonly timeout: number;
+  readonly json?: true;
+}
+
+/** Default time limit of a check, in seconds. */
+const TIME_LIMIT = 20;
+
+const AREA_NAMES = Object.keys(AREAS);
+
+/** `doctor`: checks a site. */
+export function registerDoctor(program: Command, modules: Modules): void {
+  program
+    .command('doctor')
+    .description(
+      'Checks everything that a site needs, and says what to do: the configuration, the tools and rights of builds, disk ' +
+        'room, images-dir, job servers, providers with their credentials and quotas, Zuul, the store of the manager, the ' +
+        'clock. It changes nothing. It fails if there is a problem; warnings do not count.',
+    )
+    .addOption(configOption())
+    .addOption(secureOption())
+    .addOption(
+      new Option(
+        '--only <area>',
+        `check only this area; repeat it for more: ${AREA_NAMES.join(', ')}`,
+      ).argParser(parseArea),
+    )
+    .addOption(
+      new Option('--timeout <seconds>', 'time limit of each check')
+        .argParser(positiveInteger)
+        .default(TIME_LIMIT),
+    )
+    .option('--json', 'print JSON')
+    .addHelpText('after', exampleOf('doctor -c nodepool.yaml'))
+    .action((options: DoctorOptions) => untilStopSignal((signal) => doctor(options, modules, signal)));
+}
+
+function parseArea(name: string, areas?: readonly string[]): readonly string[] {
+  if (AREA_NAMES.includes(name)) return append(name, areas);
+  throw new InvalidArgumentError(choiceOf(AREA_NAMES));
+}
+
+/** Schema of one result. */
+export const CHECK_RECORD = recordSchema({
+  area: { enum: AREA_NAMES, description: 'Part of the site.' },
+  subject: { ...TEXT, description: 'Subject of the check.' },
+  state: { enum: ['ok', 'warning', 'problem'], description: 'With a `problem`, something fails.' },
+  finding: { ...TEXT, description: 'What was found.' },
+  remedy: { ...TEXT_OR_NULL, description: 'What to do; null if there is nothing to do.' },
+});
+
+type Result = SettingsOf<typeof CHECK_RECORD>;
+
+async function doctor(options: DoctorOptions, modules: Modules, signal: AbortSignal): Promise<void> {
+  const results = await examine(options, modules, signal);
+  const shown =
+    options.only === undefined ? results : results.filter(({ area }) => options.only?.includes(area));
+  if (options.json) console.log(JSON.stringify(shown, null, 2));
+  else print(shown);
+  if (shown.some(({ state }) => state === 'problem')) throw new CommandError(''); // the problems have been printed
+}
+
+async function examine(
+  { config, secure, timeout, only }: DoctorOptions,
+  modules: Modules,
+  signal: AbortSignal,
+): Promise<readonly Result[]> {
+  let loaded: LoadedConfiguration;
+  try {
+    loaded = await loadConfiguration(config, { modules, secure, checksHost: true });
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return await runChecks([refusedFile(error)], timeout, signal);
+  }
+  const site = siteChecks(loaded);
+  try {
+    const checks = site.checks.filter(
+      ({ area, alsoIn = [] }) => only === undefined || [area, ...alsoIn].some((one) => only.includes(one)),
+    );
+    const secrets = loaded.configuration.diskimages.flatMap((diskimage) => diskimage.secrets ?? []);
+    return await runChecks(checks, timeout, signal, secrets);
+  } finally {
+    site[Symbol.dispose]();
+  }
+}
+
+/** A file that the daemon refuses: nothing else can be checked. */
+function refusedFile({ file, diagnostics }: ConfigurationError): Check {
+  return {
+    area: 'configuration',
+    subject: file,
+    async *run() {
+      for (const { line, column, severity, reason, remedy } of diagnostics) {
+        const state = severity === 'warning' ? 'warning' : 'problem';
+        yield { subject: `${file}:${line}:${column}`, state, finding: reason, remedy };
+      }
+    },
+  };
+}
+
+const COLORS = { ok: 'green', warning: 'yellow', problem: 'red' } as const;
+
+/** Prints the results below the headings of their areas. */
+function print(results: readonly Result[]): void {
+  const width = Math.max(...Object.keys(COLORS).map((state) => state.length));
+  for (const [area, found] of Map.groupBy(results, (result) => result.area)) {
+    console.log(styleText('bold', AREAS[area as CheckArea]));
+    for (const { state, subject, finding, remedy } of found) {
+      const shown = styleText(COLORS[state as keyof typeof COLORS], state.padEnd(width));
+      console.log(`  ${shown}  ${subject}: ${finding}`);
+      if (remedy !== null) console.log(`  ${' '.repeat(width)}  to do: ${remedy}`);
+    }
+  }
+  const count = (wanted: Result['state']): number => results.filter(({ state }) => state === wanted).length;
+  console.log(`${count('ok')} ok; warnings: ${count('warning')}; problems: ${count('problem')}`);
+}

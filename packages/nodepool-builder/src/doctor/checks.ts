@@ -1,0 +1,109 @@
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import {
+  attempt,
+  type CheckArea,
+  createMask,
+  secretValues,
+  unlessAborted,
+  visible,
+} from '@nodepool-builder/image-builder/module-kit';
+
+/** The areas with their headings, in the order of the output. */
+export const AREAS: Readonly<Record<CheckArea, string>> = {
+  configuration: 'Configuration',
+  tools: 'Tools',
+  rights: 'Rights',
+  disk: 'Disk room',
+  'images-dir': 'Directory of images',
+  'job-servers': 'Job servers',
+  providers: 'Providers',
+  sources: 'Sources of images',
+  manager: 'Manager',
+  clock: 'Clock',
+};
+
+/** A check of a part of a site. */
+export interface Check {
+  readonly area: CheckArea;
+  /** Other areas that its results may name. */
+  readonly alsoIn?: readonly CheckArea[];
+  /** Subject of a result that says that the check took too long, or failed. */
+  readonly subject: string;
+  /** Finds results one by one: those before a timeout count. */
+  run(signal: AbortSignal): AsyncIterable<CheckResult>;
+}
+
+/** A result, with its area. */
+export interface CheckRecord extends Required<Omit<CheckResult, 'remedy'>> {
+  readonly remedy: string | null;
+}
+
+/**
+ * Runs all checks at once, each with a time limit, and returns their results by area. Results that differ only in what
+ * was found, as one program that several disk images lack, become one.
+ *
+ * @param seconds time limit of each check
+ * @param secrets texts to hide, besides those in this process's environment
+ * @throws the signal's reason
+ */
+export async function runChecks(
+  checks: readonly Check[],
+  seconds: number,
+  signal: AbortSignal,
+  secrets: readonly string[] = [],
+): Promise<readonly CheckRecord[]> {
+  const found = await Promise.all(checks.map((check) => runCheck(check, seconds, signal)));
+  const mask = createMask([...secretValues(), ...secrets]);
+  const clean = (text: string): string => visible(mask(text.replaceAll(/\s+/g, ' ').trim()));
+  const records = found.flat().map(({ subject, finding, remedy, ...record }) => ({
+    ...record,
+    subject: clean(subject),
+    finding: clean(finding),
+    remedy: remedy === null ? null : clean(remedy),
+  }));
+  const merged = Map.groupBy(records, ({ area, subject, state, remedy }) =>
+    JSON.stringify([area, subject, state, remedy]),
+  );
+  const results = [...merged.values()].flatMap(mergeResults);
+  return Object.keys(AREAS).flatMap((area) => results.filter((record) => record.area === area));
+}
+
+/** Results of the same subject stay apart if nothing is to be done about them. */
+function mergeResults(results: readonly CheckRecord[]): readonly CheckRecord[] {
+  const distinct = [...new Map(results.map((result) => [result.finding, result])).values()];
+  const [first, ...others] = distinct;
+  if (first === undefined || others.length === 0 || first.remedy === null) return distinct;
+  return [{ ...first, finding: `${first.finding} (and ${others.length} more)` }];
+}
+
+async function runCheck(
+  { area, subject, run }: Check,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<readonly CheckRecord[]> {
+  const records: CheckRecord[] = [];
+  const add = (result: CheckResult): void => {
+    records.push({ area, ...result, remedy: result.remedy ?? null });
+  };
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(), seconds * 1000);
+  const limit = AbortSignal.any([signal, timeout.signal]);
+  const collect = async (): Promise<void> => {
+    for await (const result of run(limit)) {
+      limit.throwIfAborted(); // nobody waits any longer
+      add(result);
+    }
+  };
+  try {
+    // Not every check ends with its signal, such as one that waits for a dead file system.
+    const { problem } = await attempt(subject, limit, () => unlessAborted(collect(), limit));
+    if (problem !== undefined) add(problem);
+  } catch {
+    signal.throwIfAborted();
+    const remedy = 'find out what does not answer, or give it more time with --timeout';
+    add({ subject, state: 'problem', finding: `gave no answer within ${seconds} s`, remedy });
+  } finally {
+    clearTimeout(timer);
+  }
+  return records;
+}

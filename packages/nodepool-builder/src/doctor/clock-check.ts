@@ -1,0 +1,43 @@
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { runCommand } from '@nodepool-builder/image-builder/module-kit';
+import type { Check } from './checks.ts';
+
+/** Commands that tell whether NTP keeps the clock right, and the line with the answer. */
+const COMMANDS: readonly (readonly [command: string, args: readonly string[], yes: RegExp, no: RegExp])[] = [
+  ['timedatectl', ['show', '--property=NTPSynchronized'], /^NTPSynchronized=yes$/, /^NTPSynchronized=no$/],
+  ['chronyc', ['-n', 'tracking'], /^Leap status\s*: Normal/, /^Leap status\s*: Not synchronised/],
+  ['adjtimex', ['--print'], /^\s*return value = 0\b/, /^\s*return value = 5\b/],
+];
+
+const SUBJECT = 'time synchronisation';
+
+/** Whether NTP sets the clock of this host. Providers compare it with other clocks. */
+export function clockCheck(): Check {
+  return {
+    area: 'clock',
+    subject: SUBJECT,
+    async *run(signal) {
+      yield await checkSynchronisation(signal);
+    },
+  };
+}
+
+async function checkSynchronisation(signal: AbortSignal): Promise<CheckResult> {
+  for (const [command, args, yes, no] of COMMANDS) {
+    const lines: string[] = [];
+    const onLine = (line: string): void => void lines.push(line);
+    const result = await runCommand(command, args, { cwd: '/', signal, onLine }).catch(() => undefined);
+    signal.throwIfAborted();
+    if (result === undefined) continue; // not installed
+    if (lines.some((line) => yes.test(line))) {
+      return { subject: SUBJECT, state: 'ok', finding: `NTP sets the clock, says ${command}` };
+    }
+    if (lines.some((line) => no.test(line))) {
+      const finding = `the clock is not synchronised, says ${command}`;
+      const remedy = 'install systemd-timesyncd or chrony; tokens and certificates need the right time';
+      return { subject: SUBJECT, state: 'warning', finding, remedy };
+    }
+  }
+  const finding = 'unknown: neither timedatectl nor chronyc nor adjtimex tells it here';
+  return { subject: SUBJECT, state: 'ok', finding };
+}

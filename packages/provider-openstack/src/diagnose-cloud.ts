@@ -1,0 +1,143 @@
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { attempt, checkClock } from '@nodepool-builder/image-builder/module-kit';
+import type { CloudSettings } from './cloud-settings.ts';
+import type { QuotaUsage } from './glance-image.ts';
+import { ImageApi } from './image-api.ts';
+import { ObjectStore } from './object-store.ts';
+import { unlessAbsent } from './openstack-error.ts';
+import { type CloudOptions, OpenStackSession } from './session/openstack-session.ts';
+
+interface DiagnosisOptions extends CloudOptions {
+  /** `providers[].name`. */
+  readonly name: string;
+  readonly importMethod: string | undefined;
+}
+
+/** Part of a quota from which on it is nearly used up. */
+const NEARLY_FULL = 0.9;
+
+/** Quotas of Glance that uploads need, and the factor that makes their numbers those of {@link show}. */
+const QUOTAS: Readonly<Record<string, { readonly what: string; readonly show: (value: number) => string }>> =
+  {
+    image_count_total: { what: 'images', show: String },
+    image_size_total: { what: 'size of all images', show: (mebibytes) => `${mebibytes} MiB` },
+    image_stage_total: { what: 'size of staged images', show: (mebibytes) => `${mebibytes} MiB` },
+    image_count_uploading: { what: 'concurrent uploads', show: String },
+  };
+
+/** Checks credentials, token, Glance, import method and quota of a cloud, with a session of its own without retries. */
+export async function* diagnoseCloud(
+  { name, settings: read, logger, session: options, importMethod }: DiagnosisOptions,
+  signal: AbortSignal,
+): AsyncGenerator<CheckResult> {
+  const credentials = `credentials of provider ${name}`;
+  const settings = await attempt(
+    credentials,
+    signal,
+    read,
+    'correct clouds.yaml or the entry of the provider',
+  );
+  if (settings.problem) {
+    yield settings.problem;
+    return;
+  }
+  const cloud = settings.value;
+  const retry = { ...options?.retry, attempts: 1 };
+  const session = new OpenStackSession(cloud, { ...options, rate: 0, retry, logger });
+  try {
+    yield* checkSettings(name, cloud);
+    const token = await attempt(credentials, signal, () => session.tokenExpiry(signal));
+    if (token.problem) {
+      yield token.problem;
+      return;
+    }
+    yield { subject: credentials, state: 'ok', finding: describeToken(cloud, token.value) };
+    yield* checkGlance(name, new ImageApi(session), importMethod, signal);
+    if (cloud.imageApiUseTasks) yield await checkObjectStore(name, new ObjectStore(session), signal);
+  } finally {
+    session.close();
+  }
+}
+
+function* checkSettings(name: string, { tls }: CloudSettings): Iterable<CheckResult> {
+  if (tls.verify) return;
+  yield {
+    subject: `certificates of provider ${name}`,
+    state: 'warning',
+    finding: 'are not verified: anyone on the way can read the credentials',
+    remedy: 'set cacert in clouds.yaml, and remove verify: false',
+  };
+}
+
+function describeToken({ auth }: CloudSettings, expiry: number | undefined): string {
+  if (expiry === undefined) return 'the cloud needs none';
+  const minutes = Math.floor((expiry - Date.now()) / 60_000);
+  return `Keystone accepts them (${auth.type}); its token is valid for ${minutes} min`;
+}
+
+async function* checkGlance(
+  name: string,
+  images: ImageApi,
+  importMethod: string | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<CheckResult> {
+  const subject = `Glance of provider ${name}`;
+  const answer = await attempt(subject, signal, () => images.probe(signal));
+  if (answer.problem) {
+    yield answer.problem;
+    return;
+  }
+  yield { subject, state: 'ok', finding: 'answers, and lists images' };
+  const clock = checkClock(`cloud ${images.cloud}`, answer.value);
+  if (clock !== undefined) yield clock;
+  yield await checkImport(name, images, importMethod, signal);
+  yield* checkQuota(name, images, signal);
+}
+
+async function checkImport(
+  name: string,
+  images: ImageApi,
+  wanted: string | undefined,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  const subject = `import methods of provider ${name}`;
+  const answer = await attempt(subject, signal, async () => images.importMethods(signal).catch(unlessAbsent));
+  if (answer.problem) return answer.problem;
+  const offered = answer.value ?? [];
+  const list = offered.join(', ') || 'none';
+  if (wanted === undefined) {
+    return { subject, state: 'ok', finding: `a PUT of the file is used; the cloud offers: ${list}` };
+  }
+  if (offered.includes(wanted)) return { subject, state: 'ok', finding: `the cloud offers ${wanted}` };
+  const finding = `the cloud does not offer ${wanted}; it offers: ${list}`;
+  return { subject, state: 'problem', finding, remedy: 'choose one of these, or leave image-import out' };
+}
+
+async function* checkQuota(name: string, images: ImageApi, signal: AbortSignal): AsyncGenerator<CheckResult> {
+  const subject = `quota of provider ${name}`;
+  const answer = await attempt(subject, signal, () => images.usage(signal));
+  if (answer.problem) {
+    yield answer.problem;
+    return;
+  }
+  const limited = Object.entries(answer.value).filter(([, { limit }]) => limit >= 0);
+  const results = limited.flatMap(([quota, usage]) => checkUsage(subject, quota, usage) ?? []);
+  if (results.length === 0) yield { subject, state: 'ok', finding: 'the cloud names no limit' };
+  else yield* results;
+}
+
+function checkUsage(subject: string, quota: string, { limit, usage }: QuotaUsage): CheckResult | undefined {
+  const row = QUOTAS[quota];
+  if (row === undefined) return undefined;
+  const finding = `${row.what}: ${row.show(usage)} of ${row.show(limit)}`;
+  if (usage < NEARLY_FULL * limit) return { subject, state: 'ok', finding };
+  const remedy = 'delete images that are not needed, or ask for a larger quota';
+  return { subject, state: usage >= limit ? 'problem' : 'warning', finding, remedy };
+}
+
+async function checkObjectStore(name: string, store: ObjectStore, signal: AbortSignal): Promise<CheckResult> {
+  const subject = `object store of provider ${name}`;
+  const answer = await attempt(subject, signal, () => store.probe(signal));
+  if (answer.problem) return answer.problem;
+  return { subject, state: 'ok', finding: 'answers; images are imported from there by a task' };
+}

@@ -1,0 +1,54 @@
+import type { CheckResult, Logger } from '@nodepool-builder/image-builder';
+import { attempt } from '@nodepool-builder/image-builder/module-kit';
+import { openZuulApi } from './api/zuul-api.ts';
+import type { ZuulBuild } from './api/zuul-build.ts';
+import { subscribeOnce } from './polling/mqtt-listener.ts';
+import type { MqttSettings, ZuulSettings } from './zuul-settings.ts';
+
+const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+/** Checks that Zuul's API answers for the tenant, that the job has builds, and that the broker can be subscribed. */
+export async function* diagnoseZuul(
+  name: string,
+  settings: ZuulSettings,
+  signal: AbortSignal,
+): AsyncGenerator<CheckResult> {
+  const { project, job, branch } = settings;
+  const subject = `Zuul of image ${name}`;
+  const builds = await attempt(subject, signal, async () => {
+    const api = await openZuulApi(settings, SILENT, { attempts: 1 });
+    for await (const page of api.builds(settings, signal)) return { api: api.name, newest: newestOf(page) };
+    return { api: api.name, newest: undefined };
+  });
+  if (builds.problem) {
+    yield builds.problem;
+  } else {
+    const { api, newest } = builds.value;
+    yield { subject, state: 'ok', finding: `${api} answers, and knows the tenant` };
+    const of = `job ${job} of project ${project}${branch === undefined ? '' : `, branch ${branch}`}`;
+    yield newest === undefined
+      ? {
+          subject: `builds of image ${name}`,
+          state: 'warning',
+          finding: `Zuul lists no successful build of ${of}`,
+          remedy: 'correct project, pipelines, job and branch, unless the job has never succeeded',
+        }
+      : { subject: `builds of image ${name}`, state: 'ok', finding: `the newest one of ${of} is ${newest}` };
+  }
+  if (settings.mqtt !== undefined) yield await checkBroker(settings.mqtt, signal);
+}
+
+/** In the order of their starts, the latest first. */
+function newestOf([build]: readonly ZuulBuild[]): string | undefined {
+  if (build === undefined) return undefined;
+  const { uuid, endTime } = build;
+  return endTime === undefined ? uuid : `${uuid}, which ended at ${new Date(endTime).toISOString()}`;
+}
+
+async function checkBroker(settings: MqttSettings, signal: AbortSignal): Promise<CheckResult> {
+  const subject = `MQTT broker ${new URL(settings.url).host}`; // without a password
+  const remedy = 'correct the section mqtt; until then builds are found by polling alone';
+  const { problem } = await attempt(subject, signal, () => subscribeOnce(settings, signal), remedy);
+  if (problem !== undefined) return { ...problem, state: 'warning' };
+  return { subject, state: 'ok', finding: `this builder may subscribe to ${settings.topic}` };
+}
