@@ -46,6 +46,10 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         load: async () => (await import('./validate.ts')).registerValidate,
       },
       {
+        summaries: { init: 'write a first configuration file' },
+        load: async () => (await import('./init.ts')).registerInit,
+      },
+      {
         summaries: { doctor: 'check a whole site, and say what to do' },
         load: async () => (await import('./doctor.ts')).registerDoctor,
       },

@@ -79,7 +79,11 @@ function configurationCheck({
       const missing = new Set(
         hostDiagnostics.map(({ pointer, reason }) => `${humanPath(pointer)} ${reason}`),
       );
-      const found = warnings.filter(({ reason }) => !missing.has(reason));
+      // Each provider reports an error of its own credentials.
+      const refused = providers.flatMap(({ prepared }) => prepared.error?.message ?? []);
+      const found = warnings.filter(
+        ({ reason }) => !missing.has(reason) && !refused.some((message) => reason.endsWith(message)),
+      );
       for (const { line, severity, reason, remedy } of found) {
         const state = severity === 'warning' ? 'warning' : 'problem';
         yield { subject: `${file}:${line}`, state, finding: reason, remedy };

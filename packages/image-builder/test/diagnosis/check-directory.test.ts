@@ -1,0 +1,97 @@
+// Not a unit test: it mounts file systems.
+import assert from 'node:assert/strict';
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { mountTmpfs, temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { checkDirectory, checkImagesDirectory, checkRoom } from '../../src/diagnosis/check-directory.ts';
+import type { CheckResult } from '../../src/diagnosis/check-result.ts';
+import { ImageRepository } from '../../src/repository.ts';
+
+const NEVER = new AbortController().signal;
+
+function states(results: readonly CheckResult[]): readonly string[] {
+  return results.map(({ state }) => state);
+}
+
+describe('a directory', () => {
+  test('that can be used stays as it is', async (t) => {
+    const directory = await temporaryDirectory(t);
+    const before = await stat(directory);
+    const results = await Array.fromAsync(checkDirectory('images-dir', directory));
+    assert.deepEqual(states(results), ['ok', 'ok']);
+    assert.deepEqual([(await stat(directory)).mtimeMs, await readdir(directory)], [before.mtimeMs, []]);
+  });
+
+  test('that is missing, a file, or on a read-only mount is a problem with a remedy', async (t) => {
+    const directory = await temporaryDirectory(t);
+    const file = join(directory, 'file');
+    await writeFile(file, '');
+    const readOnly = await mountTmpfs(t, 'ro');
+    const findings: readonly (readonly [path: string, finding: RegExp])[] = [
+      [join(directory, 'none'), /^does not exist$/],
+      [file, /^is not a directory$/],
+      [readOnly, /read-only/],
+    ];
+    for (const [path, finding] of findings) {
+      const [result, ...others] = await Array.fromAsync(checkDirectory('images-dir', path));
+      assert.equal(result?.state, 'problem');
+      assert.match(result.finding, finding);
+      assert.ok(result.remedy);
+      assert.deepEqual(others, []);
+    }
+  });
+});
+
+describe('images-dir', () => {
+  test('names the builder that uses it', async (t) => {
+    const directory = await temporaryDirectory(t);
+    const lock = async (): Promise<CheckResult | undefined> =>
+      (await Array.fromAsync(checkImagesDirectory(directory, NEVER))).at(-1);
+    assert.equal((await lock())?.finding, 'no builder runs here');
+    const repository = await ImageRepository.open(directory);
+    const held = await lock();
+    await repository.close();
+    assert.equal(held?.state, 'ok');
+    assert.match(held.finding, new RegExp(`^a builder runs here: process ${process.pid} on host `));
+    assert.equal((await lock())?.finding, 'no builder runs here');
+  });
+
+  test('whose staging directory is on another file system cannot get images', async (t) => {
+    const staging = '.nodepool-builder/staging';
+    const directory = await temporaryDirectory(t);
+    await mkdir(join(directory, staging), { recursive: true });
+    const good = await Array.fromAsync(checkImagesDirectory(directory, NEVER));
+    assert.deepEqual(new Set(states(good)), new Set(['ok']));
+    const { execFileSync } = await import('node:child_process');
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(directory, staging)]);
+    const results = await Array.fromAsync(checkImagesDirectory(directory, NEVER));
+    const problem = results.find(({ state }) => state === 'problem');
+    assert.match(problem?.finding ?? '', /is on another file system/);
+  });
+});
+
+describe('room', () => {
+  test('is compared with what is needed', async (t) => {
+    const directory = await mountTmpfs(t, 'size=16m');
+    const state = async (needed?: number): Promise<string> =>
+      (await checkRoom('images-dir', directory, needed, 'the largest image')).state;
+    assert.equal(await state(4 * 2 ** 20), 'ok');
+    assert.equal(await state(12 * 2 ** 20), 'warning');
+    assert.equal(await state(20 * 2 ** 20), 'problem');
+    assert.equal(await state(), 'warning', 'little is a warning, even if nothing is known');
+  });
+
+  test('of a directory that does not exist yet is that of its parent', async (t) => {
+    const directory = await mountTmpfs(t, 'size=16m');
+    const { finding } = await checkRoom('build-log-dir', join(directory, 'a/b'), 2 ** 20, 'a log');
+    assert.match(finding, /^0\.0 GiB are free/);
+  });
+
+  test('ends with the inodes', async (t) => {
+    const directory = await mountTmpfs(t, 'nr_inodes=2');
+    await writeFile(join(directory, 'last'), '');
+    const { state, finding } = await checkRoom('images-dir', directory, undefined, '');
+    assert.deepEqual([state, finding], ['problem', 'the file system has no free inode']);
+  });
+});

@@ -1,0 +1,84 @@
+// Not a unit test: it starts processes.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { checkBuildRights, checkDiskImage, checkKvm, checkProgram } from '../../src/diagnosis/check-host.ts';
+import type { CheckResult } from '../../src/diagnosis/check-result.ts';
+
+/** Runs the checks of rights in a process that setpriv starts with these options. */
+function rightsWith(...options: readonly string[]): readonly CheckResult[] {
+  const module = JSON.stringify(import.meta.resolve('../../src/diagnosis/check-host.ts'));
+  const program = `
+    import { checkBuildRights } from ${module};
+    const found = await Array.fromAsync(checkBuildRights(new AbortController().signal));
+    console.log(JSON.stringify(found));
+  `;
+  const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module'];
+  const text = execFileSync('setpriv', [...options, '--', ...node, '--eval', program], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  return JSON.parse(text) as readonly CheckResult[];
+}
+
+describe('the rights of builds', () => {
+  test('of root are good', async () => {
+    const results = await Array.fromAsync(checkBuildRights(new AbortController().signal));
+    const subjects = results.map(({ subject }) => subject);
+    assert.deepEqual(subjects, ['root', 'mounts and chroot', 'loop devices', 'namespaces']);
+    assert.deepEqual(
+      results.filter(({ state }) => state === 'problem'),
+      [],
+    );
+  });
+
+  test('of root in a container without CAP_SYS_ADMIN are a problem', () => {
+    const results = rightsWith('--bounding-set=-sys_admin,-mknod');
+    const states = Object.fromEntries(results.map(({ subject, state }) => [subject, state]));
+    assert.partialDeepStrictEqual(states, {
+      root: 'ok',
+      'mounts and chroot': 'problem',
+      namespaces: 'warning',
+    });
+    const { finding = '' } = results.find(({ subject }) => subject === 'mounts and chroot') ?? {};
+    assert.match(finding, /^root lacks CAP_SYS_ADMIN .*, CAP_MKNOD /);
+  });
+
+  test('of a user without sudo are a problem', () => {
+    const [result, ...others] = rightsWith('--reuid=65534', '--regid=65534', '--clear-groups');
+    assert.deepEqual([result?.state, others], ['problem', []]);
+    assert.match(result?.remedy ?? '', /NOPASSWD/);
+  });
+});
+
+describe('a program', () => {
+  test('is found, missing, or may not be executed', async (t) => {
+    const directory = await temporaryDirectory(t);
+    await writeFile(join(directory, 'locked'), '', { mode: 0o644 });
+    const check = (name: string): CheckResult => checkProgram(name, 'for a test', directory);
+    assert.equal(checkProgram('sh', 'for a test', '/bin').state, 'ok');
+    assert.deepEqual(check('vhd-util').finding, 'is missing; needed for a test');
+    assert.match(check('vhd-util').remedy ?? '', /Debian has no package/);
+    assert.match(check('qemu-img').remedy ?? '', /apt-get install qemu-utils/);
+    assert.match(check('locked').finding, /^may not be executed/);
+  });
+
+  test('for conversions and boot tests follows from the disk image', async () => {
+    const boot = { expect: /login:/, accelerator: 'tcg' } as const;
+    const subjects = async (image: Parameters<typeof checkDiskImage>[0]): Promise<readonly string[]> =>
+      (await Array.fromAsync(checkDiskImage(image))).map(({ subject }) => subject);
+    assert.deepEqual(await subjects({ name: 'a', formats: ['raw'] }), []);
+    assert.deepEqual(await subjects({ name: 'a', formats: ['raw', 'vmdk'] }), ['program qemu-img']);
+    assert.deepEqual(await subjects({ name: 'a', formats: [], validation: { boot } }), [
+      'program qemu-system-x86_64',
+      'KVM',
+    ]);
+  });
+});
+
+test('KVM that is not used needs no rights', async () => {
+  assert.equal((await checkKvm('tcg')).state, 'ok');
+});

@@ -1,0 +1,118 @@
+// Not a unit test: it starts PostgreSQL.
+import assert from 'node:assert/strict';
+import { readdir, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, test } from 'node:test';
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { Client } from 'pg';
+import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { setUp } from '../../../../test/fixtures/set-up.ts';
+import { diagnoseStore } from '../../src/store/diagnose-store.ts';
+import { openStateStore } from '../../src/store/open-state-store.ts';
+
+async function diagnose(location: string): Promise<readonly CheckResult[]> {
+  return await Array.fromAsync(diagnoseStore(location, new AbortController().signal));
+}
+
+/** States and findings, one after the other. */
+async function findings(location: string): Promise<readonly (readonly [string, string])[]> {
+  return (await diagnose(location)).map(({ state, finding }) => [state, finding] as const);
+}
+
+describe('the diagnosis of an SQLite store', () => {
+  test('tells whether a manager leads, and changes nothing', async (t) => {
+    const directory = temporaryDirectory(t);
+    const path = join(directory, 'manager.sqlite');
+    const place = `"${path}" can be used`;
+    assert.deepEqual(await findings(path), [['ok', `${place}; no manager has used it`]]);
+    assert.deepEqual(await readdir(directory), []);
+
+    const store = await openStateStore(path);
+    const usable = ['ok', `${place}; its version is 3`] as const;
+    const unled = ['warning', 'no manager runs with this store'] as const;
+    assert.deepEqual(await findings(path), [usable, unled]);
+    const leadership = await store.lead();
+    assert.deepEqual(await findings(path), [usable, ['ok', 'a manager of this host leads']]);
+    await leadership.release();
+    assert.deepEqual(await findings(path), [usable, unled]);
+    await store.close();
+
+    const before = [await readdir(directory), (await stat(directory)).mtimeMs];
+    assert.deepEqual(await findings(path), [usable, unled]);
+    assert.deepEqual([await readdir(directory), (await stat(directory)).mtimeMs], before);
+  });
+
+  test('names files that are no store, or one of a later release', async (t) => {
+    const directory = temporaryDirectory(t);
+    const path = join(directory, 'manager.sqlite');
+    await writeFile(path, 'not a database at all, but long enough to be read as one');
+    const [text] = await diagnose(path);
+    assert.match(text?.remedy ?? '', /it is not a SQLite database; name another file|name another file/);
+    const other = join(directory, 'other.sqlite');
+    new DatabaseSync(other).exec('create table things (a)');
+    assert.equal((await diagnose(other))[0]?.state, 'problem');
+    const later = join(directory, 'later.sqlite');
+    await (await openStateStore(later)).close();
+    const database = new DatabaseSync(later);
+    database.exec('update settings set schema_version = 99');
+    database.close();
+    assert.partialDeepStrictEqual((await diagnose(later))[0], {
+      state: 'problem',
+      remedy: 'install the later release',
+    });
+    const missing = await diagnose(join(directory, 'a/b/c.sqlite'));
+    assert.equal(missing[0]?.state, 'problem');
+  });
+});
+
+describe('the diagnosis of a PostgreSQL store', () => {
+  let server: Postgresql;
+  setUp(async (undo) => {
+    server = await startPostgresql();
+    undo(() => server.stop());
+  });
+
+  test('tells the version and the leader, and creates no table', async () => {
+    const url = await server.createDatabase();
+    const [empty] = await diagnose(url);
+    assert.equal(empty?.state, 'ok');
+    assert.match(empty.finding, /^PostgreSQL database "test_\w+" at .* can be used; no manager has used it$/);
+    const client = new Client(url);
+    await client.connect();
+    const { rows } = await client.query("select to_regnamespace('image_manager') as schema");
+    await client.end();
+    assert.deepEqual(rows, [{ schema: null }]);
+
+    const store = await openStateStore(url);
+    assert.deepEqual(
+      (await diagnose(url)).map(({ state }) => state),
+      ['ok', 'warning'],
+    );
+    await store.lead();
+    const [, leader] = await diagnose(url);
+    assert.deepEqual(
+      [leader?.state, leader?.finding],
+      ['ok', 'a manager leads, on the host of the database'],
+    );
+    await store.close();
+  });
+
+  test('names a user without rights, and a server that does not answer, without the password', async () => {
+    const url = await server.createDatabase();
+    const client = new Client(url);
+    await client.connect();
+    await client.query(
+      "do $$ begin if not exists (select from pg_roles where rolname = 'guest') then create role guest login; end if; end $$",
+    );
+    await client.end();
+    const [refused] = await diagnose(url.replace('postgres@', 'guest:s3cret-word@'));
+    assert.partialDeepStrictEqual(refused, { state: 'problem' });
+    assert.match(refused?.remedy ?? '', /allow this user to create a schema/);
+    assert.doesNotMatch(JSON.stringify(refused), /s3cret-word/);
+    const [down] = await diagnose('postgresql://manager:s3cret-word@127.0.0.1:1/images');
+    assert.match(down?.finding ?? '', /ECONNREFUSED/);
+    assert.doesNotMatch(JSON.stringify(down), /s3cret-word/);
+  });
+});

@@ -1,0 +1,233 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import type { ProviderModule } from '@nodepool-builder/image-builder';
+import { shellWords } from '@nodepool-builder/image-builder/module-kit';
+import type { Command } from 'commander';
+import { ConfigurationError } from '../configuration/diagnostic.ts';
+import { loadConfiguration } from '../configuration/load.ts';
+import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
+import type { Modules } from '../modules.ts';
+import { type InitialProvider, type InitialSettings, initialConfiguration } from './initial-configuration.ts';
+import { append, exampleOf } from './options.ts';
+import { CommandError, choiceOf, failing, usageError } from './output.ts';
+import { untilStopSignal } from './stop-signal.ts';
+
+interface InitOptions {
+  readonly output: string;
+  readonly imagesDir?: string;
+  readonly elementsDir?: string;
+  readonly diskimage?: string;
+  readonly elements?: string;
+  readonly release?: string;
+  readonly provider?: readonly string[];
+  readonly cloud?: readonly string[];
+  readonly gearmanServer?: readonly string[];
+  readonly allInOne?: true;
+  readonly yes?: true;
+}
+
+/** `init`: writes a first `nodepool.yaml`. */
+export function registerInit(program: Command, modules: Modules): void {
+  program
+    .command('init')
+    .description(
+      'Writes a commented nodepool.yaml. On a terminal it asks for what the options do not say; elsewhere, and with --yes, ' +
+        'it takes the defaults. It never overwrites a file.',
+    )
+    .option('--output <file>', 'file to write', 'nodepool.yaml')
+    .option('--images-dir <directory>', `directory of the images (default: ${DEFAULTS.imagesDir})`)
+    .option('--elements-dir <directory>', 'directory of elements of your own')
+    .option('--diskimage <name>', `name of the first disk image (default: ${DEFAULTS.diskimage})`)
+    .option('--elements <words>', `its elements, in one argument (default: ${DEFAULTS.elements})`)
+    .option(
+      '--release <name>',
+      `its release, for the elements (default: ${DEFAULTS.release}; with --elements: none)`,
+    )
+    .option(
+      '--provider <name:type:text>',
+      `place to upload to; repeat it for more: ${shortForms(modules).join(', ')}`,
+      append,
+    )
+    .option('--cloud <name>', 'cloud of clouds.yaml to upload to; repeat it for more', append)
+    .option(
+      '--gearman-server <host[:port]>',
+      'job server; repeat it for more (default: the daemon runs one)',
+      append,
+    )
+    .option('--all-in-one', 'the daemon runs the manager, too')
+    .option('-y, --yes', 'take defaults instead of asking')
+    .addHelpText(
+      'after',
+      exampleOf('init --diskimage debian --cloud west --all-in-one --output nodepool.yaml'),
+    )
+    .action((options: InitOptions) => untilStopSignal((signal) => init(options, modules, signal)));
+}
+
+const DEFAULTS = {
+  imagesDir: '/opt/nodepool/images',
+  diskimage: 'debian',
+  elements: 'debian-minimal vm',
+  release: 'bookworm',
+} as const;
+
+/** The forms of --provider: `NAME:directory:PATH`. */
+function shortForms({ providers }: Modules): readonly string[] {
+  return [...providers.values()].flatMap(({ type, shortForm }) =>
+    shortForm === undefined ? [] : [`NAME:${type}:${shortForm.placeholder}`],
+  );
+}
+
+async function init(options: InitOptions, modules: Modules, signal: AbortSignal): Promise<void> {
+  const output = resolve(options.output);
+  if (existsSync(output)) throw taken(output);
+  const isAsking = !options.yes && process.stdin.isTTY && process.stdout.isTTY;
+  const answers = isAsking ? await ask(options, signal) : options;
+  const settings = toSettings(answers, modules);
+  const text = initialConfiguration(settings, options.output);
+  await check(text, modules);
+  const unwritable = failing(`${output} cannot be written`, 'name another file with --output');
+  await writeFile(output, text, { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EEXIST') throw taken(output);
+    return unwritable(error);
+  });
+  const file = options.output;
+  const run = settings.allInOne ? 'nodepool-builder --all-in-one -d' : 'nodepool-builder -d';
+  console.log(
+    [
+      `wrote ${file}; next:`,
+      ...(existsSync(settings.imagesDirectory) ? [] : [`  mkdir -p ${settings.imagesDirectory}`]),
+      `  nodepool-builder validate --strict -c ${file}`,
+      `  nodepool-builder doctor -c ${file}`,
+      `  ${run} -c ${file}`,
+    ].join('\n'),
+  );
+}
+
+function taken(output: string): CommandError {
+  return new CommandError(`${output} exists, and is not overwritten; name another file with --output`, {
+    exitReason: 'refused',
+  });
+}
+
+/** Asks for what the options do not say. An empty answer is the default. */
+async function ask(options: InitOptions, signal: AbortSignal): Promise<InitOptions> {
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  const closed = new AbortController();
+  terminal.once('close', () => closed.abort()); // Ctrl-D
+  const stop = AbortSignal.any([signal, closed.signal]);
+  const question = async (text: string, known: string | undefined, otherwise: string): Promise<string> => {
+    if (known !== undefined) return known;
+    const shown = otherwise === '' ? 'none' : otherwise;
+    return (await terminal.question(`${text} [${shown}]: `, { signal: stop })).trim() || otherwise;
+  };
+  const list = async (text: string, known: readonly string[] | undefined): Promise<readonly string[]> =>
+    known ?? (await question(text, undefined, '')).split(/[\s,]+/).filter(Boolean);
+  try {
+    const imagesDir = await question('Directory of the images', options.imagesDir, DEFAULTS.imagesDir);
+    const diskimage = await question('Name of the first disk image', options.diskimage, DEFAULTS.diskimage);
+    const elements = await question('Its elements of diskimage-builder', options.elements, DEFAULTS.elements);
+    const release = await question('Its release', options.release, releaseFor(elements));
+    const cloud = await list('Clouds of clouds.yaml to upload to', options.cloud);
+    const provider = await list('Other places to upload to, as NAME:TYPE:TEXT', options.provider);
+    const gearmanServer = await list('Job servers, as HOST or HOST:PORT', options.gearmanServer);
+    const manager = options.allInOne
+      ? 'yes'
+      : await question('Run the manager, too (yes or no)', undefined, 'yes');
+    return {
+      ...options,
+      imagesDir,
+      diskimage,
+      elements,
+      release,
+      cloud,
+      provider,
+      gearmanServer,
+      ...(/^y/i.test(manager) && { allInOne: true }),
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!closed.signal.aborted) throw error;
+    throw new CommandError('the questions were not answered; nothing was written', {
+      exitReason: 'cancelled',
+    });
+  } finally {
+    terminal.close();
+  }
+}
+
+/** The default release goes with the default elements. */
+function releaseFor(elements: string): string {
+  return elements === DEFAULTS.elements ? DEFAULTS.release : '';
+}
+
+/** @throws CommandError `usage` */
+function toSettings(options: InitOptions, modules: Modules): InitialSettings {
+  const { imagesDir = DEFAULTS.imagesDir, elementsDir, elements = DEFAULTS.elements } = options;
+  const { provider = [], cloud = [], gearmanServer = [] } = options;
+  return {
+    imagesDirectory: resolve(imagesDir),
+    elementsDirectory: elementsDir
+      ?.split(':')
+      .map((path) => resolve(path))
+      .join(':'),
+    diskimage: options.diskimage ?? DEFAULTS.diskimage,
+    elements: shellWords(elements, 'the list of elements'),
+    release: options.release ?? releaseFor(elements),
+    providers: [
+      ...cloud.map((name) => toProvider(`${name}:${DEFAULT_PROVIDER_TYPE}:${name}`, modules)),
+      ...provider.map((text) => toProvider(text, modules)),
+    ],
+    jobServers: gearmanServer.map(toJobServer),
+    allInOne: options.allInOne ?? false,
+  };
+}
+
+function toProvider(option: string, modules: Modules): InitialProvider {
+  const [name = '', type = '', ...rest] = option.split(':');
+  const text = rest.join(':');
+  const module: ProviderModule | undefined = modules.providers.get(type);
+  if (name === '' || text === '' || module?.shortForm === undefined) {
+    throw usageError(`--provider ${option} is not understood; ${choiceOf(shortForms(modules))}`);
+  }
+  const settings = Object.entries(module.shortForm.settings(text)).map(([key, value]) => {
+    const isPath = ['directory', 'path'].includes(formatOf(module, key));
+    return [key, isPath && typeof value === 'string' ? resolve(value) : value] as const;
+  });
+  return { name, module, settings: Object.fromEntries(settings) };
+}
+
+function formatOf({ settings }: ProviderModule, key: string): string {
+  const { properties } = settings as {
+    readonly properties: Readonly<Record<string, { readonly format?: string }>>;
+  };
+  return properties[key]?.format ?? '';
+}
+
+/** `host`, `host:port` or `[address]:port`. */
+const JOB_SERVER = /^(?:\[(?<address>[^\]]+)\]|(?<host>[^:]+))(?::(?<port>\d{1,5}))?$/;
+
+function toJobServer(text: string): InitialSettings['jobServers'][number] {
+  const { address, host = address, port } = JOB_SERVER.exec(text)?.groups ?? {};
+  if (host === undefined)
+    throw usageError(`--gearman-server ${text} is not understood; write HOST or HOST:PORT`);
+  return { host, ...(port !== undefined && { port: Number(port) }) };
+}
+
+/** Answers that make an invalid file are refused before it is written. */
+async function check(text: string, modules: Modules): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'nodepool-builder-init-'));
+  try {
+    const file = join(directory, 'nodepool.yaml');
+    await writeFile(file, text);
+    await loadConfiguration(file, { modules });
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    const reasons = error.diagnostics.map(({ reason, remedy }) => `${reason}; ${remedy}`);
+    throw usageError(`the answers make no valid ${basename(error.file)}: ${reasons.join('. ')}`);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}

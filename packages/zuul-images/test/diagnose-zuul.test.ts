@@ -1,0 +1,84 @@
+// Not a unit test: it starts a broker.
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { startMosquitto } from '../../../test/fixtures/mosquitto.ts';
+import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
+import { undoAfter } from '../../../test/fixtures/undo-after.ts';
+import { QUERY, startZuul } from '../../../test/fixtures/zuul/start-zuul.ts';
+import { diagnoseZuul } from '../src/diagnose-zuul.ts';
+import type { ZuulSettings } from '../src/zuul-settings.ts';
+
+function settingsOf(apiUrl: string, more: Partial<ZuulSettings> = {}): ZuulSettings {
+  return {
+    ...QUERY,
+    'api-url': apiUrl,
+    artifacts: [{ format: 'qcow2', type: 'qcow2_image' }],
+    'poll-interval': 60,
+    'require-sha256': false,
+    pause: false,
+    'build-timeout': 60,
+    ...more,
+  } as ZuulSettings;
+}
+
+async function diagnose(settings: ZuulSettings): Promise<readonly CheckResult[]> {
+  return await Array.fromAsync(diagnoseZuul('noble', settings, new AbortController().signal));
+}
+
+describe('the diagnosis of a Zuul', () => {
+  test('finds the API, the tenant and the newest build', async (t) => {
+    const zuul = await startZuul(t);
+    const missing = await diagnose(settingsOf(zuul.url));
+    assert.deepEqual(
+      missing.map(({ state }) => state),
+      ['ok', 'warning'],
+    );
+    const { uuid } = zuul.table().add();
+    const [api, builds] = await diagnose(settingsOf(zuul.url));
+    assert.equal(api?.finding, `Zuul API ${zuul.url} answers, and knows the tenant`);
+    assert.equal(builds?.state, 'ok');
+    assert.ok(builds.finding.includes(uuid));
+  });
+
+  test('names an unknown tenant, and an API that does not answer, at once', async (t) => {
+    const zuul = await startZuul(t);
+    const [unknown] = await diagnose(settingsOf(zuul.url, { tenant: 'nobody' }));
+    assert.partialDeepStrictEqual(unknown, {
+      state: 'problem',
+      remedy: 'the tenant does not exist; correct its name'.split('; ')[1] ?? '',
+    });
+    const begun = performance.now();
+    const [down] = await diagnose(settingsOf('http://127.0.0.1:1/'));
+    assert.equal(down?.state, 'problem');
+    assert.match(down.finding, /no answer/);
+    assert.ok(performance.now() - begun < 900, 'without retries');
+  });
+
+  test('subscribes to the broker; without it builds are found by polling', async (t) => {
+    const zuul = await startZuul(t);
+    const user = { name: 'builder', password: 's3cret-of-mqtt' };
+    const broker = await startMosquitto({ user });
+    undoAfter(t, () => broker.stop());
+    const file = join(temporaryDirectory(t), 'password');
+    await writeFile(file, user.password);
+    const url = `mqtt://127.0.0.1:${broker.port}`;
+    const mqtt = { url, topic: 'zuul/#', username: user.name, 'password-file': file };
+    const result = async (): Promise<CheckResult | undefined> =>
+      (await diagnose(settingsOf(zuul.url, { mqtt }))).at(-1);
+    assert.deepEqual(await result(), {
+      subject: `MQTT broker 127.0.0.1:${broker.port}`,
+      state: 'ok',
+      finding: 'this builder may subscribe to zuul/#',
+    });
+    await writeFile(file, 'wrong-password');
+    const refused = await result();
+    assert.equal(refused?.state, 'warning');
+    assert.match(refused.finding, /not authori[sz]ed/i);
+    assert.doesNotMatch(JSON.stringify(refused), /wrong-password/);
+    await broker.kill();
+    assert.match((await result())?.finding ?? '', /ECONNREFUSED/);
+  });
+});
