@@ -132,7 +132,10 @@ describe('the diagnosis of a cloud', () => {
   test('warns of a clock that differs, and of certificates that are not verified', async (t) => {
     const { settings, glance } = await openRealCloud(t);
     const date = new Date(Date.now() - 600_000).toUTCString();
-    glance.inject({ path: /\/images\?limit=1$/ }, answersWith(200, { headers: { date }, body: { images: [] } }));
+    glance.inject(
+      { path: /\/images\?limit=1$/ },
+      answersWith(200, { headers: { date }, body: { images: [] } }),
+    );
     const results = await diagnose(t, { ...settings, tls: { verify: false } });
     assert.deepEqual(problems(results), ['clock, compared with cloud test']);
     const warning = results.find(({ state }) => state === 'warning');

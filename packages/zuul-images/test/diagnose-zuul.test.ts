@@ -21,7 +21,7 @@ function settingsOf(apiUrl: string, more: Partial<ZuulSettings> = {}): ZuulSetti
     pause: false,
     'build-timeout': 60,
     ...more,
-  } as ZuulSettings;
+  };
 }
 
 async function diagnose(settings: ZuulSettings): Promise<readonly CheckResult[]> {

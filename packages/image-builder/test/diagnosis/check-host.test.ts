@@ -7,6 +7,7 @@ import { describe, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { checkBuildRights, checkDiskImage, checkKvm, checkProgram } from '../../src/diagnosis/check-host.ts';
 import type { CheckResult } from '../../src/diagnosis/check-result.ts';
+import type { DiskImage } from '../../src/disk-image.ts';
 
 /** Runs the checks of rights in a process that setpriv starts with these options. */
 function rightsWith(...options: readonly string[]): readonly CheckResult[] {
@@ -68,11 +69,9 @@ describe('a program', () => {
 
   test('for conversions and boot tests follows from the disk image', async () => {
     const boot = { expect: /login:/, accelerator: 'tcg' } as const;
-    const subjects = async (image: Parameters<typeof checkDiskImage>[0]): Promise<readonly string[]> =>
-      (await Array.fromAsync(checkDiskImage(image))).map(({ subject }) => subject);
-    assert.deepEqual(await subjects({ name: 'a', formats: ['raw'] }), []);
-    assert.deepEqual(await subjects({ name: 'a', formats: ['raw', 'vmdk'] }), ['program qemu-img']);
-    assert.deepEqual(await subjects({ name: 'a', formats: [], validation: { boot } }), [
+    assert.deepEqual(await subjectsOf({ name: 'a', formats: ['raw'] }), []);
+    assert.deepEqual(await subjectsOf({ name: 'a', formats: ['raw', 'vmdk'] }), ['program qemu-img']);
+    assert.deepEqual(await subjectsOf({ name: 'a', formats: [], validation: { boot } }), [
       'program qemu-system-x86_64',
       'KVM',
     ]);
@@ -82,3 +81,7 @@ describe('a program', () => {
 test('KVM that is not used needs no rights', async () => {
   assert.equal((await checkKvm('tcg')).state, 'ok');
 });
+
+async function subjectsOf(image: DiskImage): Promise<readonly string[]> {
+  return (await Array.fromAsync(checkDiskImage(image))).map(({ subject }) => subject);
+}

@@ -138,7 +138,7 @@ async function lookAtPostgres(url: string): Promise<Look> {
     }
     const { version } = await row('select schema_version as version from image_manager.settings');
     const { host } = await row(LEADER_QUERY, [LOCKS, LEADER_LOCK]);
-    const leader = host === undefined ? undefined : `a manager leads, on ${String(host)}`;
+    const leader = typeof host === 'string' ? `a manager leads, on ${host}` : undefined;
     return { location, version: Number(version), leader };
   } catch (error) {
     throw asStoreError(error, location, 'store-unreachable');

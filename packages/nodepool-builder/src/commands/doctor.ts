@@ -123,7 +123,7 @@ function print(results: readonly Result[]): void {
   for (const [area, found] of Map.groupBy(results, (result) => result.area)) {
     console.log(styleText('bold', AREAS[area as CheckArea]));
     for (const { state, subject, finding, remedy } of found) {
-      const shown = styleText(COLORS[state as keyof typeof COLORS], state.padEnd(width));
+      const shown = styleText(COLORS[state], state.padEnd(width));
       console.log(`  ${shown}  ${subject}: ${finding}`);
       if (remedy !== null) console.log(`  ${' '.repeat(width)}  to do: ${remedy}`);
     }

@@ -76,11 +76,8 @@ function mergeResults(results: readonly CheckRecord[]): readonly CheckRecord[] {
   return [{ ...first, finding: `${first.finding} (and ${others.length} more)` }];
 }
 
-async function runCheck(
-  { area, subject, run }: Check,
-  seconds: number,
-  signal: AbortSignal,
-): Promise<readonly CheckRecord[]> {
+async function runCheck(check: Check, seconds: number, signal: AbortSignal): Promise<readonly CheckRecord[]> {
+  const { area, subject } = check;
   const records: CheckRecord[] = [];
   const add = (result: CheckResult): void => {
     records.push({ area, ...result, remedy: result.remedy ?? null });
@@ -89,7 +86,7 @@ async function runCheck(
   const timer = setTimeout(() => timeout.abort(), seconds * 1000);
   const limit = AbortSignal.any([signal, timeout.signal]);
   const collect = async (): Promise<void> => {
-    for await (const result of run(limit)) {
+    for await (const result of check.run(limit)) {
       limit.throwIfAborted(); // nobody waits any longer
       add(result);
     }

@@ -120,18 +120,25 @@ function roomChecks(
   largestImage: Promise<number | undefined>,
 ): readonly Check[] {
   const { 'images-dir': images, 'build-log-dir': logs = images, buildLogLimit } = configuration;
-  const check = (name: string, run: () => Promise<CheckResult>): Check => ({
+  return [
+    roomCheck('images-dir', async () =>
+      checkRoom('images-dir', images, await largestImage, 'the largest image'),
+    ),
+    roomCheck('build-log-dir', () =>
+      checkRoom('build-log-dir', logs, buildLogLimit, 'the longest build log'),
+    ),
+    roomCheck(tmpdir(), () => checkRoom(tmpdir(), tmpdir(), undefined, '')),
+  ];
+}
+
+function roomCheck(name: string, run: () => Promise<CheckResult>): Check {
+  return {
     area: 'disk',
     subject: `room in ${name}`,
     async *run() {
       yield await run();
     },
-  });
-  return [
-    check('images-dir', async () => checkRoom('images-dir', images, await largestImage, 'the largest image')),
-    check('build-log-dir', () => checkRoom('build-log-dir', logs, buildLogLimit, 'the longest build log')),
-    check(tmpdir(), () => checkRoom(tmpdir(), tmpdir(), undefined, '')),
-  ];
+  };
 }
 
 function imagesDirectoryCheck({ 'images-dir': directory }: Configuration): Check {
