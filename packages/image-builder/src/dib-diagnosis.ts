@@ -3,12 +3,12 @@ import { dirname, join } from 'node:path';
 import { signalOf } from './cancellation.ts';
 import { SYSTEM_PATH } from './cleanup/privileged.ts';
 import { checkBuildRights, checkProgram } from './diagnosis/check-host.ts';
-import type { CheckOptions, CheckResult } from './diagnosis/check-result.ts';
-import type { DibSettings } from './dib.ts';
+import type { CheckResult } from './diagnosis/check-result.ts';
 import type { DiskImage } from './disk-image.ts';
 import { formatRow, type ImageFormat } from './formats.ts';
 import { findProgram } from './process/find-program.ts';
 import { shellWords } from './shell-words.ts';
+import type { CheckOptions } from './types.ts';
 
 /** Programs that elements run on the host. One of each inner list is enough. */
 const PROGRAMS_OF_ELEMENTS: Readonly<Record<string, readonly (readonly string[])[]>> = {
@@ -29,7 +29,7 @@ const PROGRAM_OF_FORMAT: Partial<Record<ImageFormat, string>> = { vhd: 'vhd-util
 
 /** Checks what disk-image-create needs on this host for a disk image: programs of its elements and formats, and rights. */
 export async function* diagnoseDib(
-  settings: DibSettings,
+  elements: string | readonly string[],
   diskimage: DiskImage,
   command: string,
   options: CheckOptions,
@@ -55,7 +55,7 @@ export async function* diagnoseDib(
     const type = fileSystemOf(diskimage);
     yield check([`mkfs.${type}`], `for the file system ${type}`);
   }
-  for (const element of await elementsOf(settings, diskimage, command)) {
+  for (const element of await elementsOf(elements, diskimage, command)) {
     for (const programs of PROGRAMS_OF_ELEMENTS[element] ?? []) {
       yield check(programs, `for element ${element}`);
     }
@@ -71,14 +71,13 @@ function fileSystemOf({ envVars = {} }: DiskImage): string {
 
 /** The elements of a disk image, and those that they depend on. */
 async function elementsOf(
-  { elements }: DibSettings,
+  elements: string | readonly string[],
   { elementsDir = '', envVars = {} }: DiskImage,
   command: string,
 ): Promise<ReadonlySet<string>> {
   const own = typeof envVars.ELEMENTS_PATH === 'string' ? envVars.ELEMENTS_PATH : elementsDir;
   const directories = [...own.split(':').filter(Boolean), ...(await elementsOfDib(command))];
-  const named =
-    typeof elements === 'string' ? shellWords(elements, 'the list of elements') : (elements ?? []);
+  const named = typeof elements === 'string' ? shellWords(elements, 'the list of elements') : elements;
   const found = new Set<string>();
   for (const pending = [...named]; pending.length > 0; ) {
     const element = pending.pop() ?? '';

@@ -50,7 +50,7 @@ export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
   create: (diskimage, settings) => new DibBuilder(diskimage, settings),
   async *diagnose(settings, diskimage, options) {
     const { diagnoseDib } = await import('./dib-diagnosis.ts'); // only doctor needs it
-    yield* diagnoseDib(settings, diskimage, commandOf(settings), options);
+    yield* diagnoseDib(settings.elements ?? [], diskimage, commandOf(settings), options);
   },
 };
 

@@ -12,7 +12,6 @@ export { checkDiskImage, checkKvm, checkProgram } from './diagnosis/check-host.t
 export {
   attempt,
   type CheckArea,
-  type CheckOptions,
   checkClock,
   inGibibytes,
 } from './diagnosis/check-result.ts';
@@ -81,3 +80,4 @@ export { shellWords } from './shell-words.ts';
 export { SingleFlight } from './single-flight.ts';
 export { writeSparse } from './sparse.ts';
 export { asImageError, errnoOf, unlessMissing } from './system-error.ts';
+export type { CheckOptions } from './types.ts';

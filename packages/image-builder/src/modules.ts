@@ -1,11 +1,11 @@
 import type { BaseImageBuilder } from './base.ts';
-import type { CheckOptions, CheckResult } from './diagnosis/check-result.ts';
+import type { CheckResult } from './diagnosis/check-result.ts';
 import type { DiskImage } from './disk-image.ts';
 import type { ImageFormat } from './formats.ts';
 import type { InstanceProvider } from './instance/instance-provider.ts';
 import type { ImageRepository } from './repository.ts';
 import type { ObjectSchema, SettingsOf, SettingsSchema } from './settings-schema.ts';
-import type { ImageProvider, Logger } from './types.ts';
+import type { CheckOptions, ImageProvider, Logger } from './types.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: modules of all settings are assignable to no other type
 type AnySettings = any; // oxlint-disable-line typescript/no-explicit-any

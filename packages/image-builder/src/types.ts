@@ -1,4 +1,4 @@
-import type { CheckOptions, CheckResult } from './diagnosis/check-result.ts';
+import type { CheckResult } from './diagnosis/check-result.ts';
 import type { ImageFormat } from './formats.ts';
 import type { ImageFilter } from './image-filter/image-filter.ts';
 
@@ -22,6 +22,12 @@ export interface OperationOptions {
   readonly signal?: AbortSignal;
   /** Called during the work, at most a few times a second. */
   readonly onProgress?: (progress: Progress) => void;
+}
+
+/** Options of the method `diagnose` of modules and providers. */
+export interface CheckOptions extends OperationOptions {
+  /** Bytes of the largest image of this host; undefined if it has none. */
+  readonly largestImage?: number | undefined;
 }
 
 /** Hexadecimal digests of a file, as in OpenStack's image properties. */

@@ -1,5 +1,3 @@
-import type { OperationOptions } from '../types.ts';
-
 /** Part of a site that a check belongs to. */
 export type CheckArea =
   | 'configuration'
@@ -25,12 +23,6 @@ export interface CheckResult {
   readonly finding: string;
   /** What to do. Absent if there is nothing to do. */
   readonly remedy?: string;
-}
-
-/** Options of the method `diagnose` of modules and providers. */
-export interface CheckOptions extends OperationOptions {
-  /** Bytes of the largest image of this host; undefined if it has none. */
-  readonly largestImage?: number | undefined;
 }
 
 /** The value of a step, or the problem that it failed. */

@@ -2,7 +2,7 @@ import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BandwidthLimit } from '../bandwidth-limit.ts';
 import { checkDirectory, checkRoom } from '../diagnosis/check-directory.ts';
-import type { CheckOptions, CheckResult } from '../diagnosis/check-result.ts';
+import type { CheckResult } from '../diagnosis/check-result.ts';
 import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
@@ -11,6 +11,7 @@ import { imageIdFault } from '../image-id.ts';
 import { limitMode } from '../modes.ts';
 import { asImageError } from '../system-error.ts';
 import type {
+  CheckOptions,
   ImageCandidate,
   ImageProvider,
   Logger,

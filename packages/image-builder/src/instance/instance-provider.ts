@@ -1,6 +1,6 @@
-import type { CheckOptions, CheckResult } from '../diagnosis/check-result.ts';
+import type { CheckResult } from '../diagnosis/check-result.ts';
 import type { ImageFormat } from '../formats.ts';
-import type { OperationOptions } from '../types.ts';
+import type { CheckOptions, OperationOptions } from '../types.ts';
 
 /** Parameters of a launch. */
 export interface LaunchRequest {

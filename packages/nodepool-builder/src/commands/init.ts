@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import type { ProviderModule } from '@nodepool-builder/image-builder';
+import { ImageError, type ProviderModule } from '@nodepool-builder/image-builder';
 import { shellWords } from '@nodepool-builder/image-builder/module-kit';
 import type { Command } from 'commander';
 import { ConfigurationError } from '../configuration/diagnostic.ts';
@@ -114,14 +114,18 @@ function taken(output: string): CommandError {
 
 /** Asks for what the options do not say. An empty answer is the default. */
 async function ask(options: InitOptions, signal: AbortSignal): Promise<InitOptions> {
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const closed = new AbortController();
-  terminal.once('close', () => closed.abort()); // Ctrl-D
-  const stop = AbortSignal.any([signal, closed.signal]);
+  const terminal = createInterface({ input: process.stdin, output: process.stdout, signal });
+  const lines = terminal[Symbol.asyncIterator](); // keeps lines that are pasted at once, unlike question()
   const question = async (text: string, known: string | undefined, otherwise: string): Promise<string> => {
     if (known !== undefined) return known;
-    const shown = otherwise === '' ? 'none' : otherwise;
-    return (await terminal.question(`${text} [${shown}]: `, { signal: stop })).trim() || otherwise;
+    terminal.setPrompt(`${text} [${otherwise === '' ? 'none' : otherwise}]: `);
+    terminal.prompt();
+    const line = await lines.next();
+    signal.throwIfAborted();
+    if (!line.done) return line.value.trim() || otherwise;
+    throw new CommandError('the questions were not answered; nothing was written', {
+      exitReason: 'cancelled',
+    });
   };
   const list = async (text: string, known: readonly string[] | undefined): Promise<readonly string[]> =>
     known ?? (await question(text, undefined, '')).split(/[\s,]+/).filter(Boolean);
@@ -147,12 +151,6 @@ async function ask(options: InitOptions, signal: AbortSignal): Promise<InitOptio
       gearmanServer,
       ...(/^y/i.test(manager) && { allInOne: true }),
     };
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!closed.signal.aborted) throw error;
-    throw new CommandError('the questions were not answered; nothing was written', {
-      exitReason: 'cancelled',
-    });
   } finally {
     terminal.close();
   }
@@ -174,7 +172,7 @@ function toSettings(options: InitOptions, modules: Modules): InitialSettings {
       .map((path) => resolve(path))
       .join(':'),
     diskimage: options.diskimage ?? DEFAULTS.diskimage,
-    elements: shellWords(elements, 'the list of elements'),
+    elements: toElements(elements),
     release: options.release ?? releaseFor(elements),
     providers: [
       ...cloud.map((name) => toProvider(`${name}:${DEFAULT_PROVIDER_TYPE}:${name}`, modules)),
@@ -183,6 +181,14 @@ function toSettings(options: InitOptions, modules: Modules): InitialSettings {
     jobServers: gearmanServer.map(toJobServer),
     allInOne: options.allInOne ?? false,
   };
+}
+
+function toElements(text: string): readonly string[] {
+  try {
+    return shellWords(text, 'the list of elements');
+  } catch (error) {
+    throw error instanceof ImageError ? usageError(error.message) : error;
+  }
 }
 
 function toProvider(option: string, modules: Modules): InitialProvider {

@@ -34,10 +34,10 @@ async function* checkJobServer(
   const hangUp = (): void => void admin.close();
   signal.addEventListener('abort', hangUp);
   try {
-    const unreachable = 'start it, or correct gearman-servers; see its log if it runs';
-    const { value: functions, problem } = await attempt(subject, signal, () => admin.status(), unreachable);
+    const { value: functions, problem } = await attempt(subject, signal, () => admin.status());
     if (problem !== undefined) {
-      yield isEmbedded ? notRunning(subject) : problem;
+      const remedy = 'start it, or correct gearman-servers; see its log if it runs';
+      yield isEmbedded ? notRunning(subject) : { ...problem, remedy };
       return;
     }
     // Some servers do not tell their version.

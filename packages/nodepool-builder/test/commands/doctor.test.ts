@@ -1,0 +1,125 @@
+// Not a unit test: it starts gearmand and programs of the host.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { Worker } from '@nodepool-builder/gearman-node';
+import { runInProcess } from '../../../../test/fixtures/command-in-process.ts';
+import { startGearmand } from '../../../../test/fixtures/gearmand.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+
+interface Result {
+  readonly area: string;
+  readonly subject: string;
+  readonly state: 'ok' | 'warning' | 'problem';
+  readonly finding: string;
+  readonly remedy: string | null;
+}
+
+/** Writes a configuration with one disk image and one provider. @param port of the job server */
+async function writeSite(t: TestContext, port: number, more = ''): Promise<string> {
+  const directory = temporaryDirectory(t);
+  await mkdir(join(directory, 'images'));
+  await mkdir(join(directory, 'shelf'));
+  const file = join(directory, 'nodepool.yaml');
+  const text = `
+images-dir: images
+gearman-servers: [{host: 127.0.0.1, port: ${port}}]
+diskimages:
+  - {name: tree, builder: directory-tree, options: {tree: images}}
+providers:
+  - {name: shelf, type: directory, directory: shelf, images: [{name: tree, diskimage: tree}]}
+${more}`;
+  await writeFile(file, text);
+  return file;
+}
+
+async function examine(file: string, ...options: readonly string[]): Promise<[number, readonly Result[]]> {
+  const { code, stdout, stderr } = await runInProcess('doctor', '--json', '-c', file, ...options);
+  assert.equal(stderr, '');
+  return [code, JSON.parse(stdout)];
+}
+
+describe('doctor', () => {
+  it('finds nothing wrong with a good site, and says what it looked at', async (t) => {
+    const server = await startGearmand();
+    undoAfter(t, () => server.stop());
+    const worker = new Worker({ servers: [{ host: '127.0.0.1', port: server.port }] });
+    undoAfter(t, () => worker.close());
+    worker.add('image-build:tree', () => '');
+    await once(worker, 'connect');
+    await worker.registered();
+    const file = await writeSite(t, server.port);
+    const [code, results] = await examine(file);
+    assert.equal(code, 0, JSON.stringify(results.filter(({ state }) => state === 'problem')));
+    const areas = new Set(results.map(({ area }) => area));
+    for (const area of [
+      'configuration',
+      'disk',
+      'images-dir',
+      'job-servers',
+      'providers',
+      'manager',
+      'clock',
+    ]) {
+      assert.ok(areas.has(area), area);
+    }
+    assert.ok(
+      results.some(
+        ({ subject, finding }) => subject.startsWith('job server') && finding.startsWith('answers'),
+      ),
+    );
+  });
+
+  it('fails with what to do about each problem', async (t) => {
+    const file = await writeSite(t, 1);
+    await rm(join(file, '../shelf'), { recursive: true });
+    const [code, results] = await examine(file);
+    assert.equal(code, 1);
+    const problems = results.filter(({ state }) => state === 'problem');
+    assert.deepEqual(problems.map(({ area }) => area).toSorted(), ['job-servers', 'providers']);
+    for (const { remedy } of problems) assert.ok(remedy);
+  });
+
+  it('prints headings, findings and a last line that counts them', async (t) => {
+    const file = await writeSite(t, 1);
+    const { code, stdout } = await runInProcess('doctor', '-c', file, '--only', 'job-servers');
+    assert.equal(code, 1);
+    const [heading, problem, remedy, count, ...others] = stdout.trimEnd().split('\n');
+    assert.deepEqual([heading, count, others], ['Job servers', '0 ok; warnings: 0; problems: 1', []]);
+    assert.match(problem ?? '', /^ {2}problem {2}job server 127\.0\.0\.1:1: .*ECONNREFUSED/);
+    assert.match(remedy ?? '', /^ {11}to do: start it, or correct gearman-servers/);
+  });
+
+  it('says that a job server does not answer, within its time limit', async (t) => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    t.after(() => silent.close());
+    const address = silent.address();
+    assert.ok(typeof address === 'object' && address !== null);
+    const file = await writeSite(t, address.port);
+    const [code, results] = await examine(file, '--only', 'job-servers', '--timeout', '1');
+    assert.equal(code, 1);
+    assert.match(results[0]?.finding ?? '', /^gave no answer within 1 s$/);
+  });
+
+  it('shows a file that the daemon refuses, and what is wrong with it', async (t) => {
+    const file = await writeSite(t, 1, 'build-log-size: none\n');
+    const [code, results] = await examine(file);
+    assert.equal(code, 1);
+    assert.deepEqual(
+      results.map(({ area, state }) => [area, state]),
+      [['configuration', 'problem']],
+    );
+    assert.match(results[0]?.subject ?? '', /nodepool\.yaml:\d+:\d+$/);
+  });
+
+  it('refuses an unknown area, and names the known ones', async (t) => {
+    const { code, stderr } = await runInProcess('doctor', '-c', await writeSite(t, 1), '--only', 'weather');
+    assert.equal(code, 2);
+    assert.match(stderr, /job-servers/);
+  });
+});
