@@ -4,44 +4,19 @@ import { once } from 'node:events';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { Client } from '@nodepool-builder/gearman-node';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
-import { startGearmand } from '../fixtures/gearmand.ts';
+import { startGatedSite } from '../fixtures/gated-site.ts';
 import { createManagedSite, endAfter } from '../fixtures/managed-site.ts';
-import { createSite, type Site } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 const ME = `${userInfo().username}@${hostname()}`;
 
-interface GatedSite extends Site {
-  /** The build waits while this file exists. */
-  readonly gate: string;
-  /** Of gearmand. */
-  readonly port: number;
-}
-
-/** A builder at Debian's gearmand, with a build that writes a line, waits, and writes another one. */
-async function startSite(t: TestContext): Promise<GatedSite> {
-  const server = await startGearmand();
-  undoAfter(t, () => server.stop());
-  const site = await createSite(server.port);
-  undoAfter(t, () => site.remove());
-  const gate = join(site.directory, 'gate');
-  await writeFile(gate, '');
-  const script = `echo begun; while [ -e '${gate}' ]; do sleep 0.1; done; echo done; truncate -s 1M "$1"`;
-  const command = JSON.stringify(['sh', '-c', script, 'sh', '{output.raw}']);
-  await site.configure(`
-  - {name: docs, builder: command, formats: [raw], command: ${command}}`);
-  const builder = await startBuilder(site.config);
-  undoAfter(t, () => builder.end('SIGTERM'));
-  return { ...site, gate, port: server.port };
-}
-
 test('logs shows the log of a build while it runs, and of an upload, from another host', async (t) => {
-  const site = await startSite(t);
+  const site = await startGatedSite(t);
   const build = runCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
   await waitUntil('the first line', async () =>
     (await runCommand('logs', 'docs-1', '-c', site.config)).stdout.includes('begun\n'),
@@ -78,7 +53,7 @@ test('logs shows the log of a build while it runs, and of an upload, from anothe
 });
 
 test('cancel stops a build, which leaves nothing; its client is told who cancelled it', async (t) => {
-  const site = await startSite(t);
+  const site = await startGatedSite(t);
   const build = runCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
   await waitUntil('the build', async () =>
     (await runCommand('logs', 'docs-1', '-c', site.config)).stdout.includes('begun\n'),

@@ -1,6 +1,5 @@
-import { hostname, userInfo } from 'node:os';
 import { readBuilderStatuses } from '../control/builder-status.ts';
-import { cancelJob } from '../control/control-jobs.ts';
+import { cancelJob, thisUser } from '../control/control-jobs.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { CommandError } from './output.ts';
@@ -23,12 +22,7 @@ export const CANCEL: ConfiguredCommand = {
         exitReason: 'not-found',
       });
     }
-    const { 'upload-id': uploadId } = job;
-    const by = `${userInfo().username}@${hostname()}`;
-    await cancelJob(servers, job['image-id'], {
-      by,
-      ...(uploadId !== undefined && { 'upload-id': uploadId }),
-    });
+    await cancelJob(servers, job['image-id'], thisUser(), job['upload-id']);
     console.log(`${job.kind} ${id} is cancelled`);
   },
 };

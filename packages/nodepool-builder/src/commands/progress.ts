@@ -1,21 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Configuration } from '../configuration/configuration.ts';
-import { type LocatedJob, readBuilderStatuses, runningJobsOf } from '../control/builder-status.ts';
+import {
+  findRunningJob,
+  type LocatedJob,
+  readBuilderStatuses,
+  runningJobsOf,
+} from '../control/builder-status.ts';
 import { type MeteredProgress, ProgressMeter, type Reading } from '../control/progress-meter.ts';
-import type { RunningJob } from '../control/running-jobs.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
-import { subjectOf } from '../daemon/functions.ts';
+import { warn } from './output.ts';
 import { type Column, formatAge, formatSize } from './table.ts';
 
 /**
  * Runs a task and shows its progress. The task reports either its own progress, or what a builder has measured, or both.
+ * It may print lines beside them.
  */
 export type WithProgress = <T>(
   title: string,
   task: (
     onProgress: (progress: MeteredProgress) => void,
     onReading: (reading: Reading) => void,
+    note: (line: string) => void,
   ) => Promise<T>,
 ) => Promise<T>;
 
@@ -46,7 +52,7 @@ export const withProgress: WithProgress = async (title, task) => {
     const onReading = (reading: Reading): void => {
       measured = reading;
     };
-    const result = await task(onProgress, onReading);
+    const result = await task(onProgress, onReading, display.note);
     display.show({ percent: 100 });
     return result;
   } finally {
@@ -60,6 +66,7 @@ export const withoutProgress: WithProgress = (_title, task) =>
   task(
     () => {},
     () => {},
+    warn,
   );
 
 /** Columns of a terminal that does not tell its width. */
@@ -69,9 +76,10 @@ const WIDTH = 100;
 const LONGEST_FIGURES = 50;
 
 interface ProgressDisplay {
-  show(reading: Reading): void;
+  readonly show: (reading: Reading) => void;
+  readonly note: (line: string) => void;
   /** Leaves the terminal clean. */
-  stop(): void;
+  readonly stop: () => void;
 }
 
 async function openBar(title: string): Promise<ProgressDisplay> {
@@ -90,7 +98,16 @@ async function openBar(title: string): Promise<ProgressDisplay> {
     more: rateAndTimeLeft(reading),
   });
   bar.start(100, 0, payload({ percent: 0 }));
-  return { show: (reading) => bar.update(reading.percent, payload(reading)), stop: () => bar.stop() };
+  return {
+    show: (reading) => bar.update(reading.percent, payload(reading)),
+    note: noteAboveBar,
+    stop: () => bar.stop(),
+  };
+}
+
+/** Prints a line in place of the bar, which then follows. The bar has turned the wrapping of lines off. */
+function noteAboveBar(line: string): void {
+  process.stderr.write(`\r\x1b[K\x1b[?7h${line}\n\x1b[?7l`);
 }
 
 /** Prints a line for each 5 %, and for each minute. */
@@ -105,7 +122,7 @@ function openLines(title: string): ProgressDisplay {
     last = now;
     console.error(`${title}: ${progressText(reading)}`);
   };
-  return { show, stop: () => {} };
+  return { show, note: (line) => console.error(line), stop: () => {} };
 }
 
 /** Formats progress: `35 %, 12.3 MiB/s, 3 min left`. */
@@ -133,9 +150,8 @@ function clock(milliseconds: number): string {
   return [hours, ...rest.map((value) => value.padStart(2, '0'))].join(':');
 }
 
-/** Time between two questions to the builders, and the time limit for their answers, in milliseconds. */
+/** Time between two questions to the builders, in milliseconds. */
 const POLL_INTERVAL = 5000;
-const POLL_TIMEOUT = 3000;
 
 /** Asks the builders how far a job is until the signal aborts. Builders that do not answer change nothing. */
 export async function pollProgress(
@@ -150,17 +166,9 @@ export async function pollProgress(
   while (!signal.aborted) {
     await delay(POLL_INTERVAL, undefined, { signal }).catch(() => {});
     if (signal.aborted) return;
-    const builders = await readBuilderStatuses(servers, signal, POLL_TIMEOUT).catch(() => []);
-    const job = builders
-      .flatMap(({ jobs }) => jobs)
-      // Job servers on one host may give the same handle to different jobs.
-      .find((one) => one.handle === handle && namesOf(one).includes(subjectOf(functionOfJob)));
+    const job = await findRunningJob(servers, functionOfJob, handle, signal);
     if (job !== undefined) onReading(job);
   }
-}
-
-function namesOf({ 'image-id': imageId, diskimage }: RunningJob): readonly (string | undefined)[] {
-  return [imageId, diskimage];
 }
 
 /** Column with the progress of what runs: `35 %, 12.3 MiB/s, 3 min left on west1`. */

@@ -35,14 +35,19 @@ export function stopSignal(): StopSignal {
 /**
  * Runs a task whose signal aborts at SIGTERM or SIGINT. A second one ends the process.
  *
+ * @param onInterrupt handles a SIGINT; returns false if the signal shall abort as usual
  * @throws CommandError that names the signal
  */
-export async function untilStopSignal<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function untilStopSignal<T>(
+  task: (signal: AbortSignal) => Promise<T>,
+  onInterrupt: () => boolean = () => false,
+): Promise<T> {
   const stop = new AbortController();
   const release = (): void => {
     for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
   };
   const onSignal = (signal: NodeJS.Signals): void => {
+    if (signal === 'SIGINT' && onInterrupt()) return;
     release();
     stop.abort(new CommandError(`stopped by ${signal}`, { exitReason: 'cancelled' }));
   };

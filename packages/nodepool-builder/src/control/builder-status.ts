@@ -4,6 +4,7 @@ import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { askServers } from '../daemon/fleet.ts';
+import { subjectOf } from '../daemon/functions.ts';
 import { packageVersion } from '../version.ts';
 import { RUNNING_JOB, type RunningJob, type RunningJobs } from './running-jobs.ts';
 
@@ -113,6 +114,29 @@ export async function readBuilderStatuses(
 
 /** A {@link RunningJob} with the host of its builder. */
 export type LocatedJob = RunningJob & Pick<BuilderStatus, 'host'>;
+
+/** Time limit for the builders to say where a job runs, in milliseconds. */
+const LOOKUP_TIMEOUT = 3000;
+
+/** Finds a job for a function by its handle. Builders that do not answer are left out. */
+export async function findRunningJob(
+  servers: readonly ServerAddress[],
+  functionOfJob: string,
+  handle: string,
+  signal?: AbortSignal,
+): Promise<LocatedJob | undefined> {
+  const builders = await readBuilderStatuses(servers, signal, LOOKUP_TIMEOUT).catch(() => []);
+  return (
+    builders
+      .flatMap(({ host, jobs }) => jobs.map((job) => ({ ...job, host })))
+      // Job servers on one host may give the same handle to different jobs.
+      .find((job) => job.handle === handle && namesOf(job).includes(subjectOf(functionOfJob)))
+  );
+}
+
+function namesOf({ 'image-id': imageId, diskimage }: RunningJob): readonly (string | undefined)[] {
+  return [imageId, diskimage];
+}
 
 /** The running jobs of all builders, by the image-id of a build, and by the upload-id of an upload. */
 export function runningJobsOf(builders: readonly BuilderStatus[]): ReadonlyMap<string, LocatedJob> {

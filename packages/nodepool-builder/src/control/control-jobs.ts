@@ -1,3 +1,4 @@
+import { hostname, userInfo } from 'node:os';
 import {
   Client,
   JobExceptionError,
@@ -60,18 +61,30 @@ export async function submitTo(
   }
 }
 
+/** Who runs this process: `root@host`. */
+export function thisUser(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    return `${process.getuid?.()}@${hostname()}`; // the user database does not have this user
+  }
+}
+
 /**
  * Has a builder stop the build or the upload of an image.
  *
+ * @param by who cancels it: `root@host`
  * @throws CommandError `refused` if it does not run
  */
 export async function cancelJob(
   servers: readonly ServerAddress[],
   imageId: string,
-  argument: { readonly by: string; readonly 'upload-id'?: string },
+  by: string,
+  uploadId?: string,
 ): Promise<string> {
-  const what = argument['upload-id'] === undefined ? `build ${imageId}` : `upload ${argument['upload-id']}`;
+  const what = uploadId === undefined ? `build ${imageId}` : `upload ${uploadId}`;
   try {
+    const argument = { by, ...(uploadId !== undefined && { 'upload-id': uploadId }) };
     await submitControl(servers, `image-cancel:${imageId}`, argument);
     return 'cancelled';
   } catch (cause) {

@@ -1,6 +1,7 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadResult } from '@nodepool-builder/image-builder';
 import { DamagedRecord, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
+import { CancelledError } from '../control/cancelled-error.ts';
 import { JobError, reasonOf } from './job-reply.ts';
 import { recordName, UPLOAD_RECORD, type UploadRecord } from './upload-record.ts';
 
@@ -31,6 +32,8 @@ interface Upload {
   /** The latest job: a job server that lost its connection to this builder submits the job again. */
   job?: UploadingJob | undefined;
   running?: Promise<UploadResult> | undefined;
+  /** Somebody cancelled the latest job, which then does not come back. */
+  isCancelled?: boolean;
   /** Timer of the grace period of an orphan. */
   timer?: NodeJS.Timeout;
   /** True for an orphan whose grace period is over. */
@@ -44,7 +47,7 @@ interface Upload {
  * until the job server has acknowledged the result, so that a crash leaves no unknown image in a cloud.
  *
  * After a crash or the loss of a job server, an upload is an orphan. A job that comes back continues it. After the grace
- * period, the provider discards it.
+ * period, or at once if the job was cancelled, the provider discards it.
  */
 export class Uploads {
   readonly #options: UploadsOptions;
@@ -106,6 +109,7 @@ export class Uploads {
       await this.#succeeded(upload, job, result.externalId);
       return result;
     } catch (error) {
+      upload.isCancelled = job.signal.reason instanceof CancelledError;
       // A provider cleans up after a failed upload, unless it could not reach the cloud or was aborted.
       const isOrphan = isRetriable(error) || job.signal.aborted || job.connectionLost.aborted;
       await this.#end(upload, job, isOrphan);
@@ -139,6 +143,7 @@ export class Uploads {
   ): Promise<UploadResult> {
     clearTimeout(upload.timer);
     upload.isDue = false;
+    upload.isCancelled = false;
     const isDiscarded = await upload.discard;
     const { 'external-id': _, ...record } = isDiscarded ? fresh : upload.record;
     await this.#write(upload, record);
@@ -196,10 +201,11 @@ export class Uploads {
 
   #orphan(upload: Upload): void {
     if (this.#stop.signal.aborted) return;
+    const gracePeriod = upload.isCancelled ? 0 : (this.#options.gracePeriod ?? GRACE_PERIOD);
     const timer = setTimeout(() => {
       upload.isDue = true;
       this.#startRound();
-    }, this.#options.gracePeriod ?? GRACE_PERIOD);
+    }, gracePeriod);
     upload.timer = timer.unref();
   }
 
@@ -261,7 +267,8 @@ export class Uploads {
     try {
       if (record['external-id'] === undefined) {
         await provider.discard(record['upload-id'], { signal: this.#stop.signal });
-        logger.info(`${what}: discarded, because its job did not come back`);
+        const reason = upload.isCancelled ? 'was cancelled' : 'did not come back';
+        logger.info(`${what}: discarded, because its job ${reason}`);
       } else {
         // The result was sent but not acknowledged. An orphan does less harm than a missing image that nodepool uses.
         logger.warn(`${what}: image ${record['external-id']} stays, because the client may know it`);

@@ -12,11 +12,11 @@ export const ACTIONS = {
   'delete-build': (context: WebContext, imageId: string) => ask(context, 'dib-image-delete', imageId),
   'delete-upload': (context: WebContext, uploadId: string) => ask(context, 'upload-delete', uploadId),
   'cancel-build': async ({ view }: WebContext, imageId: string, user: User) =>
-    await cancelJob(view.servers, imageId, { by: byOf(user) }),
+    await cancelJob(view.servers, imageId, byOf(user)),
   'cancel-upload': async ({ view }: WebContext, uploadId: string, user: User) => {
     const upload = (await view.current()).state.uploads.get(uploadId);
     if (upload === undefined) throw new HttpError(404, `upload ${uploadId} does not exist`);
-    return await cancelJob(view.servers, upload.imageId, { by: byOf(user), 'upload-id': uploadId });
+    return await cancelJob(view.servers, upload.imageId, byOf(user), uploadId);
   },
 } as const;
 

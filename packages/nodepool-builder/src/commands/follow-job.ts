@@ -1,0 +1,159 @@
+import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
+import type { Configuration } from '../configuration/configuration.ts';
+import { findRunningJob, type LocatedJob } from '../control/builder-status.ts';
+import { cancelJob, thisUser } from '../control/control-jobs.ts';
+import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { askServers } from '../daemon/fleet.ts';
+import { subjectOf, verbOf } from '../daemon/functions.ts';
+import { CommandError, choiceOf, messageOf } from './output.ts';
+import { pollProgress, withProgress } from './progress.ts';
+import { untilStopSignal } from './stop-signal.ts';
+
+/** A job with its argument. */
+interface Request {
+  readonly servers: readonly ServerAddress[];
+  readonly name: string;
+  readonly argument: Readonly<Record<string, string>>;
+}
+
+/**
+ * Submits a job, shows its progress on standard error until it ends, and returns its result. The first SIGINT tells where
+ * the job runs, the second one cancels it, and a third one stops the waiting, as SIGTERM does at once. During a deletion,
+ * which cannot be cancelled, each SIGINT stops the waiting.
+ *
+ * @throws CommandError if no builder offers the function, or with the builder's reason; GearmanError
+ */
+export async function followJob(
+  configuration: Configuration,
+  name: string,
+  argument: Readonly<Record<string, string>>,
+): Promise<Buffer> {
+  const request = { servers: jobServers(configuration), name, argument };
+  await requireOffer(request.servers, name);
+  const client = new Client({ servers: request.servers, clientId: 'nodepool-builder command' });
+  let onInterrupt: (() => boolean) | undefined;
+  try {
+    return await untilStopSignal(
+      (signal) =>
+        withProgress(name, async (onProgress, onReading, note) => {
+          const left = new AbortController();
+          const end = AbortSignal.any([signal, left.signal]);
+          const job = client.submit(name, JSON.stringify({ ...argument, reason: true }), { signal: end });
+          const following = new AbortController();
+          const polling = pollProgress(request.servers, name, job.handle, onReading, following.signal);
+          const leave = (error: Error): void => left.abort(error);
+          onInterrupt = interrupts(request, client, job.handle, { note, leave, signal: end });
+          try {
+            for await (const event of job) {
+              if (event.type === 'status') onProgress({ done: event.numerator, total: event.denominator });
+            }
+            return await job;
+          } catch (error) {
+            if (!left.signal.aborted) throw error;
+            await client.close();
+            await cancelIfStarted(request, await job.handle);
+            throw left.signal.reason;
+          } finally {
+            following.abort();
+            await polling;
+          }
+        }),
+      () => onInterrupt?.() ?? false,
+    );
+  } catch (cause) {
+    const { failureOf } = await import('@nodepool-builder/image-manager'); // only here: it takes long to load
+    const failure = failureOf(cause);
+    if (failure === undefined) throw cause;
+    const { host, reason, 'cancelled-by': by } = failure;
+    if (by !== undefined) throw new CommandError(`${name} was ${reason}`, { cause, exitReason: 'cancelled' });
+    const whole = name.startsWith('image-build:')
+      ? `; "nodepool-builder logs ${argument['image-id']}" shows the log`
+      : '';
+    throw new CommandError(`${name} failed on ${host}: ${reason}${whole}`, { cause });
+  } finally {
+    await client.close();
+  }
+}
+
+/** What a handler of SIGINT may do with the command. */
+interface Interruptible {
+  /** Prints a line beside the progress. */
+  readonly note: (line: string) => void;
+  /** Withdraws the job, which no builder has started, and ends the command. */
+  readonly leave: (error: CommandError) => void;
+  /** Aborts when the command ends early. */
+  readonly signal: AbortSignal;
+}
+
+/** Makes a handler of SIGINT. It returns false if the command shall end. */
+function interrupts(
+  request: Request,
+  client: Client,
+  accepted: Promise<string>,
+  { note, leave, signal }: Interruptible,
+): () => boolean {
+  const { servers, name } = request;
+  if (verbOf(name) === 'image-delete') return () => false;
+  const lookUp = async () => {
+    const handle = await accepted;
+    const { running } = await client.status(handle);
+    return { isRunning: running, job: await findRunningJob(servers, name, handle, signal) };
+  };
+  let count = 0;
+  const tell = async (): Promise<void> => {
+    const { isRunning, job } = await lookUp();
+    if (count === 1) note(continuation(request, isRunning, job));
+  };
+  const cancel = async (): Promise<void> => {
+    const { isRunning, job } = await lookUp();
+    const by = thisUser();
+    if (!isRunning) {
+      const message = `${name} was cancelled by ${by} before a builder started it`;
+      leave(new CommandError(message, { exitReason: 'cancelled' }));
+      return;
+    }
+    note(`cancelling ${name}`);
+    await cancelJob(servers, imageIdOf(request), by, job?.['upload-id']);
+  };
+  return () => {
+    count += 1;
+    if (count > 2) return false;
+    (count === 1 ? tell() : cancel()).catch((error: unknown) => {
+      if (!signal.aborted) note(messageOf(error));
+    });
+    return true;
+  };
+}
+function imageIdOf({ name, argument }: Request): string {
+  return argument['image-id'] ?? subjectOf(name);
+}
+
+/** A builder may have started a job right before it was withdrawn. */
+async function cancelIfStarted(request: Request, handle: string): Promise<void> {
+  const job = await findRunningJob(request.servers, request.name, handle);
+  if (job !== undefined) await cancelJob(request.servers, job['image-id'], thisUser(), job['upload-id']);
+}
+
+/** Says what becomes of a job whose command is interrupted, and what a second interrupt does. */
+function continuation(request: Request, isRunning: boolean, job: LocatedJob | undefined): string {
+  const cancels = 'Ctrl-C again cancels it';
+  if (!isRunning) return `${request.name} waits for a free builder; ${cancels}`;
+  const uploadId = job?.['upload-id'];
+  const upload = uploadId === undefined ? '' : ` --upload ${uploadId}`;
+  const log = `nodepool-builder logs ${imageIdOf(request)}${upload} --follow`;
+  return `${request.name} continues on ${job?.host ?? 'its builder'}; "${log}" shows its log; ${cancels}`;
+}
+
+/** A job for a function that no builder offers would wait in the queue forever, without an error. */
+async function requireOffer(servers: readonly ServerAddress[], wanted: string): Promise<void> {
+  const functions = await askServers(servers, (admin) => admin.status());
+  const offered = functions.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name);
+  if (offered.includes(wanted)) return;
+  const verb = wanted.slice(0, wanted.indexOf(':'));
+  const subjects = new Set(offered.filter((name) => name.startsWith(`${verb}:`)).map(subjectOf));
+  const remedy =
+    subjects.size > 0
+      ? choiceOf([...subjects].toSorted().slice(0, 10))
+      : `nothing is offered for ${verb}; start nodepool-builder, or see its log`;
+  throw new CommandError(`no builder offers ${wanted}; ${remedy}`, { exitReason: 'not-found' });
+}
