@@ -7,6 +7,9 @@ export type Progress =
 
 const MANAGER = /^\S+ \S+ (?:INFO|WARNING|ERROR) nodepool\.manager: (.*)$/;
 
+/** A failure in the builder, which logs it for the manager in the same process. */
+const FAILURE = /^\S+ \S+ ERROR nodepool\.\S+: ((?:build|upload) .* failed.*)$/;
+
 /** The phases of disk-image-create that take long, as they read once they have ended. */
 const PHASES: Readonly<Record<string, string>> = {
   root: 'the base system is there',
@@ -24,6 +27,8 @@ const PHASE = / nodepool\.image\.build\.\S+: .* \| dib-run-parts Target: (\S+)\.
 export function progressIn(line: string): Progress | undefined {
   const phase = PHASE.exec(line)?.[1];
   if (phase !== undefined) return phase in PHASES ? { kind: 'news', text: PHASES[phase] ?? '' } : undefined;
+  const failure = FAILURE.exec(line)?.[1];
+  if (failure !== undefined) return { kind: 'failure', text: failure };
   const text = MANAGER.exec(line)?.[1];
   if (text === undefined || text.startsWith('elected leader')) return undefined;
   return { kind: /^(?:build|upload) .* failed: /.test(text) ? 'failure' : 'news', text };

@@ -64,7 +64,7 @@ test('on a terminal, Ctrl-C tells where the build runs, and a second one cancels
   terminal.child.stdin.write('\x03');
   await terminal.shown(RegExp(`image-build:docs was cancelled by ${ME}\r\n`));
   assert.equal(await terminal.code, 6);
-  await site.builder.logged(RegExp(`build of docs was cancelled by ${ME}`));
+  await site.builder.logged(RegExp(`build docs-1 of docs was cancelled by ${ME}`));
   assert.deepEqual(await imagesOf(site), []);
 });
 
@@ -78,7 +78,7 @@ test('SIGINT leaves a build running, and so does SIGTERM, which ends the command
   assert.equal(await build.code, 6);
   await build.shown(/stopped by SIGTERM/);
   await rm(site.gate);
-  await site.builder.logged(/build of docs \(job .*\): done/);
+  await site.builder.logged(/build docs-1 of docs \(job .*\): done/);
   assert.deepEqual(await imagesOf(site), ['docs-1.raw']);
 });
 

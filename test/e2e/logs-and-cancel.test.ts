@@ -87,9 +87,12 @@ test('a cancelled build is cancelled in the records of the manager, which tries 
     return build?.host === hostname() && String(build['image-id']);
   });
   assert.equal((await runCommand('cancel', imageId, '-c', site.config)).code, 0);
-  await service.logged(/build docs-\S+ failed: cancelled by/);
-  const [build] = await site.list('dib-image-list');
+  const [build] = await waitUntil('the record of the end', async () => {
+    const builds = await site.list('dib-image-list');
+    return builds[0]?.state !== 'building' && builds;
+  });
   assert.equal(build?.state, 'cancelled');
+  assert.equal(service.log.filter((line) => /was cancelled by/.test(line)).length, 1);
   assert.equal(build.error, `cancelled by ${ME} (on ${hostname()})`);
   const [status] = await site.list('image-status');
   assert.equal(status?.status, 'cancelled');

@@ -74,7 +74,7 @@ describe('manage', () => {
     const [build] = await site.list('dib-image-list');
     assert.equal(build?.state, 'building');
     await dib.openGate();
-    await builder.logged(/build of ended \(job .*\): done/);
+    await builder.logged(/build \S+ of ended \(job .*\): done/);
     const successor = spawnManager(t, site.config);
     await successor.logged(/build ended-0000000001-\w+ is ready/);
     assert.equal((await site.list('dib-image-list')).length, 1);

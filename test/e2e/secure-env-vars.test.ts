@@ -79,7 +79,7 @@ it('reach the real disk-image-create and no log, and are reloaded when the file 
   await builder.logged(/nodepool\.builder: read .*nodepool\.yaml again/);
   await assert.rejects(build('0002'), { code: 'job-failed' });
   await builder.logged(/the token \*\*\* is wrong/);
-  await builder.logged(/ERROR .*build of tokens .*failed: "disk-image-create" ended with exit code 42/);
+  await builder.logged(/ERROR .*build \S+ of tokens failed: "disk-image-create" ended with exit code 42/);
   const buildLogs = ['0001', '0002'].map((id) => join(site.images, '.nodepool-builder/logs', `${id}.log`));
   const texts = await Promise.all(buildLogs.map((path) => readFile(path, 'utf8')));
   assert.doesNotMatch([...texts, ...builder.log].join('\n'), new RegExp(`${SECRET}|${OTHER}`));

@@ -6,7 +6,14 @@ export type {
   Timing,
 } from './configuration.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
-export { type Failure, failureOf, withReason } from './gearman/job-failure.ts';
+export {
+  type Failure,
+  failureOf,
+  GEARADMIN,
+  operatorCancellation,
+  stopAtBuilder,
+  withReason,
+} from './gearman/job-failure.ts';
 export { ImageManager, type ImageManagerOptions } from './image-manager.ts';
 export type { UnrecordedImage } from './orphans/find-orphans.ts';
 export { cronError } from './planning/due.ts';

@@ -24,11 +24,14 @@ test('reports the end of long phases of disk-image-create, and no other output',
 
 test('reports a failed build or upload as a failure', () => {
   for (const text of [
-    'build debian-1 failed: exit code 3',
+    'build debian-1 failed: no builder has offered it',
     'upload 2-a of debian-1 to local failed: the disk is full',
   ]) {
     assert.deepEqual(progressIn(`${TIME} WARNING nodepool.manager: ${text}`), { kind: 'failure', text });
   }
+  const text = 'build debian-1 of debian failed: exit code 3 (job H:vm:4)';
+  const line = `${TIME} ERROR nodepool.builder.BuildWorker: ${text}`;
+  assert.deepEqual(progressIn(line), { kind: 'failure', text });
 });
 
 test('ignores other loggers', () => {

@@ -113,7 +113,10 @@ export class Admin implements AsyncDisposable {
     checkDone(await this.#line('dropFunction', functionName));
   }
 
-  /** Cancels a queued job; its clients get WORK_FAIL. */
+  /**
+   * Cancels a job; its clients get WORK_FAIL. A queued job never runs. No worker learns that its job is cancelled;
+   * gearmand keeps such a job, as ignored, until its worker ends it.
+   */
   async cancelJob(handle: string): Promise<void> {
     checkHandle(handle);
     checkDone(await this.#line('cancelJob', handle));

@@ -81,6 +81,20 @@ export interface JobServerOptions {
    * server. Default: the commands are unknown, as in gearmand.
    */
   readonly onShutdown?: ((graceful: boolean) => void) | undefined;
+  /**
+   * Called when the admin command `cancel job` has removed a job that a worker runs. Gearman has no packet that would stop
+   * the worker.
+   */
+  readonly onCancelRunning?: ((job: CancelledJob) => unknown) | undefined;
+}
+
+/** A job that was cancelled while it ran. */
+export interface CancelledJob {
+  readonly handle: string;
+  readonly function: string;
+  /** Empty for none. */
+  readonly unique: string;
+  readonly payload: Buffer;
 }
 
 /**
@@ -105,7 +119,7 @@ export class JobServer implements AsyncDisposable {
     checkRange('maxTotalOutput', options.maxTotalOutput, 0, Number.POSITIVE_INFINITY);
     this.#options = options;
     this.#backlogs = new Backlogs(options.maxTotalOutput ?? DEFAULT_MAX_TOTAL_OUTPUT);
-    const { logger, tls, access, maxConnections, maxAttempts, onShutdown } = options;
+    const { logger, tls, access, maxConnections, maxAttempts, onShutdown, onCancelRunning } = options;
     if (access) this.setAccess(access);
     const onConnection = (socket: Socket) => this.#onConnection(socket);
     this.#listener = new Listener({ logger, tls, maxConnections, onConnection });
@@ -122,6 +136,8 @@ export class JobServer implements AsyncDisposable {
       connections: this.#connections,
       permits: (from, right, functionName) => this.#permits(from, right, functionName),
       onShutdown,
+      onCancelRunning: ({ handle, queue, unique, payload }) =>
+        onCancelRunning?.({ handle, function: textOf(queue.name), unique: textOf(unique), payload }),
     };
   }
 
@@ -272,4 +288,9 @@ export class JobServer implements AsyncDisposable {
       this.#state.queue.wakeAll();
     }, WAKE_LIMIT).unref();
   }
+}
+
+/** Decodes a string with one character per byte. */
+function textOf(key: string): string {
+  return Buffer.from(key, 'latin1').toString();
 }

@@ -4,6 +4,7 @@ import type { PacketName } from '../packets.ts';
 import type { AccessRight } from './access-list.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { JobTimers } from './job-timers.ts';
+import type { ServerJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 
 /** State of the server, for the handlers of packets and admin commands. */
@@ -17,6 +18,8 @@ export interface ServerState {
   readonly permits: (from: ServerConnection, right: AccessRight, functionName: string) => boolean;
   /** Undefined if the command `shutdown` is not supported. */
   readonly onShutdown: ((graceful: boolean) => void) | undefined;
+  /** Called for a job that `cancel job` has removed from its worker. */
+  readonly onCancelRunning: (job: ServerJob<ServerConnection>) => void;
 }
 
 /**

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VERSION } from '../../src/server/admin-replies.ts';
+import type { CancelledJob } from '../../src/server/job-server.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 
@@ -106,7 +107,8 @@ test('create function and drop function', async (t) => {
 });
 
 test('cancel job fails the job for its client and removes it from its worker', async (t) => {
-  const site = await JobServerSite.start(t);
+  const cancelled: CancelledJob[] = [];
+  const site = await JobServerSite.start(t, { onCancelRunning: (job) => cancelled.push(job) });
   const admin = await site.connect();
   const worker = await site.worker('f');
   const [running, runningHandle] = await site.submit('f');
@@ -117,9 +119,15 @@ test('cancel job fails the job for its client and removes it from its worker', a
     [running, runningHandle],
   ] as const) {
     assert.deepEqual(await command(admin, `cancel job ${handle}`), ['OK']);
+    assert.deepEqual(await client.next(), ['WORK_WARNING', handle, 'cancelled by an operator']);
     assert.deepEqual(await client.next(), ['WORK_FAIL', handle]);
     assert.deepEqual(await command(admin, `cancel job ${handle}`), ['ERR UNKNOWN_JOB']);
   }
+  assert.deepEqual(
+    cancelled.map(({ handle, function: name }) => [handle, name]),
+    [[runningHandle, 'f']],
+    'the queued job has no worker',
+  );
   assert.equal((await worker.ask('WORK_COMPLETE', runningHandle, ''))[1], 'JOB_NOT_FOUND');
   assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
 });

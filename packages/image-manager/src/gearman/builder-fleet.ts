@@ -7,6 +7,7 @@ import {
   type ServerAddress,
 } from '@nodepool-builder/gearman-node';
 import type { OfferedFunctions } from '../planning/pass.ts';
+import { stopAtBuilder } from './job-failure.ts';
 import { type RunLimits, runJob } from './run-job.ts';
 
 /** Timeout for a job server's answer, in milliseconds. */
@@ -28,6 +29,7 @@ export interface FleetStatus {
 
 /** A job server with its two connections: one for its status, one for jobs. */
 interface Server {
+  readonly address: ServerAddress;
   readonly name: string;
   readonly admin: Admin;
   readonly client: Client;
@@ -59,6 +61,7 @@ export class BuilderFleet implements AsyncDisposable {
   constructor({ servers, logger }: BuilderFleetOptions) {
     this.#logger = logger;
     this.#servers = servers.map((address) => ({
+      address,
       name: formatAddress(address),
       admin: new Admin(address, { timeout: TIMEOUT }),
       client: new Client({ servers: [address], clientId: 'image-manager', logger, timeout: TIMEOUT }),
@@ -96,14 +99,32 @@ export class BuilderFleet implements AsyncDisposable {
   /**
    * Has a builder do a job, and waits for its result.
    *
-   * @param unique submissions with the same key share one job and its result
+   * @param unique submissions with the same key share one job and its result; the upload-id of an upload
    * @throws GearmanError, see {@link runJob}
    */
-  async run(functionName: string, argument: object, unique: string, limits: RunLimits): Promise<Buffer> {
-    const { client, admin } = this.#serverFor(functionName);
-    const cancel = async (handle: string): Promise<void> => {
+  async run(
+    functionName: string,
+    argument: Readonly<Record<string, unknown>>,
+    unique: string,
+    limits: RunLimits,
+  ): Promise<Buffer> {
+    const { client, admin, address } = this.#serverFor(functionName);
+    const isBuild = functionName.startsWith('image-build:');
+    const imageId = isBuild
+      ? String(argument['image-id'])
+      : functionName.slice(functionName.indexOf(':') + 1);
+    const isRunning = async (handle: string): Promise<boolean> =>
+      (await client.status(handle).catch(() => undefined))?.running === true;
+    const stop = async (by: string): Promise<void> => {
+      await stopAtBuilder([address], imageId, by, isBuild ? undefined : unique).catch((error) =>
+        this.#logger.warn(`${imageId} may still run at its builder, which was not stopped: ${String(error)}`),
+      );
+    };
+    const cancel = async (handle: string, by?: string): Promise<void> => {
+      if (by !== undefined && (await isRunning(handle))) return await stop(by);
       // The job may have ended by now. If the server cannot cancel it, a builder at worst runs it once more.
       await admin.cancelJob(handle).catch(() => {});
+      if (by !== undefined && (await isRunning(handle))) await stop(by); // a builder had just started it
     };
     return await runJob(client, functionName, JSON.stringify({ ...argument, reason: true }), unique, {
       ...limits,

@@ -1,6 +1,6 @@
 import { type Client, GearmanError, JobExceptionError } from '@nodepool-builder/gearman-node';
 import { JsonReader, LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
-import { withReason } from './job-failure.ts';
+import { CancelRequest, GEARADMIN, operatorCancellation, withReason } from './job-failure.ts';
 
 /** Abort reason for a task whose image is gone; the task counts as failed. */
 export class ImageGoneError extends Error {
@@ -16,15 +16,19 @@ export interface RunLimits {
   /** Time limit in seconds. It starts with the builder's first WORK_STATUS, or else when the job is submitted. */
   readonly time: number;
   /**
-   * Stops waiting. The job stays in the queue, so that the next manager can resume it; with {@link ImageGoneError} as
-   * the reason, as after a timeout, it is cancelled.
+   * Stops waiting. The job stays in the queue, so that the next manager can resume it; with {@link ImageGoneError} or
+   * {@link CancelRequest} as the reason, as after a timeout, it is cancelled.
    */
   readonly signal: AbortSignal;
 }
 
 export interface RunOptions extends RunLimits {
-  /** Cancels the job with this handle, so that no builder starts it later. */
-  readonly cancel?: (handle: string) => Promise<void>;
+  /**
+   * Cancels the job with this handle, so that no builder starts it later.
+   *
+   * @param by who cancels it; then a builder that runs it stops, too
+   */
+  readonly cancel?: (handle: string, by?: string) => Promise<void>;
 }
 
 /** Time that a job may wait for a builder, in milliseconds: other jobs may be ahead of it. */
@@ -69,10 +73,15 @@ export async function runJob(
     }
     return await job.result;
   } catch (error) {
-    if (timeout.signal.aborted || signal.reason instanceof ImageGoneError) {
-      await job.handle.then(cancel, () => {});
+    const cancellation = await operatorCancellation(error, functionName, client);
+    const by = signal.reason instanceof CancelRequest ? signal.reason.by : cancellation && GEARADMIN;
+    if (timeout.signal.aborted || by !== undefined || signal.reason instanceof ImageGoneError) {
+      await job.handle.then(
+        (handle) => cancel?.(handle, by),
+        () => {},
+      );
     }
-    if (!timeout.signal.aborted) throw withReason(error);
+    if (!timeout.signal.aborted) throw withReason(cancellation ?? error);
     throw new GearmanError('job-timeout', `the job ${functionName} ${String(timeout.signal.reason)}`, {
       cause: error,
     });
@@ -86,7 +95,8 @@ const FINAL = new Set(['job-failed', 'job-exception', 'job-timeout']);
 
 /** Returns why a job failed; undefined if it may still run. */
 export function jobFailure(error: unknown, signal: AbortSignal): string | undefined {
-  if (signal.aborted && signal.reason instanceof ImageGoneError) return signal.reason.message;
+  const { reason } = signal;
+  if (reason instanceof ImageGoneError || reason instanceof CancelRequest) return reason.message;
   if (error instanceof InvalidResultError) return error.message;
   if (!(error instanceof GearmanError) || !FINAL.has(error.code)) return undefined;
   return error instanceof JobExceptionError ? error.data.toString('utf8') : error.message;

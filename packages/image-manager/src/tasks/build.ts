@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { GearmanError } from '@nodepool-builder/gearman-node';
 import type { ManagedDiskImage } from '../configuration.ts';
-import { cancellationOf } from '../gearman/job-failure.ts';
 import { jobFailure, readResult } from '../gearman/run-job.ts';
 import { buildKeyOf, imageIdOf } from '../ownership.ts';
 import type { Build } from '../records.ts';
-import type { TaskContext } from './tasks.ts';
+import { failedFields, type TaskContext } from './tasks.ts';
 
 /** Time limit for comparing a copy, in seconds: the builder may have to read all of it. */
 const COMPARE_TIME = 3600;
@@ -48,15 +47,9 @@ export async function followBuild(context: TaskContext, imageId: string, signal:
       const { checksum } = readResult(result);
       if (checksum) await state.recordChecksum(imageId, checksum);
     } catch (error) {
-      const reason = jobFailure(error, signal);
-      if (reason === undefined) throw error;
-      await state.updateBuild(imageId, {
-        state: 'failed',
-        endedAt: context.now(),
-        error: reason,
-        ...cancellationOf(error),
-      });
-      logger.warn(`build ${imageId} failed: ${reason}`);
+      const fields = failedFields(context, `build ${imageId}`, error, signal);
+      if (fields === undefined) throw error;
+      await state.updateBuild(imageId, fields);
       return;
     }
   }

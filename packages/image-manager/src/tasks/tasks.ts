@@ -2,6 +2,8 @@ import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from '../configuration.ts';
 import { messageOf } from '../errors.ts';
 import type { BuilderFleet } from '../gearman/builder-fleet.ts';
+import { cancellationOf, isLogged } from '../gearman/job-failure.ts';
+import { jobFailure } from '../gearman/run-job.ts';
 import type { LeaderState } from '../leader-state.ts';
 import { pauseAfter } from '../planning/back-off.ts';
 import type { ManagerLeadership } from '../store/state-store.ts';
@@ -27,6 +29,26 @@ export interface TaskContext extends ManagerSite {
   readonly fleet: Pick<BuilderFleet, 'run' | 'status' | 'lastStatus'>;
   /** True if no builder has offered this image for `absence-limit`. */
   readonly isLongAbsent: (imageId: string) => boolean;
+}
+
+/**
+ * Returns what the record of a failed job says, and logs the failure unless a builder in this process has logged it.
+ *
+ * @param description `build debian-1`
+ * @returns undefined if the job may still run
+ */
+export function failedFields(
+  { now, logger }: Pick<TaskContext, 'now' | 'logger'>,
+  description: string,
+  error: unknown,
+  signal: AbortSignal,
+): { state: 'failed'; endedAt: number; error: string; cancelledBy?: string } | undefined {
+  const reason = jobFailure(error, signal);
+  if (reason === undefined) return undefined;
+  const cancellation = cancellationOf(error, signal);
+  const verb = cancellation.cancelledBy === undefined ? 'failed:' : 'was';
+  if (!isLogged(error)) logger.warn(`${description} ${verb} ${reason}`);
+  return { state: 'failed', endedAt: now(), error: reason, ...cancellation };
 }
 
 /** Times of the next attempts after failures. Each failure in a row doubles the pause, up to a limit. */

@@ -1,9 +1,8 @@
-import { cancellationOf } from '../gearman/job-failure.ts';
-import { InvalidResultError, jobFailure, readResult } from '../gearman/run-job.ts';
+import { InvalidResultError, readResult } from '../gearman/run-job.ts';
 import { uploadIdOf } from '../ownership.ts';
 import type { NewStep } from '../planning/pass.ts';
 import type { Upload } from '../records.ts';
-import type { TaskContext } from './tasks.ts';
+import { failedFields, type TaskContext } from './tasks.ts';
 
 /** Makes the record of an upload. It is written before {@link followUpload} starts the upload. */
 export function newUpload(
@@ -65,15 +64,9 @@ export async function followUpload(
     });
     logger.info(`${description} is ready: ${externalId}`);
   } catch (error) {
-    const reason = jobFailure(error, signal);
-    if (reason === undefined) throw error;
-    await state.updateUpload(uploadId, {
-      state: 'failed',
-      endedAt: context.now(),
-      error: reason,
-      ...cancellationOf(error),
-    });
-    logger.warn(`${description} failed: ${reason}`);
+    const fields = failedFields(context, description, error, signal);
+    if (fields === undefined) throw error;
+    await state.updateUpload(uploadId, fields);
   }
 }
 

@@ -51,7 +51,7 @@ export async function followJob(
           } catch (error) {
             if (!left.signal.aborted) throw error;
             await client.close();
-            await cancelIfStarted(request, await job.handle);
+            await cancelIfStarted(request, await job.handle, thisUser());
             throw left.signal.reason;
           } finally {
             following.abort();
@@ -61,8 +61,11 @@ export async function followJob(
       () => onInterrupt?.() ?? false,
     );
   } catch (cause) {
-    const { failureOf } = await import('@nodepool-builder/image-manager'); // only here: it takes long to load
-    const failure = failureOf(cause);
+    // Imported only here: it takes long to load.
+    const { failureOf, GEARADMIN, operatorCancellation } = await import('@nodepool-builder/image-manager');
+    const cancellation = await operatorCancellation(cause, name, client);
+    if (cancellation !== undefined) await cancelIfStarted(request, cancellation.handle, GEARADMIN);
+    const failure = failureOf(cancellation ?? cause);
     if (failure === undefined) throw cause;
     const { host, reason, 'cancelled-by': by } = failure;
     if (by !== undefined) throw new CommandError(`${name} was ${reason}`, { cause, exitReason: 'cancelled' });
@@ -128,10 +131,14 @@ function imageIdOf({ name, argument }: Request): string {
   return argument['image-id'] ?? subjectOf(name);
 }
 
-/** A builder may have started a job right before it was withdrawn. */
-async function cancelIfStarted(request: Request, handle: string): Promise<void> {
-  const job = await findRunningJob(request.servers, request.name, handle);
-  if (job !== undefined) await cancelJob(request.servers, job['image-id'], thisUser(), job['upload-id']);
+/** Has the builder stop a job that it has started before the job server cancelled it. */
+async function cancelIfStarted({ servers, name }: Request, handle: string, by: string): Promise<void> {
+  const job = await findRunningJob(servers, name, handle);
+  if (job === undefined) return;
+  await cancelJob(servers, job['image-id'], by, job['upload-id']).catch((error: unknown) => {
+    // It has ended by now, or our job server has had it stopped.
+    if (!(error instanceof CommandError)) throw error;
+  });
 }
 
 /** Says what becomes of a job whose command is interrupted, and what a second interrupt does. */

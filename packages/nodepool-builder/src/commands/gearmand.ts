@@ -89,6 +89,11 @@ async function run(options: GearmandOptions): Promise<void> {
     ...security,
     logger,
     maxAttempts: jobRetries === 0 ? undefined : jobRetries,
+    onCancelRunning: async (job) => {
+      if (settings.tlsCert !== undefined) return; // it has no certificate of a client
+      const { stopCancelledJob } = await import('../control/stop-cancelled-job.ts');
+      await stopCancelledJob(job, server.address ?? { host: listen, port }, logger);
+    },
     onShutdown: allowShutdown && ((graceful) => shutdown.resolve(graceful ? 'graceful' : 'at once')),
   });
   const stop = stopSignal();

@@ -35,7 +35,13 @@ export async function startEmbeddedGearmand(
         'ssl-key from gearman-servers, or run "nodepool-builder gearmand --tls-cert FILE --tls-key FILE" instead',
     );
   }
-  const jobServer = new JobServer({ logger });
+  const jobServer = new JobServer({
+    logger,
+    onCancelRunning: async (job) => {
+      const { stopCancelledJob } = await import('../control/stop-cancelled-job.ts'); // it takes long to load
+      await stopCancelledJob(job, address, logger);
+    },
+  });
   try {
     await jobServer.listen(address.port, address.host);
   } catch (error) {

@@ -16,7 +16,7 @@ import type { RunningJobs } from '../control/running-jobs.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';
-import { inMessage, jobResult, settleJob } from './job-reply.ts';
+import { inMessage, type JobLog, jobResult, settleJob } from './job-reply.ts';
 import type { Statistics } from './statistics.ts';
 
 /** Everything that `image-build` jobs share. */
@@ -41,8 +41,10 @@ export interface BuildJobContext {
 export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Promise<string> {
   const name = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.BuildWorker');
-  return await settleJob({ action: `build of ${name}`, logger }, job, async () => {
+  const log: JobLog = { action: `build of ${name}`, logger };
+  return await settleJob(log, job, async () => {
     const { 'image-id': imageId, checksum = false } = parseBuildArguments(job.payload);
+    log.action = `build ${inMessage(imageId)} of ${name}`;
     const builder = context.builder(name);
     if (builder === undefined) {
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);

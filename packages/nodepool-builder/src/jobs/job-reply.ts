@@ -80,6 +80,7 @@ function failureText(error: unknown): string {
   const failure: Failure = {
     reason: reasonOf(error).slice(0, LONGEST_REASON),
     host: hostname(),
+    pid: process.pid,
     ...(error instanceof CancelledError && { 'cancelled-by': error.by }),
   };
   return JSON.stringify(failure);

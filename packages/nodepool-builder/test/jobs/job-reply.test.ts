@@ -83,7 +83,7 @@ describe('the reason of a failed job', () => {
     for (const error of errors) {
       const [warning = '', ...others] = await failing('{"image-id": "1", "reason": true}', error);
       assert.deepEqual(others, []);
-      assert.deepEqual(JSON.parse(warning), { reason: error.message, host: hostname() });
+      assert.deepEqual(JSON.parse(warning), { reason: error.message, host: hostname(), pid: process.pid });
     }
   });
 

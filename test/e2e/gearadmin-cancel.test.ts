@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { Admin, Client } from '@nodepool-builder/gearman-node';
+import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { startGearmandCommand } from '../fixtures/gearmand-command.ts';
+import { createManagedSite, endAfter, type ManagedSite, spawnManager } from '../fixtures/managed-site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+interface CancelSite extends ManagedSite {
+  readonly builder: BuilderProcess;
+  /** Builds wait while this file exists. */
+  readonly gate: string;
+  readonly client: Client;
+  /** Handles of the jobs at the server that run, or that wait. */
+  handles(state: 'running' | 'waiting'): Promise<readonly string[]>;
+  /** Cancels a job with Debian's gearadmin. */
+  cancel(handle: string): Promise<void>;
+}
+
+/** A site with a job server and a builder, which builds one of two images at a time. */
+async function startSite(t: TestContext, port: number): Promise<CancelSite> {
+  const site = await createManagedSite(t, {}, port);
+  const gate = join(site.directory, 'gate');
+  await writeFile(gate, '');
+  const script = `while [ -e '${gate}' ]; do sleep 0.1; done; truncate -s 1M "$1"`;
+  const command = ['sh', '-c', script, 'sh', '{output.raw}'];
+  await site.configure({
+    diskimages: ['docs', 'more'].map((name) => ({ name, builder: 'command', formats: ['raw'], command })),
+    providers: [],
+  });
+  const builder = endAfter(t, await startBuilder(site.config));
+  const server = { host: '127.0.0.1', port };
+  const [client, admin] = [new Client({ servers: [server] }), new Admin(server)];
+  undoAfter(t, () => Promise.all([client.close(), admin.close()]));
+  const handles = async (state: 'running' | 'waiting'): Promise<readonly string[]> => {
+    const jobs = (await admin.showJobs()).filter(({ ignored }) => !ignored);
+    const found = await Promise.all(jobs.map(({ handle }) => client.status(handle)));
+    return jobs
+      .filter((_, index) => found[index]?.running === (state === 'running'))
+      .map((job) => job.handle);
+  };
+  const cancel = async (handle: string): Promise<void> => {
+    const args = ['-h', '127.0.0.1', '-p', String(port), `--cancel-job=${handle}`];
+    await promisify(execFile)('gearadmin', args);
+  };
+  return { ...site, builder, gate, client, handles, cancel };
+}
+
+const SERVERS = {
+  gearmand: async (t: TestContext): Promise<number> => {
+    const server = await startGearmand();
+    undoAfter(t, () => server.stop());
+    return server.port;
+  },
+  'nodepool-builder gearmand': async (t: TestContext): Promise<number> =>
+    (await startGearmandCommand(t)).address.port,
+};
+
+for (const [name, startServer] of Object.entries(SERVERS)) {
+  describe(`gearadmin --cancel-job at ${name}`, () => {
+    test('stops a running build, and its command learns it', async (t) => {
+      const site = await startSite(t, await startServer(t));
+      const build = runCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
+      const [handle = ''] = await waitUntil('a job', async () => {
+        const found = await site.handles('running');
+        return found.length > 0 && found;
+      });
+      await site.cancel(handle);
+      const { code, stderr } = await build;
+      assert.match(stderr, /^nodepool-builder: image-build:docs was cancelled by gearadmin$/m);
+      assert.equal(code, 6);
+      await site.builder.logged(/build \S+ of docs was cancelled by gearadmin/);
+      assert.deepEqual(await readdir(join(site.images, '.nodepool-builder/staging')), []);
+    });
+
+    test('stops what the manager waits for; a waiting build never runs', async (t) => {
+      const site = await startSite(t, await startServer(t));
+      const manager = spawnManager(t, site.config);
+      const [waiting = ''] = await waitUntil('a build that waits', async () => {
+        const found = await site.handles('waiting');
+        return (await site.handles('running')).length === 1 && found.length === 1 && found;
+      });
+      const states = async (): Promise<readonly unknown[]> =>
+        (await site.list('dib-image-list'))
+          .map(({ state, error }) => [state, error])
+          .toSorted(([one], [other]) => String(one).localeCompare(String(other)));
+      await site.cancel(waiting);
+      await manager.logged(/build \S+ was cancelled by gearadmin/);
+      const cancelled = ['cancelled', 'cancelled by gearadmin (on the job server)'];
+      assert.deepEqual(await states(), [['building', null], cancelled]);
+      await rm(site.gate);
+      await manager.logged(/build \S+ is ready/);
+      assert.deepEqual(await states(), [cancelled, ['ready', null]]);
+
+      await writeFile(site.gate, '');
+      const started = site.builder.log.filter((line) => /build of \w+: image/.test(line));
+      assert.equal(started.length, 1, started.join('\n'));
+      assert.equal((await runCommand('rebuild', 'docs', '-c', site.config)).code, 0);
+      const [running = ''] = await waitUntil('the next build', async () => {
+        const found = await site.handles('running');
+        return found.length > 0 && found;
+      });
+      await site.cancel(running);
+      await site.builder.logged(/build \S+ of docs was cancelled by gearadmin/);
+      await waitUntil('its record', async () =>
+        (await states()).every(([state]) => state === 'cancelled' || state === 'ready'),
+      );
+      assert.equal((await states()).filter(([state]) => state === 'cancelled').length, 2);
+    });
+  });
+}
+
+test('our own job server has the build stopped also if its client knows nothing of cancelling', async (t) => {
+  const site = await startSite(t, (await startGearmandCommand(t)).address.port);
+  const job = site.client.submit('image-build:docs', '{"image-id": "docs-1"}');
+  const handle = await job.handle;
+  await waitUntil('the build', async () => (await site.handles('running')).includes(handle));
+  await site.cancel(handle);
+  await assert.rejects(job.result, { code: 'job-failed' });
+  await site.builder.logged(/build \S+ of docs was cancelled by gearadmin/);
+});
