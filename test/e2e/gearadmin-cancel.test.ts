@@ -87,7 +87,7 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
         const found = await site.handles('waiting');
         return (await site.handles('running')).length === 1 && found.length === 1 && found;
       });
-      const states = async (): Promise<readonly unknown[]> =>
+      const states = async (): Promise<readonly (readonly unknown[])[]> =>
         (await site.list('dib-image-list'))
           .map(({ state, error }) => [state, error])
           .toSorted(([one], [other]) => String(one).localeCompare(String(other)));
