@@ -5,6 +5,7 @@ import type { ManagerConfiguration } from './configuration.ts';
 import { messageOf } from './errors.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { LeaderLoop } from './leader-loop.ts';
+import type { ManagerEvent } from './manager-event.ts';
 import type { ManagerStore } from './store/state-store.ts';
 
 export interface ImageManagerOptions {
@@ -22,6 +23,8 @@ export interface ImageManagerOptions {
   readonly now?: () => number;
   /** Monotonic clock, in milliseconds. Default: time since the process started. */
   readonly elapsed?: () => number;
+  /** Called at each event, while this manager is the leader. It must not throw. */
+  readonly onEvent?: ((event: ManagerEvent) => void) | undefined;
 }
 
 /** Pause after an error of the leader loop, in milliseconds. */
@@ -69,7 +72,7 @@ export class ImageManager {
   }
 
   async #lead(fleet: BuilderFleet, signal: AbortSignal): Promise<void> {
-    const { store, provider, logger, pollInterval = 2000 } = this.#options;
+    const { store, provider, logger, pollInterval = 2000, onEvent } = this.#options;
     const { now = Date.now, elapsed = () => performance.now() } = this.#options;
     const onStandby = (): void => {
       logger.info('another manager is the leader; standing by');
@@ -77,13 +80,15 @@ export class ImageManager {
     const leadership = await store.lead({ signal, onStandby });
     try {
       logger.info(`elected leader; the ids of its images end in -${store.owner}`);
+      onEvent?.({ kind: 'leadership', isLeader: true });
       const configuration = (): ManagerConfiguration => this.#configuration;
       await LeaderLoop.run(
-        { store, leadership, fleet, configuration, provider, logger, now, elapsed, pollInterval },
+        { store, leadership, fleet, configuration, provider, logger, now, elapsed, pollInterval, onEvent },
         signal,
       );
       if (!signal.aborted) logger.warn('leadership lost; running jobs continue at the builders');
     } finally {
+      onEvent?.({ kind: 'leadership', isLeader: false });
       await leadership.release();
     }
   }

@@ -15,6 +15,7 @@ export {
   withReason,
 } from './gearman/job-failure.ts';
 export { ImageManager, type ImageManagerOptions } from './image-manager.ts';
+export type { ManagerEvent, RetriedStep } from './manager-event.ts';
 export type { UnrecordedImage } from './orphans/find-orphans.ts';
 export { cronError } from './planning/due.ts';
 export type { LaterBuild, Observation, OfferedFunctions, Plan, Step, Wait } from './planning/pass.ts';

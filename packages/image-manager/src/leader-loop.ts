@@ -3,6 +3,7 @@ import type { ManagerConfiguration } from './configuration.ts';
 import { absencesIn, type BuilderFleet, offersTheSame } from './gearman/builder-fleet.ts';
 import { ImageGoneError } from './gearman/run-job.ts';
 import { LeaderState } from './leader-state.ts';
+import { stepOf } from './manager-event.ts';
 import { OrphanCollector } from './orphans/orphan-collector.ts';
 import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
 import type { Observation, OfferedFunctions } from './planning/pass.ts';
@@ -55,12 +56,17 @@ export class LeaderLoop {
   #wake: (() => void) | undefined;
 
   private constructor(options: LeaderLoopOptions, state: LeaderState) {
-    const { store, logger } = options;
+    const { store, logger, onEvent } = options;
     this.#options = options;
     this.#state = state;
     this.#retries = new RetryTimes(options);
     this.#comparisons = new RetryTimes(options);
-    this.#tasks = new Tasks({ retries: this.#retries, logger, ended: () => this.#replan() });
+    this.#tasks = new Tasks({
+      retries: this.#retries,
+      logger,
+      ended: () => this.#replan(),
+      retried: (id) => onEvent?.({ kind: 'retry', step: stepOf(id, state) }),
+    });
     const isLongAbsent = (imageId: string): boolean => this.#isLongAbsent(imageId);
     this.#context = { ...options, state, owner: store.owner, isLongAbsent };
     this.#orphans = new OrphanCollector(this.#context);
@@ -68,7 +74,7 @@ export class LeaderLoop {
 
   /** Runs until the signal aborts or the leadership is lost. Running tasks stay on record as they are. */
   static async run(options: LeaderLoopOptions, signal: AbortSignal): Promise<void> {
-    const state = new LeaderState(await options.store.read(), options.leadership);
+    const state = new LeaderState(await options.store.read(), options.leadership, options.onEvent);
     const loop = new LeaderLoop(options, state);
     await loop.#run(AbortSignal.any([signal, options.leadership.lost]));
   }

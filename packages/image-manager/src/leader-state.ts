@@ -1,3 +1,4 @@
+import { eventsOf, type ManagerEvent } from './manager-event.ts';
 import type { Build, ManagerState, Upload } from './records.ts';
 import type { ManagerLeadership, StateChange } from './store/state-store.ts';
 
@@ -24,14 +25,21 @@ export class LeaderState implements ManagerState {
   readonly builds: Map<string, Build>;
   readonly uploads: Map<string, Upload>;
   readonly #leadership: Pick<ManagerLeadership, 'write'>;
+  readonly #onEvent: ((event: ManagerEvent) => void) | undefined;
   /** The next batch, which waits for the end of the current write. */
   #next: Batch | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(read: ManagerState, leadership: Pick<ManagerLeadership, 'write'>) {
+  /** @param onEvent called once a record with an event is written */
+  constructor(
+    read: ManagerState,
+    leadership: Pick<ManagerLeadership, 'write'>,
+    onEvent?: (event: ManagerEvent) => void,
+  ) {
     this.builds = new Map(read.builds);
     this.uploads = new Map(read.uploads);
     this.#leadership = leadership;
+    this.#onEvent = onEvent;
   }
 
   /** @throws StoreError; nothing has changed */
@@ -77,7 +85,9 @@ export class LeaderState implements ManagerState {
     this.#next = undefined;
     const change = this.#combine(changes);
     await this.#leadership.write(change);
+    const events = this.#onEvent === undefined ? [] : [...eventsOf(change, this)];
     this.#apply(change);
+    for (const event of events) this.#onEvent?.(event);
   }
 
   #combine(derivations: readonly Derivation[]): StateChange {

@@ -8,6 +8,7 @@ import {
   ImageManager,
   type ManagedDiskImage,
   type ManagerConfiguration,
+  type ManagerEvent,
   type ManagerState,
   type ManagerStore,
   openStateStore,
@@ -48,6 +49,8 @@ const SETTLED = new Set(['ready', 'failed', 'deleted']);
 export class ManagerSite {
   readonly store: StateStore;
   readonly log: RecordingLogger = new RecordingLogger();
+  /** Events of all managers. */
+  readonly events: ManagerEvent[] = [];
   readonly providers: ReadonlyMap<string, SiteProvider>;
   /** Ports of the job servers. */
   readonly ports: readonly number[];
@@ -124,6 +127,7 @@ export class ManagerSite {
       pollInterval: 10,
       now: () => Date.now() + this.ahead,
       elapsed: () => performance.now() + this.elapsed,
+      onEvent: (event) => this.events.push(event),
     });
     const stop = new AbortController();
     const done = manager.run(stop.signal);

@@ -43,14 +43,16 @@ export class OrphanCollector {
   }
 
   async #scan(signal: AbortSignal): Promise<void> {
-    const { state, owner, now, provider, fleet, logger, configuration } = this.#context;
+    const { state, owner, now, provider, fleet, logger, configuration, onEvent } = this.#context;
     const begun = now();
     const listings = await listProviders({ providers: configuration().providers, provider, logger }, signal);
     const { offered } = await fleet.status();
     const presence = compareUploads(state.uploads.values(), listings, begun);
     const unrecorded = findUnrecordedImages({ owner, state, listings, offered: offered.deletes });
     const corrections = new Map<string, () => Promise<void>>();
-    for (const image of unrecorded.filter(({ isOurs }) => isOurs)) {
+    const orphans = unrecorded.filter(({ isOurs }) => isOurs);
+    onEvent?.({ kind: 'scanned', orphans });
+    for (const image of orphans) {
       corrections.set(describe(image), () => this.#delete(image, signal));
     }
     for (const { id } of presence.vanished) corrections.set(`upload ${id}`, () => this.#markDeleted(id));
@@ -70,13 +72,15 @@ export class OrphanCollector {
   }
 
   async #delete(orphan: UnrecordedImage, signal: AbortSignal): Promise<void> {
-    const { provider, fleet, logger } = this.#context;
+    const { provider, fleet, logger, onEvent } = this.#context;
     try {
       logger.warn(`orphan: ${describe(orphan)} has no record; deleting it`);
       if (orphan.location === 'builder') await deleteFiles(fleet, orphan.imageId, signal);
       else await provider(orphan.provider)?.delete(orphan.image.externalId, { signal });
+      onEvent?.({ kind: 'orphan', orphan, isDeleted: true });
     } catch (error) {
       if (signal.aborted) throw error;
+      onEvent?.({ kind: 'orphan', orphan, isDeleted: false });
       logger.warn(
         `orphan: ${describe(orphan)} was not deleted; the next scan tries again: ${messageOf(error)}`,
       );

@@ -5,6 +5,7 @@ import type { BuilderFleet } from '../gearman/builder-fleet.ts';
 import { cancellationOf, isLogged } from '../gearman/job-failure.ts';
 import { jobFailure } from '../gearman/run-job.ts';
 import type { LeaderState } from '../leader-state.ts';
+import type { ManagerEvent } from '../manager-event.ts';
 import { pauseAfter } from '../planning/back-off.ts';
 import type { ManagerLeadership } from '../store/state-store.ts';
 
@@ -19,6 +20,7 @@ export interface ManagerSite {
   readonly now: () => number;
   /** Monotonic clock for pauses and limits, in milliseconds. */
   readonly elapsed: () => number;
+  readonly onEvent?: ((event: ManagerEvent) => void) | undefined;
 }
 
 /** Everything that tasks share. */
@@ -86,6 +88,8 @@ export interface TasksOptions {
   readonly logger: Logger;
   /** Called whenever a task has ended. */
   readonly ended: () => void;
+  /** Called whenever a task has failed, unless it was aborted. */
+  readonly retried?: (id: string) => void;
 }
 
 /** The running tasks, at most one for each build or upload. A failed task may run again after a pause. */
@@ -124,13 +128,15 @@ export class Tasks {
   }
 
   async #run(id: string, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
-    const { retries, logger, ended } = this.#options;
+    const { retries, logger, ended, retried } = this.#options;
     try {
       await work(signal);
       retries.succeeded(id);
     } catch (error) {
       const pause = retries.failed(id);
-      if (!signal.aborted) logger.warn(`${id}: ${messageOf(error)}; trying again in ${pause} s`);
+      if (signal.aborted) return;
+      logger.warn(`${id}: ${messageOf(error)}; trying again in ${pause} s`);
+      retried?.(id);
     } finally {
       this.#controllers.delete(id);
       this.#endings.delete(id);

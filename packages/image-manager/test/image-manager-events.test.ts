@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ManagerEvent } from '@nodepool-builder/image-manager';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
+import { ManagerSite } from './manager-site.ts';
+
+/** An event in one line: `ended debian-1 failed`. */
+function inWords(event: ManagerEvent): string {
+  switch (event.kind) {
+    case 'started':
+      return `started ${'provider' in event.record ? 'upload' : 'build'}${event.isRetry ? ' again' : ''}`;
+    case 'ended':
+      return `ended ${'provider' in event.record ? 'upload' : 'build'}: ${event.record.state}`;
+    case 'retry':
+      return `retry ${event.step}`;
+    case 'scanned':
+      return `scanned: ${event.orphans.length}`;
+    case 'orphan':
+      return `orphan ${event.isDeleted ? 'deleted' : 'stays'}`;
+    case 'leadership':
+      return event.isLeader ? 'leader' : 'standby';
+  }
+}
+
+test('each start, end and retry of a build and of an upload is one event', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'] });
+  const builder = await site.builder();
+  let failures = 0;
+  const failOnce = (): void => {
+    failures += 1;
+    if (failures % 2 === 1) throw new Error('the disk is full');
+  };
+  builder.beforeBuild = failOnce;
+  builder.beforeUpload = failOnce;
+  const { stop } = site.manage();
+  await site.untilInUse();
+  await stop();
+  assert.deepEqual(
+    site.events.map(inWords).filter((words) => !words.startsWith('scanned')),
+    [
+      'leader',
+      'started build',
+      'ended build: failed',
+      'started build again',
+      'ended build: ready',
+      'started upload',
+      'ended upload: failed',
+      'started upload again',
+      'ended upload: ready',
+      'standby',
+    ],
+  );
+});
+
+test('each orphan that a scan finds is an event, and so is the end of its deletion', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'], timing: { leakInterval: 0.03 } });
+  const east = site.provider('east');
+  east.plant({ externalId: 'orphan', uploadId: `0000000099-${site.store.owner}` });
+  east.plant({ externalId: 'of another owner', uploadId: '0000000099-aaaaaaaa' });
+  let refusals = 0;
+  const { delete: deleteImage } = east;
+  east.delete = async (...args) => {
+    refusals += 1;
+    if (refusals === 1) throw new Error('it is in use');
+    await deleteImage.apply(east, args);
+  };
+  site.manage();
+  const seen = await waitUntil('a scan without orphans', () => {
+    const words = site.events.map(inWords).slice(1);
+    return words.at(-1) === 'scanned: 0' && words.slice(0, words.indexOf('scanned: 0') + 1);
+  });
+  const [first, second, ...rest] = seen;
+  assert.deepEqual([first, second], ['scanned: 1', 'scanned: 1']);
+  assert.deepEqual(rest, ['orphan stays', 'scanned: 1', 'orphan deleted', 'scanned: 0']);
+});
+
+test('a deletion that fails and is tried again is a retry', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'], diskimage: { keep: 1 } });
+  await site.builder();
+  const { manager } = site.manage();
+  const first = await site.untilInUse();
+  const east = site.provider('east');
+  const { delete: deleteImage } = east;
+  let refusals = 0;
+  east.delete = async (...args) => {
+    refusals += 1;
+    if (refusals === 1) throw new Error('it is in use');
+    await deleteImage.apply(east, args);
+  };
+  site.configuration = site.withDebian({ digest: 'second' });
+  manager.reconfigure(site.configuration);
+  await site.untilGone(first);
+  assert.deepEqual(
+    site.events.map(inWords).filter((words) => words.startsWith('retry')),
+    ['retry delete-upload'],
+  );
+});
