@@ -22,19 +22,23 @@ function inWords(event: ManagerEvent): string {
   }
 }
 
+/** Fails at the first call only. */
+function failOnce(message: string): () => void {
+  let calls = 0;
+  return () => {
+    calls += 1;
+    if (calls === 1) throw new Error(message);
+  };
+}
+
 test('each start, end and retry of a build and of an upload is one event', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
-  let failures = 0;
-  const failOnce = (): void => {
-    failures += 1;
-    if (failures % 2 === 1) throw new Error('the disk is full');
-  };
-  builder.beforeBuild = failOnce;
-  builder.beforeUpload = failOnce;
-  const { stop } = site.manage();
+  builder.beforeBuild = failOnce('the disk is full');
+  builder.beforeUpload = failOnce('the cloud is full');
+  const running = site.manage();
   await site.untilInUse();
-  await stop();
+  await running.stop();
   assert.deepEqual(
     site.events.map(inWords).filter((words) => !words.startsWith('scanned')),
     [
@@ -57,13 +61,7 @@ test('each orphan that a scan finds is an event, and so is the end of its deleti
   const east = site.provider('east');
   east.plant({ externalId: 'orphan', uploadId: `0000000099-${site.store.owner}` });
   east.plant({ externalId: 'of another owner', uploadId: '0000000099-aaaaaaaa' });
-  let refusals = 0;
-  const { delete: deleteImage } = east;
-  east.delete = async (...args) => {
-    refusals += 1;
-    if (refusals === 1) throw new Error('it is in use');
-    await deleteImage.apply(east, args);
-  };
+  east.beforeDelete = failOnce('it is in use');
   site.manage();
   const seen = await waitUntil('a scan without orphans', () => {
     const words = site.events.map(inWords).slice(1);
@@ -80,13 +78,7 @@ test('a deletion that fails and is tried again is a retry', async (t) => {
   const { manager } = site.manage();
   const first = await site.untilInUse();
   const east = site.provider('east');
-  const { delete: deleteImage } = east;
-  let refusals = 0;
-  east.delete = async (...args) => {
-    refusals += 1;
-    if (refusals === 1) throw new Error('it is in use');
-    await deleteImage.apply(east, args);
-  };
+  east.beforeDelete = failOnce('it is in use');
   site.configuration = site.withDebian({ digest: 'second' });
   manager.reconfigure(site.configuration);
   await site.untilGone(first);
