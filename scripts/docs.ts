@@ -9,10 +9,11 @@ import { configurationSchema, jsonSchema } from '../packages/nodepool-builder/sr
 import { EXIT_CODES } from '../packages/nodepool-builder/src/exit-codes.ts';
 import { createProgram } from '../packages/nodepool-builder/src/main.ts';
 import { Modules } from '../packages/nodepool-builder/src/modules.ts';
+import { EVENT_SCHEMA } from '../packages/nodepool-builder/src/notifications/event.ts';
 import { configurationTables } from './docs/configuration-tables.ts';
 import { exitCodeTable } from './docs/exit-code-table.ts';
 import { manPage } from './docs/man-page.ts';
-import { outputTables } from './docs/output-tables.ts';
+import { outputTables, recordTable } from './docs/output-tables.ts';
 import { packetTable } from './docs/packet-table.ts';
 import { variableTable } from './docs/variable-table.ts';
 import { replaceSection } from './markdown.ts';
@@ -22,6 +23,7 @@ const GENERATED: readonly (readonly [page: string, section: string, text: string
   ['command-line.md', 'exit codes', exitCodeTable(EXIT_CODES)],
   ['command-line.md', 'JSON', outputTables(OUTPUTS)],
   ['configuration.md', 'variables', variableTable(INHERITED_VARIABLES)],
+  ['notifications.md', 'event', recordTable(EVENT_SCHEMA)],
   ['gearman-protocol.md', 'tables', packetTable(PACKETS)],
 ];
 

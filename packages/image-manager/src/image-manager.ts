@@ -6,6 +6,7 @@ import { messageOf } from './errors.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { LeaderLoop } from './leader-loop.ts';
 import type { ManagerEvent } from './manager-event.ts';
+import type { ManagerState } from './records.ts';
 import type { ManagerStore } from './store/state-store.ts';
 
 export interface ImageManagerOptions {
@@ -37,10 +38,16 @@ const PAUSE = 1000;
 export class ImageManager {
   readonly #options: ImageManagerOptions;
   #configuration: ManagerConfiguration;
+  #records: ManagerState | undefined;
 
   constructor(options: ImageManagerOptions) {
     this.#options = options;
     this.#configuration = options.configuration;
+  }
+
+  /** The current records while this manager is the leader. */
+  get records(): ManagerState | undefined {
+    return this.#records;
   }
 
   /** Replaces the configuration, from the next plan on. */
@@ -82,10 +89,11 @@ export class ImageManager {
       logger.info(`elected leader; the ids of its images end in -${store.owner}`);
       onEvent?.({ kind: 'leadership', isLeader: true });
       const configuration = (): ManagerConfiguration => this.#configuration;
-      await LeaderLoop.run(
-        { store, leadership, fleet, configuration, provider, logger, now, elapsed, pollInterval, onEvent },
-        signal,
-      );
+      const onRecords = (records: ManagerState | undefined): void => {
+        this.#records = records;
+      };
+      const site = { store, leadership, fleet, configuration, provider, logger };
+      await LeaderLoop.run({ ...site, now, elapsed, pollInterval, onEvent, onRecords }, signal);
       if (!signal.aborted) logger.warn('leadership lost; running jobs continue at the builders');
     } finally {
       onEvent?.({ kind: 'leadership', isLeader: false });

@@ -8,6 +8,7 @@ import { OrphanCollector } from './orphans/orphan-collector.ts';
 import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
 import type { Observation, OfferedFunctions } from './planning/pass.ts';
 import { plan } from './planning/plan.ts';
+import type { ManagerState } from './records.ts';
 import { handleRequests } from './request-handler.ts';
 import type { ManagerLeadership, ManagerStore } from './store/state-store.ts';
 import { compareCopy } from './tasks/build.ts';
@@ -20,6 +21,7 @@ export interface LeaderLoopOptions extends ManagerSite {
   readonly fleet: BuilderFleet;
   /** Milliseconds between two polls of job servers and requests. */
   readonly pollInterval: number;
+  readonly onRecords: ((state: ManagerState | undefined) => void) | undefined;
 }
 
 /** Idle time after a planning pass, as a multiple of its duration: planning takes at most a fifth of the time. */
@@ -74,9 +76,15 @@ export class LeaderLoop {
 
   /** Runs until the signal aborts or the leadership is lost. Running tasks stay on record as they are. */
   static async run(options: LeaderLoopOptions, signal: AbortSignal): Promise<void> {
-    const state = new LeaderState(await options.store.read(), options.leadership, options.onEvent);
+    const { store, leadership, onEvent, onRecords } = options;
+    const state = new LeaderState(await store.read(), leadership, onEvent);
     const loop = new LeaderLoop(options, state);
-    await loop.#run(AbortSignal.any([signal, options.leadership.lost]));
+    onRecords?.(state);
+    try {
+      await loop.#run(AbortSignal.any([signal, leadership.lost]));
+    } finally {
+      onRecords?.(undefined);
+    }
   }
 
   async #run(signal: AbortSignal): Promise<void> {

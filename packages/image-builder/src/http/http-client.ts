@@ -14,6 +14,8 @@ export interface HttpRequest {
   readonly body?: string;
   /** Credentials, sent as a form. They are never sent on to the target of a redirect. */
   readonly form?: Readonly<Record<string, string>>;
+  /** False to have every redirect as an answer. Default true. */
+  readonly followsRedirects?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -50,7 +52,8 @@ export class HttpClient {
    * @throws NetworkFailure
    * @throws the signal's reason
    */
-  async send({ url, headers, body, form, signal, ...request }: HttpRequest): Promise<HttpAnswer> {
+  async send(sent: HttpRequest): Promise<HttpAnswer> {
+    const { url, headers, body, form, signal, followsRedirects = true, ...request } = sent;
     signal?.throwIfAborted();
     const { method = form === undefined ? 'GET' : 'POST' } = request;
     const { timeout, agents, ca, longestBody = LONGEST_BODY } = this.#options;
@@ -69,7 +72,7 @@ export class HttpClient {
         retry: { limit: 0 },
         timeout: { request: timeout * 1000 },
         followRedirect: ({ url: from, headers: { location = '' } }) =>
-          form === undefined && staysWithHost(from, location),
+          followsRedirects && form === undefined && staysWithHost(from, location),
       });
       void sending.on('downloadProgress', ({ transferred }) => {
         if (transferred > longestBody) tooLong.abort();

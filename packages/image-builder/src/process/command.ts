@@ -36,6 +36,8 @@ export interface CommandOptions {
   /** The whole environment; default {@link inheritedEnvironment}. */
   readonly env?: Environment;
   readonly signal?: AbortSignal;
+  /** Text for the standard input. Default: it is closed. */
+  readonly input?: string;
   /** Called with each line of output. Output is read on when the returned promise is fulfilled. */
   readonly onLine?: (line: string) => void | Promise<void>;
   /** Called with an incomplete last line, such as a prompt, each time it grows. */
@@ -62,7 +64,7 @@ export interface CommandResult {
 }
 
 /**
- * Runs a command in a new process group, with closed standard input. No process of the group outlives the call.
+ * Runs a command in a new process group. No process of the group outlives the call.
  *
  * @throws ImageError `command-not-found`; `command-failed` if it may start later
  * @throws the signal's reason, once the group has ended
@@ -70,7 +72,16 @@ export interface CommandResult {
 export async function runCommand(
   command: string,
   args: readonly string[],
-  { cwd, env = inheritedEnvironment(), signal, wrap, onStart, gracePeriod, ...listeners }: CommandOptions,
+  {
+    cwd,
+    env = inheritedEnvironment(),
+    signal,
+    input,
+    wrap,
+    onStart,
+    gracePeriod,
+    ...listeners
+  }: CommandOptions,
 ): Promise<CommandResult> {
   // Imported on demand: execa has a hundred modules.
   const { execa } = await import('execa');
@@ -83,7 +94,7 @@ export async function runCommand(
     cwd,
     env,
     extendEnv: false,
-    stdin: 'ignore',
+    ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
     all: true,
     buffer: false,
     reject: false,

@@ -53,6 +53,10 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         summaries: { doctor: 'check a whole site, and say what to do' },
         load: async () => (await import('./doctor.ts')).registerDoctor,
       },
+      {
+        summaries: { 'notify-test <name>': 'send a sample event to a receiver of notifications' },
+        load: async () => (await import('./notify-test.ts')).registerNotifyTest,
+      },
     ],
   },
   {

@@ -1,3 +1,4 @@
+import { EVENT_SCHEMA } from '../notifications/event.ts';
 import { BUILT_IMAGE } from './build.ts';
 import { PRUNED_RECORD, REAPED_RECORD } from './cleanup.ts';
 import { CONVERTED_FILE } from './convert.ts';
@@ -35,7 +36,7 @@ export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
   reap: { command: 'reap', isList: true, record: REAPED_RECORD },
 };
 
-/** JSON Schemas of the output of all commands with `--json`, by the path of the file in the package. */
+/** JSON Schemas of what others read, by the path of the file in the package: output with `--json`, and notifications. */
 export function outputSchemas(): Readonly<Record<string, object>> {
   const schemas = Object.entries(OUTPUTS).map(([name, { command, isList, record }]) => {
     const schema = {
@@ -45,5 +46,14 @@ export function outputSchemas(): Readonly<Record<string, object>> {
     };
     return [`schemas/${name}.schema.json`, schema] as const;
   });
-  return { 'validate.schema.json': VALIDATION_SCHEMA, ...Object.fromEntries(schemas) };
+  const notification = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Event of nodepool-builder, as receivers of notifications get it',
+    ...EVENT_SCHEMA,
+  };
+  return {
+    'validate.schema.json': VALIDATION_SCHEMA,
+    'schemas/notification.schema.json': notification,
+    ...Object.fromEntries(schemas),
+  };
 }

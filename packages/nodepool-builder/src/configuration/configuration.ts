@@ -8,16 +8,20 @@ import type {
 import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
 import type { GearmanServer } from './gearman-server.ts';
 import type { ManagerSettings } from './manager.ts';
+import type { NotificationSettings } from './notification.ts';
 import type { CommonProviderKeys } from './provider-schema.ts';
 import type { GENERAL } from './schema.ts';
 
 type GeneralKeys = SettingsOf<typeof GENERAL>;
 
 /** Keys of the top level in which no module has a part, with their defaults, and with absolute paths. */
-export interface GeneralSettings extends Omit<GeneralKeys, 'build-environment' | 'gearman-servers'> {
+export interface GeneralSettings
+  extends Omit<GeneralKeys, 'build-environment' | 'gearman-servers' | 'notifications'> {
   readonly 'build-environment': readonly string[];
   /** Empty if the file names none: the daemon then runs a job server of its own. */
   readonly 'gearman-servers': readonly GearmanServer[];
+  /** Empty: nobody is told. */
+  readonly notifications: readonly NotificationSettings[];
 }
 
 /** A `nodepool.yaml` that has been read and found good. */

@@ -12,6 +12,7 @@ import { hostDiagnostics } from './host-checks.ts';
 import { inheritanceDiagnostics, withInheritance } from './inheritance.ts';
 import { laterNodepoolDiagnostic } from './later-nodepool.ts';
 import { readManager, storeDiagnostics } from './manager.ts';
+import { notificationDiagnostics } from './notification.ts';
 import { readSecureFile, type SecureEnvVars } from './option-files.ts';
 import { type ConfigurationParts, readParts } from './parts.ts';
 import { keepPlugins, type LoadedPlugins, loadPlugins } from './plugins.ts';
@@ -94,6 +95,7 @@ export async function loadConfiguration(
   const described = describedImages(parts);
   report.add(described.diagnostics);
   report.add(await gearmanServerDiagnostics(parts));
+  report.add(await notificationDiagnostics(parts));
   const timeDiagnostics = await cronDiagnostics(parts);
   report.add(timeDiagnostics);
   report.throwErrors();

@@ -65,5 +65,6 @@ function readGeneral(source: ConfigurationSource, absolute: (path: string) => st
     'script-dir': scriptDir ? absolute(scriptDir) : null,
     'build-environment': general['build-environment'] ?? [],
     'gearman-servers': general['gearman-servers'] ?? [],
+    notifications: general.notifications ?? [],
   };
 }

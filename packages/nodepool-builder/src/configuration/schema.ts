@@ -4,6 +4,7 @@ import type { Modules } from '../modules.ts';
 import { type DiskImageSource, diskImageSchema, sectionSchemas } from './disk-image-schema.ts';
 import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
 import { MANAGER } from './manager.ts';
+import { NOTIFICATIONS } from './notification.ts';
 import { type ProviderSource, providerSchema } from './provider-schema.ts';
 import { elsewhere, TEXT } from './schema-node.ts';
 
@@ -62,6 +63,7 @@ const TOP_LEVEL = {
     items: GEARMAN_SERVER_SCHEMA,
     description: 'Job servers. Default: the daemon runs its own on loopback.',
   },
+  notifications: NOTIFICATIONS,
   plugins: {
     type: ['array', 'null'],
     items: TEXT,

@@ -31,8 +31,16 @@ export type RunningJob = SettingsOf<typeof RUNNING_JOB>;
 /** What a job says of itself when it starts. */
 export type StartedJob = Omit<RunningJob, 'handle' | 'started' | keyof Reading>;
 
-/** The builds and uploads that run in this process. It emits `changed` when one starts or ends. */
-export class RunningJobs extends EventEmitter<{ changed: [] }> {
+/** A build or an upload that has ended. */
+export interface EndedJob extends StartedJob {
+  /** Argument of the job. */
+  readonly payload: Buffer;
+  /** Absent after a success. */
+  readonly error?: unknown;
+}
+
+/** The builds and uploads that run in this process. It emits `changed` when one starts or ends, and `ended`. */
+export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }> {
   readonly #jobs = new Map<Omit<RunningJob, 'percent'>, { meter: ProgressMeter; cancel: AbortController }>();
 
   /**
@@ -62,7 +70,7 @@ export class RunningJobs extends EventEmitter<{ changed: [] }> {
    * @throws CancelledError; errors of the work
    */
   async run<T>(
-    job: Pick<WorkerJob, 'handle' | 'sendStatus' | 'signal'>,
+    job: Pick<WorkerJob, 'handle' | 'payload' | 'sendStatus' | 'signal'>,
     started: StartedJob,
     work: (onProgress: (progress: MeteredProgress) => void, signal: AbortSignal) => Promise<T>,
     expected?: number,
@@ -74,15 +82,19 @@ export class RunningJobs extends EventEmitter<{ changed: [] }> {
     this.emit('changed');
     try {
       const report = reportProgress(job);
-      return await work(
+      const result = await work(
         (progress) => {
           meter.update(progress);
           report(progress);
         },
         AbortSignal.any([job.signal, cancel.signal]),
       );
-    } catch (error) {
-      cancel.signal.throwIfAborted(); // names who cancelled it, whatever error that led to
+      this.emit('ended', { ...started, payload: job.payload });
+      return result;
+    } catch (reason) {
+      // Whoever cancelled it is named, whatever error that led to.
+      const error: unknown = cancel.signal.aborted ? cancel.signal.reason : reason;
+      this.emit('ended', { ...started, payload: job.payload, error });
       throw error;
     } finally {
       this.#jobs.delete(running);

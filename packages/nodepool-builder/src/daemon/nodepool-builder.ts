@@ -20,6 +20,8 @@ import { Statistics } from '../jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from '../jobs/upload-job.ts';
 import { Uploads } from '../jobs/uploads.ts';
 import { Modules } from '../modules.ts';
+import { JobEvents } from '../notifications/job-events.ts';
+import { Notifier } from '../notifications/notifier.ts';
 import { builderIdentity } from './builder-identity.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { isImageOffered, requestBuild } from './fleet.ts';
@@ -81,6 +83,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   /** Running jobs that may use providers. */
   readonly #jobs = new Set<Promise<unknown>>();
   readonly #running = new RunningJobs();
+  readonly #notifier: Notifier;
   /** Ids of the builds whose log is here. */
   #logs: readonly string[] = [];
   #configuration: Configuration;
@@ -108,6 +111,13 @@ export class NodepoolBuilder implements AsyncDisposable {
       repository.on(event, () => (this.#offerDue ??= setImmediate(() => this.#offer())));
     }
     this.#running.on('changed', () => void this.#offerLogs());
+    const { environment = {} } = options;
+    this.#notifier = new Notifier({ logger: options.logger('nodepool.notifications'), environment });
+    const events = new JobEvents();
+    this.#running.on('ended', (job) => {
+      const event = events.eventOf(job);
+      if (event !== undefined) this.#notifier.notify(event);
+    });
   }
 
   /**
@@ -171,6 +181,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       this.#parts.closeServices(),
     ]);
     await this.#controlWorker.close({ signal: AbortSignal.abort() });
+    await this.#notifier.close();
     await closeAll(this.#parts.closers);
   }
 
@@ -198,6 +209,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       if (replaced.delete(closeReplaced)) release();
     };
     replaced.add(closeReplaced);
+    this.#notifier.configure(this.#configuration.notifications);
     this.#offer();
     if (this.#closed !== undefined) return;
     // The services of a host that builds nothing leave the images to other hosts.

@@ -4,7 +4,12 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import { ImageManager, openStateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { Providers } from '../daemon/providers.ts';
+import { eventOfEnd, newestImages } from '../notifications/manager-events.ts';
+import { Notifier } from '../notifications/notifier.ts';
 import { toManagerConfiguration } from './manager-configuration.ts';
+
+/** Milliseconds between two looks at the ages of images. */
+const AGE_INTERVAL = 60_000;
 
 /** Settings of a {@link ManagerService}. */
 export interface ManagerServiceOptions {
@@ -37,7 +42,14 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
   const store = await openStateStore(configuration.manager.store);
   const providers = new Providers({ logger: options.logger, environment });
   providers.configure(configuration);
+  const notifier = new Notifier({ logger: options.logger('nodepool.notifications'), environment });
+  notifier.configure(configuration.notifications);
+  let current = configuration;
   const manager = new ImageManager({
+    onEnd: (ended) => {
+      const event = eventOfEnd(ended);
+      if (event !== undefined) notifier.notify(event);
+    },
     configuration: toManagerConfiguration(configuration),
     provider: (name) => providers.get(name)?.provider,
     store,
@@ -46,17 +58,25 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
   });
   const stop = new AbortController();
   const done = manager.run(stop.signal);
+  const ages = setInterval(() => {
+    if (manager.records === undefined) return; // of the leader alone
+    notifier.notifyOfAges(newestImages(current, manager.records, Date.now()));
+  }, AGE_INTERVAL);
   return {
     reload: (changed) => {
       if (changed.manager.store !== configuration.manager.store) {
         logger.warn('manager.store is unchanged; restart to use another store');
       }
+      current = changed;
+      notifier.configure(changed.notifications);
       providers.configure(changed);
       manager.reconfigure(toManagerConfiguration(changed));
     },
     close: async () => {
       stop.abort(new Error('the manager is being stopped'));
+      clearInterval(ages);
       await done;
+      await notifier.close();
       providers[Symbol.dispose]();
       await store.close();
     },

@@ -1,0 +1,55 @@
+import { hostname, userInfo } from 'node:os';
+import type { Command } from 'commander';
+import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
+import { deliver } from '../notifications/delivery.ts';
+import { makeEvent } from '../notifications/event.ts';
+import { configOption, exampleOf } from './options.ts';
+import { CommandError, choiceOf, messageOf } from './output.ts';
+import { untilStopSignal } from './stop-signal.ts';
+
+/** `notify-test`: sends a sample event to a receiver. */
+export function registerNotifyTest(program: Command, modules: Modules): void {
+  program
+    .command('notify-test')
+    .argument('<name>', 'entry of notifications')
+    .description(
+      'Sends the sample event of a failed build to a receiver of notifications, once, and prints what it answered. The id ' +
+        'of the event begins with "test/".',
+    )
+    .addOption(configOption())
+    .addHelpText('after', exampleOf('notify-test chat -c nodepool.yaml'))
+    .action((name: string, { config }: { readonly config: string }) =>
+      untilStopSignal((signal) => notifyTest(name, config, modules, signal)),
+    );
+}
+
+async function notifyTest(
+  name: string,
+  config: string,
+  modules: Modules,
+  signal: AbortSignal,
+): Promise<void> {
+  const { configuration } = await loadConfiguration(config, { modules });
+  const { notifications } = configuration;
+  const entry = notifications.find((one) => one.name === name);
+  if (entry === undefined) {
+    const names = notifications.map((one) => one.name);
+    const remedy = names.length === 0 ? 'add it to notifications' : choiceOf(names);
+    throw new CommandError(`there is no notification "${name}"; ${remedy}`, { exitReason: 'not-found' });
+  }
+  const time = new Date().toISOString();
+  const event = makeEvent({
+    id: `test/${time}`,
+    event: 'build-failed',
+    time,
+    diskimage: 'test',
+    'image-id': 'test',
+    reason: `this is a test by ${userInfo().username}@${hostname()}, and nothing has failed`,
+  });
+  const answer = await deliver(entry, event, process.env, signal).catch((cause: unknown) => {
+    signal.throwIfAborted();
+    throw new CommandError(`${name} was not told: ${messageOf(cause)}`, { cause });
+  });
+  console.log(`${name} was told: ${answer}`);
+}
