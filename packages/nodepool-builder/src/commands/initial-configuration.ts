@@ -124,7 +124,7 @@ function scalar(text: string): string {
 
 /** The description of a key, as comments; without the links of the documents. */
 function comment(schema: SettingsSchema | undefined, indent = ''): readonly string[] {
-  const text = (schema?.description ?? '').replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '');
+  const text = (schema?.description ?? '').replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, '$1').replaceAll('`', '');
   const lines: string[] = [];
   for (const word of text.split(/\s+/).filter(Boolean)) {
     const last = lines.at(-1);

@@ -22,6 +22,9 @@ const LONGEST_ANSWER = 64 * 1024;
 /** Characters of an answer or of an output that a message shows. */
 const LONGEST_QUOTE = 200;
 
+/** Characters of the text in the environment: the kernel limits a variable to 128 KiB. */
+const LONGEST_VARIABLE = 8192;
+
 /** Why an event was not delivered. The message contains neither the URL nor the secret. */
 export class DeliveryError extends Error {
   override readonly name = 'DeliveryError';
@@ -145,7 +148,7 @@ async function run(
     env: {
       ...inheritedEnvironment(),
       NODEPOOL_EVENT: kind,
-      NODEPOOL_TEXT: text,
+      NODEPOOL_TEXT: text.slice(0, LONGEST_VARIABLE),
       NODEPOOL_IMAGE_ID: imageId,
       NODEPOOL_DISKIMAGE: diskimage ?? '',
       NODEPOOL_PROVIDER: provider ?? '',

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it, type TestContext } from 'node:test';
 import { RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
-import { recordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
@@ -35,12 +35,11 @@ async function startReceiver(
   answers: readonly ((response: ServerResponse) => void)[],
 ): Promise<{ readonly url: string; readonly requests: readonly Request[] }> {
   const requests: Request[] = [];
-  const server = createServer((request, response) => {
-    void text(request).then((body) => {
-      requests.push({ headers: request.headers, body });
-      answers[Math.min(requests.length, answers.length) - 1]?.(response);
-    });
-  });
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    requests.push({ headers: request.headers, body: await text(request) });
+    answers[Math.min(requests.length, answers.length) - 1]?.(response);
+  };
+  const server = createServer((request, response) => void answer(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   undoAfter(t, () => {
@@ -58,17 +57,22 @@ const status =
     response.writeHead(code, headers).end('the answer');
   };
 
+function drop(response: ServerResponse): void {
+  response.destroy();
+}
+
 function entryOf(fields: Partial<NotificationSettings>): NotificationSettings {
   return { name: 'chat', 'max-age': 1000, timeout: 10, 'retry-time': 3600, ...fields };
 }
 
 function startNotifier(t: TestContext, ...entries: readonly NotificationSettings[]) {
-  const { logger, lines } = recordingLogger();
+  const logger = new RecordingLogger();
+  const { lines } = logger;
   const limits = { attempts: 100, firstDelay: 0.01, longestDelay: 0.01, longestRetryAfter: 1 };
   const notifier = new Notifier({ logger, environment: {}, retries: new RetryPolicy(limits) });
   undoAfter(t, () => notifier.close());
   notifier.configure(entries);
-  const hasLogged = (pattern: RegExp): Promise<void> =>
+  const hasLogged = (pattern: RegExp): Promise<boolean> =>
     waitUntil(String(pattern), () => lines.some((line) => pattern.test(line)));
   return { notifier, lines, hasLogged };
 }
@@ -80,7 +84,7 @@ describe('a webhook', () => {
     await writeFile(secretFile, `whsec_${Buffer.from('a key').toString('base64')}\n`);
     const { notifier, hasLogged } = startNotifier(t, entryOf({ url, 'secret-file': secretFile }));
     notifier.notify(FAILED);
-    await hasLogged(/^INFO notification chat: build-failed of debian-1 was delivered: status 204$/);
+    await hasLogged(/^info notification chat: build-failed of debian-1 was delivered: status 204$/);
     const [{ headers, body } = { headers: {}, body: '' }, ...others] = requests;
     assert.deepEqual(others, []);
     assert.equal(JSON.parse(body).text, 'build debian-1 of debian failed: no such package');
@@ -93,7 +97,6 @@ describe('a webhook', () => {
   });
 
   it('gets it again after a transient fault, with the same id, until it is accepted', async (t) => {
-    const drop = (response: ServerResponse): void => void response.destroy();
     const answers = [status(503), drop, status(429, { 'retry-after': '0' }), status(200)];
     const { url, requests } = await startReceiver(t, answers);
     const { notifier, lines, hasLogged } = startNotifier(t, entryOf({ url }));
@@ -103,8 +106,11 @@ describe('a webhook', () => {
       requests.map(({ headers }) => headers['webhook-id']),
       Array.from({ length: 4 }, () => 'build/debian-1/failed'),
     );
-    assert.match(lines[0] ?? '', /^WARN .* was not delivered \(attempt 1\): status 503: the answer; trying again/);
-    assert.equal(lines.filter((line) => line.startsWith('WARN')).length, 1);
+    assert.match(
+      lines[0] ?? '',
+      /^warn .* was not delivered \(attempt 1\): status 503: the answer; trying again/,
+    );
+    assert.equal(lines.filter((line) => line.startsWith('warn')).length, 1);
   });
 
   it('gets it once if it refuses it, or redirects', async (t) => {
@@ -117,8 +123,8 @@ describe('a webhook', () => {
       entryOf({ name: 'moved', url: redirecting.url }),
     );
     notifier.notify(FAILED);
-    await hasLogged(/^ERROR notification chat: .* was not delivered: status 403: the answer$/);
-    await hasLogged(/^ERROR notification moved: .* redirected to http:\/\/127\.0\.0\.1:\d+; set the URL/);
+    await hasLogged(/^error notification chat: .* was not delivered: status 403: the answer$/);
+    await hasLogged(/^error notification moved: .* redirected to http:\/\/127\.0\.0\.1:\d+; set the URL/);
     assert.deepEqual([refusing.requests.length, redirecting.requests.length], [1, 1]);
     assert.deepEqual(elsewhere.requests, []);
   });
@@ -132,8 +138,8 @@ describe('a webhook', () => {
       entryOf({ url: quick.url }),
     );
     notifier.notify(FAILED);
-    await hasLogged(/^INFO notification chat: .* was delivered/);
-    await hasLogged(/^ERROR notification slow: .* was not delivered: no answer: /);
+    await hasLogged(/^info notification chat: .* was delivered/);
+    await hasLogged(/^error notification slow: .* was not delivered: no answer: /);
     assert.ok(hanging.requests.length > 1);
   });
 
@@ -148,7 +154,7 @@ describe('a webhook', () => {
       entryOf({ name: 'unread', 'url-file': secretFile, 'retry-time': 0 }),
     );
     notifier.notify(FAILED);
-    for (const name of ['chat', 'gone', 'unread']) await hasLogged(RegExp(`^ERROR notification ${name}:`));
+    for (const name of ['chat', 'gone', 'unread']) await hasLogged(RegExp(`^error notification ${name}:`));
     assert.doesNotMatch(lines.join('\n'), /hook-secret|hunter2/);
   });
 
@@ -191,9 +197,12 @@ describe('a command', () => {
       entryOf({ name: 'hangs', command: ['sleep', '1000'], timeout: 0.1, 'retry-time': 0 }),
     );
     notifier.notify(FAILED);
-    await hasLogged(/^INFO notification chat: .* was delivered/);
-    assert.match(lines.join('\n'), /attempt 1\): the command ended with exit code 3, saying: no mail server;/);
-    await hasLogged(/^ERROR notification hangs: .* the command did not end within 0.1 s/);
+    await hasLogged(/^info notification chat: .* was delivered/);
+    assert.match(
+      lines.join('\n'),
+      /attempt 1\): the command ended with exit code 3, saying: no mail server;/,
+    );
+    await hasLogged(/^error notification hangs: .* the command did not end within 0.1 s/);
   });
 });
 

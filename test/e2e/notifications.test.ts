@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { rm, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import { Client } from '@nodepool-builder/gearman-node';
+import { startBuilder } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { createManagedSite, endAfter, type ManagedSite, type Settings } from '../fixtures/managed-site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+const RECEIVER = join(import.meta.dirname, '../../examples/notifications/receiver.py');
+
+interface ReceivingSite extends ManagedSite {
+  /** While this file exists, builds fail. */
+  readonly broken: string;
+  /** What the example's receiver has printed. */
+  readonly texts: readonly string[];
+}
+
+/** A site whose build fails at first, and the receiver of the example. */
+async function startSite(t: TestContext, entry: Settings, port?: number): Promise<ReceivingSite> {
+  const site = await createManagedSite(t, {}, port);
+  const [secret, broken] = ['secret', 'broken'].map((name) => join(site.directory, name)) as [string, string];
+  await writeFile(secret, 'a secret\n');
+  await writeFile(broken, '');
+  const receiver = spawn('python3', [RECEIVER, '0', secret], { stdio: ['ignore', 'pipe', 'inherit'] });
+  undoAfter(t, () => receiver.kill());
+  const texts: string[] = [];
+  createInterface(receiver.stdout).on('line', (line) => texts.push(line));
+  const listening = await waitUntil('the receiver', () => texts.shift());
+  const url = `http://127.0.0.1:${listening.split(' ').at(-1)}/`;
+  const script = `[ ! -e '${broken}' ] || { echo E: Unable to locate package foo; exit 1; }; truncate -s 1M "$1"`;
+  await site.configure({
+    manager: { store: 'state/manager.sqlite', 'retry-delay': 0.2 },
+    diskimages: [
+      {
+        name: 'docs',
+        builder: 'command',
+        formats: ['raw'],
+        command: ['sh', '-c', script, 'sh', '{output.raw}'],
+      },
+    ],
+    notifications: [{ name: 'python', url, 'secret-file': secret, ...entry }],
+  });
+  return { ...site, broken, texts };
+}
+
+test('the manager tells a webhook of a failure with its reason, of the recovery, and of uploads', async (t) => {
+  const site = await startSite(t, { events: ['build-failed', 'build-succeeded', 'upload-succeeded'] });
+  const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+  const first = await waitUntil('the failure', () => site.texts[0]);
+  assert.match(
+    first,
+    RegExp(
+      `^build docs-\\S+ of docs failed: .*E: Unable to locate package foo; see .* \\(on ${hostname()}\\)$`,
+    ),
+  );
+  await rm(site.broken);
+  const rest = await waitUntil('both uploads', () => {
+    const good = site.texts.filter((text) => text.includes('is ready'));
+    return good.length === 3 && good;
+  });
+  assert.match(rest[0] ?? '', /^build docs-\S+ of docs is ready, the first one after a failure$/);
+  assert.deepEqual(
+    rest
+      .slice(1)
+      .map((text) => text.replace(/docs-\S+/, 'ID'))
+      .toSorted(),
+    ['upload of ID to east is ready', 'upload of ID to west is ready'],
+  );
+  assert.equal(await service.end('SIGTERM'), 0);
+});
+
+test('a builder tells of the jobs of other clients, such as nodepool, and not of those of its own commands', async (t) => {
+  const server = await startGearmand();
+  undoAfter(t, () => server.stop());
+  const site = await startSite(t, { events: ['build-failed', 'build-succeeded'] }, server.port);
+  const builder = endAfter(t, await startBuilder(site.config));
+  const client = new Client({ servers: [{ host: '127.0.0.1', port: server.port }] });
+  undoAfter(t, () => client.close());
+  const build = async (id: string): Promise<unknown> =>
+    await client.submit('image-build:docs', `{"image-id": "${id}"}`).result.catch(() => {});
+  assert.equal((await runCommand('image-build', 'docs', '-c', site.config)).code, 1);
+  await build('1');
+  await rm(site.broken);
+  await build('2');
+  assert.equal(await builder.end('SIGTERM'), 0);
+  const [first = '', second, ...others] = site.texts;
+  assert.match(first, /^build 1 of docs failed: .*Unable to locate package foo/);
+  assert.deepEqual([second, others], ['build 2 of docs is ready, the first one after a failure', []]);
+});
+
+test('notify-test prints what a receiver answers, and fails if it refuses', async (t) => {
+  const site = await startSite(t, {});
+  const good = await runCommand('notify-test', 'python', '-c', site.config);
+  assert.deepEqual(good, { code: 0, stdout: 'python was told: status 204\n', stderr: '' });
+  await waitUntil('the text', () => site.texts.some((text) => text.includes('nothing has failed')));
+  await writeFile(join(site.directory, 'secret'), 'another secret');
+  const bad = await runCommand('notify-test', 'python', '-c', site.config);
+  assert.deepEqual([bad.code, bad.stderr], [1, 'nodepool-builder: python was not told: status 401\n']);
+  const unknown = await runCommand('notify-test', 'mail', '-c', site.config);
+  assert.equal(unknown.code, 3);
+  assert.match(unknown.stderr, /there is no notification "mail"; choose one of: python/);
+});
