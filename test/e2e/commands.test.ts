@@ -151,7 +151,7 @@ describe('the command line', () => {
     }
     const inGroup = (start: string): readonly string[] | undefined =>
       [...groups].find(([heading]) => heading.startsWith(start))?.[1];
-    assert.deepEqual(inGroup('Daemon'), ['serve', 'gearmand', 'validate']);
+    assert.deepEqual(inGroup('Daemon'), ['serve', 'gearmand', 'validate', 'init', 'doctor', 'notify-test']);
     assert.deepEqual(inGroup('Jobs'), [
       'image-build',
       'image-upload',

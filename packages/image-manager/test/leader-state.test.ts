@@ -129,25 +129,4 @@ describe('LeaderState', () => {
     await updated;
     assert.equal(state.uploads.size, 0);
   });
-
-  it('reports each end once, when it is in the store', async () => {
-    const writes = new HeldWrites();
-    const ends: (string | undefined)[] = [];
-    const uploading = { ...UPLOAD, state: 'uploading' } as const;
-    const state = new LeaderState(
-      { builds: new Map(), uploads: new Map([[UPLOAD.id, uploading]]) },
-      writes.leadership,
-      ({ upload, state: records }) => ends.push(upload?.state, records.uploads.get(UPLOAD.id)?.state),
-    );
-    const ended = state.updateUpload(UPLOAD.id, { state: 'ready' });
-    await turn();
-    assert.deepEqual(ends, []);
-    writes.release();
-    await ended;
-    const later = state.updateUpload(UPLOAD.id, { seen: true });
-    await turn();
-    writes.release();
-    await later;
-    assert.deepEqual(ends, ['ready', 'ready']);
-  });
 });

@@ -9,19 +9,24 @@ import { checkBuildRights, checkDiskImage, checkKvm, checkProgram } from '../../
 import type { CheckResult } from '../../src/diagnosis/check-result.ts';
 import type { DiskImage } from '../../src/disk-image.ts';
 
-/** Runs the checks of rights in a process that setpriv starts with these options. */
-function rightsWith(...options: readonly string[]): readonly CheckResult[] {
+/**
+ * Runs the checks of rights in a process of root.
+ *
+ * @param command that runs Node
+ * @param first statements to run before, with all modules loaded: other users may not read them
+ */
+function rightsWith(command: readonly string[], first = ''): readonly CheckResult[] {
   const module = JSON.stringify(import.meta.resolve('../../src/diagnosis/check-host.ts'));
-  const program = `
+  const code = `
     import { checkBuildRights } from ${module};
+    import 'execa';
+    ${first}
     const found = await Array.fromAsync(checkBuildRights(new AbortController().signal));
     console.log(JSON.stringify(found));
   `;
   const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module'];
-  const text = execFileSync('setpriv', [...options, '--', ...node, '--eval', program], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const [program, ...args] = [...command, ...node, '--eval', code];
+  const text = execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
   return JSON.parse(text) as readonly CheckResult[];
 }
 
@@ -37,7 +42,7 @@ describe('the rights of builds', () => {
   });
 
   test('of root in a container without CAP_SYS_ADMIN are a problem', () => {
-    const results = rightsWith('--bounding-set=-sys_admin,-mknod');
+    const results = rightsWith(['setpriv', '--bounding-set=-sys_admin,-mknod', '--']);
     const states = Object.fromEntries(results.map(({ subject, state }) => [subject, state]));
     assert.partialDeepStrictEqual(states, {
       root: 'ok',
@@ -49,7 +54,10 @@ describe('the rights of builds', () => {
   });
 
   test('of a user without sudo are a problem', () => {
-    const [result, ...others] = rightsWith('--reuid=65534', '--regid=65534', '--clear-groups');
+    const [result, ...others] = rightsWith(
+      [],
+      'process.setgroups([]); process.setgid(65534); process.setuid(65534);',
+    );
     assert.deepEqual([result?.state, others], ['problem', []]);
     assert.match(result?.remedy ?? '', /NOPASSWD/);
   });

@@ -46,9 +46,9 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
   notifier.configure(configuration.notifications);
   let current = configuration;
   const manager = new ImageManager({
-    onEnd: (ended) => {
-      const event = eventOfEnd(ended);
-      if (event !== undefined) notifier.notify(event);
+    onEvent: (event) => {
+      if (event.kind !== 'ended' || manager.records === undefined) return;
+      notifier.notify(eventOfEnd(event.record, manager.records));
     },
     configuration: toManagerConfiguration(configuration),
     provider: (name) => providers.get(name)?.provider,

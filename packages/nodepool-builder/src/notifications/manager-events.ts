@@ -1,20 +1,19 @@
-import type { Build, EndedWork, ManagerState, Upload } from '@nodepool-builder/image-manager';
+import type { Build, ManagerState, Upload } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { EventFacts, EventKind } from './event.ts';
 
 /** The event of a build or an upload that has ended. */
-export function eventOfEnd({ build, upload, state }: EndedWork): EventFacts | undefined {
-  if (build !== undefined) {
-    const others = [...state.builds.values()].filter(({ diskimage }) => diskimage === build.diskimage);
-    return { ...factsOf('build', build, others), 'image-id': build.id };
+export function eventOfEnd(record: Build | Upload, { builds, uploads }: ManagerState): EventFacts {
+  if (!('provider' in record)) {
+    const others = [...builds.values()].filter(({ diskimage }) => diskimage === record.diskimage);
+    return { ...factsOf('build', record, others), 'image-id': record.id };
   }
-  if (upload === undefined) return undefined;
-  const { provider, imageName, imageId, id, externalId } = upload;
-  const others = [...state.uploads.values()].filter(
+  const { provider, imageName, imageId, id, externalId } = record;
+  const others = [...uploads.values()].filter(
     (other) => other.provider === provider && other.imageName === imageName,
   );
   return {
-    ...factsOf('upload', upload, others),
+    ...factsOf('upload', record, others),
     'image-id': imageId,
     provider,
     'image-name': imageName,

@@ -41,7 +41,7 @@ function stateOf(builds: readonly Build[], uploads: readonly Upload[] = []): Man
 }
 
 function kindOfBuild(build: Build, ...others: readonly Build[]): string | undefined {
-  return eventOfEnd({ build, state: stateOf([build, ...others]) })?.event;
+  return eventOfEnd(build, stateOf([build, ...others])).event;
 }
 
 describe('the event of a build', () => {
@@ -55,13 +55,11 @@ describe('the event of a build', () => {
   });
 
   it('has the reason of a failure, and who cancelled it', () => {
-    const failed = eventOfEnd({ build: FAILED, state: stateOf([FAILED]) });
+    const failed = eventOfEnd(FAILED, stateOf([FAILED]));
     assert.partialDeepStrictEqual(failed, { event: 'build-failed', reason: 'full', 'cancelled-by': null });
     const cancelled = { ...FAILED, cancelledBy: 'root@a' };
-    assert.equal(eventOfEnd({ build: cancelled, state: stateOf([cancelled]) })?.event, 'build-cancelled');
-    const text = makeEvent(
-      eventOfEnd({ build: cancelled, state: stateOf([cancelled]) }) ?? assert.fail(),
-    ).text;
+    assert.equal(eventOfEnd(cancelled, stateOf([cancelled])).event, 'build-cancelled');
+    const text = makeEvent(eventOfEnd(cancelled, stateOf([cancelled]))).text;
     assert.equal(text, 'build debian-0 of debian was cancelled by root@a');
   });
 });
@@ -70,15 +68,15 @@ describe('the event of an upload', () => {
   it('recovers from a failure in the same place only', () => {
     const failed = { ...UPLOAD, id: 'u0', state: 'failed', endedAt: 6500, error: 'quota' } as const;
     const kind = (other: Upload): string | undefined =>
-      eventOfEnd({ upload: UPLOAD, state: stateOf([BUILD], [UPLOAD, other]) })?.event;
+      eventOfEnd(UPLOAD, stateOf([BUILD], [UPLOAD, other])).event;
     assert.equal(kind(failed), 'upload-recovered');
     assert.equal(kind({ ...failed, provider: 'east' }), 'upload-succeeded');
     assert.equal(kind({ ...failed, imageName: 'other' }), 'upload-succeeded');
   });
 
   it('is valid for its JSON Schema, and says where the image is', () => {
-    const facts = eventOfEnd({ upload: UPLOAD, state: stateOf([BUILD], [UPLOAD]) });
-    const event = makeEvent(facts ?? assert.fail());
+    const facts = eventOfEnd(UPLOAD, stateOf([BUILD], [UPLOAD]));
+    const event = makeEvent(facts);
     const isValid = createAjv({ allowUnionTypes: true, strictTypes: false }).compile(EVENT_SCHEMA);
     assert.ok(isValid(event), JSON.stringify(isValid.errors));
     assert.partialDeepStrictEqual(event, {
