@@ -73,7 +73,7 @@ test('cancel stops a build, which leaves nothing; its client is told who cancell
   assert.match(again.stderr, /no builder runs a build or an upload with the id docs-1/);
 });
 
-test('a cancelled build is cancelled in the records of the manager, which tries again later', async (t) => {
+test('a cancelled build is cancelled in the records of the manager, which builds again when it is due', async (t) => {
   const site = await createManagedSite(t);
   const gate = join(site.directory, 'gate');
   await writeFile(gate, '');
@@ -96,6 +96,53 @@ test('a cancelled build is cancelled in the records of the manager, which tries 
   assert.equal(build.error, `cancelled by ${ME} (on ${hostname()})`);
   const [status] = await site.list('image-status');
   assert.equal(status?.status, 'cancelled');
-  const [wait] = await site.list('plan');
-  assert.match(String(wait?.why), /^the last attempt failed \(cancelled by .*; the next follows later/);
+  const [next, ...others] = await site.list('plan');
+  assert.deepEqual(others, []);
+  assert.equal(next?.what, 'build');
+  assert.match(
+    String(next.why),
+    RegExp(`^the last build was cancelled by ${ME}; the cancelled build, .* is `),
+  );
+  const due = Date.parse(String(build.requested)) + 86_400_000;
+  assert.equal(Date.parse(String(next.when)), due, 'by its rebuild-age');
+});
+
+test('cancel withdraws what waits for a builder, and nothing runs afterwards', async (t) => {
+  const site = await createManagedSite(t);
+  const gate = join(site.directory, 'gate');
+  await writeFile(gate, '');
+  const script = `while [ -e '${gate}' ]; do sleep 0.1; done; truncate -s 1M "$1"`;
+  const command = ['sh', '-c', script, 'sh', '{output.raw}'];
+  await site.configure({
+    diskimages: ['docs', 'more'].map((name) => ({ name, builder: 'command', formats: ['raw'], command })),
+    providers: [],
+  });
+  const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+  const cancel = async (id: string): Promise<readonly unknown[]> => {
+    const { code, stdout, stderr } = await runCommand('cancel', id, '-c', site.config);
+    return [code, stdout, stderr];
+  };
+  const builds = await waitUntil('a build that runs', async () => {
+    const found = await site.list('dib-image-list');
+    return found.length === 2 && found.some(({ host }) => host === hostname()) && found;
+  });
+  const waiting = builds.find(({ host }) => host === null) ?? assert.fail();
+  const running = builds.find(({ host }) => host !== null) ?? assert.fail();
+  assert.deepEqual(await cancel(waiting['image-id'] ?? ''), [
+    0,
+    `build ${waiting['image-id']} is cancelled\n`,
+    '',
+  ]);
+  const stateOf = async (id: string | undefined): Promise<string | undefined> =>
+    (await site.list('dib-image-list')).find((build) => build['image-id'] === id)?.state;
+  assert.equal(await stateOf(waiting['image-id']), 'cancelled');
+  assert.equal(await stateOf(running['image-id']), 'building');
+
+  const image = running.diskimage ?? '';
+  assert.deepEqual(await cancel(image), [0, `build ${running['image-id']} is cancelled\n`, '']);
+  assert.equal((await cancel(image))[0], 3);
+  assert.equal((await cancel(waiting['image-id'] ?? ''))[0], 3);
+  await rm(gate);
+  assert.deepEqual(await site.list('image-list', '--offered'), []);
+  assert.equal(service.log.filter((line) => /BuildWorker: build of \w+: image/.test(line)).length, 1);
 });

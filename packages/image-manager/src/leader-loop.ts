@@ -182,7 +182,7 @@ export class LeaderLoop {
     const pending = await this.#options.store.requests();
     const known = new Set([...this.#buildRequests.values()].flat());
     if (pending.length === known.size && pending.every(({ number }) => known.has(number))) return;
-    const requested = await handleRequests(this.#context, pending);
+    const requested = await handleRequests(this.#context, pending, this.#tasks);
     const byDiskimage = Map.groupBy(requested, ({ diskimage }) => diskimage);
     this.#buildRequests = new Map(
       Array.from(byDiskimage, ([name, builds]) => [name, builds.map(({ number }) => number)]),

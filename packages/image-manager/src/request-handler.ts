@@ -1,7 +1,8 @@
+import { CancelRequest } from './gearman/job-failure.ts';
 import { newestFirst } from './planning/survey.ts';
 import type { InvalidRequest, ManagerState, PendingRequest, Request } from './records.ts';
 import type { StateChange } from './store/state-store.ts';
-import type { TaskContext } from './tasks/tasks.ts';
+import type { TaskContext, Tasks } from './tasks/tasks.ts';
 
 /** The change that a request makes, or the reason why it is rejected. */
 type Outcome = StateChange | string;
@@ -12,27 +13,67 @@ export interface RequestedBuild {
   readonly diskimage: string;
 }
 
-/** Handles requests. Rejects invalid ones with a warning. Returns the builds to start. */
+/**
+ * Handles requests. Rejects invalid ones with a warning. Returns the builds to start.
+ *
+ * @param tasks the running tasks of builds and uploads
+ */
 export async function handleRequests(
-  { state, configuration, logger }: TaskContext,
+  context: TaskContext,
   pending: readonly PendingRequest[],
+  tasks: Pick<Tasks, 'ids' | 'abort'>,
 ): Promise<readonly RequestedBuild[]> {
+  const { state, configuration, logger } = context;
   const diskimages = new Set(configuration().diskimages.map(({ name }) => name));
-  const builds: RequestedBuild[] = [];
+  let builds: RequestedBuild[] = [];
   for (const { number, request } of pending) {
     if (request.kind === 'build' && diskimages.has(request.diskimage)) {
       builds.push({ number, diskimage: request.diskimage });
       continue;
     }
-    const outcome = outcomeOf(state, request);
+    let outcome: Outcome;
+    if (request.kind === 'cancel') {
+      const withdrawn = builds.filter(({ diskimage }) => diskimage === request.id);
+      builds = builds.filter((build) => !withdrawn.includes(build));
+      outcome = cancel(context, tasks, request);
+      if (withdrawn.length > 0) {
+        const handledRequests = withdrawn.map((build) => build.number);
+        outcome = { ...(typeof outcome === 'string' ? {} : outcome), handledRequests };
+      }
+    } else outcome = outcomeOf(state, request);
     if (typeof outcome === 'string') logger.warn(`request ${number}, ${request.kind}: ${outcome}`);
     const change = typeof outcome === 'string' ? {} : outcome;
-    await state.change({ ...change, handledRequests: [number] });
+    await state.change({ ...change, handledRequests: [...(change.handledRequests ?? []), number] });
   }
   return builds;
 }
 
-function outcomeOf(state: ManagerState, request: Request | InvalidRequest): Outcome {
+/** Ends a build or an upload: a running task cancels its job; without one, the record changes at once. */
+function cancel(
+  { state, now }: TaskContext,
+  tasks: Pick<Tasks, 'ids' | 'abort'>,
+  { id, by }: Extract<Request, { kind: 'cancel' }>,
+): Outcome {
+  const reason = new CancelRequest(by);
+  const cancelled = { state: 'failed', endedAt: now(), error: reason.message, cancelledBy: by } as const;
+  const builds = [...state.builds.values()].filter(
+    (build) => build.state === 'building' && [build.id, build.diskimage].includes(id),
+  );
+  const uploads = [...state.uploads.values()].filter(
+    (upload) => upload.state === 'uploading' && upload.id === id,
+  );
+  if (builds.length + uploads.length === 0) return `nothing to cancel: ${id} neither waits nor runs`;
+  for (const record of [...builds, ...uploads]) tasks.abort(record.id, reason);
+  return {
+    builds: builds.filter((build) => !tasks.ids.has(build.id)).map((build) => ({ ...build, ...cancelled })),
+    uploads: uploads.filter((each) => !tasks.ids.has(each.id)).map((each) => ({ ...each, ...cancelled })),
+  };
+}
+
+function outcomeOf(
+  state: ManagerState,
+  request: Exclude<Request, { kind: 'cancel' }> | InvalidRequest,
+): Outcome {
   switch (request.kind) {
     case 'build':
       return `disk image "${request.diskimage}" is not configured; nothing is built`;

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Client, Worker } from '@nodepool-builder/gearman-node';
+import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
+import { buildKeyOf } from '../src/ownership.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
@@ -105,10 +108,56 @@ test('a requested deletion deletes even the last upload, which is then made agai
   assert.equal(await site.untilInUse(), imageId);
 });
 
+test('a request for a build that waits for a builder is cancelled by the name of its disk image', async (t) => {
+  const site = await ManagerSite.start(t);
+  site.manage();
+  await site.store.ask({ kind: 'build', diskimage: 'debian' });
+  await site.store.ask({ kind: 'cancel', id: 'debian', by: 'me@here' });
+  await waitUntil('both requests to be handled', async () => (await site.store.requests()).length === 0);
+  assert.equal((await site.store.read()).builds.size, 0);
+});
+
+test('a cancelled build that waits for a builder never runs, and its record says who cancelled it', async (t) => {
+  const site = await ManagerSite.start(t);
+  const servers = site.ports.map((port) => ({ host: '127.0.0.1', port }));
+  const client = new Client({ servers });
+  undoAfter(t, () => client.close());
+  const worker = new Worker({ servers });
+  undoAfter(t, () => worker.close({ signal: AbortSignal.abort() }));
+  const hold = new Hold();
+  const handled: string[] = [];
+  worker.setFunctions({
+    'image-build:debian': async ({ payload, signal }) => {
+      handled.push(payload.toString());
+      await hold.wait(signal);
+    },
+  });
+  void client.submit('image-build:debian', 'another');
+  await hold.reached;
+  site.manage();
+  const build = await waitUntil('the build', async () => [...(await site.store.read()).builds.values()][0]);
+  await waitUntil('its job', async () => (await client.statusByUnique(buildKeyOf(build.id))).known);
+  await site.store.ask({ kind: 'cancel', id: build.id, by: 'me@here' });
+  await site.until('the end on record', ({ builds }) => builds.get(build.id)?.state === 'failed');
+  const { builds } = await site.store.read();
+  assert.partialDeepStrictEqual(builds.get(build.id), {
+    error: 'cancelled by me@here',
+    cancelledBy: 'me@here',
+  });
+  hold.release();
+  await waitUntil(
+    'the queue to be empty',
+    async () => !(await client.statusByUnique(buildKeyOf(build.id))).known,
+  );
+  await client.submit('image-build:debian', 'last').result;
+  assert.deepEqual(handled, ['another', 'last']);
+});
+
 test('invalid requests are rejected with a warning and do not delay others', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   for (const invalid of [
+    { kind: 'cancel', id: 'no-such', by: 'me@here' },
     { kind: 'build', diskimage: 'no-such' },
     { kind: 'delete-build', imageId: 'no-such' },
     { kind: 'delete-upload', uploadId: 'no-such' },
@@ -124,6 +173,7 @@ test('invalid requests are rejected with a warning and do not delay others', asy
   await site.untilInUse();
   assert.deepEqual(await site.store.requests(), []);
   for (const [number, reason] of [
+    [last - 8, 'cancel: nothing to cancel: no-such neither waits nor runs'],
     [last - 7, 'build: disk image "no-such" is not configured'],
     [last - 6, 'delete-build: no image no-such to delete'],
     [last - 5, 'delete-upload: no upload no-such to delete'],

@@ -1,6 +1,6 @@
 import type { ManagedDiskImage } from '../configuration.ts';
 import { failuresInARow, failuresInWords, retryTime } from './back-off.ts';
-import { occasionsToBuild } from './due.ts';
+import { cancelledBuild, type Occasion, occasionsToBuild } from './due.ts';
 import { type Pass, type PlanItem, stepOfRecord } from './pass.ts';
 import type { SurveyedDiskImage } from './survey.ts';
 
@@ -42,7 +42,7 @@ function* planNewBuild(
   const due = occasions.find(({ at }) => at <= now);
   if (due === undefined) {
     if (entry.pause) return;
-    for (const { at, reason } of occasions) yield { diskimage: name, at, reason };
+    yield* later(diskimage, entry, occasions);
     if (entry.followsZuul === true) yield { subject, reason: whyNothingIsDue(pass, diskimage) };
     return;
   }
@@ -55,7 +55,9 @@ function* planNewBuild(
     yield { subject, reason: `no builder offers image-build:${name}; a build is due: ${reason}` };
     return;
   }
-  const failures = failuresInARow(diskimage.builds, entry.digest);
+  const failures = failuresInARow(diskimage.builds, entry.digest).filter(
+    ({ cancelledBy }) => cancelledBy === undefined,
+  );
   const until = retryTime(failures, pass.timing);
   if (until > now && !isRequested) {
     yield {
@@ -66,6 +68,21 @@ function* planNewBuild(
     return;
   }
   yield { kind: 'build', diskimage: name, reason };
+}
+
+/** The next builds; after a cancelled one, says so. */
+function* later(
+  diskimage: SurveyedDiskImage,
+  entry: ManagedDiskImage,
+  occasions: readonly Occasion[],
+): Iterable<PlanItem> {
+  const { name } = diskimage;
+  const cancelled = cancelledBuild(diskimage, entry);
+  const why = cancelled === undefined ? '' : `the last build was cancelled by ${cancelled.cancelledBy}; `;
+  for (const { at, reason } of occasions) yield { diskimage: name, at, reason: why + reason };
+  if (cancelled === undefined || occasions.length > 0) return;
+  const remedy = 'the next one is built on request, with "rebuild", or when the configuration changes';
+  yield { subject: `diskimage ${name}`, reason: why + remedy };
 }
 
 /** Explains why no build is planned for a disk image that Zuul builds. */

@@ -11,50 +11,70 @@ export interface Occasion {
   readonly reason: string;
 }
 
-/** Finds the reasons to build a disk image, now or later. For an image that Zuul builds, only its absence counts. */
+/**
+ * Finds the reasons to build a disk image, now or later. For an image that Zuul builds, only its absence counts. A
+ * cancelled build settles the reasons that held when it was requested; then the times after it count.
+ */
 export function* occasionsToBuild(
   pass: Pass,
   diskimage: SurveyedDiskImage,
   entry: ManagedDiskImage,
 ): Iterable<Occasion> {
-  if (entry.followsZuul !== true) yield* byConfiguration(pass, diskimage, entry);
-  yield* byAbsence(pass, diskimage);
+  const cancelled = cancelledBuild(diskimage, entry);
+  const isNew = ({ at }: Occasion): boolean => cancelled === undefined || at > cancelled.requestedAt;
+  if (entry.followsZuul !== true) {
+    yield* [...byConfiguration(diskimage, entry)].filter(isNew);
+    const { newestSuccess } = diskimage;
+    for (const timesAfter of [byAge, byCron]) {
+      const times = [newestSuccess, cancelled].flatMap((build) =>
+        build === undefined ? [] : timesAfter(pass, build, entry),
+      );
+      yield* times.filter(isNew).slice(0, 1);
+    }
+  }
+  yield* [...byAbsence(pass, diskimage)].filter(isNew);
+}
+
+/** The newest build of a disk image, if somebody cancelled it; undefined if the configuration has changed since. */
+export function cancelledBuild(
+  { builds: [newest] }: SurveyedDiskImage,
+  { digest }: ManagedDiskImage,
+): Build | undefined {
+  const isCancelled = newest?.state === 'failed' && newest.cancelledBy !== undefined;
+  return isCancelled && newest.configuration === digest ? newest : undefined;
 }
 
 function* byConfiguration(
-  pass: Pass,
-  diskimage: SurveyedDiskImage,
-  entry: ManagedDiskImage,
+  { newestSuccess, builds }: SurveyedDiskImage,
+  { digest }: ManagedDiskImage,
 ): Iterable<Occasion> {
-  const { newestSuccess } = diskimage;
-  if (newestSuccess === undefined || !diskimage.builds.some(({ state }) => state === 'ready')) {
+  if (newestSuccess === undefined || !builds.some(({ state }) => state === 'ready')) {
     yield { at: -Infinity, reason: 'it has no ready build' };
-    return;
-  }
-  if (newestSuccess.configuration !== entry.digest) {
+  } else if (newestSuccess.configuration !== digest) {
     yield {
       at: -Infinity,
       reason: `its configuration has changed since the newest build, ${newestSuccess.id}`,
     };
   }
-  if (entry.rebuildAge !== undefined) yield byAge(newestSuccess, entry.rebuildAge, pass.observation.now);
-  if (entry.rebuildCron !== undefined) yield* byCron(pass, newestSuccess, entry.rebuildCron);
 }
 
-function byAge(newest: Build, rebuildAge: number, now: number): Occasion {
-  const age = durationInWords((now - newest.requestedAt) / 1000);
-  return {
-    at: newest.requestedAt + rebuildAge * 1000,
-    reason: `the newest build, ${newest.id}, is ${age} old; rebuild-age is ${durationInWords(rebuildAge)}`,
-  };
+function byAge({ observation }: Pass, build: Build, { rebuildAge }: ManagedDiskImage): readonly Occasion[] {
+  if (rebuildAge === undefined) return [];
+  const age = durationInWords((observation.now - build.requestedAt) / 1000);
+  const reason = `${named(build)} is ${age} old; rebuild-age is ${durationInWords(rebuildAge)}`;
+  return [{ at: build.requestedAt + rebuildAge * 1000, reason }];
 }
 
-function* byCron({ crons }: Pass, newest: Build, rebuildCron: string): Iterable<Occasion> {
+function byCron({ crons }: Pass, build: Build, { rebuildCron = '' }: ManagedDiskImage): readonly Occasion[] {
   const cron = crons.get(rebuildCron);
-  const next = cron instanceof Cron ? cron.nextRun(new Date(newest.requestedAt)) : null;
-  if (next === null) return;
+  const next = cron instanceof Cron ? cron.nextRun(new Date(build.requestedAt)) : null;
+  if (next === null) return [];
   const time = `${next.toISOString()}, a time of rebuild-cron "${rebuildCron}"`;
-  yield { at: next.getTime(), reason: `the newest build, ${newest.id}, is older than ${time}` };
+  return [{ at: next.getTime(), reason: `${named(build)} is older than ${time}` }];
+}
+
+function named({ id, cancelledBy }: Build): string {
+  return cancelledBy === undefined ? `the newest build, ${id},` : `the cancelled build, ${id},`;
 }
 
 function* byAbsence(pass: Pass, { targets, good }: SurveyedDiskImage): Iterable<Occasion> {

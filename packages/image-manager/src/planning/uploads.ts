@@ -54,7 +54,14 @@ function planNewUpload(
   if (!observation.offered.uploads.has(wanted.id)) {
     return { subject, reason: `${reason}; no builder offers image-upload:${wanted.id}` };
   }
-  const failures = failuresInARow(target.uploads);
+  const cancelled = target.uploads.find((upload) => upload.imageId === wanted.id)?.cancelledBy;
+  if (cancelled !== undefined) {
+    return {
+      subject,
+      reason: `${reason}; its upload was cancelled by ${cancelled}; the next build is uploaded`,
+    };
+  }
+  const failures = failuresInARow(target.uploads).filter(({ cancelledBy }) => cancelledBy === undefined);
   const until = retryTime(failures, timing);
   if (until > observation.now) {
     return {

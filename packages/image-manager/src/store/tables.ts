@@ -187,16 +187,21 @@ const TEXT = { type: 'string' } as const;
 
 const REQUEST = new JsonReader({ type: 'object', required: ['kind'], properties: { kind: TEXT } });
 
-/** Readers of the property that each kind of request has beside its kind. */
+/** Readers of the properties that each kind of request has beside its kind. */
 const PROPERTIES = new Map([
   ['build', readerOf('diskimage')],
   ['delete-build', readerOf('imageId')],
   ['delete-upload', readerOf('uploadId')],
   ['rollback', readerOf('diskimage')],
+  ['cancel', readerOf('id', 'by')],
 ]);
 
-function readerOf(property: string) {
-  return new JsonReader({ type: 'object', required: [property], properties: { [property]: TEXT } });
+function readerOf(...required: readonly string[]) {
+  return new JsonReader({
+    type: 'object',
+    required,
+    properties: Object.fromEntries(required.map((property) => [property, TEXT])),
+  });
 }
 
 /** Reads a request from the store, which may come from a newer release. */

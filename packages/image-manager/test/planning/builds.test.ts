@@ -100,6 +100,52 @@ testSituations({
     steps: ['build debian'],
   },
 
+  'a cancelled build is not tried again at once': {
+    given: debian().build(1, 'failed', { ago: DAY, cancelledBy: 'root@here' }),
+    steps: [],
+    waits: [/^diskimage debian: the last build was cancelled by root@here; the next one is built on request/],
+  },
+  'after a cancelled build, the next one is due by its age': {
+    given: debian({ rebuildAge: DAY }).build(1, 'failed', { ago: DAY, cancelledBy: 'root@here' }),
+    steps: ['build debian'],
+  },
+  'a cancelled build settles the age of the build before': {
+    given: debian({ rebuildAge: DAY })
+      .build(1, 'ready', { ago: 2 * DAY })
+      .build(2, 'failed', { ago: DAY - 1, cancelledBy: 'root@here' }),
+    steps: [],
+  },
+  'a cancelled build does not put off the age of the build before': {
+    given: debian({ rebuildAge: DAY })
+      .build(1, 'ready', { ago: DAY })
+      .build(2, 'failed', { ago: HOUR, cancelledBy: 'root@here' }),
+    steps: ['build debian'],
+  },
+  'after a cancelled build, the next time of rebuild-cron counts': {
+    given: debian({ rebuildCron: '0 11 * * *' })
+      .build(1, 'ready', { ago: 2 * DAY })
+      .build(2, 'failed', { ago: 61 * MINUTE, cancelledBy: 'root@here' }),
+    steps: ['build debian'],
+  },
+  'a time of rebuild-cron before a cancelled build is settled': {
+    given: debian({ rebuildCron: '0 11 * * *' })
+      .build(1, 'ready', { ago: 2 * DAY })
+      .build(2, 'failed', { ago: 59 * MINUTE, cancelledBy: 'root@here' }),
+    steps: [],
+  },
+  'a request overrides a cancellation': {
+    given: debian().build(1, 'failed', { ago: 1, cancelledBy: 'root@here' }).requested('debian'),
+    steps: ['build debian'],
+  },
+  'a changed configuration overrides a cancellation': {
+    given: debian().build(1, 'failed', { ago: 1, cancelledBy: 'root@here', configuration: 'former' }),
+    steps: ['build debian'],
+  },
+  'a build that fails after a cancelled one is retried, and the cancelled one does not lengthen its pause': {
+    given: debian().build(1, 'failed', { ago: 99, cancelledBy: 'root@here' }).build(2, 'failed', { ago: 60 }),
+    steps: ['build debian'],
+  },
+
   'a failed build is retried after the first pause': {
     given: debian().build(1, 'failed', { ago: 60 }),
     steps: ['build debian'],

@@ -53,6 +53,16 @@ test('a plan lists later builds with time and reason', () => {
   deepEqual(given.later(23 * HOUR).plan().laterBuilds, [], 'now it is a step');
 });
 
+test('a plan says who cancelled the last build, and when the next one is due', () => {
+  const given = new Situation()
+    .diskimage('debian', { rebuildAge: DAY })
+    .build(1, 'failed', { ago: HOUR, cancelledBy: 'root@here' });
+  const reason =
+    'the last build was cancelled by root@here; ' +
+    `the cancelled build, ${imageId(1)}, is 60 minutes old; rebuild-age is 24 hours`;
+  deepEqual(given.plan().laterBuilds, [{ diskimage: 'debian', at: NOW + 23 * HOUR * 1000, reason }]);
+});
+
 test('a later build becomes a step at its time', () => {
   const given = debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR });
   deepEqual(given.later(23 * HOUR - 1).plan().steps, []);

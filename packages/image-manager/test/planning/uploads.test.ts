@@ -1,4 +1,4 @@
-import { debianInCloud, HOUR, imageId, MINUTE, NOW, Situation, uploadId } from './situation.ts';
+import { DAY, debianInCloud, HOUR, imageId, MINUTE, NOW, Situation, uploadId } from './situation.ts';
 import { testSituations } from './situation-table.ts';
 
 testSituations({
@@ -46,6 +46,23 @@ testSituations({
       .inProgress(uploadId(101)),
     steps: [],
     waits: [/its upload starts after that of debian-0000000001-ownerabc/],
+  },
+
+  'a cancelled upload of a build is not tried again': {
+    given: debianInCloud()
+      .build(1, 'ready')
+      .upload(1, 'cloud', 'failed', { ago: DAY, cancelledBy: 'me@here' }),
+    steps: [],
+    waits: [
+      /^provider cloud: image debian: .*its upload was cancelled by me@here; the next build is uploaded$/,
+    ],
+  },
+  'the build after a cancelled upload is uploaded': {
+    given: debianInCloud()
+      .build(1, 'ready')
+      .build(2, 'ready')
+      .upload(1, 'cloud', 'failed', { ago: 1, cancelledBy: 'me@here' }),
+    steps: ['upload 2 to cloud/debian'],
   },
 
   'a paused disk image is not uploaded': {

@@ -1,28 +1,114 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ServerAddress } from '@nodepool-builder/gearman-node';
+import type { Build, ManagerState, StateStore, Upload } from '@nodepool-builder/image-manager';
 import { readBuilderStatuses } from '../control/builder-status.ts';
 import { cancelJob, thisUser } from '../control/control-jobs.ts';
+import type { RunningJob } from '../control/running-jobs.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
-import { CommandError } from './output.ts';
+import { hasStore, withStore } from './manager-store.ts';
+import { CommandError, usageError } from './output.ts';
 
-/** `cancel`: stops a build or an upload that runs at a builder. */
+/** `cancel`: stops a build or an upload, wherever it runs or waits. */
 export const CANCEL: ConfiguredCommand = {
   name: 'cancel',
   description:
     'Stops a build or an upload that runs at a builder, which then removes what it has made. Clients that wait for it learn ' +
-    'who cancelled it. The manager tries again later, as after a failure, unless the disk image or the provider is paused.',
-  argument: ['<id>', 'image-id of a build, or upload-id of an upload'],
+    'who cancelled it. The manager withdraws one that waits for a builder. It builds a disk image again when its next ' +
+    'build is due after that, when its configuration changes, or after "rebuild", and uploads the next build.',
+  argument: [
+    '<id>',
+    'image-id of a build, upload-id of an upload, or name of a disk image that is being built',
+  ],
   example: 'debian-20161118140211-9f3c',
   run: async (configuration, _, id) => {
-    const servers = jobServers(configuration);
-    const jobs = (await readBuilderStatuses(servers)).flatMap((builder) => builder.jobs);
-    const job = jobs.find((one) => (one.kind === 'build' ? one['image-id'] : one['upload-id']) === id);
-    if (job === undefined) {
-      const remedy = 'compare the id with "dib-image-list" and "image-list"';
-      throw new CommandError(`no builder runs a build or an upload with the id ${id}; ${remedy}`, {
-        exitReason: 'not-found',
-      });
-    }
-    await cancelJob(servers, job['image-id'], thisUser(), job['upload-id']);
-    console.log(`${job.kind} ${id} is cancelled`);
+    const useStore = hasStore(configuration)
+      ? async <T>(work: (store: StateStore) => Promise<T>): Promise<T> => await withStore(configuration, work)
+      : undefined;
+    console.log(await cancel(jobServers(configuration), id, thisUser(), useStore));
   },
 };
+
+/**
+ * Stops a build or an upload at its builder, or has the manager withdraw one that waits.
+ *
+ * @param id image-id, upload-id, or name of a disk image
+ * @param by who cancels it: `root@host`
+ * @param useStore opens the manager's store; undefined without a manager
+ * @returns what was cancelled, in words
+ * @throws CommandError `not-found`, `refused`, `unreachable`; GearmanError; StoreError
+ */
+export async function cancel(
+  servers: readonly ServerAddress[],
+  id: string,
+  by: string,
+  useStore?: <T>(work: (store: StateStore) => Promise<T>) => Promise<T>,
+): Promise<string> {
+  const jobs = (await readBuilderStatuses(servers)).flatMap((builder) => builder.jobs);
+  const exact = jobs.filter((job) => idOf(job) === id);
+  const [job, ...others] = exact.length > 0 ? exact : jobs.filter(({ diskimage }) => diskimage === id);
+  if (job !== undefined && others.length > 0 && exact.length === 0) {
+    const ids = [job, ...others].map(idOf).join(', ');
+    throw usageError(`several builds of ${id} run; name one of them: ${ids}`);
+  }
+  if (job !== undefined) {
+    await cancelJob(servers, job['image-id'], by, job['upload-id']);
+    return `${job.kind} ${idOf(job)} is cancelled`;
+  }
+  const withdrawn = await useStore?.((store) => withdraw(store, id, by));
+  if (withdrawn !== undefined) return withdrawn;
+  const remedy = 'compare the id with "dib-image-list" and "image-list"';
+  throw new CommandError(`no builder runs a build or an upload with the id ${id}; ${remedy}`, {
+    exitReason: 'not-found',
+  });
+}
+
+function idOf(job: RunningJob): string {
+  return job['upload-id'] ?? job['image-id'];
+}
+
+/** Time limit for the manager to serve the request, and the pause between two looks, in milliseconds. */
+const TIMEOUT = 15_000;
+const PAUSE = 250;
+
+/** Has the manager cancel what it waits for. Returns undefined if it waits for nothing of this name. */
+async function withdraw(store: StateStore, id: string, by: string): Promise<string | undefined> {
+  const [found] = recordsOf(await store.read(), id).filter(isPending);
+  const isRequested = (await store.requests()).some(
+    ({ request }) => request.kind === 'build' && request.diskimage === id,
+  );
+  if (found === undefined && !isRequested) return undefined;
+  const number = await store.ask({ kind: 'cancel', id, by });
+  const end = performance.now() + TIMEOUT;
+  for (;;) {
+    const isServed = !(await store.requests()).some((pending) => pending.number === number);
+    const record = found && recordsOf(await store.read(), found.id)[0];
+    if (isServed && !(record && isPending(record))) return outcomeOf(record, id);
+    if (performance.now() > end) {
+      const reason = `the manager has not served request ${number} to cancel ${id} yet`;
+      throw new CommandError(`${reason}; it serves it within seconds once it runs`, {
+        exitReason: 'unreachable',
+      });
+    }
+    await delay(PAUSE);
+  }
+}
+
+function recordsOf({ builds, uploads }: ManagerState, id: string): readonly (Build | Upload)[] {
+  const ofBuilds = [...builds.values()].filter((build) => build.id === id || build.diskimage === id);
+  return [...ofBuilds, ...[...uploads.values()].filter((upload) => upload.id === id)];
+}
+
+function isPending({ state }: Build | Upload): boolean {
+  return state === 'building' || state === 'uploading';
+}
+
+/** @throws CommandError `refused` if it has ended otherwise */
+function outcomeOf(record: Build | Upload | undefined, id: string): string {
+  if (record === undefined) return `the requested build of ${id} is cancelled`;
+  const what = `${'imageId' in record ? 'upload' : 'build'} ${record.id}`;
+  if (record.cancelledBy !== undefined) return `${what} is cancelled`;
+  throw new CommandError(`${what} ended before it could be cancelled: it is ${record.state}`, {
+    exitReason: 'refused',
+  });
+}

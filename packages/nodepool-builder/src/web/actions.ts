@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
+import { cancel } from '../commands/cancel.ts';
 import { askManager } from '../commands/manager-requests.ts';
-import { cancelJob } from '../control/control-jobs.ts';
 import type { User } from './access.ts';
 import type { WebContext } from './context.ts';
 import { HttpError } from './http-error.ts';
@@ -11,13 +11,10 @@ export const ACTIONS = {
   rollback: (context: WebContext, name: string) => ask(context, 'rollback', name),
   'delete-build': (context: WebContext, imageId: string) => ask(context, 'dib-image-delete', imageId),
   'delete-upload': (context: WebContext, uploadId: string) => ask(context, 'upload-delete', uploadId),
-  'cancel-build': async ({ view }: WebContext, imageId: string, user: User) =>
-    await cancelJob(view.servers, imageId, byOf(user)),
-  'cancel-upload': async ({ view }: WebContext, uploadId: string, user: User) => {
-    const upload = (await view.current()).state.uploads.get(uploadId);
-    if (upload === undefined) throw new HttpError(404, `upload ${uploadId} does not exist`);
-    return await cancelJob(view.servers, upload.imageId, byOf(user), uploadId);
-  },
+  'cancel-build': ({ view }: WebContext, imageId: string, user: User) =>
+    cancel(view.servers, imageId, byOf(user), (work) => view.useStore(work)),
+  'cancel-upload': ({ view }: WebContext, uploadId: string, user: User) =>
+    cancel(view.servers, uploadId, byOf(user), (work) => view.useStore(work)),
 } as const;
 
 export type ActionName = keyof typeof ACTIONS;
