@@ -2,10 +2,13 @@
  * Builds and runs the containers of examples/containers: `npm run containers`. They are built with buildah, on a base image
  * that is made with debootstrap, from packages that are published into a registry on loopback. Then a manager has a builder
  * build an image and upload it. The status is 0 if it was uploaded and all containers ended well.
+ *
+ * An ordinary user, nobody, builds and runs them, where the kernel and the machine's settings permit that: otherwise root
+ * does, and this says what stopped the user.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -19,17 +22,14 @@ const checkout = join(import.meta.dirname, '..');
 const containerfile = join(checkout, 'examples/containers/Containerfile');
 const cache = join(checkout, '.cache/fresh-machine');
 const directory = join(cache, `containers-${process.pid}`);
-const site = join(directory, 'site');
-const storage = join(directory, 'storage/overlay');
+/** Home of the user who builds and runs the containers. This user sees it as /mnt. */
+const home = join(directory, 'home');
+const site = join(home, 'site');
 
 /** Milliseconds until the image is uploaded. */
 const TIMEOUT = 60_000;
 
-const STORAGE = [
-  '--storage-driver=overlay',
-  `--root=${join(directory, 'storage')}`,
-  `--runroot=${join(directory, 'run')}`,
-];
+const STORAGE = ['--storage-driver=overlay', '--root=/mnt/storage', '--runroot=/mnt/run'];
 /** Needs no runtime for containers, and no systemd. */
 const ISOLATION = '--isolation=chroot';
 
@@ -38,56 +38,68 @@ if (process.getuid?.() !== 0) {
   process.exit(1);
 }
 
-await mkdir(directory, { recursive: true, mode: 0o700 });
+await mkdir(home, { recursive: true, mode: 0o700 });
 try {
+  // Ids that nobody else has as a rule; they own files only below `home`.
+  await writeFile(join(home, 'subordinate-ids'), 'nobody:1879048192:65536\n');
+  await copyFile(containerfile, join(home, 'Containerfile'));
+  await mkdir(join(home, 'run'));
+  await run('chown', ['-R', 'nobody:', home]);
+  const user = await permittedUser();
   const registry = await startRegistry(join(checkout, '.cache/verdaccio'), directory, await freePort());
   try {
     await publish(registry.url, checkout, directory);
-    await makeBase(registry.url);
+    await makeBase(user, registry.url);
     for (const target of ['manager', 'builder']) {
       const options = [ISOLATION, '--layers', '--build-arg=BASE=localhost/base', `--target=${target}`];
-      await buildah('bud', ...options, `--tag=localhost/${target}`, `--file=${containerfile}`, directory);
+      await run(...buildah(user, 'bud', ...options, `--tag=localhost/${target}`, '/mnt'));
     }
   } finally {
     await registry[Symbol.asyncDispose]();
   }
-  await serve();
-  console.log('containers: the manager had the builder build an image and upload it');
+  await serve(user);
+  console.log(`containers: as ${user}, the manager had the builder build an image and upload it`);
 } finally {
-  // buildah binds its storage to itself.
-  if (await isMounted(storage)) await run('umount', [storage]);
   await rm(directory, { recursive: true, force: true });
 }
 
-async function isMounted(path: string): Promise<boolean> {
-  return (await readFile('/proc/self/mountinfo', 'utf8'))
-    .split('\n')
-    .some((line) => line.split(' ')[4] === path);
+/** The ordinary user if containers can be built as one, otherwise root. */
+async function permittedUser(): Promise<'nobody' | 'root'> {
+  try {
+    await promisify(execFile)(...buildah('nobody', 'unshare', 'true'));
+    return 'nobody';
+  } catch (error) {
+    const { stderr } = error as { stderr: string };
+    console.log(`containers: an ordinary user cannot build them on this machine, so root does:\n${stderr}`);
+    return 'root';
+  }
 }
 
-async function buildah(command: string, ...args: readonly string[]): Promise<void> {
-  await run('buildah', [...STORAGE, command, ...args]);
+/** A command line that runs buildah as a user. */
+function buildah(user: string, ...args: readonly string[]): [string, string[]] {
+  const enter = join(import.meta.dirname, 'containers/enter.sh');
+  return ['unshare', ['--mount', 'sh', enter, user, home, 'buildah', ...STORAGE, ...args]];
 }
 
 /** Makes an image like those of Node.js: a Debian with Node and npm, and with the registries of this machine. */
-async function makeBase(url: string): Promise<void> {
+async function makeBase(user: string, url: string): Promise<void> {
   const root = join(directory, 'root');
   const settings = await copyBaseSystem(await installBaseSystem(cache), root);
   copyNode(root);
   await cp(process.execPath, join(root, 'usr/local/bin/node')); // that of this machine may be too old
-  await run('tar', ['-C', root, '-cf', join(directory, 'root.tar'), '.']);
+  await run('tar', ['-C', root, '-cf', join(home, 'root.tar'), '.']);
   const variables = Object.entries({ ...settings, npm_config_registry: url });
   const environment = variables.map(([name, value]) => `ENV ${name}=${JSON.stringify(value)}\n`).join('');
-  const file = join(directory, 'Base');
-  await writeFile(file, `FROM scratch\nADD root.tar /\n${environment}`);
-  await buildah('bud', ISOLATION, '--tag=localhost/base', `--file=${file}`, directory);
+  await writeFile(join(home, 'Base'), `FROM scratch\nADD root.tar /\n${environment}`);
+  await run(...buildah(user, 'bud', ISOLATION, '--tag=localhost/base', '--file=/mnt/Base', '/mnt'));
+  await rm(join(home, 'root.tar'));
 }
 
 /** Runs a job server, the manager and the builder until the image is uploaded. */
-async function serve(): Promise<void> {
+async function serve(user: string): Promise<void> {
   const port = await freePort();
   for (const name of ['etc', 'images', 'pool', 'state']) await mkdir(join(site, name), { recursive: true });
-  // The manager's user writes here. Others do not reach it: the directory of all this is only for root.
+  // The manager's user writes here. Others do not reach it: the directory of all this is only for one user.
   await chmod(join(site, 'state'), 0o777);
   const configuration = {
     'images-dir': '/site/images',
@@ -110,10 +122,11 @@ async function serve(): Promise<void> {
     ],
   };
   await writeFile(join(site, 'etc/nodepool.yaml'), JSON.stringify(configuration));
+  await run('chown', ['-R', `${user}:`, site]);
   const containers: Container[] = [];
   try {
-    containers.push(await start('manager', ['gearmand', '-L', '127.0.0.1', '-p', `${port}`]));
-    containers.push(await start('builder'), await start('manager'));
+    containers.push(await start(user, 'manager', ['gearmand', '-L', '127.0.0.1', '-p', `${port}`]));
+    containers.push(await start(user, 'builder'), await start(user, 'manager'));
     await uploaded();
   } finally {
     for (const container of containers.toReversed()) await container.stop();
@@ -132,14 +145,14 @@ interface Container {
 }
 
 /** Starts the command of an image, or another one of nodepool-builder. */
-async function start(image: string, command?: readonly string[]): Promise<Container> {
-  const { stdout: id } = await promisify(execFile)('buildah', [...STORAGE, 'from', `localhost/${image}`]);
-  const { stdout } = await promisify(execFile)('buildah', [...STORAGE, 'inspect', id.trim()]);
+async function start(user: string, image: string, command?: readonly string[]): Promise<Container> {
+  const { stdout: id } = await promisify(execFile)(...buildah(user, 'from', `localhost/${image}`));
+  const { stdout } = await promisify(execFile)(...buildah(user, 'inspect', id.trim()));
   const { config } = (JSON.parse(stdout) as { OCIv1: { config: { Entrypoint: string[]; Cmd: string[] } } })
     .OCIv1;
   const words = [...config.Entrypoint, ...(command ?? config.Cmd)];
-  const volumes = [`--volume=${site}:/site`, `--volume=${join(site, 'etc')}:/etc/nodepool:ro`];
-  const child = spawn('buildah', [...STORAGE, 'run', ISOLATION, ...volumes, id.trim(), '--', ...words], {
+  const volumes = ['--volume=/mnt/site:/site', '--volume=/mnt/site/etc:/etc/nodepool:ro'];
+  const child = spawn(...buildah(user, 'run', ISOLATION, ...volumes, id.trim(), '--', ...words), {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const exit = once(child, 'exit');

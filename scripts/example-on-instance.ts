@@ -38,6 +38,7 @@ async function example(session: Session): Promise<void> {
   await writeFile(session.config, exampleConfiguration(await readFile(template, 'utf8'), template, machine));
   await session.serve(async () => {
     session.step('Customising it on a machine under QEMU: some minutes where there is no KVM');
+    session.tell('Waiting for the upload of the result:');
     await session.uploadsReady(1);
     for (const command of ['image-status', 'image-list']) await session.show(command);
   });
@@ -46,7 +47,8 @@ async function example(session: Session): Promise<void> {
   session.tell('no machine is left, and nothing of its disk');
   const uploaded = join(served, 'debian-node-latest.qcow2');
   await show(session, uploaded);
-  console.log(`\nDone. The customised image lies at ${uploaded}`);
+  session.step('Done');
+  session.tell(`The customised image is ${session.shown(uploaded)}.`);
 }
 
 /** Remaining machines and their records. */
@@ -60,10 +62,10 @@ async function remains(): Promise<string[]> {
 }
 
 async function show(session: Session, image: string): Promise<void> {
-  session.step('Booting the customised image');
+  session.step('Booting the customised image; waiting until it answers over SSH: up to a minute');
   const options = { image, kernel: join(base, 'vmlinuz'), initrd: join(base, 'initrd'), directory: data };
   session.tell(`root@${session.shown(image)}: ${LOOK}`);
   const said = await runInImage({ ...options, signal: session.signal }, LOOK);
-  console.log(said.trimEnd());
+  for (const line of said.trimEnd().split('\n')) session.tell(line);
   if (said !== CHANGE) throw new Error(`the image does not show what was done to it:\n${CHANGE}`);
 }

@@ -73,22 +73,25 @@ async function quickstart(session: Session): Promise<void> {
   }
   if (withLogin) await showLogin(session);
   session.step('Done');
-  session.tell(`A copy of the Debian disk image is ${session.shown(kept)}. Boot it:\n`);
-  session.tell(`    ${session.shown(bootProgram)}\n`);
-  session.tell(
-    `Log in as "${LOGIN.user}" with the password "${LOGIN.password}". Ctrl-A X ends it. If nothing appears`,
-  );
-  session.tell(`within a minute, KVM hangs on this machine: ${session.shown(bootProgram)} tcg`);
+  session.tell(`A copy of the Debian disk image is ${session.shown(kept)}.`);
+  session.tell(`Log in as "${LOGIN.user}" with the password "${LOGIN.password}". Ctrl-A X ends it.`);
+  session.tell(`If nothing appears within a minute, KVM hangs on this machine: add "tcg".`);
+  session.tell(`Boot it:\n\n    ${session.shown(bootProgram)}`);
 }
 
 /** Boots the image as the user is told to, and logs in. */
 async function showLogin(session: Session): Promise<void> {
   session.step('Booting the image under QEMU without KVM; waiting for its login: about a minute');
-  const version = await logIn(
-    bootProgram,
-    'cat /etc/debian_version',
-    (line) => session.tell(stripVTControlCharacters(line)),
-    session.signal,
+  const console: string[] = [];
+  const onLine = (line: string): void => {
+    console.push(stripVTControlCharacters(line));
+    session.goesOn(line);
+  };
+  const version = await logIn(bootProgram, 'cat /etc/debian_version', onLine, session.signal).catch(
+    (error: unknown) => {
+      for (const line of console.slice(-30)) session.tell(line);
+      throw error;
+    },
   );
   if (!/^\d/.test(version)) throw new Error(`the login works, but /etc/debian_version is "${version}"`);
   session.success(`logged in as ${LOGIN.user}: this is Debian ${version}`);
@@ -119,8 +122,10 @@ async function compare(session: Session, uploads: readonly ListedUpload[]): Prom
   for (const { 'external-id': externalId } of uploads) {
     const uploaded = join(served, externalId);
     const format = extname(externalId).slice(1);
-    const { stdout: info } = await promisify(execFile)('qemu-img', ['info', uploaded]);
-    for (const line of info.trimEnd().split('\n')) session.tell(line);
+    const file = session.shown(uploaded);
+    const { stdout: info } = await promisify(execFile)('qemu-img', ['info', file], { cwd: root });
+    // Its name, format and sizes come first.
+    for (const line of info.split('\n', 4)) session.tell(line);
     // Fails if the two differ.
     await promisify(execFile)('qemu-img', ['compare', '-f', 'raw', '-F', format, raw, uploaded]);
     session.success('its content is that of the image (qemu-img compare)');

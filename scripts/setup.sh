@@ -63,6 +63,7 @@ man-db                    man                                test
 chromium                  chromium                           test
 prometheus                promtool                           test
 buildah                   buildah                            containers
+uidmap                    newuidmap                          containers
 TABLE
 }
 
@@ -87,6 +88,26 @@ missing_debian_packages() {
   done
 }
 
+# A command that may say nothing for long gets a line every few seconds, so that nobody takes it for dead.
+with_signs_of_life() {
+  title=$1
+  shift
+  (
+    seconds=0
+    # Short ones: the last one outlives the loop.
+    while sleep 1 >/dev/null 2>&1; do
+      seconds=$((seconds + 1))
+      if [ $((seconds % 8)) -eq 0 ]; then echo "setup: $title, for $seconds s"; fi
+    done
+  ) &
+  ticker=$!
+  status=0
+  "$@" || status=$?
+  kill "$ticker"
+  wait "$ticker" 2>/dev/null || :
+  return "$status"
+}
+
 # Tests start servers of their own: installing the packages must not leave a service on the machine.
 # With SYSTEMD_OFFLINE, systemctl starts nothing; a disabled service does not start at the next boot.
 OFFLINE='SYSTEMD_OFFLINE=1'
@@ -105,8 +126,12 @@ has_package_lists() {
   ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1
 }
 
+apt_update() {
+  with_signs_of_life 'fetching the package lists' apt-get -q update
+}
+
 apt_install() {
-  env "$OFFLINE" DEBIAN_FRONTEND=noninteractive \
+  with_signs_of_life 'installing the Debian packages' env "$OFFLINE" DEBIAN_FRONTEND=noninteractive \
     apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
 }
 
@@ -126,10 +151,10 @@ install_debian_packages() {
     trap 'rm -f "$NO_CLUSTER"' EXIT
     echo 'create_main_cluster = false' | install -D -m 644 /dev/stdin "$NO_CLUSTER"
   fi
-  has_package_lists || apt-get -q update
+  has_package_lists || apt_update
   apt_install "$@" || {
     echo 'setup: that failed; trying once more with fresh package lists'
-    apt-get -q update
+    apt_update
     apt_install "$@"
   }
   # shellcheck disable=SC2086 # a list of names
@@ -172,7 +197,8 @@ LINUX_MODULES='virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev vi
   net_failover virtio_net button evdev nls_cp437 nls_ascii fat vfat'
 
 download_linux() {
-  apt-get -q download "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: *\(linux-image-[0-9]\)/\1/p')"
+  with_signs_of_life 'fetching the kernel' \
+    apt-get -q download "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: *\(linux-image-[0-9]\)/\1/p')"
 }
 
 fetch_linux() {
@@ -184,7 +210,7 @@ fetch_linux() {
     cd "$LINUX.new"
     download_linux || {
       echo 'setup: that failed; trying once more with fresh package lists'
-      apt-get -q update
+      apt_update
       download_linux
     }
     dpkg-deb --fsys-tarfile ./*.deb | tar -x
@@ -207,26 +233,6 @@ npm_ci() {
   else
     npm ci "$@"
   fi
-}
-
-# A command that says nothing gets a line every few seconds, so that nobody takes it for dead.
-with_signs_of_life() {
-  title=$1
-  shift
-  (
-    seconds=0
-    # Short ones: the last one outlives the loop.
-    while sleep 1 >/dev/null 2>&1; do
-      seconds=$((seconds + 1))
-      if [ $((seconds % 8)) -eq 0 ]; then echo "setup: $title, for $seconds s"; fi
-    done
-  ) &
-  ticker=$!
-  status=0
-  "$@" || status=$?
-  kill "$ticker"
-  wait "$ticker" 2>/dev/null || :
-  return "$status"
 }
 
 set_up_npm_packages() {

@@ -32,7 +32,7 @@ export async function prepareBaseImage(session: Session, directory: string): Pro
   };
   if (!(await unpack())) {
     session.step('Making the Debian image that is to be customised: this is the quickstart');
-    await runQuickstart(session.signal);
+    await session.handOver(async () => await runQuickstart(session.signal));
     if (!(await unpack())) throw new Error(`${QUICKSTART_IMAGE} permits no login`);
   }
   await copyKernel(image, directory);

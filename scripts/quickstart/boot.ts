@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { copyKernel } from './debian-image.ts';
 
 /** The user of the element console-login. */
@@ -39,7 +40,7 @@ export async function writeBootProgram(directory: string, raw: string): Promise<
  * Boots the image, logs in on its console, and runs a command there.
  *
  * @param program - the path of `boot-debian`
- * @param onLine - receives each line of the console
+ * @param onLine - receives each line of the console, and of QEMU's errors
  * @returns the output of the command
  * @throws Error if that takes more than five minutes, or QEMU ends
  */
@@ -50,9 +51,9 @@ export async function logIn(
   signal: AbortSignal,
 ): Promise<string> {
   const qemu = spawn(program, ['tcg'], {
-    stdio: ['pipe', 'pipe', 'inherit'],
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]),
   });
+  createInterface(qemu.stderr).on('line', onLine);
   // The shell prints the marks; the echo of the typed line has them with a backslash.
   const dialogue: (readonly [shown: RegExp, typed: string])[] = [
     [/login: $/, LOGIN.user],

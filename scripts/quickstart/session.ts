@@ -25,8 +25,11 @@ const SILENCE = process.stdout.isTTY ? 1_000 : 9_000;
 const coloured = (format: Parameters<typeof styleText>[0], text: string): string =>
   styleText(format, text, { stream: process.stdout });
 
+/** Columns of the terminal, or of what takes its place. */
+const WIDTH = Math.max(40, process.stdout.columns ?? 100);
+
 /** What a build or an upload writes, without time stamps and traces of shells, from a line of the daemon's log. */
-const OUTPUT = / nodepool\.(?:image|manager)\S*: (?:[\d-]+ [\d:.]+ \| )?([^\s+].*)/;
+const OUTPUT = / nodepool\.(?:image|manager)\S*: (?:[\d-]+ [\d:.]+ \| (?=[^\s+])|(?![\d-]+ [\d:.]+ \| ))([^\s+].*)/;
 
 /** Options of a {@link Session}. */
 export interface SessionOptions {
@@ -50,6 +53,7 @@ export class Session {
   #log: GrownLog | undefined;
   #daemon: Daemon | undefined;
   #lastLine = '';
+  #isHandedOver = false;
   #saidAt = performance.now();
   #stepAt = performance.now();
 
@@ -66,6 +70,7 @@ export class Session {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.on(signal, () => session.#interrupted.abort(new Error(`stopped by ${signal}`)));
     }
+    const ticker = setInterval(() => session.#signOfLife(), LOOK_INTERVAL);
     try {
       await work(session);
     } catch (error) {
@@ -74,6 +79,8 @@ export class Session {
       session.#clearLine();
       console.error(`\n${styleText('red', message, { stream: process.stderr })}`);
       process.exitCode = 1;
+    } finally {
+      clearInterval(ticker);
     }
   }
 
@@ -81,13 +88,13 @@ export class Session {
     this.signal.throwIfAborted();
     this.#clearLine();
     this.#stepAt = this.#saidAt = performance.now();
+    this.#lastLine = '';
     console.log(`\n${coloured('bold', `==> ${title}`)}`);
   }
 
-  tell(line: string): void {
-    this.#clearLine();
-    this.#saidAt = performance.now();
-    console.log(`    ${line}`);
+  /** Prints lines that fit the terminal: longer ones are broken between words. */
+  tell(text: string): void {
+    this.#print(wrapped(text, WIDTH - 4).replaceAll(/^(?=.)/gm, '    '));
   }
 
   /** Prints that something is as it should be. */
@@ -95,14 +102,24 @@ export class Session {
     this.tell(coloured('green', line));
   }
 
+  /** What goes on, for the signs of life. */
+  goesOn(line: string): void {
+    this.#lastLine = stripVTControlCharacters(line);
+  }
+
+  #print(text: string): void {
+    this.#clearLine();
+    this.#saidAt = performance.now();
+    console.log(text);
+  }
+
   /** While something takes long: says for how long, and what goes on. On a terminal this line replaces the last one. */
   #signOfLife(): void {
-    if (performance.now() - this.#saidAt < SILENCE) return;
+    if (this.#isHandedOver || performance.now() - this.#saidAt < SILENCE) return;
     this.#saidAt = performance.now();
     const seconds = Math.round((performance.now() - this.#stepAt) / 1000);
     const time = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
-    const width = Math.max(20, (process.stdout.columns ?? 100) - 1);
-    const line = `    ${time}  ${this.#lastLine}`.slice(0, width);
+    const line = `    ${time}  ${this.#lastLine}`.trimEnd().slice(0, WIDTH - 1);
     if (process.stdout.isTTY) process.stdout.write(`\r\u001B[K${coloured('dim', line)}`);
     else console.log(line);
   }
@@ -155,6 +172,18 @@ export class Session {
     this.success('no process, mount or loop device is left');
   }
 
+  /** Leaves the terminal to a program that writes to it. */
+  async handOver<T>(work: () => Promise<T>): Promise<T> {
+    this.#clearLine();
+    this.#isHandedOver = true;
+    try {
+      return await work();
+    } finally {
+      this.#isHandedOver = false;
+      this.#saidAt = performance.now();
+    }
+  }
+
   /** Has the daemon reload its configuration. */
   reload(): void {
     this.#daemon?.reload();
@@ -165,7 +194,7 @@ export class Session {
     this.signal.throwIfAborted();
     const lines = (await this.#log?.newLines()) ?? [];
     const last = lines.findLast((line) => OUTPUT.test(line));
-    if (last !== undefined) this.#lastLine = stripVTControlCharacters(OUTPUT.exec(last)?.[1] ?? '');
+    if (last !== undefined) this.goesOn(OUTPUT.exec(last)?.[1] ?? '');
     const found = lines.map(this.#options.progressIn).filter((progress) => progress !== undefined);
     for (const { text } of found) this.tell(text);
     const failure = found.find(({ kind }) => kind === 'failure');
@@ -177,14 +206,13 @@ export class Session {
   async uploadsReady(count: number): Promise<void> {
     for (let ready = 0; ready < count; await delay(LOOK_INTERVAL, undefined, { signal: this.signal })) {
       for (const text of await this.news()) if (/^upload .* is ready: /.test(text)) ready += 1;
-      this.#signOfLife();
     }
   }
 
   /** Runs a command of nodepool-builder and prints its output. */
   async show(command: string): Promise<void> {
     this.tell(`$ nodepool-builder ${command} -c ${this.shown(this.config)}`);
-    console.log(await this.#run(command, '-c', this.config));
+    this.#print(await this.#run(command, '-c', this.config));
   }
 
   /** The list that a command prints with --json. */
@@ -201,7 +229,6 @@ export class Session {
     ) {
       const answer = await ask();
       if (good(answer) || Date.now() > end) return answer;
-      this.#signOfLife();
     }
   }
 
@@ -218,4 +245,16 @@ export class Session {
   #logs(): string {
     return `${this.shown(this.daemonLog)} and ${this.shown(join(this.#options.data, 'logs'))}`;
   }
+}
+
+/** A text whose lines have at most that many columns, except for words that are longer. */
+function wrapped(text: string, width: number): string {
+  const words = text.split(/(?<=\S) (?=\S)/);
+  const lines: string[] = [];
+  for (const word of words) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (lines.length > 0 && stripVTControlCharacters(longer).length <= width) lines[lines.length - 1] = longer;
+    else lines.push(lines.length === 0 ? word : `  ${word}`);
+  }
+  return lines.join('\n');
 }

@@ -1,0 +1,37 @@
+/**
+ * Runs an example as a newcomer does, in a terminal of 100 columns: `node scripts/in-terminal.ts [--no-color] COMMAND...`.
+ * The status is that of the command; it is 1 if a line is wider than the terminal, if nothing appears for more than ten
+ * seconds, if there are no colours (or with --no-color, which sets NO_COLOR, if there are), or if a line names a file of
+ * the checkout by its absolute path or a job by its handle.
+ */
+import { join } from 'node:path';
+import { COLUMNS, runInTerminal } from './quickstart/terminal.ts';
+
+/** Longest time without output, in milliseconds. */
+const SILENCE = 10_000;
+
+const INNER = new RegExp(`${RegExp.escape(join(import.meta.dirname, '..'))}|\\bjob H:`);
+
+const words = process.argv.slice(2);
+const withoutColour = words[0] === '--no-color';
+const command = withoutColour ? words.slice(1) : words;
+const { NO_COLOR: _, ...environment } = process.env;
+const seen = await runInTerminal(
+  command,
+  { ...environment, TERM: 'xterm-256color', ...(withoutColour && { NO_COLOR: '1' }) },
+  (line) => console.log(line),
+);
+
+const { width, silence, isStyled } = seen;
+const faults = [
+  ...(width > COLUMNS ? [`a line has ${width} columns`] : []),
+  ...(silence.time > SILENCE
+    ? [`nothing appeared for ${Math.round(silence.time / 1000)} s, before "${silence.before}"`]
+    : []),
+  ...(isStyled === withoutColour ? [withoutColour ? 'NO_COLOR has no effect' : 'there are no colours'] : []),
+  ...seen.lines.filter((line) => INNER.test(line)).map((line) => `this line has inner terms: ${line}`),
+];
+const longest = `the longest silence took ${(silence.time / 1000).toFixed(1)} s`;
+console.log(`in-terminal: the widest line has ${width} of ${COLUMNS} columns; ${longest}`);
+for (const fault of faults) console.error(`in-terminal: ${fault}`);
+process.exitCode = seen.status === 0 && faults.length > 0 ? 1 : (seen.status ?? 1);
