@@ -29,7 +29,8 @@ const coloured = (format: Parameters<typeof styleText>[0], text: string): string
 const WIDTH = Math.max(40, process.stdout.columns ?? 100);
 
 /** What a build or an upload writes, without time stamps and traces of shells, from a line of the daemon's log. */
-const OUTPUT = / nodepool\.(?:image|manager)\S*: (?:[\d-]+ [\d:.]+ \| (?=[^\s+])|(?![\d-]+ [\d:.]+ \| ))([^\s+].*)/;
+const OUTPUT =
+  / nodepool\.(?:image|manager)\S*: (?:[\d-]+ [\d:.]+ \| (?=[^\s+])|(?![\d-]+ [\d:.]+ \| ))([^\s+].*)/;
 
 /** Options of a {@link Session}. */
 export interface SessionOptions {
@@ -253,7 +254,8 @@ function wrapped(text: string, width: number): string {
   const lines: string[] = [];
   for (const word of words) {
     const longer = `${lines.at(-1)} ${word}`;
-    if (lines.length > 0 && stripVTControlCharacters(longer).length <= width) lines[lines.length - 1] = longer;
+    if (lines.length > 0 && stripVTControlCharacters(longer).length <= width)
+      lines[lines.length - 1] = longer;
     else lines.push(lines.length === 0 ? word : `  ${word}`);
   }
   return lines.join('\n');

@@ -5,16 +5,16 @@ import { stripVTControlCharacters } from 'node:util';
 /** Columns of the terminal. */
 export const COLUMNS = 100;
 
-/** A colour or another style. */
-const STYLE = /\u001B\[[\d;]+m/;
+/** What follows the escape character in a colour or another style. */
+const STYLE = /^\[[\d;]+m/;
 
 /** What a user of a terminal saw. */
 export interface Seen {
   readonly status: number | null;
   /** Lines that stayed, without styles. */
   readonly lines: readonly string[];
-  /** Columns of the widest line, of those too that others replaced. */
-  readonly width: number;
+  /** The widest line, of those too that others replaced; without those of npm itself. */
+  readonly widest: string;
   /** Longest time without output, in milliseconds, and the line after it. */
   readonly silence: { readonly time: number; readonly before: string };
   readonly isStyled: boolean;
@@ -31,28 +31,38 @@ export async function runInTerminal(
   onLine: (line: string) => void = () => {},
 ): Promise<Seen> {
   const line = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
-  const script = ['--quiet', '--return', '--command', `stty cols ${COLUMNS} rows 30; exec ${line}`, '/dev/null'];
+  const script = [
+    '--quiet',
+    '--return',
+    '--command',
+    `stty cols ${COLUMNS} rows 30; exec ${line}`,
+    '/dev/null',
+  ];
   const child = spawn('script', script, { env: environment, stdio: ['pipe', 'pipe', 'inherit'] });
   const lines: string[] = [];
-  let [rest, width, isStyled, lastAt] = ['', 0, false, performance.now()];
+  let [rest, widest, isStyled, lastAt] = ['', '', false, performance.now()];
   let silence = { time: 0, before: '' };
   for await (const chunk of child.stdout.setEncoding('utf8') as AsyncIterable<string>) {
     const time = performance.now() - lastAt;
     lastAt = performance.now();
-    if (time > silence.time) silence = { time, before: stripVTControlCharacters(chunk).trim().slice(0, COLUMNS) };
+    if (time > silence.time)
+      silence = { time, before: stripVTControlCharacters(chunk).trim().slice(0, COLUMNS) };
     rest += chunk;
     const ended = rest.split('\n');
     rest = ended.pop() ?? '';
     for (const text of ended) {
-      isStyled ||= STYLE.test(text);
-      const states = text.split('\r').map(stripVTControlCharacters);
-      width = Math.max(width, ...states.map((state) => [...state].length));
-      const last = states.findLast((state) => state !== '') ?? '';
+      isStyled ||= text.split('\u001B').some((sequence) => STYLE.test(sequence));
+      const states = text.replace(/\r+$/, '').split('\r').map(stripVTControlCharacters);
+      for (const state of states)
+        if (state.length > widest.length && !state.startsWith('npm ')) widest = state;
+      const last = states.at(-1) ?? '';
       lines.push(last);
       onLine(last);
     }
   }
-  const [status] = (child.exitCode === null ? await once(child, 'exit') : [child.exitCode]) as [number | null];
+  const [status] = (child.exitCode === null ? await once(child, 'exit') : [child.exitCode]) as [
+    number | null,
+  ];
   child.stdin.destroy();
-  return { status, lines, width, silence, isStyled };
+  return { status, lines, widest, silence, isStyled };
 }
