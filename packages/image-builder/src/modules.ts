@@ -161,6 +161,8 @@ export interface BuilderSite {
   readonly logger: (name: string) => Logger;
   /** Configured providers of instances with these names, and those that this process has used. */
   instanceProviders(names: Iterable<string>): Iterable<InstanceProvider>;
+  /** Called once an instance without a build, or its image, was deleted in a provider. */
+  onOrphanDeleted?(provider: string): void;
   /** Whether this host has the image, or a builder of the fleet offers it. */
   isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
   /**

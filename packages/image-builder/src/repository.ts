@@ -28,6 +28,8 @@ export interface ImageRepositoryEvents {
   removed: [image: Image];
   /** An id left {@link ImageRepository.pendingDeletes}. */
   deleteForgotten: [imageId: string];
+  /** A file was converted to a format, in this time. */
+  converted: [format: ImageFormat, milliseconds: number];
 }
 
 /** Called at the end of a build, when its image is published or has failed. */
@@ -270,6 +272,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     { signal, onProgress, largestDisk }: FileOptions & Required<OperationOptions>,
   ): Promise<ImageFile> {
     const progress = steadyProgress(onProgress);
+    const started = performance.now();
     return await this.#staged(async (staging) => {
       const target = staging.path(imageFileName(imageId, format));
       await convertImage(source, format, target, {
@@ -289,6 +292,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       const image = await this.#catalog.publish(staging, manifest, fresh);
       const file = fileOf(image, format);
       if (file === undefined) throw notFound(imageId);
+      this.emit('converted', format, performance.now() - started);
       return file;
     });
   }

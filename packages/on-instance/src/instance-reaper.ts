@@ -29,7 +29,7 @@ const TIME_LIMIT = 120;
 const RESUME_PERIOD = 60 * 60_000;
 
 /** Part of a daemon that an {@link InstanceReaper} needs. */
-export interface ReaperSite extends Pick<BuilderSite, 'instanceProviders' | 'logger'> {
+export interface ReaperSite extends Pick<BuilderSite, 'instanceProviders' | 'logger' | 'onOrphanDeleted'> {
   /** Repository of the builds. */
   readonly repository: Pick<ImageRepository, 'recordDirectory' | 'images' | 'on'>;
 }
@@ -151,6 +151,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
     }
     if (provider !== undefined) await destroyInstances(provider, imageId, { signal });
     await claim.remove();
+    if (provider !== undefined) this.#site.onOrphanDeleted?.(provider.name);
     this.#logger.info(`image ${imageId}: the instances of an earlier build are deleted`);
   }
 
@@ -159,6 +160,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
     const { buildId, id } = instance;
     const destroy = async (): Promise<void> => {
       await instance.destroy({ signal });
+      this.#site.onOrphanDeleted?.(name);
       this.#logger.warn(
         `deleted instance ${id} of provider ${name}: no build of image ${buildId} is running`,
       );
@@ -184,6 +186,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
       const now = (await provider.captures?.({ signal }))?.find((other) => other.externalId === externalId);
       if (now === undefined) return;
       await now.discard({ signal });
+      this.#site.onOrphanDeleted?.(name);
       this.#logger.info(
         `deleted image ${externalId} of provider ${name}: a snapshot of image ${imageId}, which is gone`,
       );

@@ -8,7 +8,7 @@ import type { Modules } from '../modules.ts';
 import { dryRun } from './manager-lists.ts';
 import { configOption, loggingConfigOption, logLevelOption } from './options.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
-import { addWebOptions, checkWebOptions, type WebOptions } from './web-options.ts';
+import { addWebOptions, checkWebOptions, openEventMetrics, type WebOptions } from './web-options.ts';
 
 interface ManageOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig'>, WebOptions {
   readonly dryRun?: true;
@@ -57,13 +57,14 @@ Examples:
 async function startManager(site: ServiceSite, options: ManageOptions): Promise<Service> {
   const servers = jobServers(site.configuration);
   const { startManagerService } = await import('../manager/manager-service.ts');
-  const manager = await startManagerService({ ...site, servers });
+  const events = await openEventMetrics(options, true);
+  const manager = await startManagerService({ ...site, servers, onEvent: events?.onManagerEvent });
   const addresses = servers.map(formatAddress).join(', ');
   site.logger('nodepool.manager').info(`managing the builders at ${addresses}`);
   const status = (): string => `Job servers: ${addresses}.`;
-  if (options.web === undefined) return { ...manager, status };
+  if (options.web === undefined || events === undefined) return { ...manager, status };
   const { startWebService } = await import('../web/web-service.ts');
-  const web = await startWebService({ ...site, web: options.web, options, servers }).catch(
+  const web = await startWebService({ ...site, web: options.web, options, servers, events }).catch(
     async (error: unknown) => {
       await manager.close();
       throw error;

@@ -1,18 +1,20 @@
 import { appendFileSync } from 'node:fs';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
+import { closeAll } from '../daemon/close-all.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import { exitReasonOf } from '../exit-codes.ts';
 import { backgroundLogSettings, defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
 import { packageVersion } from '../version.ts';
+import type { EventMetrics } from '../web/event-metrics.ts';
 import type { WebService } from '../web/web-service.ts';
 import { reportToForeground } from './background.ts';
 import { messageOf } from './output.ts';
 import { writePidFile } from './pid-file.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
-import type { WebOptions } from './web-options.ts';
+import { openEventMetrics, type WebOptions } from './web-options.ts';
 
 /** Settings of {@link serve}. */
 export interface ServeOptions
@@ -57,15 +59,19 @@ async function runBuilder(options: ServeOptions): Promise<void> {
   const start = async (site: ServiceSite): Promise<Service> => {
     if (pidfile !== undefined) removePidFile = await writePidFile(pidfile);
     const logger = site.logger('nodepool.builder');
+    const events = await openEventMetrics(options, allInOne === true);
     const builder = await NodepoolBuilder.start({
       ...site,
+      onEvent: events?.onJobEvent,
       buildWorkers: options.buildWorkers,
       uploadWorkers: options.uploadWorkers,
       keepOnFailure: options.keepOnFailure,
       ...((embeddedGearmand || allInOne) && { embeddedGearmand: true }),
     });
-    const manager = allInOne ? await startManager(builder, site) : undefined;
-    const web = await startWeb(options, builder, manager, site);
+    const manager = allInOne
+      ? await startManager(builder, { ...site, onEvent: events?.onManagerEvent })
+      : undefined;
+    const web = await startWeb({ ...options, events }, builder, manager, site);
     process.on('SIGUSR2', () => logDiagnostics(builder, logger));
     const servers = builder.servers.map(formatAddress).join(', ');
     const { images, directory } = builder.repository;
@@ -80,7 +86,7 @@ async function runBuilder(options: ServeOptions): Promise<void> {
       status: () => `Job servers: ${servers}. Images: ${builder.repository.images.size}.`,
       close: async (urgent) => {
         // The page shows the running jobs until they have ended.
-        await closeInOrder(manager, { close: () => builder.close({ signal: urgent }) }, web);
+        await closeAll([() => web?.close(), () => builder.close({ signal: urgent }), () => manager?.close()]);
       },
     };
   };
@@ -113,33 +119,26 @@ async function startManager(
 
 /** Starts the status page, if there is an address for it. */
 async function startWeb(
-  options: ServeOptions,
+  options: ServeOptions & { readonly events: EventMetrics | undefined },
   builder: NodepoolBuilder,
   manager: ManagerService | undefined,
   site: ServiceSite,
 ): Promise<WebService | undefined> {
-  if (options.web === undefined) return undefined;
+  const { web, events } = options;
+  if (web === undefined || events === undefined) return undefined;
   try {
     const service = await import('../web/web-service.ts'); // imported on demand: a builder alone starts faster
     return await service.startWebService({
       ...site,
-      web: options.web,
+      web,
       options,
       servers: builder.servers,
+      events,
+      builder,
     });
   } catch (error) {
-    await closeInOrder(manager, builder);
+    await closeAll([() => builder.close(), () => manager?.close()]);
     throw error;
-  }
-}
-
-/** Closes one part after the other, even if one fails. */
-async function closeInOrder(...parts: readonly ({ close(): Promise<void> } | undefined)[]): Promise<void> {
-  const [first, ...others] = parts;
-  try {
-    await first?.close();
-  } finally {
-    if (others.length > 0) await closeInOrder(...others);
   }
 }
 

@@ -16,13 +16,14 @@ import { logFunction, loggedImages, readLogPart } from '../control/image-log.ts'
 import { RunningJobs } from '../control/running-jobs.ts';
 import { type BuildJobContext, runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
-import { Statistics } from '../jobs/statistics.ts';
+import { type JobEvent, Statistics } from '../jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from '../jobs/upload-job.ts';
 import { Uploads } from '../jobs/uploads.ts';
 import { Modules } from '../modules.ts';
 import { JobEvents } from '../notifications/job-events.ts';
 import { Notifier } from '../notifications/notifier.ts';
 import { builderIdentity } from './builder-identity.ts';
+import { type Closer, closeAll } from './close-all.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { isImageOffered, requestBuild } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
@@ -57,6 +58,8 @@ export interface NodepoolBuilderOptions {
   readonly uploadGracePeriod?: number | undefined;
   /** Seconds for which instances of failed builds are kept. Default: `keep-on-failure` of their disk images. */
   readonly keepOnFailure?: number | undefined;
+  /** Called at each event of a job or a provider. It must not throw. */
+  readonly onEvent?: ((event: JobEvent) => void) | undefined;
 }
 
 /**
@@ -65,6 +68,7 @@ export interface NodepoolBuilderOptions {
  */
 export class NodepoolBuilder implements AsyncDisposable {
   readonly repository: ImageRepository;
+  readonly uploads: Pick<Uploads, 'orphans'>;
   /** The job servers in use, including the embedded one. */
   readonly servers: readonly ServerAddress[];
   readonly #options: NodepoolBuilderOptions;
@@ -94,6 +98,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
     const { repository, builders, servers, uploads } = parts;
     this.repository = repository;
+    this.uploads = uploads;
     this.servers = servers;
     this.#options = options;
     this.#parts = parts;
@@ -300,22 +305,6 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 }
 
-/** Closes a part of a builder. */
-type Closer = () => unknown;
-
-/** Closes all parts in reverse order, and then throws the first error. (Node 22 lacks AsyncDisposableStack.) */
-async function closeAll(closers: readonly Closer[]): Promise<void> {
-  const errors: unknown[] = [];
-  for (const close of closers.toReversed()) {
-    try {
-      await close();
-    } catch (error) {
-      errors.push(error);
-    }
-  }
-  if (errors.length > 0) throw errors[0];
-}
-
 /** The parts of a builder that open before it serves. */
 type Parts = Awaited<ReturnType<typeof openParts>>;
 
@@ -323,10 +312,11 @@ type Parts = Awaited<ReturnType<typeof openParts>>;
 async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   const { configuration, logger, environment = {}, modules = Modules.builtIn } = options;
   const builderLogger = logger('nodepool.builder');
-  const statistics = new Statistics(environment, builderLogger);
+  const statistics = new Statistics(environment, builderLogger, options.onEvent);
   closers.push(() => statistics[Symbol.asyncDispose]());
   const repository = await ImageRepository.open(configuration['images-dir'], { logger: builderLogger });
   closers.push(() => repository.close());
+  repository.on('converted', (format, milliseconds) => statistics.converted(format, milliseconds));
   const { directory } = repository;
   const identity = await builderIdentity(directory);
   const providers = new Providers({
@@ -355,12 +345,14 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     provider: (name) => providers.get(name)?.provider,
     logger: logger('nodepool.builder.UploadWorker'),
     gracePeriod: options.uploadGracePeriod,
+    onDiscard: (provider, isDiscarded) => statistics.orphanEnded('upload', provider, isDiscarded),
   });
   closers.push(() => uploads.close());
   const site: BuilderSite = {
     repository,
     logger,
     instanceProviders: (names) => providers.used(names),
+    onOrphanDeleted: (provider) => statistics.orphanEnded('instance', provider, true),
     isOffered: async (imageId, signal) =>
       repository.images.has(imageId) || (await isImageOffered(servers, imageId, signal)),
     requestBuild: (request, signal) => requestBuild(servers, request, signal, builderLogger),

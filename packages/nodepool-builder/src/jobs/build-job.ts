@@ -87,6 +87,7 @@ async function build(
   const output = logger(`nodepool.image.build.${name}`);
   const started = performance.now();
   const elapsed = (): number => performance.now() - started;
+  statistics.buildStarted(name);
   try {
     const image = await builder
       .build({
@@ -103,10 +104,10 @@ async function build(
       })
       .finally(() => output.info('')); // an empty line has always marked the end of the output
     await statistics.built(name, elapsed(), image.files);
-    statistics.buildEnded(name, elapsed());
+    statistics.buildEnded(name, elapsed(), options.signal);
     return image;
   } catch (error) {
-    statistics.buildEnded(name, elapsed(), error);
+    statistics.buildEnded(name, elapsed(), options.signal, error);
     throw error;
   }
 }

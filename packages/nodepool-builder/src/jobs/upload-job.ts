@@ -70,26 +70,28 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
       upload: { id, provider },
       logger: uploadLogger,
     };
+    const work = async (
+      onProgress: (progress: MeteredProgress) => void,
+      signal: AbortSignal,
+      both: Logger,
+    ): Promise<string> => {
+      if (checksum) await deleteOtherCopy(context.repository, imageId, checksum, { signal, logger: both });
+      const image = context.repository.get(imageId);
+      const stoppable = stoppableBy(job, signal);
+      const externalId = await upload(context, stoppable, imageId, { ...target, onProgress }, both);
+      const known = checksum === '' && image ? checksumOf(image) : checksum;
+      return jobResult('external-id', externalId, known);
+    };
+    const subject = { diskimage: target.image.diskimage ?? imageName, provider, imageName };
     return await context.running.run(
       job,
       { kind: 'upload', 'image-id': imageId, provider, 'image-name': imageName, 'upload-id': id },
-      (onProgress, signal) =>
-        withUploadLog(ownLog, async (both) => {
-          if (checksum) {
-            const options = { signal, logger: both };
-            await deleteOtherCopy(context.repository, imageId, checksum, options);
-          }
-          const image = context.repository.get(imageId);
-          const externalId = await upload(
-            context,
-            stoppableBy(job, signal),
-            imageId,
-            { ...target, onProgress },
-            both,
-          );
-          const known = checksum === '' && image ? checksumOf(image) : checksum;
-          return jobResult('external-id', externalId, known);
-        }),
+      (onRead, signal) =>
+        withUploadLog(ownLog, (both) =>
+          context.statistics.upload(subject, { signal, onProgress: onRead }, (onProgress) =>
+            work(onProgress, signal, both),
+          ),
+        ),
     );
   });
 }
@@ -123,8 +125,7 @@ async function upload(
   }: Target & { readonly onProgress: (progress: MeteredProgress) => void },
   logger: Logger,
 ): Promise<string> {
-  const started = performance.now();
-  const { repository, statistics } = context;
+  const { repository } = context;
   const { largestDisk, 'build-environment': variables } = context.configuration;
   const within = timeLimit(configuration.entry['image-upload-timeout'], job.signal);
   const prepareFile = (signal: AbortSignal): Promise<ImageFile> =>
@@ -165,7 +166,6 @@ async function upload(
   try {
     const { externalId } = await context.uploads.run(job, record, run);
     logger.info(`image ${imageId} has the external-id ${externalId}`);
-    statistics.uploaded(image.name, configuration.name, performance.now() - started);
     return externalId;
   } catch (error) {
     if (error instanceof JobFailure) throw error;

@@ -19,6 +19,8 @@ export interface UploadsOptions {
   readonly logger: Logger;
   /** Milliseconds. Default 120,000. */
   readonly gracePeriod?: number | undefined;
+  /** Called once an orphan was discarded, or could not be. */
+  readonly onDiscard?: (provider: string, isDiscarded: boolean) => void;
 }
 
 /** The parts of a job that uploads need. */
@@ -115,6 +117,13 @@ export class Uploads {
       await this.#end(upload, job, isOrphan);
       throw error;
     }
+  }
+
+  /** Number of uploads without a job, by provider. */
+  get orphans(): ReadonlyMap<string, number> {
+    const orphans = [...this.#uploads.values()].filter(({ job }) => job === undefined);
+    const byProvider = Map.groupBy(orphans, ({ record }) => record.provider);
+    return new Map(Array.from(byProvider, ([provider, all]) => [provider, all.length]));
   }
 
   /** Retries at once all discards that failed or had no provider. */
@@ -261,12 +270,13 @@ export class Uploads {
   }
 
   async #discard(provider: ImageProvider, upload: Upload): Promise<boolean> {
-    const { logger } = this.#options;
+    const { logger, onDiscard } = this.#options;
     const { record } = upload;
     const what = `upload of ${record['image-id']} to ${provider.name}, started ${record.begun}`;
     try {
       if (record['external-id'] === undefined) {
         await provider.discard(record['upload-id'], { signal: this.#stop.signal });
+        onDiscard?.(provider.name, true);
         const reason = upload.isCancelled ? 'was cancelled' : 'did not come back';
         logger.info(`${what}: discarded, because its job ${reason}`);
       } else {
@@ -278,6 +288,7 @@ export class Uploads {
       return true;
     } catch (error) {
       if (this.#stop.signal.aborted) return false;
+      onDiscard?.(provider.name, false);
       logger.warn(`${what}: it could not be discarded and is retried later: ${reasonOf(error)}`);
       return false;
     }

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { ImageManager, openStateStore } from '@nodepool-builder/image-manager';
+import { ImageManager, type ManagerEvent, openStateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { Providers } from '../daemon/providers.ts';
 import { eventOfEnd, newestImages } from '../notifications/manager-events.ts';
@@ -19,6 +19,8 @@ export interface ManagerServiceOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Returns a logger by name. */
   readonly logger: (name: string) => Logger;
+  /** Called at each event, while the manager is the leader. It must not throw. */
+  readonly onEvent?: ((event: ManagerEvent) => void) | undefined;
 }
 
 /** A running manager with its store and providers. */
@@ -55,6 +57,7 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
     store,
     servers,
     logger,
+    onEvent: options.onEvent,
   });
   const stop = new AbortController();
   const done = manager.run(stop.signal);

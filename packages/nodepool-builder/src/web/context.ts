@@ -1,7 +1,14 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { WebAddress, WebOptions } from '../commands/web-options.ts';
+import type { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import type { Access } from './access.ts';
+import type { EventMetrics } from './event-metrics.ts';
 import type { SiteView } from './site-view.ts';
+
+/** The part of a builder of this process that its metrics show. */
+export interface LocalBuilder extends Pick<NodepoolBuilder, 'uploads'> {
+  readonly repository: Pick<NodepoolBuilder['repository'], 'images'>;
+}
 
 /** What the parts of the server share. */
 export interface WebContext {
@@ -11,4 +18,8 @@ export interface WebContext {
   /** Address that it listens on. */
   readonly address: WebAddress;
   readonly options: WebOptions;
+  /** Metrics of the events of this process. */
+  readonly events: EventMetrics;
+  /** The builder of this process; undefined if none runs here. */
+  readonly builder?: LocalBuilder | undefined;
 }

@@ -1,9 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { verbOf } from '../daemon/functions.ts';
 import { packageVersion } from '../version.ts';
-import type { WebContext } from './context.ts';
-import type { SiteRecords } from './records.ts';
+import type { LocalBuilder, WebContext } from './context.ts';
+import type { SiteRecords, UploadRecord } from './records.ts';
 import { siteRecords } from './site-records.ts';
+import type { Site } from './site-view.ts';
 
 /** A value with its labels. */
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number | undefined];
@@ -12,7 +14,7 @@ type Sample = readonly [labels: Readonly<Record<string, string>>, value: number 
 interface Metric {
   readonly help: string;
   readonly labels: readonly string[];
-  readonly samples: (records: SiteRecords) => readonly Sample[];
+  readonly samples: (records: SiteRecords, site: Site) => readonly Sample[];
 }
 
 /** All gauges by name, without the prefix. Labels have only names of the configuration, of hosts and of states. */
@@ -56,10 +58,35 @@ const METRICS: Readonly<Record<string, Metric>> = {
         return [{ diskimage: name }, end && end - (secondsOf(build?.requested ?? null) ?? end)];
       }),
   },
+  last_upload_duration_seconds: {
+    help: 'Time from the request of the newest good upload to its end',
+    labels: ['diskimage', 'provider', 'image_name'],
+    samples: ({ uploads }) =>
+      newestOf(uploads.filter(({ state }) => state === 'ready')).map((upload) => {
+        const end = secondsOf(upload.ended);
+        return [placeOf(upload), end && end - (secondsOf(upload.requested) ?? end)];
+      }),
+  },
+  image_missing: {
+    help: 'Whether a provider has no good image, but should have one',
+    labels: ['diskimage', 'provider', 'image_name'],
+    samples: ({ images }) =>
+      images.flatMap(({ name, providers, paused: isPaused }) =>
+        providers.map((place): Sample => {
+          const labels = { diskimage: name, provider: place.provider, image_name: place['image-name'] };
+          return [labels, Number(place.newest === null && !place.paused && !isPaused)];
+        }),
+      ),
+  },
   builders: {
     help: 'Builders that are connected',
     labels: [],
     samples: ({ builders }) => [[{}, builders.length]],
+  },
+  builder_info: {
+    help: 'Builders that are connected, with their releases',
+    labels: ['host', 'version'],
+    samples: ({ builders }) => builders.map(({ host, version }) => [{ host, version }, 1]),
   },
   running_jobs: {
     help: 'Builds and uploads that run at a builder',
@@ -89,14 +116,64 @@ const METRICS: Readonly<Record<string, Metric>> = {
     samples: ({ servers }) => servers.map(({ address, answers }) => [{ server: address }, Number(answers)]),
   },
   queued_jobs: {
-    help: 'Jobs that wait at a job server',
-    labels: ['server'],
-    samples: ({ servers }) => servers.map(({ address, queued }) => [{ server: address }, queued]),
+    help: 'Jobs that wait at a job server; those of other functions count as "other"',
+    labels: ['server', 'function'],
+    samples: (_records, site) => queuedJobs(site),
+  },
+  build_workers: {
+    help: 'Workers of builders that offer to build a disk image',
+    labels: ['diskimage'],
+    samples: (_records, { configuration, servers }) => {
+      const workers = Map.groupBy(
+        servers.flatMap(({ functions = [] }) => functions),
+        ({ name }) => name,
+      );
+      return configuration.diskimages.map(({ name }): Sample => {
+        const numbers = (workers.get(`image-build:${name}`) ?? []).map((one) => one.availableWorkers);
+        return [{ diskimage: name }, Math.max(0, ...numbers)]; // a builder is at each of its job servers
+      });
+    },
+  },
+  problems: {
+    help: 'Parts of the site that the status page cannot read',
+    labels: [],
+    samples: ({ problems }) => [[{}, problems.length]],
   },
 };
 
+/** The gauges of the builder of this process. */
+const LOCAL_METRICS: Readonly<Record<string, LocalMetric>> = {
+  image_size_bytes: {
+    help: 'Size of the newest image in images-dir here',
+    labels: ['diskimage', 'format'],
+    samples: ({ repository }, { diskimages }) => {
+      const newest = new Map(
+        [...repository.images.values()]
+          .toSorted((one, other) => one.builtAt.getTime() - other.builtAt.getTime())
+          .map((image) => [image.name, image]),
+      );
+      return diskimages.flatMap(({ name }) =>
+        (newest.get(name)?.files ?? []).map(
+          ({ format, size }): Sample => [{ diskimage: name, format }, size],
+        ),
+      );
+    },
+  },
+  orphaned_uploads: {
+    help: 'Interrupted uploads from here that neither go on nor are discarded yet',
+    labels: ['provider'],
+    samples: ({ uploads }, { providers }) =>
+      providers.map(({ name }) => [{ provider: name }, uploads.orphans.get(name) ?? 0]),
+  },
+};
+
+/** A gauge of this process. */
+interface LocalMetric extends Omit<Metric, 'samples'> {
+  readonly samples: (builder: LocalBuilder, configuration: Site['configuration']) => readonly Sample[];
+}
+
 /** Serves the state of the site and of this process to Prometheus, and an address that shows that the process lives. */
-export function metrics(server: FastifyInstance, { view }: WebContext): void {
+export function metrics(server: FastifyInstance, { view, events, builder }: WebContext): void {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   // promtool refuses these names of prom-client.
@@ -105,19 +182,56 @@ export function metrics(server: FastifyInstance, { view }: WebContext): void {
   }
   const info = { help: 'Version of nodepool-builder', labelNames: ['version'], registers: [registry] };
   new Gauge({ ...info, name: 'nodepool_builder_build_info' }).set({ version: packageVersion() }, 1);
-  const gauges = Object.entries(METRICS).map(([name, { help, labels, samples }]) => {
-    const options = { name: `nodepool_builder_${name}`, help, labelNames: labels, registers: [registry] };
-    return { gauge: new Gauge(options), samples };
-  });
+  const show = (table: Readonly<Record<string, Omit<Metric, 'samples'>>>): ReadonlyMap<string, Gauge> =>
+    new Map(
+      Object.entries(table).map(([name, { help, labels }]) => {
+        const options = { name: `nodepool_builder_${name}`, help, labelNames: labels, registers: [registry] };
+        return [name, new Gauge(options)];
+      }),
+    );
+  const gauges = show({ ...METRICS, ...(builder && LOCAL_METRICS) });
+  const set = (name: string, samples: readonly Sample[]): void => {
+    const gauge = gauges.get(name);
+    gauge?.reset(); // a disk image or a builder may be gone
+    for (const [labels, value] of samples) if (value !== undefined) gauge?.set(labels, value);
+  };
   server.get('/metrics', async (_request, reply) => {
-    const records = siteRecords(await view.current());
-    for (const { gauge, samples } of gauges) {
-      gauge.reset(); // a disk image or a builder may be gone
-      for (const [labels, value] of samples(records)) if (value !== undefined) gauge.set(labels, value);
+    const site = await view.current();
+    const records = siteRecords(site);
+    for (const [name, { samples }] of Object.entries(METRICS)) set(name, samples(records, site));
+    for (const [name, { samples }] of Object.entries(LOCAL_METRICS)) {
+      if (builder !== undefined) set(name, samples(builder, view.configuration));
     }
-    return await reply.type(registry.contentType).send(await registry.metrics());
+    await events.removeOthers(view.configuration);
+    const text = await Promise.all([registry.metrics(), events.registry.metrics()]);
+    return await reply.type(registry.contentType).send(text.join('\n'));
   });
   server.get('/livez', async (_request, reply) => await reply.type('text/plain; charset=UTF-8').send('OK'));
+}
+
+/** Jobs that wait, by function: `image-build:` with a disk image of the configuration, or the verb alone. */
+function queuedJobs({ configuration, servers }: Site): readonly Sample[] {
+  const builds = configuration.diskimages.map(({ name }) => `image-build:${name}`);
+  const names = [...builds, 'image-upload', 'image-delete', 'other'];
+  const known = new Set(names);
+  return servers.flatMap(({ address, functions }) => {
+    if (functions === undefined) return [];
+    const queued = new Map(names.map((name) => [name, 0]));
+    for (const { name, total, running } of functions) {
+      const label = [name, verbOf(name)].find((one) => known.has(one)) ?? 'other';
+      queued.set(label, (queued.get(label) ?? 0) + total - running);
+    }
+    return Array.from(queued, ([name, jobs]): Sample => [{ server: address, function: name }, jobs]);
+  });
+}
+
+/** The newest record of each place; the records come with the newest first. */
+function newestOf(uploads: readonly UploadRecord[]): readonly UploadRecord[] {
+  return [...new Map(uploads.toReversed().map((one) => [JSON.stringify(placeOf(one)), one])).values()];
+}
+
+function placeOf({ diskimage, provider, 'image-name': imageName }: UploadRecord) {
+  return { diskimage, provider, image_name: imageName };
 }
 
 function secondsOf(iso: string | null): number | undefined {

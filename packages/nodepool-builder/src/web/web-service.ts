@@ -4,6 +4,8 @@ import { CommandError, messageOf } from '../commands/output.ts';
 import { type WebOptions, webAddress } from '../commands/web-options.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { Access } from './access.ts';
+import type { LocalBuilder } from './context.ts';
+import type { EventMetrics } from './event-metrics.ts';
 import { createServer } from './server.ts';
 import { SiteView } from './site-view.ts';
 
@@ -15,6 +17,9 @@ export interface WebServiceOptions {
   readonly configuration: Configuration;
   readonly servers: readonly ServerAddress[];
   readonly logger: (name: string) => Logger;
+  readonly events: EventMetrics;
+  /** The builder of this process. */
+  readonly builder?: LocalBuilder;
 }
 
 /** The running status page. */
@@ -33,11 +38,11 @@ export interface WebService {
  */
 export async function startWebService(site: WebServiceOptions): Promise<WebService> {
   const address = webAddress(site.web);
-  const { options } = site;
+  const { options, events, builder } = site;
   const access = await Access.open(options);
   const logger = site.logger('nodepool.web');
   const view = new SiteView({ configuration: site.configuration, servers: site.servers, logger });
-  const server = await createServer({ view, access, logger, address, options });
+  const server = await createServer({ view, access, logger, address, options, events, builder });
   const close = async (): Promise<void> => {
     await server.close();
     await view.close();

@@ -37,6 +37,8 @@ async function listener(t: TestContext): Promise<Listener> {
   };
 }
 
+const UPLOAD = { diskimage: 'debian', provider: 'cloud', imageName: 'debian' };
+
 it('the metrics of a build are those of the Python builder', async (t) => {
   const { statistics, packets } = await listener(t);
   const directory = await mkdtemp(join(tmpdir(), 'statsd-'));
@@ -53,10 +55,13 @@ it('the metrics of a build are those of the Python builder', async (t) => {
 
 it('the metrics of an upload and of a request are those of the Python builder', async (t) => {
   const { statistics, packets } = await listener(t);
-  statistics.uploaded('debian', 'cloud', 1500);
+  const onProgress = (): void => {};
+  const { signal } = new AbortController();
+  await statistics.upload(UPLOAD, { signal, onProgress }, async () => 'id');
   statistics.task('cloud', 'ImageCreate', 7.2);
-  assert.deepEqual(await packets(4), [
-    'nodepool.image_update.debian.cloud:1500.000000|ms',
+  const [duration = '', ...others] = await packets(4);
+  assert.match(duration, /^nodepool\.image_update\.debian\.cloud:\d+\.000000\|ms$/);
+  assert.deepEqual(others, [
     'nodepool.image_update.debian.cloud:1|c',
     'nodepool.task.cloud.ImageCreate:1|c',
     'nodepool.task.cloud.ImageCreate:7.000000|ms',
@@ -75,7 +80,7 @@ for (const [what, error, code] of [
 ] as const) {
   it(`status.rc of ${what} is ${code}`, async (t) => {
     const { statistics, packets } = await listener(t);
-    statistics.buildEnded('debian', 22.9, error);
+    statistics.buildEnded('debian', 22.9, new AbortController().signal, error);
     const [duration = '', lastBuild = '', rc = ''] = await packets(3);
     assert.equal(duration, 'nodepool.dib_image_build.debian.status.duration:22|g');
     assert.match(lastBuild, /^nodepool\.dib_image_build\.debian\.status\.last_build:\d{10}\|g$/);
