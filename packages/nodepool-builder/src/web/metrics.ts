@@ -54,18 +54,17 @@ const METRICS: Readonly<Record<string, Metric>> = {
     samples: ({ images, builds }) =>
       images.map(({ name, newest }) => {
         const build = builds.find((one) => one['image-id'] === newest);
-        const end = secondsOf(build?.ended ?? null);
-        return [{ diskimage: name }, end && end - (secondsOf(build?.requested ?? null) ?? end)];
+        return [{ diskimage: name }, build && secondsFromRequest(build)];
       }),
   },
   last_upload_duration_seconds: {
     help: 'Time from the request of the newest good upload to its end',
     labels: ['diskimage', 'provider', 'image_name'],
     samples: ({ uploads }) =>
-      newestOf(uploads.filter(({ state }) => state === 'ready')).map((upload) => {
-        const end = secondsOf(upload.ended);
-        return [placeOf(upload), end && end - (secondsOf(upload.requested) ?? end)];
-      }),
+      newestOf(uploads.filter(({ state }) => state === 'ready')).map((upload) => [
+        placeOf(upload),
+        secondsFromRequest(upload),
+      ]),
   },
   image_missing: {
     help: 'Whether a provider has no good image, but should have one',
@@ -121,14 +120,15 @@ const METRICS: Readonly<Record<string, Metric>> = {
     samples: (_records, site) => queuedJobs(site),
   },
   build_workers: {
-    help: 'Workers of builders that offer to build a disk image',
+    help: 'Workers of builders that offer to build a disk image that is not paused',
     labels: ['diskimage'],
-    samples: (_records, { configuration, servers }) => {
+    samples: ({ images }, { servers }) => {
       const workers = Map.groupBy(
         servers.flatMap(({ functions = [] }) => functions),
         ({ name }) => name,
       );
-      return configuration.diskimages.map(({ name }): Sample => {
+      const active = images.filter(({ paused }) => !paused);
+      return active.map(({ name }): Sample => {
         const numbers = (workers.get(`image-build:${name}`) ?? []).map((one) => one.availableWorkers);
         return [{ diskimage: name }, Math.max(0, ...numbers)]; // a builder is at each of its job servers
       });
@@ -236,6 +236,17 @@ function placeOf({ diskimage, provider, 'image-name': imageName }: UploadRecord)
 
 function secondsOf(iso: string | null): number | undefined {
   return iso === null ? undefined : Date.parse(iso) / 1000;
+}
+
+function secondsFromRequest({
+  requested,
+  ended,
+}: {
+  readonly requested: string | null;
+  readonly ended: string | null;
+}): number | undefined {
+  if (requested === null || ended === null) return undefined;
+  return (Date.parse(ended) - Date.parse(requested)) / 1000;
 }
 
 /** Counts the records with the same labels. */
