@@ -373,10 +373,9 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     const service = await module.start?.(site);
     if (service !== undefined) services.set(module.type, service);
   }
-  const builderId = `${hostname()}-${identity.slice(0, 8)}`;
   const parts = {
     repository,
-    builderId,
+    builderId: `${hostname()}-${identity.slice(0, 8)}`,
     uploads,
     providers,
     replaced,

@@ -49,6 +49,7 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
   let current = configuration;
   const manager = new ImageManager({
     onEvent: (event) => {
+      options.onEvent?.(event);
       if (event.kind !== 'ended' || manager.records === undefined) return;
       notifier.notify(eventOfEnd(event.record, manager.records));
     },
@@ -57,7 +58,6 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
     store,
     servers,
     logger,
-    onEvent: options.onEvent,
   });
   const stop = new AbortController();
   const done = manager.run(stop.signal);
