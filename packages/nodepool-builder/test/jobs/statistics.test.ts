@@ -37,6 +37,9 @@ async function listener(t: TestContext): Promise<Listener> {
   };
 }
 
+/** Takes no notice. */
+function onProgress(): void {}
+
 const UPLOAD = { diskimage: 'debian', provider: 'cloud', imageName: 'debian' };
 
 it('the metrics of a build are those of the Python builder', async (t) => {
@@ -55,7 +58,6 @@ it('the metrics of a build are those of the Python builder', async (t) => {
 
 it('the metrics of an upload and of a request are those of the Python builder', async (t) => {
   const { statistics, packets } = await listener(t);
-  const onProgress = (): void => {};
   const { signal } = new AbortController();
   await statistics.upload(UPLOAD, { signal, onProgress }, async () => 'id');
   statistics.task('cloud', 'ImageCreate', 7.2);
