@@ -144,3 +144,33 @@ test('a build that its builder cannot cancel continues; a third SIGINT ends the 
   assert.equal(await build.code, 6);
   await build.shown(/stopped by SIGINT/);
 });
+
+test('an upload is cancelled even if no builder tells where it runs', async (t) => {
+  const site = await startGatedSite(t);
+  const worker = new Worker({ servers: [{ host: '127.0.0.1', port: site.port }], concurrency: 2 });
+  undoAfter(t, () => worker.close({ signal: AbortSignal.abort() }));
+  const end = Promise.withResolvers<never>();
+  end.promise.catch(() => {});
+  let handle: string | undefined;
+  let argument: unknown;
+  worker.setFunctions({
+    'image-upload:other-1': async (job) => {
+      handle = job.handle;
+      job.sendStatus(1, 2);
+      return await end.promise;
+    },
+    'image-cancel:other-1': ({ payload }) => {
+      argument = JSON.parse(payload.toString());
+      end.reject(new Error('stopped'));
+      return '';
+    },
+  });
+  await worker.registered();
+  const upload = follow(t, site, 'image-upload', 'other-1', '--provider', 'pool', '--image-name', 'docs');
+  await upload.shown(/image-upload:other-1: 50 %/);
+  upload.child.kill('SIGINT');
+  await upload.shown(/image-upload:other-1 continues on its builder; /);
+  upload.child.kill('SIGINT');
+  assert.notEqual(await upload.code, 0);
+  assert.deepEqual(argument, { by: ME, 'upload-id': handle });
+});

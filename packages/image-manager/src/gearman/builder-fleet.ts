@@ -8,7 +8,7 @@ import {
 } from '@nodepool-builder/gearman-node';
 import type { OfferedFunctions } from '../planning/pass.ts';
 import { stopAtBuilder } from './job-failure.ts';
-import { type RunLimits, runJob } from './run-job.ts';
+import { type Canceller, type RunLimits, runJob } from './run-job.ts';
 
 /** Timeout for a job server's answer, in milliseconds. */
 const TIMEOUT = 10_000;
@@ -115,16 +115,26 @@ export class BuilderFleet implements AsyncDisposable {
       : functionName.slice(functionName.indexOf(':') + 1);
     const isRunning = async (handle: string): Promise<boolean> =>
       (await client.status(handle).catch(() => undefined))?.running === true;
-    const stop = async (by: string): Promise<void> => {
+    const mayStop = async (): Promise<boolean> =>
+      (await admin.status()).some(
+        (one) => one.name === `image-cancel:${imageId}` && one.availableWorkers > 0,
+      );
+    const stop = async (by: string, isEarly: boolean): Promise<void> => {
+      if (functionName.startsWith('image-delete:')) return;
+      if (!isEarly && !(await mayStop().catch(() => false))) return; // such as a builder of nodepool
       await stopAtBuilder([address], imageId, by, isBuild ? undefined : unique).catch((error) =>
         this.#logger.warn(`${imageId} may still run at its builder, which was not stopped: ${String(error)}`),
       );
     };
-    const cancel = async (handle: string, by?: string): Promise<void> => {
-      if (by !== undefined && (await isRunning(handle))) return await stop(by);
+    const cancel = async (handle: string, { by, isEarly }: Canceller): Promise<void> => {
+      if (await isRunning(handle)) {
+        // Before the cancelling: then our job server has the builder stop for an operator, whoever cancels.
+        await stop(by, isEarly);
+        if (isEarly) return;
+      }
       // The job may have ended by now. If the server cannot cancel it, a builder at worst runs it once more.
       await admin.cancelJob(handle).catch(() => {});
-      if (by !== undefined && (await isRunning(handle))) await stop(by); // a builder had just started it
+      if (isEarly && (await isRunning(handle))) await stop(by, isEarly); // a builder had just started it
     };
     return await runJob(client, functionName, JSON.stringify({ ...argument, reason: true }), unique, {
       ...limits,

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { type Client, GearmanError, JobExceptionError } from '@nodepool-builder/gearman-node';
 import { JsonReader, LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
 import { CancelRequest, GEARADMIN, operatorCancellation, withReason } from './job-failure.ts';
@@ -23,12 +24,16 @@ export interface RunLimits {
 }
 
 export interface RunOptions extends RunLimits {
-  /**
-   * Cancels the job with this handle, so that no builder starts it later.
-   *
-   * @param by who cancels it; then a builder that runs it stops, too
-   */
-  readonly cancel?: (handle: string, by?: string) => Promise<void>;
+  /** Cancels the job with this handle, so that no builder starts it later. A builder that runs it stops, too. */
+  readonly cancel?: (handle: string, canceller: Canceller) => Promise<void>;
+}
+
+/** Who cancels a job. */
+export interface Canceller {
+  /** `root@host`; the manager adds why. */
+  readonly by: string;
+  /** The job may have just begun, so that its builder does not offer yet to stop it. */
+  readonly isEarly: boolean;
 }
 
 /** Time that a job may wait for a builder, in milliseconds: other jobs may be ahead of it. */
@@ -53,7 +58,7 @@ export async function runJob(
   const running = Math.min(time * 1000, LONGEST_TIMER);
   let timer = setTimeout(
     () => {
-      timeout.abort(`waited over ${QUEUE_LIMIT / 3_600_000} hours for a builder; start more of them`);
+      timeout.abort(`waited over ${QUEUE_LIMIT / 3_600_000} hours for a builder`);
     },
     Math.min(running + QUEUE_LIMIT, LONGEST_TIMER),
   );
@@ -61,33 +66,49 @@ export async function runJob(
     unique,
     signal: AbortSignal.any([signal, timeout.signal]),
   });
+  let isRunning = false;
   try {
-    let isRunning = false;
     for await (const event of job) {
       if (isRunning || event.type !== 'status') continue;
       isRunning = true;
       clearTimeout(timer);
       timer = setTimeout(() => {
-        timeout.abort(`took longer than ${time} s; see the builder's log, or raise its time limit`);
+        timeout.abort(`took longer than ${time} s`);
       }, running);
     }
     return await job.result;
   } catch (error) {
+    clearTimeout(timer);
     const cancellation = await operatorCancellation(error, functionName, client);
-    const by = signal.reason instanceof CancelRequest ? signal.reason.by : cancellation && GEARADMIN;
-    if (timeout.signal.aborted || by !== undefined || signal.reason instanceof ImageGoneError) {
+    const canceller = cancellerOf(signal, timeout.signal, cancellation !== undefined);
+    if (canceller !== undefined) {
       await job.handle.then(
-        (handle) => cancel?.(handle, by),
+        (handle) => cancel?.(handle, canceller),
         () => {},
       );
     }
     if (!timeout.signal.aborted) throw withReason(cancellation ?? error);
-    throw new GearmanError('job-timeout', `the job ${functionName} ${String(timeout.signal.reason)}`, {
+    const remedy = isRunning ? "see the builder's log, or raise its time limit" : 'start more of them';
+    throw new GearmanError('job-timeout', `the job ${functionName} ${timeout.signal.reason}; ${remedy}`, {
       cause: error,
     });
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Who cancels a job that has rejected; undefined if it ends by itself, or the next manager resumes it. */
+function cancellerOf(
+  { reason }: AbortSignal,
+  timeout: AbortSignal,
+  isCancelledByOperator: boolean,
+): Canceller | undefined {
+  if (reason instanceof CancelRequest) return { by: reason.by, isEarly: true };
+  if (isCancelledByOperator) return { by: GEARADMIN, isEarly: true };
+  const manager = `image-manager@${hostname()}`;
+  if (timeout.aborted) return { by: `${manager}, as it ${timeout.reason}`, isEarly: false };
+  if (reason instanceof ImageGoneError) return { by: `${manager}, as ${reason.message}`, isEarly: false };
+  return undefined;
 }
 
 /** Codes of errors that end a job; after any other error it may still run. */

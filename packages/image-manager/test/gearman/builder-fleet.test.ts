@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
 import { type TestContext, test } from 'node:test';
 import { Admin, JobServer, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
 import { freePort } from '../../../../scripts/free-port.ts';
@@ -137,6 +138,69 @@ test('a queued job is cancelled if its image is gone; after another abort it sta
   gone.abort(new ImageGoneError('no builder has offered image a for 1800 s'));
   await Promise.all(runs.map((run) => assert.rejects(run)));
   assert.equal(await jobs(), 1);
+});
+
+/** A builder whose upload of image `a` never ends by itself. Returns who stopped it, as it was told. */
+async function endlessUpload(
+  t: TestContext,
+  address: ServerAddress,
+  offersCancel: boolean,
+): Promise<unknown[]> {
+  const stopped: unknown[] = [];
+  const worker = new Worker({ servers: [address], concurrency: 2 });
+  t.after(() => worker.close({ signal: AbortSignal.abort() }));
+  const end = Promise.withResolvers<never>();
+  end.promise.catch(() => {});
+  worker.add('image-upload:a', async (job) => {
+    job.signal.addEventListener('abort', () => end.reject(job.signal.reason));
+    job.sendStatus(0, 100);
+    return await end.promise;
+  });
+  if (offersCancel) {
+    worker.add('image-cancel:a', ({ payload }) => {
+      stopped.push(JSON.parse(payload.toString()));
+      end.reject(new Error('stopped'));
+      return '';
+    });
+  }
+  await worker.registered();
+  return stopped;
+}
+
+test('at its time limit, a job stops at its builder, which learns why', async (t) => {
+  const { address } = await startServer(t);
+  const stopped = await endlessUpload(t, address, true);
+  const [fleet] = fleetOf(t, address);
+  const uploading = fleet.run('image-upload:a', {}, 'upload-1', { time: 0.1, signal: t.signal });
+  await assert.rejects(uploading, { code: 'job-timeout' });
+  const by = `image-manager@${hostname()}, as it took longer than 0.1 s`;
+  assert.deepEqual(stopped, [{ by, 'upload-id': 'upload-1' }]);
+});
+
+test('a job whose image is gone stops at its builder, which learns why', async (t) => {
+  const { address } = await startServer(t);
+  const stopped = await endlessUpload(t, address, true);
+  const [fleet] = fleetOf(t, address);
+  const gone = new AbortController();
+  const uploading = fleet.run('image-upload:a', {}, 'upload-1', { time: 60, signal: gone.signal });
+  const admin = new Admin(address);
+  t.after(() => admin.close());
+  await waitUntil('the upload', async () => (await admin.status()).some(({ running }) => running === 1));
+  gone.abort(new ImageGoneError('no builder offers image a'));
+  await assert.rejects(uploading);
+  const by = `image-manager@${hostname()}, as no builder offers image a`;
+  assert.deepEqual(stopped, [{ by, 'upload-id': 'upload-1' }]);
+});
+
+test('a time limit does not wait for a builder that cannot stop a job', async (t) => {
+  const { address } = await startServer(t);
+  await endlessUpload(t, address, false);
+  const [fleet, logger] = fleetOf(t, address);
+  const begun = performance.now();
+  const uploading = fleet.run('image-upload:a', {}, 'upload-1', { time: 0.1, signal: t.signal });
+  await assert.rejects(uploading, { code: 'job-timeout' });
+  assert.ok(performance.now() - begun < 8000);
+  assert.deepEqual(logger.lines, []);
 });
 
 const statusOf = (...uploads: readonly string[]): FleetStatus => ({

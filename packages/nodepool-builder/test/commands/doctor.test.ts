@@ -108,13 +108,15 @@ describe('doctor', () => {
 
   it('shows a file that the daemon refuses, and what is wrong with it', async (t) => {
     const file = await writeSite(t, 1, 'build-log-size: none\n');
-    const [code, results] = await examine(file);
-    assert.equal(code, 1);
-    assert.deepEqual(
-      results.map(({ area, state }) => [area, state]),
-      [['configuration', 'problem']],
-    );
-    assert.match(results[0]?.subject ?? '', /nodepool\.yaml:\d+:\d+$/);
+    for (const options of [[], ['--only', 'tools']]) {
+      const [code, results] = await examine(file, ...options);
+      assert.equal(code, 1);
+      assert.deepEqual(
+        results.map(({ area, state }) => [area, state]),
+        [['configuration', 'problem']],
+      );
+      assert.match(results[0]?.subject ?? '', /nodepool\.yaml:\d+:\d+$/);
+    }
   });
 
   it('refuses an unknown area, and names the known ones', async (t) => {

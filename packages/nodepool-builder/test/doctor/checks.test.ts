@@ -1,6 +1,7 @@
 // Not a unit test: it waits for a time limit.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { CheckResult } from '@nodepool-builder/image-builder';
 import { type Check, runChecks } from '../../src/doctor/checks.ts';
 
@@ -61,6 +62,22 @@ describe('the checks of a site', () => {
       { area: 'manager', ...good, remedy: null },
       { area: 'manager', subject: 'a part', state: 'problem', finding: 'it broke', remedy: 'mend it' },
     ]);
+  });
+
+  it('have a time limit that may be longer than a timer of Node', async () => {
+    const slow: Check = {
+      area: 'clock',
+      subject: 'NTP',
+      async *run() {
+        await delay(50);
+        yield { subject: 'NTP', state: 'ok', finding: 'good' };
+      },
+    };
+    const records = await runChecks([slow], 3_000_000, NEVER);
+    assert.deepEqual(
+      records.map(({ finding }) => finding),
+      ['good'],
+    );
   });
 
   it('do not wait for a part that neither answers nor ends', async () => {
