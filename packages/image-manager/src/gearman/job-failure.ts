@@ -21,6 +21,8 @@ const FAILURE = {
     host: TEXT,
     /** Process id of the builder, which has logged the failure. */
     pid: { type: 'integer' },
+    /** Start of that process, `performance.timeOrigin`: containers of one host name have the same process ids. */
+    started: { type: 'number' },
     /** Who cancelled the job, if it was cancelled: `root@host`. */
     'cancelled-by': TEXT,
   },
@@ -65,8 +67,8 @@ export function cancellationOf(error: unknown, signal: AbortSignal): { readonly 
 
 /** True if a builder in this process has failed, and has logged it. */
 export function isLogged(error: unknown): boolean {
-  const { host, pid } = causeOf(error) ?? {};
-  return pid === process.pid && host === hostname();
+  const { host, pid, started } = causeOf(error) ?? {};
+  return pid === process.pid && started === performance.timeOrigin && host === hostname();
 }
 
 /** What the builder said about the cause of an error. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
 import { test } from 'node:test';
 import {
   GearmanError,
@@ -6,7 +7,7 @@ import {
   JobFailedError,
   JobLostError,
 } from '@nodepool-builder/gearman-node';
-import { withReason } from '../../src/gearman/job-failure.ts';
+import { isLogged, withReason } from '../../src/gearman/job-failure.ts';
 import { ImageGoneError, InvalidResultError, jobFailure } from '../../src/gearman/run-job.ts';
 
 const FUNCTION = 'image-build:debian';
@@ -54,4 +55,19 @@ for (const [name, error] of [
 test('a job whose image is gone has failed, whatever the error', () => {
   const signal = AbortSignal.abort(new ImageGoneError('no builder offers it'));
   assert.equal(jobFailure(new GearmanError('aborted', 'stopped'), signal), 'no builder offers it');
+});
+
+test('only a failure that this very process has logged counts as logged', () => {
+  const { pid } = process;
+  const here = { reason: 'no space left', host: hostname(), pid, started: performance.timeOrigin };
+  const isLoggedFrom = (failure: object): boolean => {
+    const warning = Buffer.from(JSON.stringify(failure));
+    return isLogged(withReason(new JobFailedError(FUNCTION, 'H:1', warning)));
+  };
+  assert.equal(isLoggedFrom(here), true);
+  assert.equal(isLoggedFrom({ ...here, host: 'builder2' }), false);
+  // Containers on the network of their host have its name, and each of them begins with process 1.
+  assert.equal(isLoggedFrom({ ...here, started: performance.timeOrigin - 1 }), false);
+  const { started: _, ...earlierRelease } = here;
+  assert.equal(isLoggedFrom(earlierRelease), false);
 });

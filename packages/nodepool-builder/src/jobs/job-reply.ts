@@ -81,6 +81,7 @@ function failureText(error: unknown): string {
     reason: reasonOf(error).slice(0, LONGEST_REASON),
     host: hostname(),
     pid: process.pid,
+    started: performance.timeOrigin,
     ...(error instanceof CancelledError && { 'cancelled-by': error.by }),
   };
   return JSON.stringify(failure);

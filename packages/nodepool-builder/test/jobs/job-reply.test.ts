@@ -83,7 +83,13 @@ describe('the reason of a failed job', () => {
     for (const error of errors) {
       const [warning = '', ...others] = await failing('{"image-id": "1", "reason": true}', error);
       assert.deepEqual(others, []);
-      assert.deepEqual(JSON.parse(warning), { reason: error.message, host: hostname(), pid: process.pid });
+      const { timeOrigin: started } = performance;
+      assert.deepEqual(JSON.parse(warning), {
+        reason: error.message,
+        host: hostname(),
+        pid: process.pid,
+        started,
+      });
     }
   });
 
