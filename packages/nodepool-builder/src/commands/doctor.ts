@@ -70,11 +70,9 @@ type Result = SettingsOf<typeof CHECK_RECORD>;
 
 async function doctor(options: DoctorOptions, modules: Modules, signal: AbortSignal): Promise<void> {
   const results = await examine(options, modules, signal);
-  const shown =
-    options.only === undefined ? results : results.filter(({ area }) => options.only?.includes(area));
-  if (options.json) console.log(JSON.stringify(shown, null, 2));
-  else print(shown);
-  if (shown.some(({ state }) => state === 'problem')) throw new CommandError(''); // the problems have been printed
+  if (options.json) console.log(JSON.stringify(results, null, 2));
+  else print(results);
+  if (results.some(({ state }) => state === 'problem')) throw new CommandError(''); // the problems have been printed
 }
 
 async function examine(
@@ -87,7 +85,7 @@ async function examine(
     loaded = await loadConfiguration(config, { modules, secure, checksHost: true });
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    return await runChecks([refusedFile(error)], timeout, signal);
+    return await runChecks([refusedFile(error)], timeout, signal); // whatever --only names: nothing can be checked
   }
   const site = siteChecks(loaded);
   try {
@@ -95,7 +93,8 @@ async function examine(
       ({ area, alsoIn = [] }) => only === undefined || [area, ...alsoIn].some((one) => only.includes(one)),
     );
     const secrets = loaded.configuration.diskimages.flatMap((diskimage) => diskimage.secrets ?? []);
-    return await runChecks(checks, timeout, signal, secrets);
+    const results = await runChecks(checks, timeout, signal, secrets);
+    return only === undefined ? results : results.filter(({ area }) => only.includes(area));
   } finally {
     site[Symbol.dispose]();
   }

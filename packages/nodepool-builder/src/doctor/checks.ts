@@ -3,6 +3,7 @@ import {
   attempt,
   type CheckArea,
   createMask,
+  LONGEST_TIMER,
   secretValues,
   unlessAborted,
   visible,
@@ -83,7 +84,7 @@ async function runCheck(check: Check, seconds: number, signal: AbortSignal): Pro
     records.push({ area, ...result, remedy: result.remedy ?? null });
   };
   const timeout = new AbortController();
-  const timer = setTimeout(() => timeout.abort(), seconds * 1000);
+  const timer = setTimeout(() => timeout.abort(), Math.min(seconds * 1000, LONGEST_TIMER));
   const limit = AbortSignal.any([signal, timeout.signal]);
   const collect = async (): Promise<void> => {
     for await (const result of check.run(limit)) {
