@@ -100,7 +100,7 @@ function interrupts(
   const lookUp = async () => {
     const handle = await accepted;
     const { running } = await client.status(handle);
-    return { isRunning: running, job: await findRunningJob(servers, name, handle, signal) };
+    return { handle, isRunning: running, job: await findRunningJob(servers, name, handle, signal) };
   };
   let count = 0;
   const tell = async (): Promise<void> => {
@@ -108,7 +108,7 @@ function interrupts(
     if (count === 1) note(continuation(request, isRunning, job));
   };
   const cancel = async (): Promise<void> => {
-    const { isRunning, job } = await lookUp();
+    const { handle, isRunning, job } = await lookUp();
     const by = thisUser();
     if (!isRunning) {
       const message = `${name} was cancelled by ${by} before a builder started it`;
@@ -116,7 +116,9 @@ function interrupts(
       return;
     }
     note(`cancelling ${name}`);
-    await cancelJob(servers, imageIdOf(request), by, job?.['upload-id']);
+    // If no builder has told the upload-id in time, it is the handle: the job has no unique key.
+    const uploadId = verbOf(name) === 'image-upload' ? (job?.['upload-id'] ?? handle) : undefined;
+    await cancelJob(servers, imageIdOf(request), by, uploadId);
   };
   return () => {
     count += 1;
