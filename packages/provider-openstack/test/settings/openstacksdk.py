@@ -8,11 +8,12 @@ import warnings
 from openstack.config import loader
 
 warnings.simplefilter('ignore')
+CACHE = {key: value for key, value in os.environ.items() if key == 'XDG_CACHE_HOME'}
 
 
 def answer(case):
     os.environ.clear()
-    os.environ.update(case['env'])
+    os.environ.update(CACHE | case['env'])
     os.chdir(case['cwd'])
     # The search path is made when the module is loaded.
     importlib.reload(loader)
