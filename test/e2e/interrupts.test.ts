@@ -55,7 +55,8 @@ async function imagesOf(site: GatedSite): Promise<readonly string[]> {
 test('on a terminal, Ctrl-C tells where the build runs, and a second one cancels it', async (t) => {
   const site = await startGatedSite(t);
   const [file, args] = builderCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
-  const terminal = start(t, 'script', ['-qec', [file, ...args].join(' '), '/dev/null']);
+  // Without exec, the shell could end by the same Ctrl-C.
+  const terminal = start(t, 'script', ['-qec', ['exec', file, ...args].join(' '), '/dev/null']);
   await running(site, 'docs-1');
   terminal.child.stdin.write('\x03');
   const log = '"nodepool-builder logs docs-1 --follow" shows its log; Ctrl-C again cancels it';
