@@ -5,25 +5,35 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { load } from 'js-yaml';
 import { builderCommand } from '../../../../test/fixtures/builder-process.ts';
 import { runInProcess } from '../../../../test/fixtures/command-in-process.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 
-/** Types answers, a line each, into `init` on a terminal. Returns its exit code and what the terminal showed. */
+/**
+ * Runs `init` on a terminal, and types each answer when its question has been asked. Returns its exit code and what the
+ * terminal showed.
+ */
 async function answer(
-  lines: readonly string[],
+  answers: readonly (readonly [question: string, typed: string])[],
   ...options: readonly string[]
 ): Promise<readonly [number, string]> {
   const [command, args] = builderCommand('init', ...options);
   const line = [command, ...args].map((word) => `'${word}'`).join(' ');
-  const terminal = spawn('script', ['-qec', line, '/dev/null']);
-  const shown = text(terminal.stdout);
-  terminal.stdin.end(lines.map((answered) => `${answered}\n`).join(''));
-  const [code] = (await once(terminal, 'close')) as [number];
-  return [code, await shown];
+  const terminal = spawn('script', ['-qec', `exec ${line}`, '/dev/null']);
+  const closed = once(terminal, 'close');
+  let shown = '';
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text;
+  });
+  for (const [question, typed] of answers) {
+    await waitUntil(question, () => shown.includes(question) || terminal.exitCode !== null);
+    terminal.stdin.write(typed);
+  }
+  const [code] = (await closed) as [number];
+  return [code, shown];
 }
 
 describe('init', () => {
@@ -93,8 +103,8 @@ describe('init', () => {
   it('asks on a terminal for what the options do not say', async (t) => {
     const directory = temporaryDirectory(t);
     const file = join(directory, 'nodepool.yaml');
-    const answers = [join(directory, 'images'), '', '', '', '', 'jobs:4730', 'no'];
-    const [code, shown] = await answer(answers, '--output', file, '--diskimage', 'web');
+    const answers = [join(directory, 'images'), '', '', '', '', 'jobs:4730', 'no', ''].join('\n');
+    const [code, shown] = await answer([['Directory', answers]], '--output', file, '--diskimage', 'web');
     assert.equal(code, 0, shown);
     assert.match(shown, /Its elements of diskimage-builder \[debian-minimal vm\]: /);
     assert.doesNotMatch(shown, /Name of the first disk image/);
@@ -108,7 +118,14 @@ describe('init', () => {
 
   it('writes nothing if the questions end early', async (t) => {
     const file = join(temporaryDirectory(t), 'nodepool.yaml');
-    const [code, shown] = await answer(['/images'], '--output', file);
+    const [code, shown] = await answer(
+      [
+        ['Directory', '/images\n'],
+        ['Name', '\x04'],
+      ],
+      '--output',
+      file,
+    );
     assert.equal(code, 6, shown);
     assert.match(shown, /the questions were not answered; nothing was written/);
     assert.equal(existsSync(file), false);
