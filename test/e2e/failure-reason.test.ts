@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
@@ -7,6 +7,7 @@ import { Client, JobFailure, Worker } from '@nodepool-builder/gearman-node';
 import { freePort } from '../../scripts/free-port.ts';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
+import { startGatedSite } from '../fixtures/gated-site.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createSite } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
@@ -69,6 +70,22 @@ for (const embedded of [false, true]) {
     }
   });
 }
+
+it('the reason of a failed deletion reaches the command, and the image stays', async (t) => {
+  const site = await startGatedSite(t);
+  await rm(site.gate);
+  const run = (...args: readonly string[]) => runCommand(...args, '-c', site.config);
+  assert.equal((await run('image-build', 'docs', '--image-id', 'docs-1')).code, 0);
+  const record = join(site.images, '.nodepool-builder/deletes/docs-1');
+  await mkdir(record); // in place of the file that the builder writes first
+  const failed = await run('image-delete', 'docs-1');
+  assert.equal(failed.code, 1);
+  const reason = `EISDIR: illegal operation on a directory, open '${record}'`;
+  assert.ok(failed.stderr.includes(`image-delete:docs-1 failed on ${hostname()}: ${reason}`), failed.stderr);
+  await rmdir(record);
+  const { code, stderr } = await run('image-delete', 'docs-1');
+  assert.equal(code, 0, stderr);
+});
 
 it('a builder that sends no reason is quoted with what Gearman says', async (t) => {
   const server = await startGearmand();

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Admin, Client } from '@nodepool-builder/gearman-node';
+import { freePort } from '../../scripts/free-port.ts';
 import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
@@ -25,7 +26,7 @@ interface CancelSite extends ManagedSite {
 }
 
 /** A site with a job server and a builder, which builds one of two images at a time. */
-async function startSite(t: TestContext, port: number): Promise<CancelSite> {
+async function startSite(t: TestContext, { port, options = [] }: Server): Promise<CancelSite> {
   const site = await createManagedSite(t, {}, port);
   const gate = join(site.directory, 'gate');
   await writeFile(gate, '');
@@ -35,7 +36,7 @@ async function startSite(t: TestContext, port: number): Promise<CancelSite> {
     diskimages: ['docs', 'more'].map((name) => ({ name, builder: 'command', formats: ['raw'], command })),
     providers: [],
   });
-  const builder = endAfter(t, await startBuilder(site.config));
+  const builder = endAfter(t, await startBuilder(site.config, ...options));
   const server = { host: '127.0.0.1', port };
   const [client, admin] = [new Client({ servers: [server] }), new Admin(server)];
   undoAfter(t, () => Promise.all([client.close(), admin.close()]));
@@ -53,14 +54,20 @@ async function startSite(t: TestContext, port: number): Promise<CancelSite> {
   return { ...site, builder, gate, client, handles, cancel };
 }
 
-const SERVERS = {
-  gearmand: async (t: TestContext): Promise<number> => {
+interface Server {
+  readonly port: number;
+  /** Options of the builder. */
+  readonly options?: readonly string[];
+}
+
+const SERVERS: Readonly<Record<string, (t: TestContext) => Promise<Server>>> = {
+  gearmand: async (t) => {
     const server = await startGearmand();
     undoAfter(t, () => server.stop());
-    return server.port;
+    return server;
   },
-  'nodepool-builder gearmand': async (t: TestContext): Promise<number> =>
-    (await startGearmandCommand(t)).address.port,
+  'nodepool-builder gearmand': async (t) => (await startGearmandCommand(t)).address,
+  'the embedded server': async () => ({ port: await freePort(), options: ['--embedded-gearmand'] }),
 };
 
 for (const [name, startServer] of Object.entries(SERVERS)) {
@@ -118,7 +125,7 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
 }
 
 test('our own job server has the build stopped also if its client knows nothing of cancelling', async (t) => {
-  const site = await startSite(t, (await startGearmandCommand(t)).address.port);
+  const site = await startSite(t, (await startGearmandCommand(t)).address);
   const job = site.client.submit('image-build:docs', '{"image-id": "docs-1"}');
   const handle = await job.handle;
   await waitUntil('the build', async () => (await site.handles('running')).includes(handle));
