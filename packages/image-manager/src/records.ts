@@ -106,7 +106,8 @@ export type Request =
   | { readonly kind: 'build'; readonly diskimage: string }
   | { readonly kind: 'delete-build'; readonly imageId: string }
   | { readonly kind: 'delete-upload'; readonly uploadId: string }
-  | { readonly kind: 'rollback'; readonly diskimage: string }
+  /** Rejected if another image than `imageId` is the newest by then. */
+  | { readonly kind: 'rollback'; readonly diskimage: string; readonly imageId?: string | undefined }
   /** Of a build or an upload by its id, or of what is requested or built of a disk image by its name. */
   | { readonly kind: 'cancel'; readonly id: string; readonly by: string };
 

@@ -82,7 +82,7 @@ function outcomeOf(
     case 'delete-upload':
       return deleteUpload(state, request.uploadId);
     case 'rollback':
-      return rollback(state, request.diskimage);
+      return rollback(state, request.diskimage, request.imageId);
     case 'invalid':
       return request.reason;
   }
@@ -106,8 +106,12 @@ function deleteUpload({ uploads }: ManagerState, uploadId: string): Outcome {
   return { uploads: [{ ...upload, state: 'deleting' }] };
 }
 
-/** Withdraws the newest build that is on disk or in a provider, so that the previous one is in use again. */
-export function rollback(state: ManagerState, diskimage: string): Outcome {
+/**
+ * Withdraws the newest build that is on disk or in a provider, so that the previous one is in use again.
+ *
+ * @param imageId the build to withdraw; with another one as the newest, the rollback is rejected. Default: the newest.
+ */
+export function rollback(state: ManagerState, diskimage: string, imageId?: string): Outcome {
   const uploaded = new Set<string>();
   for (const upload of state.uploads.values()) if (upload.state === 'ready') uploaded.add(upload.imageId);
   const good = [...state.builds.values()]
@@ -116,6 +120,9 @@ export function rollback(state: ManagerState, diskimage: string): Outcome {
   const [newest, previous] = newestFirst(good, (build) => build);
   if (newest === undefined) {
     return `disk image "${diskimage}" has no ready build to withdraw; request a build`;
+  }
+  if (imageId !== undefined && newest.id !== imageId) {
+    return `${imageId} is no longer the newest build of disk image "${diskimage}"; ${newest.id} is`;
   }
   if (previous === undefined) {
     return `${newest.id} is the only good build of disk image "${diskimage}"; request a new build first`;

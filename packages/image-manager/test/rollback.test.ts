@@ -1,4 +1,4 @@
-import { deepEqual, equal } from 'node:assert/strict';
+import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
 import { rollback } from '../src/request-handler.ts';
 import { DAY, debianInCloud, imageId, type Situation } from './planning/situation.ts';
@@ -14,6 +14,13 @@ test('a rollback withdraws the newest of two builds and leaves the state unchang
   const before = structuredClone(given.builds);
   deepEqual(rollback(given.state, 'debian'), { builds: [{ ...before.get(imageId(2)), withdrawn: true }] });
   deepEqual(given.builds, before);
+});
+
+test('a rollback of a build that is no longer the newest is rejected', () => {
+  const given = debianInCloud().build(1, 'ready').build(2, 'ready').build(3, 'ready');
+  const { builds: [withdrawn] = [] } = Object(rollback(given.state, 'debian', imageId(3)));
+  equal(withdrawn.id, imageId(3));
+  match(String(rollback(given.state, 'debian', imageId(2))), /0002-ownerabc is no longer the newest build/);
 });
 
 test('a second rollback withdraws the build before', () => {

@@ -134,6 +134,29 @@ export class StateStore implements AsyncDisposable {
     });
   }
 
+  /**
+   * Adds a request unless the same one is pending, whoever asks at the same time.
+   *
+   * @returns its number, and whether it is new
+   */
+  async askOnce(request: Request): Promise<{ readonly number: number; readonly isNew: boolean }> {
+    const { prefix, beginWrite, forUpdate } = this.#database.dialect;
+    const text = JSON.stringify(request);
+    const insert = `insert into ${prefix}requests (request) select $1
+      where not exists (select 1 from ${prefix}requests where request = $2) returning number`;
+    return await this.#use(async (query) => {
+      // In SQLite, one statement is atomic; a transaction could block another store in this process.
+      if (forUpdate !== '') {
+        await query(beginWrite);
+        await this.#settings(query, 'select * from', forUpdate);
+      }
+      const [row] = await query(insert, text, text);
+      const [pending] = await query(`select number from ${prefix}requests where request = $1`, text);
+      if (forUpdate !== '') await query('commit');
+      return { number: Number((row ?? pending)?.number), isNew: row !== undefined };
+    });
+  }
+
   /** Gives up leadership and closes all connections. */
   async close(): Promise<void> {
     if (this.#closed.signal.aborted) return;

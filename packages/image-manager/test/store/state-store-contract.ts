@@ -200,6 +200,17 @@ export function stateStoreContract(
   });
 
   describe(`${name}: requests`, () => {
+    it('adds a request once, even if several processes ask at once', async (t) => {
+      const location = await newLocation();
+      const stores = await Promise.all(Array.from({ length: 5 }, () => openUntilEnd(t, location)));
+      const request: Request = { kind: 'rollback', diskimage: 'debian' };
+      const answers = await Promise.all(stores.map((store) => store.askOnce(request)));
+      assert.equal(answers.filter(({ isNew }) => isNew).length, 1);
+      assert.equal(new Set(answers.map(({ number }) => number)).size, 1);
+      assert.equal((await stores[0]?.requests())?.length, 1);
+      assert.ok((await stores[0]?.askOnce({ ...request, diskimage: 'other' }))?.isNew);
+    });
+
     it('keeps requests of any process in order until they are handled', async (t) => {
       const location = await newLocation();
       const [asking, leader] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];

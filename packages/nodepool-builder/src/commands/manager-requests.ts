@@ -1,4 +1,4 @@
-import type { ManagerState, PendingRequest, Request, StateStore } from '@nodepool-builder/image-manager';
+import type { ManagerState, Request, StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { withStore } from './manager-store.ts';
@@ -15,12 +15,7 @@ interface RequestCommand extends Omit<ConfiguredCommand, 'run'> {
     subject: string,
     state: ManagerState,
     configuration: Configuration,
-    requests: readonly PendingRequest[],
   ) => Request | Promise<Request>;
-}
-
-function isRollbackOf(diskimage: string, request: PendingRequest['request']): boolean {
-  return request.kind === 'rollback' && request.diskimage === diskimage;
 }
 
 function notFound(message: string): CommandError {
@@ -47,20 +42,14 @@ const REQUESTS: readonly RequestCommand[] = [
       'Asks the manager to withdraw the newest image of a disk image. The image before it is in use again; the ' +
       'withdrawn one is deleted from each provider that has the older one.',
     example: 'debian',
-    request: async (diskimage, state, _, requests) => {
+    request: async (diskimage, state) => {
       if (![...state.builds.values()].some((build) => build.diskimage === diskimage)) {
         throw notFound(`disk image "${diskimage}" has no image; dib-image-list lists all images`);
       }
       const { rollback } = await import('@nodepool-builder/image-manager');
-      const pending = requests.find(({ request }) => isRollbackOf(diskimage, request));
-      if (pending !== undefined) {
-        const reason = `request ${pending.number} to roll back disk image "${diskimage}" is still pending`;
-        const remedy = 'wait until the manager has served it; it serves requests only while it runs';
-        throw new CommandError(`${reason}; ${remedy}`, { exitReason: 'refused' });
-      }
       const outcome = rollback(state, diskimage);
       if (typeof outcome === 'string') throw new CommandError(outcome, { exitReason: 'refused' });
-      return { kind: 'rollback', diskimage };
+      return { kind: 'rollback', diskimage, imageId: outcome.builds?.[0]?.id };
     },
   },
   {
@@ -103,8 +92,13 @@ export async function askManager(
 ): Promise<number> {
   const row = REQUESTS.find(({ name }) => name === command);
   if (row === undefined) throw new TypeError(`no command ${command}`);
-  const [state, requests] = await Promise.all([store.read(), store.requests()]);
-  return await store.ask(await row.request(subject, state, configuration, requests));
+  const request = await row.request(subject, await store.read(), configuration);
+  if (request.kind !== 'rollback') return await store.ask(request);
+  const { number, isNew } = await store.askOnce(request);
+  if (isNew) return number;
+  const reason = `request ${number} to roll back disk image "${subject}" is still pending`;
+  const remedy = 'wait until the manager has served it; it serves requests only while it runs';
+  throw new CommandError(`${reason}; ${remedy}`, { exitReason: 'refused' });
 }
 
 /** The commands that send a request to the manager, which serves it within seconds, or once it runs. */
