@@ -9,7 +9,7 @@ import { Client } from '@nodepool-builder/gearman-node';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { startGatedSite } from '../fixtures/gated-site.ts';
-import { createManagedSite, endAfter } from '../fixtures/managed-site.ts';
+import { createManagedSite, endAfter, provider } from '../fixtures/managed-site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
@@ -145,4 +145,35 @@ test('cancel withdraws what waits for a builder, and nothing runs afterwards', a
   await rm(gate);
   assert.deepEqual(await site.list('image-list', '--offered'), []);
   assert.equal(service.log.filter((line) => /BuildWorker: build of \w+: image/.test(line)).length, 1);
+});
+
+test('cancel withdraws an upload that waits for a builder', async (t) => {
+  const site = await createManagedSite(t);
+  const [gate, hook] = [join(site.directory, 'gate'), join(site.directory, 'hook')];
+  await writeFile(gate, '');
+  await writeFile(hook, `#!/bin/sh\nwhile [ -e '${gate}' ]; do sleep 0.1; done\n`, { mode: 0o755 });
+  await site.configure({
+    providers: ['east', 'west'].map((name) => provider(name, { 'post-upload-hook': hook })),
+  });
+  const service = endAfter(t, await startBuilder(site.config, '--all-in-one', '--upload-workers', '1'));
+  const uploads = await waitUntil('an upload that runs', async () => {
+    const found = await site.list('image-list');
+    return found.length === 2 && found.some(({ host }) => host === hostname()) && found;
+  });
+  const waiting = uploads.find(({ host }) => host === null) ?? assert.fail();
+  const running = uploads.find(({ host }) => host !== null) ?? assert.fail();
+  const id = waiting['upload-id'] ?? '';
+  const { code, stdout, stderr } = await runCommand('cancel', id, '-c', site.config);
+  assert.deepEqual([code, stdout, stderr], [0, `upload ${id} is cancelled\n`, '']);
+  await rm(gate);
+  await service.logged(RegExp(`upload ${running['upload-id']} of \\S+ to ${running.provider} is ready`));
+  const states = (await site.list('image-list')).map(({ provider: name, state }) => [name, state]);
+  assert.deepEqual(Object.fromEntries(states), {
+    [running.provider ?? '']: 'ready',
+    [waiting.provider ?? '']: 'cancelled',
+  });
+  const plan = await site.list('plan');
+  const why = plan.find(({ subject }) => subject?.includes(waiting.provider ?? ''))?.why;
+  assert.match(String(why), RegExp(`; its upload was cancelled by ${ME}; the next build is uploaded$`));
+  assert.deepEqual(await site.uploaded(waiting.provider === 'east' ? 'east' : 'west'), []);
 });

@@ -90,7 +90,11 @@ async function run(options: GearmandOptions): Promise<void> {
     logger,
     maxAttempts: jobRetries === 0 ? undefined : jobRetries,
     onCancelRunning: async (job) => {
-      if (settings.tlsCert !== undefined) return; // it has no certificate of a client
+      if (settings.tlsCert !== undefined) {
+        const reason = 'this server has no certificate to tell its builder';
+        logger.warn(`job ${job.handle} of ${job.function} is cancelled, but may still run: ${reason}`);
+        return;
+      }
       const { stopCancelledJob } = await import('../control/stop-cancelled-job.ts');
       await stopCancelledJob(job, server.address ?? { host: listen, port }, logger);
     },
