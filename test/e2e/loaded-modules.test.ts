@@ -26,9 +26,15 @@ const OF_ZUUL = /loads .*(?:\/got\/|\/mqtt\/|zuul-api\.ts)/;
 /** Modules that only on-instance builds need. */
 const OF_INSTANCES = /loads .*(?:\/ssh2\/|xmldom|build-on-instance\.ts)/;
 
-test('--help, --version and usage errors load no other package of this project', async () => {
+test('--help, --version, the help of a job command, and usage errors load no other package of this project', async () => {
   const program = 'packages/nodepool-builder/src/main.ts';
-  for (const args of [['--help'], ['--version'], ['--no-such-option'], ['no-such-command']]) {
+  for (const args of [
+    ['--help'],
+    ['--version'],
+    ['image-build', '--help'],
+    ['--no-such-option'],
+    ['no-such-command'],
+  ]) {
     const code = `
       import { main } from './${program}';
       process.exitCode = await main(${JSON.stringify(args)});`;

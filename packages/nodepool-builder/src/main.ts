@@ -99,7 +99,11 @@ export async function createProgram(
     .addHelpText('after', NOTES)
     .optionsGroup('Options of "serve", which runs if there is no command:');
   addServeOptions(program);
-  let modules: Modules | undefined;
+  let modules: Promise<Modules> | undefined;
+  const knownModules = (): Promise<Modules> => {
+    modules ??= loadModules(options);
+    return modules;
+  };
   for (const { heading, files } of COMMAND_GROUPS) {
     program.commandsGroup(heading);
     for (const file of files) {
@@ -108,9 +112,11 @@ export async function createProgram(
       if (names.some(isNeeded)) {
         if ('loadPlain' in file) {
           (await file.loadPlain())(program);
+        } else if ('loadConfigured' in file) {
+          const { registerConfigured } = await import('./commands/configured-command.ts');
+          registerConfigured(program, knownModules, await file.loadConfigured());
         } else {
-          modules ??= await loadModules(options);
-          (await file.load())(program, modules);
+          (await file.load())(program, await knownModules());
         }
       } else {
         for (const usage of Object.keys(summaries)) program.command(usage, { hidden: isHidden });

@@ -11,6 +11,8 @@ type CommandFile = FileOfCommands &
     | { readonly load: () => Promise<Register> }
     /** Of commands that need no module. */
     | { readonly loadPlain: () => Promise<(program: Command) => void> }
+    /** Of commands that need the modules only once they run. */
+    | { readonly loadConfigured: () => Promise<readonly ConfiguredCommand[]> }
   );
 
 interface FileOfCommands {
@@ -68,19 +70,19 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           'image-upload <image-id>': 'have the builder that holds an image upload it',
           'image-delete <image-id>': 'have the builder that holds an image delete its files',
         },
-        load: async () => await configured((await import('./jobs.ts')).JOB_COMMANDS),
+        loadConfigured: async () => (await import('./jobs.ts')).JOB_COMMANDS,
       },
       {
         summaries: { 'logs <image-id>': 'show the log of a build or of an upload, from any host' },
-        load: async () => await configured([(await import('./logs.ts')).LOGS]),
+        loadConfigured: async () => [(await import('./logs.ts')).LOGS],
       },
       {
         summaries: { 'cancel <id>': 'stop a build or an upload that runs' },
-        load: async () => await configured([(await import('./cancel.ts')).CANCEL]),
+        loadConfigured: async () => [(await import('./cancel.ts')).CANCEL],
       },
       {
         summaries: { 'image-list': 'list images in providers, or at builders' },
-        load: async () => await configured([(await import('./image-list.ts')).IMAGE_LIST]),
+        loadConfigured: async () => [(await import('./image-list.ts')).IMAGE_LIST],
       },
     ],
   },
@@ -98,7 +100,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           'dib-image-list': 'list the builds and their state',
           'alien-image-list': 'list images that are in no record of the manager',
         },
-        load: async () => await configured((await import('./manager-lists.ts')).MANAGER_LISTS),
+        loadConfigured: async () => (await import('./manager-lists.ts')).MANAGER_LISTS,
       },
       {
         summaries: {
@@ -107,14 +109,14 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           'dib-image-delete <image-id>': 'have an image deleted everywhere',
           'upload-delete <upload-id>': 'have an image deleted from one provider',
         },
-        load: async () => await configured((await import('./manager-requests.ts')).MANAGER_REQUESTS),
+        loadConfigured: async () => (await import('./manager-requests.ts')).MANAGER_REQUESTS,
       },
       {
         summaries: {
           'export-image-data <file>': "save the manager's records as JSON",
           'import-image-data <file>': "load the manager's records from JSON",
         },
-        load: async () => await configured((await import('./manager-store.ts')).IMAGE_DATA),
+        loadConfigured: async () => (await import('./manager-store.ts')).IMAGE_DATA,
       },
     ],
   },
@@ -179,9 +181,4 @@ export function neededBy(args: readonly string[]): (command: string) => boolean 
 /** Name of a command, without its operands. */
 export function nameOf(usage: string): string {
   return usage.split(' ', 1).join();
-}
-
-async function configured(commands: readonly ConfiguredCommand[]): Promise<Register> {
-  const { registerConfigured } = await import('./configured-command.ts');
-  return (program, modules) => registerConfigured(program, modules, commands);
 }

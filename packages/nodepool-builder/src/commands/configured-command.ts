@@ -1,6 +1,5 @@
 import type { Command, Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
-import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
 import { configOption, exampleOf } from './options.ts';
 
@@ -17,10 +16,10 @@ export interface ConfiguredCommand {
   run(configuration: Configuration, options: object, argument: string): Promise<void>;
 }
 
-/** Adds commands to the program. */
+/** Adds commands to the program. What reads configurations is loaded once one of them runs, so that `--help` is fast. */
 export function registerConfigured(
   program: Command,
-  modules: Modules,
+  modules: () => Promise<Modules>,
   commands: readonly ConfiguredCommand[],
 ): void {
   for (const row of commands) {
@@ -31,7 +30,8 @@ export function registerConfigured(
     const line = [name, example ?? [], '-c nodepool.yaml'].flat().join(' ');
     command.addHelpText('after', exampleOf(line)).action(async () => {
       const values = command.opts<{ config: string }>();
-      const { configuration } = await loadConfiguration(values.config, { modules });
+      const { loadConfiguration } = await import('../configuration/load.ts');
+      const { configuration } = await loadConfiguration(values.config, { modules: await modules() });
       await row.run(configuration, values, command.args[0] ?? '');
     });
   }

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { checkImageId, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import type * as ModuleKit from '@nodepool-builder/image-builder/module-kit';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { functionName } from '../daemon/functions.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
-import { followJob } from './follow-job.ts';
+import type { followJob as FollowJob } from './follow-job.ts';
 import { CommandError, findByName, usageError } from './output.ts';
 
 /** Commands that submit a job to the builders, and follow it. */
@@ -26,7 +26,8 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
     example: 'debian',
     run: async (configuration, options: { imageId?: string }, name) => {
       const imageId = options.imageId ?? newImageId(name, new Date());
-      checkImageId(imageId);
+      const kit: typeof ModuleKit = await import('@nodepool-builder/image-builder/module-kit');
+      kit.checkImageId(imageId);
       await followJob(configuration, functionName('image-build', name), { 'image-id': imageId });
       console.log(imageId);
     },
@@ -49,7 +50,7 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       const { provider, imageName = onlyImageName(configuration, provider) } = options;
       const argument = { provider, 'image-name': imageName };
       const result = await followJob(configuration, functionName('image-upload', imageId), argument);
-      console.log(UPLOAD_RESULT.parse(result.toString())['external-id']);
+      console.log(await externalIdIn(result.toString()));
     },
   },
   {
@@ -71,11 +72,19 @@ export function newImageId(name: string, now: Date): string {
   return `${name.replaceAll(/[^\w.-]/g, '_')}-${time}-${randomBytes(2).toString('hex')}`;
 }
 
-const UPLOAD_RESULT = new JsonReader({
-  type: 'object',
-  required: ['external-id'],
-  properties: { 'external-id': { type: 'string' } },
-});
+/** Follows a job with modules that are loaded only then, so that `--help` is fast. */
+const followJob: typeof FollowJob = async (...args) =>
+  await (await import('./follow-job.ts')).followJob(...args);
+
+async function externalIdIn(uploadResult: string): Promise<string> {
+  const { JsonReader } = await import('@nodepool-builder/image-builder/module-kit');
+  const reader = new JsonReader({
+    type: 'object',
+    required: ['external-id'],
+    properties: { 'external-id': { type: 'string' } },
+  });
+  return reader.parse(uploadResult)['external-id'];
+}
 
 function onlyImageName({ providers, file }: Configuration, name: string): string {
   const provider = findByName(providers, 'provider', name, file);
