@@ -9,6 +9,7 @@ import { GrownLog } from './grown-log.ts';
 import { findLeftovers, processIds } from './leftovers.ts';
 import type { Progress } from './progress.ts';
 
+/** The checkout, which is the working directory of whoever sees the paths here. */
 const ROOT = join(import.meta.dirname, '../..');
 const NODEPOOL_BUILDER = join(ROOT, 'node_modules/.bin/nodepool-builder');
 
@@ -105,7 +106,7 @@ export class Session {
 
   /** What goes on, for the signs of life. */
   goesOn(line: string): void {
-    this.#lastLine = stripVTControlCharacters(line);
+    this.#lastLine = stripVTControlCharacters(line).replaceAll(`${ROOT}/`, '');
   }
 
   #print(text: string): void {
@@ -197,7 +198,7 @@ export class Session {
     const last = lines.findLast((line) => OUTPUT.test(line));
     if (last !== undefined) this.goesOn(OUTPUT.exec(last)?.[1] ?? '');
     const found = lines.map(this.#options.progressIn).filter((progress) => progress !== undefined);
-    for (const { text } of found) this.tell(text);
+    for (const { text } of found) this.tell(text.replaceAll(`${ROOT}/`, ''));
     const failure = found.find(({ kind }) => kind === 'failure');
     if (failure === undefined) return found.map(({ text }) => text);
     throw new Error(`${failure.text}; see ${this.#logs()}`);

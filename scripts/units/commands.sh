@@ -7,6 +7,13 @@ until_value() { until [ "$(value "$1" "$2")" = "$3" ]; do sleep 0.1; done; }
 systemctl start nodepool-all-in-one
 value nodepool-all-in-one StatusText | grep 'Job servers: 127.0.0.1:4730'
 until ls /var/lib/libvirt/images/docs-latest.raw; do sleep 0.2; done
+# This one is of diskimage-builder, which mounts and enters a file system on a loop device.
+until ls /var/lib/libvirt/images/mini-latest.raw; do
+  ! journalctl | grep 'build mini.* failed'
+  sleep 0.5
+done
+debugfs -R 'cat /etc/mini-mark' /var/lib/libvirt/images/mini-latest.raw | grep 'built under systemd'
+[ -z "$(losetup --list --noheadings | grep /opt/nodepool)" ]
 systemctl reload nodepool-all-in-one
 until journalctl | grep -q 'read /etc/nodepool/nodepool.yaml again'; do sleep 0.1; done
 until_value nodepool-all-in-one SubState running

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts systemd on a machine in a directory, as the first process of namespaces of its own. It sees no file system of this
-# machine but the checkout, read-only; no device but null and its like; and no network. Without all that, systemd would
+# machine but the checkout, read-only; no device but null, its like and loop devices; and no network. Without all that, systemd would
 # set up this machine: empty its /tmp, rename its network interfaces, change its settings in /proc/sys.
 #
 # usage: unshare --cgroup --mount --net --pid --ipc --uts --fork sh enter.sh ROOT CHECKOUT
@@ -20,6 +20,9 @@ for name in null zero full random urandom tty; do
   : >"dev/$name"
   mount --bind "/dev/$name" "dev/$name"
 done
+# A build attaches loop devices, which the kernel shares among all namespaces.
+mknod dev/loop-control c 10 237
+for number in $(seq 0 31); do mknod "dev/loop$number" b 7 "$number"; done
 mkdir dev/pts dev/shm dev/mqueue dev/hugepages
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
 ln -s pts/ptmx dev/ptmx
