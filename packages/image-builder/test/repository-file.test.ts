@@ -39,9 +39,12 @@ test('a missing format is converted once for concurrent calls, and kept', async 
   const fixture = await setUp(t);
   const { repository } = fixture;
   const ask = () => repository.file('a', ['tar', 'qcow2']);
+  const conversions: string[] = [];
+  repository.on('converted', (format, milliseconds) => conversions.push(`${format} ${milliseconds > 0}`));
   const [one, other] = await Promise.all([ask(), ask()]);
   assert.equal(one, other);
   assert.equal(await ask(), one);
+  assert.deepEqual(conversions, ['qcow2 true']);
   assert.equal(one.path, fixture.path('a.qcow2'));
   execFileSync('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', fixture.path('a.raw'), one.path]);
   assert.deepEqual(fixture.events, []);

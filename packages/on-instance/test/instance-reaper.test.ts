@@ -54,6 +54,7 @@ describe('after a crash', () => {
     await site.leaveBehind({}, {});
     await look(t, site);
     assert.deepEqual(site.provider.instances, []);
+    assert.deepEqual(site.deletedOrphans, [site.provider.name]);
     assert.deepEqual(await site.recordFiles(), []);
     assert.deepEqual(site.repository.logger.lines, [
       `info image ${IMAGE_ID}: the instances of an earlier build are deleted`,

@@ -145,6 +145,9 @@ export class OnInstanceSite {
     claim.release();
   }
 
+  /** Providers of the orphans that reapers have deleted. */
+  readonly deletedOrphans: string[] = [];
+
   /** Starts a reaper, as a new process does, and waits for its first scan. */
   async reaper(): Promise<InstanceReaper> {
     const { repository, logger } = this.repository;
@@ -152,6 +155,7 @@ export class OnInstanceSite {
       repository: repository,
       instanceProviders: () => [this.provider],
       logger: () => logger,
+      onOrphanDeleted: (provider) => this.deletedOrphans.push(provider),
     });
     await reaper.scan();
     return reaper;

@@ -1,6 +1,5 @@
 import type { ManagerEvent, UnrecordedImage } from '@nodepool-builder/image-manager';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { Configuration } from '../configuration/configuration.ts';
 import type { JobEvent, JobResult } from '../jobs/statistics.ts';
 import { shownState } from '../manager/shown-state.ts';
 
@@ -14,6 +13,12 @@ const RESULTS: readonly JobResult[] = ['success', 'failure', 'cancelled'];
 
 type Labels = Readonly<Record<string, string>>;
 type EventMetric = Counter | Gauge | Histogram;
+
+/** The part of a configuration that the labels name. */
+interface ConfiguredNames {
+  readonly diskimages: readonly { readonly name: string }[];
+  readonly providers: readonly { readonly name: string }[];
+}
 
 /**
  * Counts the events of this process since its start: of its jobs if it is a builder, of the whole site if it is the
@@ -178,7 +183,7 @@ export class EventMetrics {
   };
 
   /** Removes the series of disk images and providers that the configuration no longer has. */
-  async removeOthers({ diskimages, providers }: Configuration): Promise<void> {
+  async removeOthers({ diskimages, providers }: ConfiguredNames): Promise<void> {
     const known: Readonly<Record<string, ReadonlySet<string>>> = {
       diskimage: new Set(diskimages.map(({ name }) => name)),
       provider: new Set(['', ...providers.map(({ name }) => name)]),

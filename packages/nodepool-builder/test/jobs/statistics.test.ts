@@ -8,7 +8,8 @@ import { it, type TestContext } from 'node:test';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { Statistics, statsdAddress } from '../../src/jobs/statistics.ts';
+import { CancelledError } from '../../src/control/cancelled-error.ts';
+import { type JobEvent, Statistics, statsdAddress } from '../../src/jobs/statistics.ts';
 
 interface Listener {
   readonly statistics: Statistics;
@@ -87,6 +88,41 @@ for (const [what, error, code] of [
     assert.equal(duration, 'nodepool.dib_image_build.debian.status.duration:22|g');
     assert.match(lastBuild, /^nodepool\.dib_image_build\.debian\.status\.last_build:\d{10}\|g$/);
     assert.equal(rc, `nodepool.dib_image_build.debian.status.rc:${code}|g`);
+  });
+}
+
+it('an upload is an event with each part of its bytes, once, and with its end', async () => {
+  const events: JobEvent[] = [];
+  const statistics = new Statistics({}, new RecordingLogger(), (event) => events.push(event));
+  const { signal } = new AbortController();
+  await statistics.upload(UPLOAD, { signal, onProgress }, async (report) => {
+    for (const done of [0, 25, 25, 50, 40, 100]) report({ done, total: 100, size: 1000 });
+  });
+  assert.deepEqual(
+    events.flatMap((event) => (event.kind === 'sent' ? [event.bytes] : [])),
+    [250, 250, 500],
+  );
+  const { kind, ...end } = events.at(-1) ?? assert.fail();
+  assert.equal(kind, 'upload-ended');
+  assert.deepEqual({ ...end, seconds: 0 }, { ...UPLOAD, result: 'success', size: 1000, seconds: 0 });
+});
+
+for (const [what, reason, error, result] of [
+  ['fails', undefined, new Error('503'), 'failure'],
+  ['is cancelled', new CancelledError('me'), new Error('aborted'), 'cancelled'],
+  ['is interrupted by the stop of the builder', new Error('stop'), new Error('aborted'), 'interrupted'],
+] as const) {
+  it(`an upload that ${what} has the result ${result}, and so has a build`, async () => {
+    const events: JobEvent[] = [];
+    const statistics = new Statistics({}, new RecordingLogger(), (event) => events.push(event));
+    const { signal } = reason === undefined ? new AbortController() : { signal: AbortSignal.abort(reason) };
+    const work = (): Promise<void> => Promise.reject(error);
+    await assert.rejects(statistics.upload(UPLOAD, { signal, onProgress }, work), error);
+    statistics.buildEnded('debian', 1000, signal, error);
+    assert.deepEqual(
+      events.flatMap((event) => ('result' in event ? [event.result] : [])),
+      [result, result],
+    );
   });
 }
 

@@ -51,6 +51,8 @@ interface Site {
   readonly provider: DiscardingProvider;
   readonly providers: Map<string, ImageProvider>;
   readonly logger: RecordingLogger;
+  /** The end of each discard: true if it succeeded. */
+  readonly discards: readonly boolean[];
   /** Path at which a directory makes all writes of a record fail. */
   readonly obstacle: (record: UploadRecord) => string;
   /** The records on disk. */
@@ -69,13 +71,19 @@ async function site(t: TestContext, ...onRecord: readonly UploadRecord[]): Promi
   const provider = new DiscardingProvider({ name: 'cloud' });
   const providers = new Map<string, ImageProvider>([['cloud', provider]]);
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const uploads = await Uploads.open(directory, { provider: (name) => providers.get(name), logger });
+  const discards: boolean[] = [];
+  const uploads = await Uploads.open(directory, {
+    provider: (name) => providers.get(name),
+    logger,
+    onDiscard: (_provider, isDiscarded) => discards.push(isDiscarded),
+  });
   uploads.startGracePeriod();
   return {
     uploads,
     provider,
     providers,
     logger,
+    discards,
     obstacle: (record) => join(directory, `${recordName(record)}.json.new`),
     records: () => readUploadRecords(directory),
     settle: async () => {
@@ -326,7 +334,8 @@ describe('an orphaned upload', () => {
   });
 
   it('is discarded in retries with growing pauses while the cloud is unreachable', async (t) => {
-    const { records, provider, logger, pass } = await site(t, uploadRecord());
+    const { uploads, discards, records, provider, logger, pass } = await site(t, uploadRecord());
+    assert.deepEqual([...uploads.orphans], [['cloud', 1]]);
     provider.answer = () => Promise.reject(new Error('503'));
     await pass(GRACE);
     for (const pause of [10_000, 20_000, 40_000]) await pass(pause);
@@ -338,6 +347,8 @@ describe('an orphaned upload', () => {
     await pass(1);
     assert.equal(provider.discarded.length, 5);
     assert.deepEqual(await records(), []);
+    assert.deepEqual(discards, [false, false, false, false, true]);
+    assert.deepEqual([...uploads.orphans], []);
   });
 
   it('stays on record while its provider is not configured', async (t) => {
