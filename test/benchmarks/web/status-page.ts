@@ -9,6 +9,7 @@ import { launchBrowser } from '../../fixtures/browser.ts';
 import { spawnDaemon } from '../../fixtures/builder-process.ts';
 import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';
 import { NODEPOOL_BUILDER } from '../daemon.ts';
+import { measureEvents, measureScrapes } from './metrics.ts';
 
 const DISKIMAGES = 1000;
 const BUILDS_OF_EACH = 2;
@@ -46,6 +47,8 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const daemon = spawnDaemon(command);
   after(() => daemon.end('SIGTERM'));
   const url = /http\S+/.exec(await unlessAborted(daemon.logged(/status page at http/), signal))?.[0] ?? '';
+  progress('scrapes of the metrics');
+  const scrapes = await measureScrapes({ url, pid: daemon.child.pid ?? 0, signal });
   const { browser, close } = await launchBrowser();
   after(close);
   const page = await browser.newPage();
@@ -94,6 +97,8 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       what: `Update of all ${DISKIMAGES} images`,
       result: `${whole.toFixed(0)} ms`,
     },
+    ...scrapes,
+    ...(await measureEvents(NAMES, PROVIDERS)),
   ];
 }
 

@@ -57,7 +57,7 @@ Examples:
 async function startManager(site: ServiceSite, options: ManageOptions): Promise<Service> {
   const servers = jobServers(site.configuration);
   const { startManagerService } = await import('../manager/manager-service.ts');
-  const events = await openEventMetrics(options, true);
+  const events = await openEventMetrics(options, site.configuration, true);
   const manager = await startManagerService({ ...site, servers, onEvent: events?.onManagerEvent });
   const addresses = servers.map(formatAddress).join(', ');
   site.logger('nodepool.manager').info(`managing the builders at ${addresses}`);

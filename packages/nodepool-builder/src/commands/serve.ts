@@ -59,7 +59,7 @@ async function runBuilder(options: ServeOptions): Promise<void> {
   const start = async (site: ServiceSite): Promise<Service> => {
     if (pidfile !== undefined) removePidFile = await writePidFile(pidfile);
     const logger = site.logger('nodepool.builder');
-    const events = await openEventMetrics(options, allInOne === true);
+    const events = await openEventMetrics(options, site.configuration, allInOne === true);
     const builder = await NodepoolBuilder.start({
       ...site,
       onEvent: events?.onJobEvent,

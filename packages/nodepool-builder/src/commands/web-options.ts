@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Configuration } from '../configuration/configuration.ts';
 import type { EventMetrics } from '../web/event-metrics.ts';
 import { portNumber } from './options.ts';
 import { CommandError } from './output.ts';
@@ -77,11 +78,12 @@ export function checkWebOptions({
 /** Opens the metrics of this process, if there is a page to show them; its start may be the first event. */
 export async function openEventMetrics(
   { web }: WebOptions,
+  configuration: Configuration,
   runsManager: boolean,
 ): Promise<EventMetrics | undefined> {
   if (web === undefined) return undefined;
   const { EventMetrics: Metrics } = await import('../web/event-metrics.ts'); // a builder alone starts faster
-  return new Metrics({ runsManager });
+  return new Metrics(configuration, { runsManager });
 }
 
 /** The options as arguments, with absolute paths. */

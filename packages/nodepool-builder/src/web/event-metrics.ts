@@ -97,13 +97,17 @@ export class EventMetrics {
     'result',
   ]);
 
+  #known: Readonly<Record<string, ReadonlySet<string>>> = {};
+
   /** @param runsManager true if a manager runs in this process */
-  constructor({ runsManager }: { readonly runsManager: boolean }) {
+  constructor(configuration: ConfiguredNames, { runsManager }: { readonly runsManager: boolean }) {
+    void this.configure(configuration);
     if (runsManager) this.#isLeader = this.#gauge('manager_leader', 'Whether this manager is the leader', []);
   }
 
   /** Counts an event of a job or a provider. */
   readonly onJobEvent = (event: JobEvent): void => {
+    if (!this.#isConfigured(event)) return;
     switch (event.kind) {
       case 'build-started':
         startAtZero(this.#buildJobs, { diskimage: event.diskimage });
@@ -142,6 +146,7 @@ export class EventMetrics {
 
   /** Counts an event of the manager. */
   readonly onManagerEvent = (event: ManagerEvent): void => {
+    if ('record' in event && !this.#isConfigured(event.record)) return;
     switch (event.kind) {
       case 'started': {
         const { record, isRetry } = event;
@@ -170,9 +175,12 @@ export class EventMetrics {
         break;
       case 'scanned':
         this.#orphans.reset();
-        for (const orphan of event.orphans) this.#orphans.inc(labelsOf(orphan));
+        for (const orphan of event.orphans) {
+          if (this.#isConfigured(labelsOf(orphan))) this.#orphans.inc(labelsOf(orphan));
+        }
         break;
       case 'orphan':
+        if (!this.#isConfigured(labelsOf(event.orphan))) break;
         this.#orphanEnded(labelsOf(event.orphan), event.isDeleted);
         break;
       case 'leadership':
@@ -182,20 +190,22 @@ export class EventMetrics {
     }
   };
 
-  /** Removes the series of disk images and providers that the configuration no longer has. */
-  async removeOthers({ diskimages, providers }: ConfiguredNames): Promise<void> {
-    const known: Readonly<Record<string, ReadonlySet<string>>> = {
+  /** Removes the series of disk images and providers that are not configured; their later events do not count. */
+  async configure({ diskimages, providers }: ConfiguredNames): Promise<void> {
+    this.#known = {
       diskimage: new Set(diskimages.map(({ name }) => name)),
       provider: new Set(['', ...providers.map(({ name }) => name)]),
     };
-    const isKnown = (labels: Labels): boolean =>
-      Object.entries(labels).every(([label, value]) => known[label]?.has(value) ?? true);
     for (const metric of this.#metrics) {
       for (const { labels } of (await metric.get()).values) {
         const { le: _, ...own } = labels as Labels;
-        if (!isKnown(own)) metric.remove(own);
+        if (!this.#isConfigured(own)) metric.remove(own);
       }
     }
+  }
+
+  #isConfigured(labels: object): boolean {
+    return Object.entries(labels).every(([label, value]) => this.#known[label]?.has(String(value)) ?? true);
   }
 
   #orphanEnded(labels: { readonly kind: string; readonly provider: string }, isDeleted: boolean): void {

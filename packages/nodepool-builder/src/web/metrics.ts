@@ -51,11 +51,13 @@ const METRICS: Readonly<Record<string, Metric>> = {
   last_build_duration_seconds: {
     help: 'Time from the request of the newest good build to its end',
     labels: ['diskimage'],
-    samples: ({ images, builds }) =>
-      images.map(({ name, newest }) => {
-        const build = builds.find((one) => one['image-id'] === newest);
+    samples: ({ images, builds }) => {
+      const byId = new Map(builds.map((build) => [build['image-id'], build]));
+      return images.map(({ name, newest }) => {
+        const build = byId.get(newest ?? '');
         return [{ diskimage: name }, build && secondsFromRequest(build)];
-      }),
+      });
+    },
   },
   last_upload_duration_seconds: {
     help: 'Time from the request of the newest good upload to its end',
@@ -202,7 +204,6 @@ export function metrics(server: FastifyInstance, { view, events, builder }: WebC
     for (const [name, { samples }] of Object.entries(LOCAL_METRICS)) {
       if (builder !== undefined) set(name, samples(builder, view.configuration));
     }
-    await events.removeOthers(view.configuration);
     const text = await Promise.all([registry.metrics(), events.registry.metrics()]);
     return await reply.type(registry.contentType).send(text.join('\n'));
   });

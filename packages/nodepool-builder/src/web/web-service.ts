@@ -49,8 +49,12 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
   };
   try {
     const url = await server.listen(address);
+    const reload = (configuration: Configuration): void => {
+      view.reload(configuration);
+      void events.configure(configuration);
+    };
     logger.info(`status page at ${url}`);
-    return { url, reload: (configuration) => view.reload(configuration), close };
+    return { url, reload, close };
   } catch (error) {
     await close();
     const remedy = 'stop the program that listens there, or choose another address with --web';

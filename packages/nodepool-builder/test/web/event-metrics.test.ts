@@ -36,8 +36,19 @@ const UPLOAD: Upload = {
   seen: false,
 };
 
+const IMAGE = {
+  imageId: 'debian-1',
+  imageName: 'debian',
+  externalId: 'x',
+  format: 'qcow2',
+  size: 1,
+  uploadedAt: new Date(0),
+} as const;
+
+const ALL = { diskimages: named('debian', 'fedora'), providers: named('east', 'west') };
+
 test('results begin with 0 at the start, so that Prometheus sees the first failure', async () => {
-  const metrics = new EventMetrics({ runsManager: false });
+  const metrics = new EventMetrics(ALL, { runsManager: false });
   metrics.onJobEvent({ kind: 'build-started', diskimage: 'debian' });
   metrics.onManagerEvent({ kind: 'started', record: UPLOAD, isRetry: false });
   assert.deepEqual(await seriesOf(metrics), [
@@ -52,7 +63,7 @@ test('results begin with 0 at the start, so that Prometheus sees the first failu
 });
 
 test('a failure, a retry and a cancellation count by disk image and provider', async () => {
-  const metrics = new EventMetrics({ runsManager: true });
+  const metrics = new EventMetrics(ALL, { runsManager: true });
   metrics.onManagerEvent({ kind: 'leadership', isLeader: true });
   metrics.onManagerEvent({ kind: 'started', record: BUILD, isRetry: true });
   metrics.onManagerEvent({ kind: 'ended', record: { ...BUILD, state: 'failed' } });
@@ -71,16 +82,8 @@ test('a failure, a retry and a cancellation count by disk image and provider', a
 });
 
 test('the orphans are those of the last scan of the leader; deletions count', async () => {
-  const metrics = new EventMetrics({ runsManager: true });
-  const image = {
-    imageId: 'debian-1',
-    imageName: 'debian',
-    externalId: 'x',
-    format: 'qcow2',
-    size: 1,
-    uploadedAt: new Date(0),
-  } as const;
-  const cloud = { location: 'provider', provider: 'east', image, isOurs: true } as const;
+  const metrics = new EventMetrics(ALL, { runsManager: true });
+  const cloud = { location: 'provider', provider: 'east', image: IMAGE, isOurs: true } as const;
   const files = { location: 'builder', imageId: 'debian-2', isOurs: true } as const;
   metrics.onManagerEvent({ kind: 'scanned', orphans: [cloud, cloud, files] });
   metrics.onManagerEvent({ kind: 'orphan', orphan: cloud, isDeleted: true });
@@ -102,7 +105,7 @@ test('the orphans are those of the last scan of the leader; deletions count', as
 });
 
 test('jobs that do not succeed count, but have no duration', async () => {
-  const metrics = new EventMetrics({ runsManager: false });
+  const metrics = new EventMetrics(ALL, { runsManager: false });
   const upload = { diskimage: 'debian', provider: 'east', imageName: 'debian', seconds: 90, size: 7 };
   for (const result of ['success', 'failure', 'interrupted'] as const) {
     metrics.onJobEvent({ kind: 'build-ended', diskimage: 'debian', result, seconds: 3000 });
@@ -131,7 +134,7 @@ test('jobs that do not succeed count, but have no duration', async () => {
 });
 
 test('the series of removed disk images and providers go away, those of others stay as they are', async () => {
-  const metrics = new EventMetrics({ runsManager: true });
+  const metrics = new EventMetrics(ALL, { runsManager: true });
   for (const diskimage of ['debian', 'fedora']) {
     metrics.onJobEvent({ kind: 'build-ended', diskimage, result: 'success', seconds: 60 });
     for (const provider of ['east', 'west']) {
@@ -142,14 +145,20 @@ test('the series of removed disk images and providers go away, those of others s
   const files = { location: 'builder', imageId: 'debian-2', isOurs: true } as const;
   metrics.onManagerEvent({ kind: 'scanned', orphans: [files] });
   const before = await seriesOf(metrics);
-  await metrics.removeOthers({
-    diskimages: named('debian', 'fedora'),
-    providers: named('east', 'west'),
-  });
+  await metrics.configure(ALL);
   assert.deepEqual(await seriesOf(metrics), before);
-  await metrics.removeOthers({ diskimages: named('debian'), providers: named('east') });
+  await metrics.configure({ diskimages: named('debian'), providers: named('east') });
   assert.deepEqual(
     await seriesOf(metrics),
     before.filter((one) => !/"fedora"|"west"/.test(one)),
   );
+  const after = await seriesOf(metrics);
+  metrics.onJobEvent({ kind: 'build-ended', diskimage: 'fedora', result: 'success', seconds: 60 });
+  metrics.onJobEvent({ kind: 'sent', provider: 'west', bytes: 5 });
+  metrics.onManagerEvent({ kind: 'started', record: { ...BUILD, diskimage: 'fedora' }, isRetry: true });
+  const image = { ...IMAGE, externalId: 'y' };
+  const cloud = { location: 'provider', provider: 'west', image, isOurs: true } as const;
+  metrics.onManagerEvent({ kind: 'orphan', orphan: cloud, isDeleted: true });
+  metrics.onManagerEvent({ kind: 'scanned', orphans: [cloud, files] });
+  assert.deepEqual(await seriesOf(metrics), after);
 });
