@@ -175,3 +175,34 @@ test('an upload is cancelled even if no builder tells where it runs', async (t) 
   assert.notEqual(await upload.code, 0);
   assert.deepEqual(argument, { by: ME, 'upload-id': handle });
 });
+
+test('a third SIGINT ends the command at once, also while the builder does not answer', async (t) => {
+  const site = await startGatedSite(t);
+  const worker = new Worker({ servers: [{ host: '127.0.0.1', port: site.port }], concurrency: 2 });
+  undoAfter(t, () => worker.close({ signal: AbortSignal.abort() }));
+  const asked = Promise.withResolvers<void>();
+  const forever = (signal: AbortSignal): Promise<never> =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+  worker.setFunctions({
+    'image-build:other': (job) => {
+      job.sendStatus(1, 2);
+      return forever(job.signal);
+    },
+    'image-cancel:other-1': (job) => {
+      asked.resolve();
+      return forever(job.signal);
+    },
+  });
+  await worker.registered();
+  const build = follow(t, site, 'image-build', 'other', '--image-id', 'other-1');
+  await build.shown(/image-build:other: 50 %/);
+  build.child.kill('SIGINT');
+  await build.shown(/image-build:other continues on its builder; /);
+  build.child.kill('SIGINT');
+  await asked.promise;
+  const begun = performance.now();
+  build.child.kill('SIGINT');
+  assert.equal(await build.code, 6);
+  const limit = 10_000; // of the builder's answer
+  assert.ok(performance.now() - begun < limit / 2);
+});

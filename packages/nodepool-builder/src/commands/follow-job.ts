@@ -118,7 +118,7 @@ function interrupts(
     note(`cancelling ${name}`);
     // If no builder has told the upload-id in time, it is the handle: the job has no unique key.
     const uploadId = verbOf(name) === 'image-upload' ? (job?.['upload-id'] ?? handle) : undefined;
-    await cancelJob(servers, imageIdOf(request), by, uploadId);
+    await cancelJob(servers, imageIdOf(request), by, uploadId, signal);
   };
   return () => {
     count += 1;

@@ -20,8 +20,9 @@ export async function submitControl(
   servers: readonly ServerAddress[],
   name: string,
   argument: unknown,
+  stop?: AbortSignal,
 ): Promise<Buffer> {
-  const signal = AbortSignal.timeout(TIMEOUT);
+  const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(stop === undefined ? [] : [stop])]);
   return await submitTo(await serversOffering(servers, name, signal), name, argument, signal);
 }
 
@@ -81,11 +82,12 @@ export async function cancelJob(
   imageId: string,
   by: string,
   uploadId?: string,
+  signal?: AbortSignal,
 ): Promise<string> {
   const what = uploadId === undefined ? `build ${imageId}` : `upload ${uploadId}`;
   try {
     const argument = { by, ...(uploadId !== undefined && { 'upload-id': uploadId }) };
-    await submitControl(servers, `image-cancel:${imageId}`, argument);
+    await submitControl(servers, `image-cancel:${imageId}`, argument, signal);
     return 'cancelled';
   } catch (cause) {
     const isGone = cause instanceof CommandError && cause.exitReason === 'not-found';
