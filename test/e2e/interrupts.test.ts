@@ -41,6 +41,13 @@ function follow(t: TestContext, site: GatedSite, ...args: readonly string[]): Fo
   return start(t, ...builderCommand(...args, '-c', site.config));
 }
 
+/** Work that ends only when its signal aborts. */
+async function forever(signal: AbortSignal): Promise<never> {
+  return await new Promise((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error)),
+  );
+}
+
 /** Waits until a builder runs something with this text in its log. */
 async function running(site: GatedSite, imageId: string): Promise<void> {
   await waitUntil(`the log of ${imageId}`, async () =>
@@ -181,8 +188,6 @@ test('a third SIGINT ends the command at once, also while the builder does not a
   const worker = new Worker({ servers: [{ host: '127.0.0.1', port: site.port }], concurrency: 2 });
   undoAfter(t, () => worker.close({ signal: AbortSignal.abort() }));
   const asked = Promise.withResolvers<void>();
-  const forever = (signal: AbortSignal): Promise<never> =>
-    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
   worker.setFunctions({
     'image-build:other': (job) => {
       job.sendStatus(1, 2);
