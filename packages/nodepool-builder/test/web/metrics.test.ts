@@ -8,8 +8,15 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { freePort } from '../../../../scripts/free-port.ts';
 import { readPage } from '../../../../test/docs/markdown.ts';
+import { type BuilderProcess, startBuilder } from '../../../../test/fixtures/builder-process.ts';
 import { runCommand } from '../../../../test/fixtures/command-outcome.ts';
-import { docsImage, provider } from '../../../../test/fixtures/managed-site.ts';
+import {
+  createManagedSite,
+  docsImage,
+  endAfter,
+  provider,
+  spawnManager,
+} from '../../../../test/fixtures/managed-site.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
@@ -48,7 +55,7 @@ function sampleOf(text: string, series: string): number | undefined {
 }
 
 /** Waits until a series has at least this value. Returns all metrics. */
-async function until(site: WebSite, series: string, least: number): Promise<string> {
+async function until(site: Pick<WebSite, 'url'>, series: string, least: number): Promise<string> {
   return await waitUntil(`${series} to be ${least}`, async () => {
     const text = await scrape(site);
     return (sampleOf(text, series) ?? -1) >= least && text;
@@ -164,6 +171,33 @@ async function assertDocumented(text: string): Promise<void> {
     assert.deepEqual(own, documented.get(`${metric?.[1]} ${metric?.[2]}`), name);
   }
 }
+
+async function pageOf(service: BuilderProcess): Promise<{ readonly url: string }> {
+  const line = await service.logged(/status page at http/);
+  return { url: /http\S+/.exec(line)?.[0] ?? assert.fail(line) };
+}
+
+test('in a fleet, the manager counts results, and the builder its jobs', async (t) => {
+  const managed = await createManagedSite(t);
+  const builder = endAfter(t, await startBuilder(managed.config, '--embedded-gearmand', '--web', '0'));
+  const manager = spawnManager(t, managed.config, '--web', '0');
+  const [ofManager, ofBuilder] = [await pageOf(manager), await pageOf(builder)];
+  for (const name of ['east', 'west']) {
+    const labels = `diskimage="docs",provider="${name}",result="success"`;
+    await until(ofManager, `upload_results_total{${labels}}`, 1);
+    await until(ofBuilder, `upload_jobs_total{${labels}}`, 1);
+  }
+  const counted = await scrape(ofManager);
+  assert.equal(sampleOf(counted, 'manager_leader'), 1);
+  assert.doesNotMatch(
+    counted,
+    /^nodepool_builder_(?:\w+_jobs_total|\w+_duration_seconds_\w+|image_size_bytes)\{/m,
+  );
+  const here = await scrape(ofBuilder);
+  assert.equal(sampleOf(here, 'build_duration_seconds_count{diskimage="docs"}'), 1);
+  assert.doesNotMatch(here, /^nodepool_builder_(?:manager_leader|\w+_results_total)\b.* \d/m);
+  for (const text of [counted, here]) assert.equal(sampleOf(text, 'builders'), 1);
+});
 
 test('/livez answers while the process lives', async (t) => {
   const site = await startWebSite(t);
