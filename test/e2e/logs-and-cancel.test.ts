@@ -10,8 +10,10 @@ import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { startGatedSite } from '../fixtures/gated-site.ts';
 import { createManagedSite, endAfter, provider } from '../fixtures/managed-site.ts';
+import { temporaryDirectory } from '../fixtures/temporary-directory.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
+import { MAY_ACT, startWebSite } from '../fixtures/web-site.ts';
 
 const ME = `${userInfo().username}@${hostname()}`;
 
@@ -107,17 +109,15 @@ test('a cancelled build is cancelled in the records of the manager, which builds
   assert.equal(Date.parse(String(next.when)), due, 'by its rebuild-age');
 });
 
-test('cancel withdraws what waits for a builder, and nothing runs afterwards', async (t) => {
-  const site = await createManagedSite(t);
-  const gate = join(site.directory, 'gate');
+test('cancel and the API withdraw what waits for a builder, and nothing runs afterwards', async (t) => {
+  const gate = join(await temporaryDirectory(t), 'gate');
   await writeFile(gate, '');
   const script = `while [ -e '${gate}' ]; do sleep 0.1; done; truncate -s 1M "$1"`;
   const command = ['sh', '-c', script, 'sh', '{output.raw}'];
-  await site.configure({
+  const site = await startWebSite(t, {
     diskimages: ['docs', 'more'].map((name) => ({ name, builder: 'command', formats: ['raw'], command })),
     providers: [],
   });
-  const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
   const cancel = async (id: string): Promise<readonly unknown[]> => {
     const { code, stdout, stderr } = await runCommand('cancel', id, '-c', site.config);
     return [code, stdout, stderr];
@@ -128,11 +128,11 @@ test('cancel withdraws what waits for a builder, and nothing runs afterwards', a
   });
   const waiting = builds.find(({ host }) => host === null) ?? assert.fail();
   const running = builds.find(({ host }) => host !== null) ?? assert.fail();
-  assert.deepEqual(await cancel(waiting['image-id'] ?? ''), [
-    0,
-    `build ${waiting['image-id']} is cancelled\n`,
-    '',
-  ]);
+  const path = `/builds/${waiting['image-id']}/cancel`;
+  assert.deepEqual(await site.api(path, { method: 'POST', headers: MAY_ACT }), {
+    status: 202,
+    body: { done: `build ${waiting['image-id']} is cancelled` },
+  });
   const stateOf = async (id: string | undefined): Promise<string | undefined> =>
     (await site.list('dib-image-list')).find((build) => build['image-id'] === id)?.state;
   assert.equal(await stateOf(waiting['image-id']), 'cancelled');
@@ -140,11 +140,12 @@ test('cancel withdraws what waits for a builder, and nothing runs afterwards', a
 
   const image = running.diskimage ?? '';
   assert.deepEqual(await cancel(image), [0, `build ${running['image-id']} is cancelled\n`, '']);
+  await waitUntil('its record', async () => (await stateOf(running['image-id'])) === 'cancelled');
   assert.equal((await cancel(image))[0], 3);
   assert.equal((await cancel(waiting['image-id'] ?? ''))[0], 3);
   await rm(gate);
   assert.deepEqual(await site.list('image-list', '--offered'), []);
-  assert.equal(service.log.filter((line) => /BuildWorker: build of \w+: image/.test(line)).length, 1);
+  assert.equal(site.service.log.filter((line) => /BuildWorker: build of \w+: image/.test(line)).length, 1);
 });
 
 test('cancel withdraws an upload that waits for a builder', async (t) => {

@@ -56,8 +56,8 @@ const ACTION_ROUTES: readonly (readonly [
   ['POST', '/images/:id/rollback', 'rollback', 'Goes back to the image before the newest'],
   ['DELETE', '/builds/:id', 'delete-build', 'Has an image deleted everywhere'],
   ['DELETE', '/uploads/:id', 'delete-upload', 'Has an image deleted from one provider'],
-  ['POST', '/builds/:id/cancel', 'cancel-build', 'Stops a running build'],
-  ['POST', '/uploads/:id/cancel', 'cancel-upload', 'Stops a running upload'],
+  ['POST', '/builds/:id/cancel', 'cancel-build', 'Cancels a build that runs or waits'],
+  ['POST', '/uploads/:id/cancel', 'cancel-upload', 'Cancels an upload that runs or waits'],
 ];
 
 const ACTION_ANSWER = {
