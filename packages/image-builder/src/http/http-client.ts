@@ -59,6 +59,7 @@ export class HttpClient {
     const { timeout, agents, ca, longestBody = LONGEST_BODY } = this.#options;
     const { default: got } = await import('got'); // not at the top: many commands send no request
     const tooLong = new AbortController();
+    let status: number | undefined;
     try {
       const sending = got(url, {
         method,
@@ -74,6 +75,12 @@ export class HttpClient {
         followRedirect: ({ url: from, headers: { location = '' } }) =>
           followsRedirects && form === undefined && staysWithHost(from, location),
       });
+      // Its own event of an answer waits for the whole body.
+      void sending.on('request', (outgoing) =>
+        outgoing.once('response', ({ statusCode }) => {
+          status = statusCode;
+        }),
+      );
       void sending.on('downloadProgress', ({ transferred }) => {
         if (transferred > longestBody) tooLong.abort();
       });
@@ -82,7 +89,7 @@ export class HttpClient {
     } catch (error) {
       signal?.throwIfAborted();
       if (!tooLong.signal.aborted) throw networkFailure(error);
-      throw new NetworkFailure('body-too-long', `the answer is longer than ${longestBody} bytes`);
+      throw new NetworkFailure('body-too-long', `the answer is longer than ${longestBody} bytes`, { status });
     }
   }
 }
@@ -138,10 +145,17 @@ const KINDS: Readonly<Record<string, NetworkFailureKind>> = {
 export class NetworkFailure extends Error {
   override readonly name = 'NetworkFailure';
   readonly kind: NetworkFailureKind;
+  /** Status of an answer whose body is too long. */
+  readonly status: number | undefined;
 
-  constructor(kind: NetworkFailureKind, reason: string, options?: ErrorOptions) {
+  constructor(
+    kind: NetworkFailureKind,
+    reason: string,
+    options?: ErrorOptions & { readonly status?: number | undefined },
+  ) {
     super(reason, options);
     this.kind = kind;
+    this.status = options?.status;
   }
 
   /** Whether the certificate of the server is the reason. */

@@ -37,6 +37,8 @@ export interface EndedJob extends StartedJob {
   readonly payload: Buffer;
   /** Absent after a success. */
   readonly error?: unknown;
+  /** The builder stopped it, as it has to end itself: its job server has the job done again. */
+  readonly isInterrupted: boolean;
 }
 
 /** The builds and uploads that run in this process. It emits `changed` when one starts or ends, and `ended`. */
@@ -89,12 +91,13 @@ export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }
         },
         AbortSignal.any([job.signal, cancel.signal]),
       );
-      this.emit('ended', { ...started, payload: job.payload });
+      this.emit('ended', { ...started, payload: job.payload, isInterrupted: false });
       return result;
     } catch (reason) {
       // Whoever cancelled it is named, whatever error that led to.
       const error: unknown = cancel.signal.aborted ? cancel.signal.reason : reason;
-      this.emit('ended', { ...started, payload: job.payload, error });
+      const isInterrupted = job.signal.aborted && !cancel.signal.aborted;
+      this.emit('ended', { ...started, payload: job.payload, error, isInterrupted });
       throw error;
     } finally {
       this.#jobs.delete(running);

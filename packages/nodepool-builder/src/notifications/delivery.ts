@@ -4,6 +4,7 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import {
   createMask,
+  type HttpAnswer,
   HttpClient,
   inheritedEnvironment,
   networkFailure,
@@ -81,9 +82,11 @@ async function post(
     ...(await signature(entry, event.id, body)),
   };
   const sent = client.send({ method: 'POST', url, headers, body, signal, followsRedirects: false });
-  const answer = await sent.catch((error: unknown) => {
+  const answer = await sent.catch((error: unknown): HttpAnswer => {
     signal.throwIfAborted();
-    const { message } = networkFailure(error);
+    const { message, status: answeredStatus } = networkFailure(error);
+    // The status counts: a receiver that has accepted the event must not get it again because its page is long.
+    if (answeredStatus !== undefined) return { status: answeredStatus, headers: {}, body: message };
     throw new DeliveryError(`no answer: ${message}`, { retriable: true });
   });
   const { status, headers: answered } = answer;

@@ -11,9 +11,9 @@ export class JobEvents {
   /** Whether the last build of a disk image failed, or the last upload to a place. */
   readonly #failed = new Set<string>();
 
-  /** The event of a job that has ended; undefined for one of our own clients. */
-  eventOf({ kind, payload, error, ...job }: EndedJob): EventFacts | undefined {
-    if (keysOf(payload).reason === true) return undefined;
+  /** The event of a job that has ended; undefined for one of our own clients, and for one that is done again. */
+  eventOf({ kind, payload, error, isInterrupted, ...job }: EndedJob): EventFacts | undefined {
+    if (isInterrupted || keysOf(payload).reason === true) return undefined;
     const place = JSON.stringify([kind, job.diskimage, job.provider, job['image-name']]);
     const end = this.#endOf(place, error);
     const isCancelled = error instanceof CancelledError;

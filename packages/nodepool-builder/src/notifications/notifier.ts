@@ -1,7 +1,7 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { RetryBudget, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
 import type { NotificationSettings } from '../configuration/notification.ts';
-import { deliver } from './delivery.ts';
+import { DeliveryError, deliver } from './delivery.ts';
 import { EVENTS, type EventFacts, type EventKind, makeEvent, type NotificationEvent } from './event.ts';
 
 /** Settings of a {@link Notifier}. */
@@ -157,9 +157,10 @@ class Receiver {
     const left = entry['retry-time'] - (performance.now() - since) / 1000;
     // Each receiver has a time of its own, whatever the work that notifies it is limited to.
     const budget = new RetryBudget(Math.max(0, left));
+    const deliverOnce = (): Promise<string> => deliver(entry, event, environment, this.#closed.signal);
     try {
-      const answer = await budget.run(() =>
-        this.#retries.run(() => deliver(entry, event, environment, this.#closed.signal), {
+      const delivery = budget.run(() =>
+        this.#retries.run(deliverOnce, {
           signal: this.#closing.signal,
           onRetry: (error, pause, attempt) => {
             const again = `trying again in ${Math.ceil(pause)} s`;
@@ -169,6 +170,10 @@ class Receiver {
           },
         }),
       );
+      const answer = await delivery.catch((error: unknown) => {
+        if (error instanceof DeliveryError || this.#closed.signal.aborted) throw error;
+        return deliverOnce(); // close() has ended the pause
+      });
       logger.info(`${subject} was delivered: ${answer}`);
     } catch (error) {
       const reason = this.#closed.signal.aborted ? 'the process stops' : (error as Error).message;

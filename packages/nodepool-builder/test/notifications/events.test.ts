@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import type { Build, ManagerState, Upload } from '@nodepool-builder/image-manager';
 import { createAjv } from '../../../image-builder/src/json-reader.ts';
 import { CancelledError } from '../../src/control/cancelled-error.ts';
+import { RunningJobs } from '../../src/control/running-jobs.ts';
 import { EVENT_SCHEMA, makeEvent } from '../../src/notifications/event.ts';
 import { JobEvents } from '../../src/notifications/job-events.ts';
 import { eventOfEnd, newestImages } from '../../src/notifications/manager-events.ts';
@@ -119,13 +120,31 @@ describe('the newest image of each place', () => {
 });
 
 describe('the events of jobs', () => {
-  const job = { kind: 'build', 'image-id': 'debian-1', diskimage: 'debian' } as const;
+  const job = { kind: 'build', 'image-id': 'debian-1', diskimage: 'debian', isInterrupted: false } as const;
   const foreign = { ...job, payload: Buffer.from('{"image-id": "debian-1"}') };
 
   it('are those of other clients', () => {
     const own = { ...job, payload: Buffer.from('{"image-id": "debian-1", "reason": true}') };
     assert.equal(new JobEvents().eventOf(own), undefined);
     assert.equal(new JobEvents().eventOf(foreign)?.event, 'build-succeeded');
+  });
+
+  it('leave out a job that the end of the builder interrupts, and that is done again', async () => {
+    const running = new RunningJobs();
+    const events = new JobEvents();
+    const found: (string | undefined)[] = [];
+    running.on('ended', (ended) => found.push(events.eventOf(ended)?.event));
+    const [stop, never] = [new AbortController(), new AbortController()];
+    const run = (signal: AbortSignal): Promise<void> =>
+      running.run(
+        { handle: 'H:1', payload: foreign.payload, sendStatus: () => {}, signal },
+        { kind: 'build', 'image-id': 'debian-1', diskimage: 'debian' },
+        () => Promise.reject(new Error('no space')),
+      );
+    stop.abort(new Error('the builder is being stopped'));
+    await assert.rejects(run(stop.signal));
+    await assert.rejects(run(never.signal));
+    assert.deepEqual(found, [undefined, 'build-failed']);
   });
 
   it('tell a recovery from a success', () => {

@@ -66,9 +66,14 @@ function entryOf(fields: Partial<NotificationSettings>): NotificationSettings {
 }
 
 function startNotifier(t: TestContext, ...entries: readonly NotificationSettings[]) {
+  return startPausingNotifier(t, 0.01, ...entries);
+}
+
+/** @param pause between deliveries, in seconds */
+function startPausingNotifier(t: TestContext, pause: number, ...entries: readonly NotificationSettings[]) {
   const logger = new RecordingLogger();
   const { lines } = logger;
-  const limits = { attempts: 100, firstDelay: 0.01, longestDelay: 0.01, longestRetryAfter: 1 };
+  const limits = { attempts: 100, firstDelay: pause, longestDelay: pause, longestRetryAfter: 1 };
   const notifier = new Notifier({ logger, environment: {}, retries: new RetryPolicy(limits) });
   undoAfter(t, () => notifier.close());
   notifier.configure(entries);
@@ -129,6 +134,26 @@ describe('a webhook', () => {
     assert.deepEqual(elsewhere.requests, []);
   });
 
+  it('gets it once if it accepts it with a long page, and again if it refuses it for now with one', async (t) => {
+    const page = 'x'.repeat(1_000_000);
+    const long =
+      (code: number) =>
+      (response: ServerResponse): void => {
+        response.writeHead(code).end(page);
+      };
+    const accepting = await startReceiver(t, [long(200)]);
+    const recovering = await startReceiver(t, [long(502), long(200)]);
+    const { notifier, hasLogged } = startNotifier(
+      t,
+      entryOf({ url: accepting.url }),
+      entryOf({ name: 'later', url: recovering.url }),
+    );
+    notifier.notify(FAILED);
+    await hasLogged(/^info notification chat: .* was delivered: status 200$/);
+    await hasLogged(/^info notification later: .* was delivered: status 200$/);
+    assert.deepEqual([accepting.requests.length, recovering.requests.length], [1, 2]);
+  });
+
   it('that hangs delays neither the others nor the end of the process', async (t) => {
     const hanging = await startReceiver(t, [() => {}]);
     const quick = await startReceiver(t, [status(200)]);
@@ -167,6 +192,32 @@ describe('a webhook', () => {
     notifier.notify(FAILED);
     await hasLogged(/was delivered|was not delivered: /);
     assert.ok(requests.length <= 2);
+  });
+});
+
+describe('a webhook in a pause after a fault', () => {
+  const longPause = 600;
+
+  it('gets the event once more when the process stops', async (t) => {
+    const { url, requests } = await startReceiver(t, [status(500), status(200)]);
+    const { notifier, lines, hasLogged } = startPausingNotifier(t, longPause, entryOf({ url }));
+    notifier.notify(FAILED);
+    await hasLogged(/was not delivered \(attempt 1\)/);
+    await notifier.close();
+    assert.equal(requests.length, 2);
+    assert.match(lines.at(-1) ?? '', /^info notification chat: .* was delivered: status 200$/);
+  });
+
+  it('is named with its fault if that fails, too', async (t) => {
+    const { url } = await startReceiver(t, [status(500), status(503)]);
+    const { notifier, lines, hasLogged } = startPausingNotifier(t, longPause, entryOf({ url }));
+    notifier.notify(FAILED);
+    await hasLogged(/was not delivered \(attempt 1\)/);
+    await notifier.close();
+    assert.match(
+      lines.at(-1) ?? '',
+      /^error notification chat: .* was not delivered: status 503: the answer$/,
+    );
   });
 });
 
