@@ -66,7 +66,8 @@ try {
 /** The ordinary user if containers can be built as one, otherwise root. */
 async function permittedUser(): Promise<'nobody' | 'root'> {
   try {
-    await promisify(execFile)(...buildah('nobody', 'unshare', 'true'));
+    // Files of other users of a container need subordinate ids; without them buildah only warns.
+    await promisify(execFile)(...buildah('nobody', 'unshare', 'sh', '-c', 'chown 1:1 run && chown 0:0 run'));
     return 'nobody';
   } catch (error) {
     const { stderr } = error as { stderr: string };
