@@ -2,7 +2,7 @@ import { glob, readFile, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { signalOf } from './cancellation.ts';
 import { SYSTEM_PATH } from './cleanup/privileged.ts';
-import { checkBuildRights, checkProgram } from './diagnosis/check-host.ts';
+import { checkBuildRights, checkDeviceMapper, checkProgram } from './diagnosis/check-host.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
 import type { DiskImage } from './disk-image.ts';
 import { formatRow, type ImageFormat } from './formats.ts';
@@ -55,13 +55,17 @@ export async function* diagnoseDib(
     const type = fileSystemOf(diskimage);
     yield check([`mkfs.${type}`], `for the file system ${type}`);
   }
+  let partitioning: string | undefined;
   for (const element of await elementsOf(elements, diskimage, command)) {
     for (const programs of PROGRAMS_OF_ELEMENTS[element] ?? []) {
+      if (programs.includes('kpartx')) partitioning = element;
       yield check(programs, `for element ${element}`);
     }
   }
   yield checkProgram('sudo', 'by disk-image-create, even if it runs as root', searchPath);
   yield* checkBuildRights(signalOf(options));
+  if (partitioning !== undefined)
+    yield await checkDeviceMapper(`for element ${partitioning} of disk image ${name}`);
 }
 
 function fileSystemOf({ envVars = {} }: DiskImage): string {

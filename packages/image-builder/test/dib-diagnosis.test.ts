@@ -44,3 +44,12 @@ test('programs follow from elements-dir, formats, and the file system', async (t
   assert.deepEqual([needed['vhd-util'], needed['mkfs.bcachefs']], ['problem', 'problem']);
   assert.deepEqual(Object.keys(await programs({ elements: [] }, { formats: ['tgz'] })), ['sudo']);
 });
+
+test('the device mapper is looked for only if an element makes partitions', async () => {
+  const looks = async (elements: string[]): Promise<boolean> => {
+    const diskimage = { name: 'a', formats: [] };
+    const results = await Array.fromAsync(DIB.diagnose?.({ elements }, diskimage, {}) ?? []);
+    return results.some(({ subject }) => subject === 'device mapper');
+  };
+  assert.deepEqual([await looks(['debian', 'vm']), await looks(['debian'])], [true, false]);
+});

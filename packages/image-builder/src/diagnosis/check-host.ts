@@ -142,6 +142,33 @@ async function checkLoopDevices(): Promise<CheckResult> {
   }
 }
 
+/**
+ * Checks that the kernel can make devices of partitions.
+ *
+ * @param purpose follows the finding: `for element vm of disk image debian`
+ * @param control the device mapper's own device
+ * @param devices the kernel's list of such devices
+ */
+export async function checkDeviceMapper(
+  purpose: string,
+  control = '/dev/mapper/control',
+  devices = '/proc/misc',
+): Promise<CheckResult> {
+  const result = { area: 'rights', subject: 'device mapper' } as const;
+  const isThere = await access(control).then(
+    () => true,
+    () => false,
+  );
+  // Without its device, programs make it as soon as the kernel has the driver.
+  if (isThere || / device-mapper$/m.test(await readFile(devices, 'utf8'))) {
+    return { ...result, state: 'ok', finding: 'the kernel has it' };
+  }
+  const finding = `the kernel has none; needed ${purpose}`;
+  const remedy =
+    'load the kernel module dm_mod; in a container, pass /dev/mapper; or leave out the partitions';
+  return { ...result, state: 'problem', finding, remedy };
+}
+
 async function checkNamespaces(): Promise<CheckResult> {
   const result = { area: 'rights', subject: 'namespaces' } as const;
   const namespace = await BuildNamespace.open(() => {});

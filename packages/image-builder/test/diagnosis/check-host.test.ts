@@ -5,7 +5,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
-import { checkBuildRights, checkDiskImage, checkKvm, checkProgram } from '../../src/diagnosis/check-host.ts';
+import {
+  checkBuildRights,
+  checkDeviceMapper,
+  checkDiskImage,
+  checkKvm,
+  checkProgram,
+} from '../../src/diagnosis/check-host.ts';
 import type { CheckResult } from '../../src/diagnosis/check-result.ts';
 import type { DiskImage } from '../../src/disk-image.ts';
 
@@ -93,3 +99,20 @@ test('KVM that is not used needs no rights', async () => {
 async function subjectsOf(image: DiskImage): Promise<readonly string[]> {
   return (await Array.fromAsync(checkDiskImage(image))).map(({ subject }) => subject);
 }
+
+test('images with partitions need a kernel with the device mapper', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const [control, devices] = [join(directory, 'control'), join(directory, 'misc')];
+  await writeFile(devices, '237 loop-control\n229 fuse\n');
+  const check = async (): Promise<CheckResult> => await checkDeviceMapper('for element vm', control, devices);
+  const missing = await check();
+  assert.deepEqual(
+    [missing.state, missing.finding],
+    ['problem', 'the kernel has none; needed for element vm'],
+  );
+  await writeFile(devices, '236 device-mapper\n237 loop-control\n');
+  assert.equal((await check()).state, 'ok');
+  await writeFile(devices, '');
+  await writeFile(control, '');
+  assert.equal((await check()).state, 'ok');
+});
