@@ -71,11 +71,12 @@ const METRICS: Readonly<Record<string, Metric>> = {
   image_missing: {
     help: 'Whether a provider has no good image, but should have one',
     labels: ['diskimage', 'provider', 'image_name'],
-    samples: ({ images }) =>
+    samples: ({ images }, { plan }) =>
       images.flatMap(({ name, providers, paused: isPaused }) =>
         providers.map((place): Sample => {
           const labels = { diskimage: name, provider: place.provider, image_name: place['image-name'] };
-          return [labels, Number(place.newest === null && !place.paused && !isPaused)];
+          const isMissing = place.newest === null && !place.paused && !isPaused;
+          return [labels, plan && Number(isMissing)]; // unknown without the records of a manager
         }),
       ),
   },

@@ -179,7 +179,10 @@ async function pageOf(service: BuilderProcess): Promise<{ readonly url: string }
 
 test('in a fleet, the manager counts results, and the builder its jobs', async (t) => {
   const managed = await createManagedSite(t);
-  const builder = endAfter(t, await startBuilder(managed.config, '--embedded-gearmand', '--web', '0'));
+  const config = join(managed.directory, 'builder.yaml');
+  const settings = JSON.parse(await readFile(managed.config, 'utf8')) as object;
+  await writeFile(config, JSON.stringify({ ...settings, manager: { store: 'of-another-host.sqlite' } }));
+  const builder = endAfter(t, await startBuilder(config, '--embedded-gearmand', '--web', '0'));
   const manager = spawnManager(t, managed.config, '--web', '0');
   const [ofManager, ofBuilder] = [await pageOf(manager), await pageOf(builder)];
   for (const name of ['east', 'west']) {
@@ -187,13 +190,16 @@ test('in a fleet, the manager counts results, and the builder its jobs', async (
     await until(ofManager, `upload_results_total{${labels}}`, 1);
     await until(ofBuilder, `upload_jobs_total{${labels}}`, 1);
   }
-  const counted = await scrape(ofManager);
+  const place = 'diskimage="docs",provider="west",image_name="docs"';
+  const counted = await until(ofManager, `last_upload_duration_seconds{${place}}`, 0);
+  assert.equal(sampleOf(counted, `image_missing{${place}}`), 0);
   assert.equal(sampleOf(counted, 'manager_leader'), 1);
   assert.doesNotMatch(
     counted,
     /^nodepool_builder_(?:\w+_jobs_total|\w+_duration_seconds_\w+|image_size_bytes)\{/m,
   );
   const here = await scrape(ofBuilder);
+  assert.doesNotMatch(here, /^nodepool_builder_image_missing\{/m); // it does not know the records of the manager
   assert.equal(sampleOf(here, 'build_duration_seconds_count{diskimage="docs"}'), 1);
   assert.doesNotMatch(here, /^nodepool_builder_(?:manager_leader|\w+_results_total)\b.* \d/m);
   for (const text of [counted, here]) assert.equal(sampleOf(text, 'builders'), 1);
