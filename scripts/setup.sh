@@ -97,7 +97,7 @@ with_signs_of_life() {
     # Short ones: the last one outlives the loop.
     while sleep 1 >/dev/null 2>&1; do
       seconds=$((seconds + 1))
-      if [ $((seconds % 8)) -eq 0 ]; then echo "setup: $title, for $seconds s"; fi
+      if [ $((seconds % 6)) -eq 0 ]; then echo "setup: $title, for $seconds s"; fi
     done
   ) &
   ticker=$!
