@@ -16,6 +16,7 @@ import { conversion } from '../../test/benchmarks/upload/conversion.ts';
 import { daemonMemory } from '../../test/benchmarks/upload/daemon-memory.ts';
 import { glance } from '../../test/benchmarks/upload/glance.ts';
 import { wire } from '../../test/benchmarks/upload/wire.ts';
+import { logFollowers } from '../../test/benchmarks/web/log-followers.ts';
 import { statusPage } from '../../test/benchmarks/web/status-page.ts';
 
 /** Benchmarks that run together and share a page. */
@@ -49,7 +50,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     page: join(DOCS, 'benchmarks-manager.md'),
   },
   web: {
-    benchmarks: [statusPage],
+    benchmarks: [statusPage, logFollowers],
     page: join(DOCS, 'benchmarks-web.md'),
   },
   download: {

@@ -1,0 +1,202 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from '@nodepool-builder/gearman-node';
+import { freePort } from '../../../scripts/free-port.ts';
+import { type BuilderProcess, spawnDaemon } from '../../fixtures/builder-process.ts';
+import { waitUntil } from '../../fixtures/wait-until.ts';
+import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';
+import { NODEPOOL_BUILDER } from '../daemon.ts';
+import { megabytes, peakMemory } from '../peak-memory.ts';
+
+const LINES = 200_000;
+const FOLLOWERS = 10;
+
+/** Builds of each kind, in turns. */
+const RUNS = 5;
+
+/** How much longer a followed build may take. */
+const BAR = 0.03;
+
+/** Writes the log as fast as it is read. Its argument is the image to make. */
+const SCRIPT = `
+const { once } = await import('node:events');
+const text = 'dib-run-parts Running /tmp/in_target.d/install.d/10-install: Setting up package ';
+for (let first = 0; first < ${LINES}; first += 100) {
+  let lines = '';
+  for (let line = first; line < first + 100; line += 1) lines += text + line + '\\n';
+  if (!process.stdout.write(lines)) await once(process.stdout, 'drain');
+}
+const { writeFileSync, truncateSync } = await import('node:fs');
+writeFileSync(process.argv[1], '');
+truncateSync(process.argv[1], 4096);`;
+
+/** Reads the events of a log until they end, with little work. Its argument is the URL. It prints the bytes. */
+const FOLLOWER = `
+let bytes = 0;
+let tail = '';
+for (;;) {
+  const answer = await fetch(process.argv[1]).catch(() => undefined);
+  if (answer?.ok) for await (const part of answer.body) {
+    bytes += part.length;
+    tail = Buffer.from(part.subarray(-200)).toString();
+  }
+  if (tail.includes('event: end')) break;
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}
+console.log(bytes);`;
+
+/** Measures what ten followers of a log cost the builder, and the process with the page. */
+export const logFollowers: Benchmark = { name: 'log-followers', run };
+
+interface Run {
+  /** Of the build's job. */
+  readonly seconds: number;
+  /** Processor time of the builder, in seconds. */
+  readonly cpu: number;
+  /** Largest resident memory of the process with the page so far, in bytes. */
+  readonly memory: number;
+}
+
+async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  const directory = await mkdtemp(join(tmpdir(), 'bench-followers-'));
+  context.after(() => rm(directory, { recursive: true, force: true }));
+  const rows: Measurement[] = [];
+  for (const isApart of [true, false]) {
+    const place = isApart ? 'the page in the process of the manager' : 'all in one process';
+    const site = await startSite(context, join(directory, isApart ? 'apart' : 'one'), isApart);
+    const alone: Run[] = [];
+    const followed: Run[] = [];
+    await build(context, site, 'warm-up', 0);
+    for (let turn = 1; turn <= RUNS; turn += 1) {
+      context.progress(`${place}: build ${turn} of ${RUNS}`);
+      alone.push(await build(context, site, `alone-${turn}`, 0));
+      followed.push(await build(context, site, `followed-${turn}`, FOLLOWERS));
+    }
+    await site.close();
+    rows.push(...rowsOf(place, alone, followed));
+  }
+  return rows;
+}
+
+function rowsOf(place: string, alone: readonly Run[], followed: readonly Run[]): Measurement[] {
+  const ratio = median(followed, 'seconds') / median(alone, 'seconds') - 1;
+  const bar = { limit: `< ${BAR * 100} %`, met: ratio < BAR };
+  const [warm, peak] = [followed[0]?.memory ?? 0, followed.at(-1)?.memory ?? 0];
+  return [
+    {
+      what: `A build with ${LINES} lines of log takes longer with ${FOLLOWERS} followers, ${place}`,
+      result: `${(ratio * 100).toFixed(1)} % (${median(alone, 'seconds').toFixed(1)} s alone)`,
+      bar,
+    },
+    {
+      what: `Processor time of the builder, alone and followed, ${place}`,
+      result: `${median(alone, 'cpu').toFixed(2)} s, ${median(followed, 'cpu').toFixed(2)} s`,
+    },
+    {
+      what: `Peak memory of the process with the page, after the first and the last followed build, ${place}`,
+      result: `${megabytes(warm)}, ${megabytes(peak)}`,
+    },
+  ];
+}
+
+function median(runs: readonly Run[], key: keyof Run): number {
+  const sorted = runs.map((one) => one[key]).toSorted((one, other) => one - other);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+interface Site {
+  readonly url: string;
+  readonly client: Client;
+  readonly builder: BuilderProcess;
+  readonly page: BuilderProcess;
+  close(): Promise<void>;
+}
+
+async function startSite(
+  { after, signal }: BenchmarkContext,
+  directory: string,
+  isApart: boolean,
+): Promise<Site> {
+  await mkdir(join(directory, 'images'), { recursive: true });
+  const [port, webPort] = [await freePort(), await freePort()];
+  const command = [process.execPath, '--input-type=module', '--eval', SCRIPT, '{output.raw}'];
+  const settings = {
+    'images-dir': 'images',
+    'gearman-servers': [{ host: '127.0.0.1', port }],
+    manager: { store: 'state.sqlite' },
+    diskimages: [{ name: 'lines', builder: 'command', formats: ['raw'], command }],
+  };
+  const [config, empty] = ['nodepool.yaml', 'manager.yaml'].map((name) => join(directory, name)) as [
+    string,
+    string,
+  ];
+  await writeFile(config, JSON.stringify(settings));
+  await writeFile(empty, JSON.stringify({ ...settings, diskimages: [] })); // only the benchmark has images built
+  const start = (...args: readonly string[]): BuilderProcess => {
+    // The lines of the build would go to this process, too.
+    const daemon = spawnDaemon([process.execPath, [NODEPOOL_BUILDER, ...args, '--log-level=warn']]);
+    after(() => (daemon.child.exitCode === null ? daemon.end('SIGTERM') : Promise.resolve()));
+    return daemon;
+  };
+  const web = `--web=${webPort}`;
+  const builder = start('-d', '-c', config, '--embedded-gearmand', ...(isApart ? [] : [web]));
+  const page = isApart ? start('manage', '-c', empty, web) : builder;
+  const url = `http://127.0.0.1:${webPort}`;
+  await waitUntil('the page', async () => (await fetch(`${url}/livez`).catch(() => undefined))?.ok);
+  signal.throwIfAborted();
+  const client = new Client({ servers: [{ host: '127.0.0.1', port }] });
+  after(() => client.close());
+  const close = async (): Promise<void> => {
+    await client.close();
+    if (isApart) await page.end('SIGTERM');
+    await builder.end('SIGTERM');
+  };
+  return { url, client, builder, page, close };
+}
+
+async function build(
+  { after, signal }: BenchmarkContext,
+  { client, url, builder, page }: Site,
+  imageId: string,
+  followers: number,
+): Promise<Run> {
+  const address = `${url}/builds/${imageId}/log/events`;
+  const following = Array.from({ length: followers }, () => {
+    // The followers leave the processors to the build, as browsers on other hosts do.
+    const child = spawn(
+      'nice',
+      ['-n', '19', process.execPath, '--input-type=module', '--eval', FOLLOWER, address],
+      {
+        stdio: ['ignore', 'ignore', 'inherit'],
+      },
+    );
+    after(() => Promise.resolve(child.kill()));
+    return child;
+  });
+  const before = await processorTime(builder);
+  const begun = performance.now();
+  await unlessAborted(
+    client.submit('image-build:lines', JSON.stringify({ 'image-id': imageId })).result,
+    signal,
+  );
+  const seconds = (performance.now() - begun) / 1000;
+  const cpu = (await processorTime(builder)) - before;
+  await unlessAborted(
+    Promise.all(following.map((child) => (child.exitCode === null ? once(child, 'exit') : undefined))),
+    signal,
+  );
+  return { seconds, cpu, memory: await peakMemory(page.child.pid) };
+}
+
+/** Clock ticks per second, see `getconf CLK_TCK`: the same on all machines with Linux. */
+const TICKS = 100;
+
+/** Processor time of a process in seconds, without its children (proc(5), utime and stime). */
+async function processorTime({ child }: BuilderProcess): Promise<number> {
+  const [, fields = ''] = (await readFile(`/proc/${child.pid}/stat`, 'utf8')).split(') ');
+  const [user = 0, system = 0] = fields.split(' ').slice(11, 13).map(Number);
+  return (user + system) / TICKS;
+}
