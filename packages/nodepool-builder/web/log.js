@@ -5,11 +5,12 @@ const follow = document.querySelector('#follow');
 const search = document.querySelector('#search');
 const found = document.querySelector('#found');
 
-/** Parts of the log that the page keeps; each one has up to some hundred lines. */
-const MOST_PARTS = 600;
+/** Characters of the log that the page keeps. */
+const MOST_TEXT = 10_000_000;
 const MOST_MATCHES = 2000;
 
 let waiting = [];
+let shownText = 0;
 
 /** Appends the parts that came since the last frame. */
 function append() {
@@ -17,8 +18,10 @@ function append() {
   waiting = [];
   const template = document.createElement('template');
   template.innerHTML = html;
+  shownText += template.content.textContent.length;
   log.append(template.content);
-  while (log.childElementCount > MOST_PARTS) {
+  while (shownText > MOST_TEXT && log.childElementCount > 1) {
+    shownText -= log.firstElementChild.textContent.length;
     log.firstElementChild.remove();
     document.querySelector('#cut').hidden = false;
   }

@@ -15,38 +15,41 @@ const LINES = 200_000;
 const FOLLOWERS = 10;
 
 /** Builds of each kind, in turns. */
-const RUNS = 5;
+const RUNS = 3;
 
 /** How much longer a followed build may take. */
 const BAR = 0.03;
 
-/** Writes the log as fast as it is read. Its argument is the image to make. */
+/** Seconds in which a build writes its log, many times as fast as diskimage-builder does. */
+const BUILD = 20;
+
+/** Writes the log in steps. Its argument is the image to make. */
 const SCRIPT = `
-const { once } = await import('node:events');
+const { setTimeout: delay } = await import('node:timers/promises');
 const text = 'dib-run-parts Running /tmp/in_target.d/install.d/10-install: Setting up package ';
-for (let first = 0; first < ${LINES}; first += 100) {
+const begun = performance.now();
+for (let line = 0; line < ${LINES}; ) {
+  const due = ${LINES} * (performance.now() - begun) / ${BUILD * 1000};
   let lines = '';
-  for (let line = first; line < first + 100; line += 1) lines += text + line + '\\n';
-  if (!process.stdout.write(lines)) await once(process.stdout, 'drain');
+  for (; line < due && line < ${LINES}; line += 1) lines += text + line + '\\n';
+  process.stdout.write(lines);
+  await delay(20);
 }
 const { writeFileSync, truncateSync } = await import('node:fs');
 writeFileSync(process.argv[1], '');
 truncateSync(process.argv[1], 4096);`;
 
-/** Reads the events of a log until they end, with little work. Its argument is the URL. It prints the bytes. */
+/** Reads the events of a log to their end, several times at once. Its arguments are the URL and the number. */
 const FOLLOWER = `
-let bytes = 0;
-let tail = '';
-for (;;) {
-  const answer = await fetch(process.argv[1]).catch(() => undefined);
-  if (answer?.ok) for await (const part of answer.body) {
-    bytes += part.length;
-    tail = Buffer.from(part.subarray(-200)).toString();
+const [, url, count] = process.argv;
+await Promise.all(Array.from({ length: Number(count) }, async () => {
+  for (let tail = ''; !tail.includes('event: end'); ) {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const answer = await fetch(url).catch(() => undefined);
+    if (answer?.ok) for await (const part of answer.body) tail = Buffer.from(part.subarray(-200)).toString();
+    if (tail.includes('no builder has')) tail = '';
   }
-  if (tail.includes('event: end')) break;
-  await new Promise((resolve) => setTimeout(resolve, 100));
-}
-console.log(bytes);`;
+}));`;
 
 /** Measures what ten followers of a log cost the builder, and the process with the page. */
 export const logFollowers: Benchmark = { name: 'log-followers', run };
@@ -164,18 +167,10 @@ async function build(
   followers: number,
 ): Promise<Run> {
   const address = `${url}/builds/${imageId}/log/events`;
-  const following = Array.from({ length: followers }, () => {
-    // The followers leave the processors to the build, as browsers on other hosts do.
-    const child = spawn(
-      'nice',
-      ['-n', '19', process.execPath, '--input-type=module', '--eval', FOLLOWER, address],
-      {
-        stdio: ['ignore', 'ignore', 'inherit'],
-      },
-    );
-    after(() => Promise.resolve(child.kill()));
-    return child;
-  });
+  const follower = ['--input-type=module', '--eval', FOLLOWER, address, String(followers)];
+  // The followers leave the processors to the build, as browsers on other hosts do.
+  const following = spawn('nice', ['-n', '19', process.execPath, ...follower], { stdio: 'inherit' });
+  after(() => Promise.resolve(following.kill()));
   const before = await processorTime(builder);
   const begun = performance.now();
   await unlessAborted(
@@ -184,10 +179,7 @@ async function build(
   );
   const seconds = (performance.now() - begun) / 1000;
   const cpu = (await processorTime(builder)) - before;
-  await unlessAborted(
-    Promise.all(following.map((child) => (child.exitCode === null ? once(child, 'exit') : undefined))),
-    signal,
-  );
+  await unlessAborted(Promise.resolve(following.exitCode ?? once(following, 'exit')), signal);
   return { seconds, cpu, memory: await peakMemory(page.child.pid) };
 }
 

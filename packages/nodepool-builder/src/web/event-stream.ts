@@ -6,6 +6,11 @@ const KEEP_ALIVE = 15_000;
 /** Bytes that may wait for a slow browser; beyond them, it is disconnected, and connects again where it was. */
 const LARGEST_BACKLOG = 4 * 1024 * 1024;
 
+/** Formats an event. */
+export function formatEvent(event: string, data: unknown, id: string): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
 /** Server-sent events to one browser. */
 export class EventStream {
   readonly #raw: FastifyReply['raw'];
@@ -38,8 +43,13 @@ export class EventStream {
 
   /** @returns whether the browser keeps up */
   send(event: string, data: unknown, id: string): boolean {
+    return this.sendBytes(formatEvent(event, data, id));
+  }
+
+  /** Sends events that {@link formatEvent} has made. @returns whether the browser keeps up */
+  sendBytes(events: string | Uint8Array): boolean {
     if (this.closed.aborted) return false;
-    const isFast = this.#raw.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    const isFast = this.#raw.write(events);
     if (this.#raw.writableLength > LARGEST_BACKLOG) this.#raw.destroy();
     return isFast;
   }

@@ -3,16 +3,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { messageOf } from '../commands/output.ts';
 import { builderLog, type LogName } from '../control/builder-log.ts';
 import type { WebContext } from './context.ts';
-import { EventStream } from './event-stream.ts';
+import { EventStream, formatEvent } from './event-stream.ts';
 import { HttpError, statusOf } from './http-error.ts';
-import { type LogChunk, LogSources } from './log-source.ts';
+import { type LogPart, LogSources } from './log-source.ts';
 import { API } from './openapi.ts';
 import { siteRecords } from './site-records.ts';
 import type { SiteView } from './site-view.ts';
 import { terminalHtml } from './terminal-text.ts';
-
-/** Bytes of a line without an end that are shown as a line of their own. */
-const LONGEST_LINE = 65_536;
 
 /** Pause before a builder that has failed is asked again, in milliseconds. */
 const PAUSE = 2000;
@@ -71,12 +68,26 @@ export function logs(server: FastifyInstance, context: WebContext): void {
   }
 }
 
-function asText(text: string, offset: number): unknown {
-  return { text, offset };
+/** The event with the lines of a part, as text. */
+function asText(part: LogPart): Buffer {
+  return eventOf(part, { text: textOf(part), offset: endOf(part) });
 }
 
-function asHtml(text: string): unknown {
-  return { html: terminalHtml(text) };
+/** The event with the lines of a part, as the page shows them. */
+function asHtml(part: LogPart): Buffer {
+  return eventOf(part, { html: terminalHtml(textOf(part)) });
+}
+
+function eventOf(part: LogPart, data: unknown): Buffer {
+  return Buffer.from(formatEvent('lines', data, String(endOf(part))));
+}
+
+function textOf({ data }: LogPart): string {
+  return data.toString().replace(/\n$/, '');
+}
+
+function endOf({ offset, data }: LogPart): number {
+  return offset + data.length;
 }
 
 /** @throws HttpError 404 */
@@ -116,22 +127,22 @@ async function follow(
   name: LogName,
   request: FastifyRequest<LogRoute>,
   reply: FastifyReply,
-  render: (text: string, offset: number) => unknown,
+  make: (part: LogPart) => Buffer,
 ): Promise<void> {
   const last = Number(request.headers['last-event-id'] ?? request.query.offset ?? 0);
   const stream = new EventStream(reply);
   const key = JSON.stringify(name);
   await sources
     .use(key, builderLog(view.servers, name), async (source) => {
-      const cutter = new LineCutter(Number.isSafeInteger(last) && last >= 0 ? last : 0);
+      let offset = Number.isSafeInteger(last) && last >= 0 ? last : 0;
       for (;;) {
-        const chunk = await source.read(cutter.next, stream.closed);
-        const text = cutter.add(chunk);
-        if (text !== undefined) stream.send('lines', render(text, cutter.sent), String(cutter.sent));
-        if (chunk.isComplete) break;
+        const part = await source.read(offset, stream.closed);
+        if (part.data.length > 0) stream.sendBytes(part.rendered(make));
+        offset = endOf(part);
+        if (part.isComplete) break;
         await stream.drained();
       }
-      stream.send('end', { reason: 'the log is complete' }, String(cutter.sent));
+      stream.send('end', { reason: 'the log is complete' }, String(offset));
     })
     .catch(async (error: unknown) => {
       if (stream.closed.aborted) return;
@@ -151,31 +162,4 @@ async function isRunning(view: SiteView, { imageId, uploadId }: LogName): Promis
   const build = uploadId === undefined && builds.find((one) => one['image-id'] === imageId);
   const record = build || uploads.find((one) => one['upload-id'] === uploadId);
   return record?.state === 'building' || record?.state === 'uploading';
-}
-
-/** Cuts chunks of a log into whole lines. */
-class LineCutter {
-  /** Offset of the first byte that was not sent. */
-  sent: number;
-  #rest: Buffer = Buffer.alloc(0);
-
-  constructor(offset: number) {
-    this.sent = offset;
-  }
-
-  /** Offset of the next chunk. */
-  get next(): number {
-    return this.sent + this.#rest.length;
-  }
-
-  /** Returns the whole lines, without the end of the last one; undefined if there is none. */
-  add({ data, isComplete }: LogChunk): string | undefined {
-    const all = Buffer.concat([this.#rest, data]);
-    const lines = all.lastIndexOf(10) + 1;
-    const end = isComplete || (lines === 0 && all.length > LONGEST_LINE) ? all.length : lines;
-    this.#rest = all.subarray(end);
-    this.sent += end;
-    if (end === 0) return undefined;
-    return all.subarray(0, end).toString().replace(/\n$/, '');
-  }
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { WebContext } from './context.ts';
 import type { SiteRecords } from './records.ts';
 import { siteRecords } from './site-records.ts';
+import type { Site } from './site-view.ts';
 
 /** A row of a list, with the keys of nodepool's JSON. */
 type Row = Readonly<Record<string, string | number | boolean | readonly string[] | null>>;
@@ -9,7 +10,7 @@ type Row = Readonly<Record<string, string | number | boolean | readonly string[]
 interface List {
   /** Headings of the columns in the text, by key. */
   readonly headings: Readonly<Record<string, string>>;
-  readonly rows: (records: SiteRecords) => readonly Row[];
+  readonly rows: (records: SiteRecords, site: Site) => readonly Row[];
 }
 
 const BUSY_OR_GOOD = new Set(['building', 'uploading', 'ready', 'failed', 'deleting']);
@@ -50,14 +51,14 @@ const LISTS: Readonly<Record<string, List>> = {
       state: 'State',
       age: 'Age',
     },
-    rows: ({ builds }) =>
+    rows: ({ builds }, { configuration }) =>
       builds
         .filter(({ state }) => BUSY_OR_GOOD.has(state))
         .map((build) => ({
           id: build['image-id'],
           image: build.diskimage,
           builder: build.host,
-          formats: [],
+          formats: configuration.diskimages.find(({ name }) => name === build.diskimage)?.formats ?? [],
           state: build.state,
           age: secondsOf(build.ended ?? build.requested),
         })),
@@ -95,7 +96,8 @@ export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext)
       const { fields } = request.query as { readonly fields?: string };
       const wanted = fields?.split(',');
       const keys = Object.keys(headings).filter((key) => wanted?.includes(key) ?? true);
-      const found = rows(siteRecords(await view.current())).map((row) =>
+      const site = await view.current();
+      const found = rows(siteRecords(site), site).map((row) =>
         Object.fromEntries(keys.map((key) => [key, row[key] ?? null])),
       );
       return isJson ? JSON.stringify(found) : prettyTable(found, keys, headings);

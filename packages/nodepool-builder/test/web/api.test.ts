@@ -199,7 +199,7 @@ describe('the API of --web', () => {
     );
     assert.equal(found?.id, upload?.['image-id']);
     const [build] = JSON.parse((await get('/dib-image-list.json'))[1]) as BuildOrUpload[];
-    assert.deepEqual([build?.image, build?.state], ['docs', 'ready']);
+    assert.deepEqual([build?.image, build?.state, build?.formats], ['docs', 'ready', ['qcow2']]);
     assert.deepEqual(JSON.parse((await get('/image-status', 'application/json'))[1]), [
       { image: 'docs', paused: false, build_request: null },
     ]);

@@ -1,6 +1,7 @@
+// Not a unit test: it waits for rests.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type LogChunk, LogSources } from '../../src/web/log-source.ts';
+import { type LogChunk, type LogPart, LogSources } from '../../src/web/log-source.ts';
 
 /** A log that grows, with a count of the reads. */
 function growingLog() {
@@ -24,7 +25,8 @@ function growingLog() {
           signal.addEventListener('abort', () => resolve(), { once: true });
         });
       }
-      return { data: Buffer.from(text.slice(offset, offset + 400_000)), offset, isComplete: log.isComplete };
+      const data = Buffer.from(text.slice(offset, offset + 400_000));
+      return { data, offset, isComplete: log.isComplete && offset + data.length === text.length };
     },
   };
   return log;
@@ -44,7 +46,7 @@ async function follow(sources: LogSources, log: ReturnType<typeof growingLog>): 
 
 describe('LogSources', () => {
   it('reads a log once for all who follow it', async () => {
-    const [sources, log] = [new LogSources(), growingLog()];
+    const [sources, log] = [new LogSources(0), growingLog()];
     const readers = Array.from({ length: 10 }, () => follow(sources, log));
     for (const line of ['one\n', 'two\n']) {
       await new Promise(setImmediate);
@@ -57,7 +59,7 @@ describe('LogSources', () => {
   });
 
   it('lets a late reader catch up with what is no longer kept', async () => {
-    const [sources, log] = [new LogSources(), growingLog()];
+    const [sources, log] = [new LogSources(0), growingLog()];
     const first = follow(sources, log);
     for (let part = 0; part < 10; part += 1) {
       log.add('x'.repeat(300_000));
@@ -71,8 +73,50 @@ describe('LogSources', () => {
     assert.equal(other, one);
   });
 
+  it('gives whole lines, and renders them once', async () => {
+    const [sources, log] = [new LogSources(0), growingLog()];
+    let renders = 0;
+    const render = (part: LogPart): Buffer => {
+      renders += 1;
+      return part.data;
+    };
+    const reader = (): Promise<string> =>
+      sources.use('log', log.read, async (source) =>
+        (await source.read(0, AbortSignal.timeout(10_000))).rendered(render).toString(),
+      );
+    const readers = Promise.all([reader(), reader()]);
+    log.add('one\ntw');
+    assert.deepEqual([await readers, renders], [['one\n', 'one\n'], 1]);
+  });
+
+  it('waits for the end of a line, and no longer for that of a very long one', async () => {
+    const [sources, log] = [new LogSources(0), growingLog()];
+    await sources.use('log', log.read, async (source) => {
+      const first = source.read(0, AbortSignal.timeout(10_000));
+      log.add('half');
+      await new Promise(setImmediate);
+      log.add(' a line\n');
+      assert.equal((await first).data.toString(), 'half a line\n');
+      log.add('x'.repeat(70_000));
+      assert.equal((await source.read(12, AbortSignal.timeout(10_000))).data.length, 70_000);
+    });
+  });
+
+  it('asks the builder rarely, whatever a fast build writes', async () => {
+    const [sources, log] = [new LogSources(200), growingLog()];
+    await sources.use('log', log.read, async (source) => {
+      const begun = performance.now();
+      let offset = 0;
+      for (let part = 0; part < 4; part += 1) {
+        log.add('line\n');
+        offset += (await source.read(offset, AbortSignal.timeout(10_000))).data.length;
+      }
+      assert.ok(performance.now() - begun > 550);
+    });
+  });
+
   it('stops reading when nobody follows any more', async () => {
-    const [sources, log] = [new LogSources(), growingLog()];
+    const [sources, log] = [new LogSources(0), growingLog()];
     const gone = new AbortController();
     const reading = sources.use('log', log.read, (source) => source.read(0, gone.signal));
     gone.abort(new Error('gone'));
@@ -82,7 +126,7 @@ describe('LogSources', () => {
   });
 
   it('passes on the error of a builder', async () => {
-    const sources = new LogSources();
+    const sources = new LogSources(0);
     await assert.rejects(
       sources.use(
         'log',
