@@ -127,9 +127,17 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
 test('our own job server has the build stopped also if its client knows nothing of cancelling', async (t) => {
   const site = await startSite(t, (await startGearmandCommand(t)).address);
   const job = site.client.submit('image-build:docs', '{"image-id": "docs-1"}');
+  const types = (async (): Promise<readonly string[]> => {
+    const seen: string[] = [];
+    try {
+      for await (const { type } of job) seen.push(type);
+    } catch {} // the job fails
+    return seen;
+  })();
   const handle = await job.handle;
   await waitUntil('the build', async () => (await site.handles('running')).includes(handle));
   await site.cancel(handle);
   await assert.rejects(job.result, { code: 'job-failed' });
+  assert.equal((await types).includes('warning'), false, "nodepool's daemon would take it for the result");
   await site.builder.logged(/build \S+ of docs was cancelled by gearadmin/);
 });

@@ -38,7 +38,6 @@ export {
   type Sender,
 } from './packets.ts';
 export type { AccessRight, AccessRules } from './server/access-list.ts';
-export { CANCELLED_BY_OPERATOR } from './server/admin-replies.ts';
 export { type CancelledJob, JobServer, type JobServerOptions } from './server/job-server.ts';
 export type { ListenAddress } from './server/listener.ts';
 export type { JobPriority } from './submit-packets.ts';

@@ -9,9 +9,6 @@ export const VERSION = '0.1.0';
 /** Executes an admin command. */
 type AdminCommand = (args: readonly string[], server: ServerState, from: ServerConnection) => AdminReply;
 
-/** The WORK_WARNING to the clients of a job that the admin command `cancel job` ends; gearmand sends none. */
-export const CANCELLED_BY_OPERATOR = 'cancelled by an operator';
-
 const DENIED = 'ERR ACCESS_DENIED Not+allowed+to+administer+this\r\n';
 
 const UNKNOWN_SHOW = 'ERR UNKNOWN_SHOW_ARGUMENTS\r\n';
@@ -61,15 +58,16 @@ const REPLIES: Readonly<Record<string, AdminCommand>> = {
       : 'ERR there are still connected workers or executing clients\r\n';
   },
   cancel: (args) => (args.length > 1 ? 'ERR UNKNOWN_ERROR\r\n' : unknown('cancel')),
-  'cancel job': ([handle, ...rest], { queue, timers, permits, onCancelRunning }, from) => {
+  'cancel job': ([handle, ...rest], { queue, timers, permits, cancelWarning, onCancelRunning }, from) => {
     if (handle === undefined) return unknown('cancel');
     if (rest.length > 0) return 'ERR UNKNOWN_ERROR\r\n';
     const job = queue.job(handle);
     if (!job) return 'ERR UNKNOWN_JOB\r\n';
     if (!permits(from, 'administer', job.queue.name)) return DENIED;
     const isRunning = job.worker !== undefined;
+    const warning = cancelWarning(job);
     for (const { owner } of job.clients) {
-      owner.send('WORK_WARNING', job.handle, CANCELLED_BY_OPERATOR);
+      if (warning !== undefined) owner.send('WORK_WARNING', job.handle, warning);
       owner.send('WORK_FAIL', job.handle);
     }
     timers.stop(job);

@@ -82,13 +82,18 @@ export interface JobServerOptions {
    */
   readonly onShutdown?: ((graceful: boolean) => void) | undefined;
   /**
+   * Text of the WORK_WARNING to the clients of a job that the admin command `cancel job` ends. Default: none, as from
+   * gearmand.
+   */
+  readonly cancelWarning?: ((job: CancelledJob) => string | undefined) | undefined;
+  /**
    * Called when the admin command `cancel job` has removed a job that a worker runs. Gearman has no packet that would stop
    * the worker.
    */
   readonly onCancelRunning?: ((job: CancelledJob) => unknown) | undefined;
 }
 
-/** A job that was cancelled while it ran. */
+/** A job that the admin command `cancel job` ends. */
 export interface CancelledJob {
   readonly handle: string;
   readonly function: string;
@@ -119,7 +124,8 @@ export class JobServer implements AsyncDisposable {
     checkRange('maxTotalOutput', options.maxTotalOutput, 0, Number.POSITIVE_INFINITY);
     this.#options = options;
     this.#backlogs = new Backlogs(options.maxTotalOutput ?? DEFAULT_MAX_TOTAL_OUTPUT);
-    const { logger, tls, access, maxConnections, maxAttempts, onShutdown, onCancelRunning } = options;
+    const { logger, tls, access, maxConnections, maxAttempts, onShutdown } = options;
+    const { cancelWarning, onCancelRunning } = options;
     if (access) this.setAccess(access);
     const onConnection = (socket: Socket) => this.#onConnection(socket);
     this.#listener = new Listener({ logger, tls, maxConnections, onConnection });
@@ -136,8 +142,8 @@ export class JobServer implements AsyncDisposable {
       connections: this.#connections,
       permits: (from, right, functionName) => this.#permits(from, right, functionName),
       onShutdown,
-      onCancelRunning: ({ handle, queue, unique, payload }) =>
-        onCancelRunning?.({ handle, function: textOf(queue.name), unique: textOf(unique), payload }),
+      cancelWarning: (job) => cancelWarning?.(cancelledJob(job)),
+      onCancelRunning: (job) => onCancelRunning?.(cancelledJob(job)),
     };
   }
 
@@ -293,4 +299,8 @@ export class JobServer implements AsyncDisposable {
 /** Decodes a string with one character per byte. */
 function textOf(key: string): string {
   return Buffer.from(key, 'latin1').toString();
+}
+
+function cancelledJob({ handle, queue, unique, payload }: ServerJob<ServerConnection>): CancelledJob {
+  return { handle, function: textOf(queue.name), unique: textOf(unique), payload };
 }

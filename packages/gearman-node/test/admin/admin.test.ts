@@ -40,7 +40,6 @@ test('the embedded server supports each command', async (t) => {
   assert.equal(await admin.verbose(), 'ERROR');
   assert.equal(await admin.pid(), process.pid);
   await admin.cancelJob(handle);
-  assert.deepEqual(await client.next(), ['WORK_WARNING', handle, 'cancelled by an operator']);
   assert.deepEqual(await client.next(), ['WORK_FAIL', handle]);
   await admin.createFunction('g');
   await admin.maxQueue('g', 1);

@@ -108,7 +108,10 @@ test('create function and drop function', async (t) => {
 
 test('cancel job fails the job for its client and removes it from its worker', async (t) => {
   const cancelled: CancelledJob[] = [];
-  const site = await JobServerSite.start(t, { onCancelRunning: (job) => cancelled.push(job) });
+  const site = await JobServerSite.start(t, {
+    onCancelRunning: (job) => cancelled.push(job),
+    cancelWarning: ({ function: name }) => (name === 'f' ? 'cancelled' : undefined),
+  });
   const admin = await site.connect();
   const worker = await site.worker('f');
   const [running, runningHandle] = await site.submit('f');
@@ -119,7 +122,7 @@ test('cancel job fails the job for its client and removes it from its worker', a
     [running, runningHandle],
   ] as const) {
     assert.deepEqual(await command(admin, `cancel job ${handle}`), ['OK']);
-    assert.deepEqual(await client.next(), ['WORK_WARNING', handle, 'cancelled by an operator']);
+    assert.deepEqual(await client.next(), ['WORK_WARNING', handle, 'cancelled']);
     assert.deepEqual(await client.next(), ['WORK_FAIL', handle]);
     assert.deepEqual(await command(admin, `cancel job ${handle}`), ['ERR UNKNOWN_JOB']);
   }

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import {
-  CANCELLED_BY_OPERATOR,
   Client,
   GearmanError,
   JobExceptionError,
@@ -91,9 +90,10 @@ export async function operatorCancellation(
   functionName: string,
   client: Pick<Client, 'status'>,
 ): Promise<JobFailedError | undefined> {
-  if (!(error instanceof JobFailedError) || failureOf(error) !== undefined) return undefined;
-  const isTold = error.warning?.toString() === CANCELLED_BY_OPERATOR;
-  const isKnown = isTold || (await client.status(error.handle).catch(() => undefined))?.known === true;
+  if (!(error instanceof JobFailedError)) return undefined;
+  const told = failureOf(error);
+  if (told !== undefined) return told['cancelled-by'] === GEARADMIN ? error : undefined;
+  const isKnown = (await client.status(error.handle).catch(() => undefined))?.known === true;
   if (!isKnown) return undefined;
   const failure: Failure = {
     reason: 'cancelled by gearadmin',

@@ -64,7 +64,10 @@ export async function followJob(
     // Imported only here: it takes long to load.
     const { failureOf, GEARADMIN, operatorCancellation } = await import('@nodepool-builder/image-manager');
     const cancellation = await operatorCancellation(cause, name, client);
-    if (cancellation !== undefined) await cancelIfStarted(request, cancellation.handle, GEARADMIN);
+    if (cancellation !== undefined) {
+      // The job is gone from its server, whether or not its builder could be told, or has stopped it by now.
+      await cancelIfStarted(request, cancellation.handle, GEARADMIN).catch(() => {});
+    }
     const failure = failureOf(cancellation ?? cause);
     if (failure === undefined) throw cause;
     const { host, reason, 'cancelled-by': by } = failure;

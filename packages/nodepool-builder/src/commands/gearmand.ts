@@ -3,6 +3,7 @@ import { formatAddress, JobServer, type JobServerOptions } from '@nodepool-build
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import { loadAccessList } from '../configuration/option-files.ts';
+import { cancelWarning } from '../jobs/job-reply.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import { logLevelOption, portNumber, positiveInteger, wholeNumber } from './options.ts';
 import { failing, messageOf, usageError } from './output.ts';
@@ -89,6 +90,7 @@ async function run(options: GearmandOptions): Promise<void> {
     ...security,
     logger,
     maxAttempts: jobRetries === 0 ? undefined : jobRetries,
+    cancelWarning,
     onCancelRunning: async (job) => {
       if (settings.tlsCert !== undefined) {
         const reason = 'this server has no certificate to tell its builder';

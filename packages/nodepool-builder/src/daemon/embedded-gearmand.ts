@@ -2,6 +2,7 @@ import { formatAddress, GearmanError, JobServer, type ServerAddress } from '@nod
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { toAddress } from '../configuration/gearman-server.ts';
+import { cancelWarning } from '../jobs/job-reply.ts';
 
 /** Default address of the embedded job server. */
 const DEFAULT_ADDRESS: ServerAddress & { readonly port: number } = { host: '127.0.0.1', port: 4730 };
@@ -37,6 +38,7 @@ export async function startEmbeddedGearmand(
   }
   const jobServer = new JobServer({
     logger,
+    cancelWarning,
     onCancelRunning: async (job) => {
       const { stopCancelledJob } = await import('../control/stop-cancelled-job.ts'); // it takes long to load
       await stopCancelledJob(job, address, logger);

@@ -87,6 +87,16 @@ function failureText(error: unknown): string {
   return JSON.stringify(failure);
 }
 
+/**
+ * What the clients of a job get that `gearadmin --cancel-job` ends at a job server of ours, if they ask for reasons.
+ * nodepool's daemon would take any warning for the result.
+ */
+export function cancelWarning({ payload }: { readonly payload: Buffer }): string | undefined {
+  const by = 'gearadmin';
+  const failure: Failure = { reason: `cancelled by ${by}`, host: 'the job server', 'cancelled-by': by };
+  return keysOf(payload).reason === true ? JSON.stringify(failure) : undefined;
+}
+
 /** Returns the message of an error. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
