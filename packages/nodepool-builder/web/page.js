@@ -6,23 +6,53 @@ const live = document.querySelector('#live');
 const filter = document.querySelector('#filter');
 const { version } = document.body.dataset;
 
-/** Replaces parts of the page by their new HTML, which the server has escaped. */
-function replaceParts(changed) {
-  for (const [name, html] of Object.entries(changed)) {
-    const before = parts.get(name);
-    if (before === undefined) continue;
-    const template = document.createElement('template');
-    template.innerHTML = html;
-    const after = template.content.firstElementChild;
-    if (before.open !== undefined) keepOpen(before, after);
-    const focused = before.contains(document.activeElement)
-      ? pathTo(before, document.activeElement)
-      : undefined;
-    before.replaceWith(after);
-    if (focused !== undefined) elementAt(after, focused)?.focus({ preventScroll: true });
-    parts.set(name, after);
+/** Milliseconds after which a page with many changes answers its reader again. */
+const SLICE = 30;
+
+/** New HTML of the parts that have changed, those in sight first. */
+const pending = new Map();
+
+/** Takes the changes of an event. */
+function take(changed) {
+  for (const [name, html] of pending) if (!(name in changed)) changed[name] = html;
+  pending.clear();
+  const known = Object.keys(changed).filter((name) => parts.has(name));
+  const seen = new Set(known.filter((name) => isInSight(parts.get(name))));
+  for (const name of seen) pending.set(name, changed[name]);
+  for (const name of known) pending.set(name, changed[name]); // in sight: keeps its place
+  return seen;
+}
+
+function isInSight(part) {
+  const { top, bottom } = part.getBoundingClientRect();
+  return bottom >= 0 && top <= innerHeight;
+}
+
+/** Replaces parts that have changed, for as long as a slice, and the rest afterwards. */
+function replaceParts() {
+  const end = performance.now() + SLICE;
+  for (const [name, html] of pending) {
+    pending.delete(name);
+    replacePart(name, html);
+    if (performance.now() > end) break;
   }
   applyFilter();
+  if (pending.size > 0) setTimeout(replaceParts);
+}
+
+/** Replaces a part of the page by its new HTML, which the server has escaped. */
+function replacePart(name, html) {
+  const before = parts.get(name);
+  const template = document.createElement('template');
+  template.innerHTML = html;
+  const after = template.content.firstElementChild;
+  if (before.open !== undefined) keepOpen(before, after);
+  const focused = before.contains(document.activeElement)
+    ? pathTo(before, document.activeElement)
+    : undefined;
+  before.replaceWith(after);
+  if (focused !== undefined) elementAt(after, focused)?.focus({ preventScroll: true });
+  parts.set(name, after);
 }
 
 /** Leaves an image as it was, folded or unfolded; what it shows unfolded is loaded again. */
@@ -102,6 +132,17 @@ function updateAges() {
   }
 }
 
+/** Measures the time until something is shown; `npm run bench:web` reads it. */
+function measure(name, start, isShown) {
+  // The timer runs after the frame that shows it.
+  requestAnimationFrame(() =>
+    setTimeout(() => {
+      if (isShown()) performance.measure(name, { start });
+      else measure(name, start, isShown);
+    }),
+  );
+}
+
 function showTime() {
   live.textContent = `live, ${new Date().toLocaleTimeString()}`;
 }
@@ -114,10 +155,12 @@ if (version !== undefined) {
   const events = new EventSource(`/events?since=${encodeURIComponent(version)}`);
   events.addEventListener('parts', ({ data }) => {
     const start = performance.now();
-    replaceParts(JSON.parse(data));
+    const isIdle = pending.size === 0;
+    const seen = take(JSON.parse(data));
+    if (isIdle) replaceParts();
     showTime();
-    // The timer runs after the frame that shows it; `npm run bench:web` reads this.
-    requestAnimationFrame(() => setTimeout(() => performance.measure('update', { start })));
+    measure('update', start, () => ![...seen].some((name) => pending.has(name)));
+    measure('whole-update', start, () => pending.size === 0);
   });
   // Something came or went: the page has another structure.
   events.addEventListener('reload', () => location.reload());

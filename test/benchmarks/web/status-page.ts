@@ -79,7 +79,9 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   await writeSite(directory, { port, pause: false });
   const all = `performance.getEntriesByName('update').length > ${updates.length} && document.body.innerText`;
   await unlessAborted(page.waitForFunction(`${all}.match(/paused/g) === null`), signal);
-  const whole = Math.max(...(await updatesOf(page)).slice(updates.length));
+  await unlessAborted(page.waitForFunction(`${countOf('whole-update')} === ${countOf('update')}`), signal);
+  const shown = Math.max(...(await updatesOf(page)).slice(updates.length));
+  const whole = Math.max(...(await updatesOf(page, 'whole-update')).slice(updates.length));
   const [paint, update] = [Math.max(...paints), Math.max(...updates)];
   const builds = DISKIMAGES * BUILDS_OF_EACH;
   return [
@@ -94,17 +96,24 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       bar: { limit: `< ${UPDATE_BAR} ms`, met: update < UPDATE_BAR },
     },
     {
-      what: `Update of all ${DISKIMAGES} images`,
-      result: `${whole.toFixed(0)} ms`,
+      what: `Update of all ${DISKIMAGES} images at once, until those in sight are shown`,
+      result: `${shown.toFixed(0)} ms`,
+      bar: { limit: `< ${UPDATE_BAR} ms`, met: shown < UPDATE_BAR },
     },
+    { what: 'The same, until all are shown', result: `${whole.toFixed(0)} ms` },
     ...scrapes,
     ...(await measureEvents(NAMES, PROVIDERS)),
   ];
 }
 
+/** An expression for the number of measures. */
+function countOf(name: string): string {
+  return `performance.getEntriesByName('${name}').length`;
+}
+
 /** Milliseconds of all updates so far. */
-async function updatesOf(page: Page): Promise<readonly number[]> {
-  const durations = "performance.getEntriesByName('update').map(({ duration }) => duration)";
+async function updatesOf(page: Page, name = 'update'): Promise<readonly number[]> {
+  const durations = `performance.getEntriesByName('${name}').map(({ duration }) => duration)`;
   return (await page.evaluate(durations)) as number[];
 }
 
