@@ -107,11 +107,12 @@ describe('the API of --web', () => {
     const site = await startWebSite(t);
     await untilUploaded(site);
     const stop = new AbortController();
-    const { body, headers } = await fetch(`${site.url}/api/v1/events`, { signal: stop.signal });
-    assert.match(headers.get('content-type') ?? '', /^text\/event-stream/);
+    // fetch cancels the body of a response that nobody holds any longer.
+    const response = await fetch(`${site.url}/api/v1/events`, { signal: stop.signal });
+    assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
     await runInProcess('rebuild', 'docs', '-c', site.config);
     let text = '';
-    for await (const chunk of body ?? []) {
+    for await (const chunk of response.body ?? []) {
       text += Buffer.from(chunk).toString();
       if (/^data: .*"images":\["docs"\].*"builds":\["docs-\d+-\w+"\]/m.test(text)) break;
     }

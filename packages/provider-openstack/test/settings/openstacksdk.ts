@@ -17,7 +17,7 @@ export function askOpenStackSdk(
     input: JSON.stringify(input),
     encoding: 'utf8',
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', XDG_CACHE_HOME: process.env.XDG_CACHE_HOME },
   });
   return (JSON.parse(output) as SdkAnswer[]).map((answer) =>
     'error' in answer ? undefined : flat({ ...answer, auth: todaysNames(answer.auth) }),
