@@ -76,6 +76,14 @@ describe('the page of a build', () => {
       events,
       /event: lines\ndata: \{"text":"later line 30000","offset":\d+\}\n\nid: \d+\nevent: end/,
     );
+    const beyond = await (
+      await fetch(`${site.url}/api/v1/builds/${imageId}/log/events?offset=${text.length + 1000}`)
+    ).text();
+    assert.match(
+      beyond,
+      /^retry: 2000\n\nid: \d+\nevent: lines\ndata: \{"text":"# the log reached its limit: lines are repeated or left/,
+    );
+    assert.match(beyond, /later line 30000",[^\n]*\n\nid: \d+\nevent: end/, 'it goes on to the end');
     const whole = await (await fetch(`${site.url}/api/v1/builds/${imageId}/log/events`)).text();
     const parts = [...whole.matchAll(/^data: (\{"text".*)$/gm)].map(
       ([, json = '']) => JSON.parse(json) as { text: string },

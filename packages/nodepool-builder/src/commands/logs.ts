@@ -3,6 +3,7 @@ import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderLog, type LogName } from '../control/builder-log.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { SHORTENED_NOTE } from '../web/log-source.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { CommandError } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
@@ -51,8 +52,7 @@ async function printLog(
         cause,
       });
     });
-    if (part.offset < offset)
-      await print('# the log reached its limit: lines are repeated or left out here\n');
+    if (part.offset < offset) await print(`${SHORTENED_NOTE}\n`);
     await print(part.data);
     offset = part.offset + part.data.length;
     if (part.isComplete || (!follow && part.data.length === 0) || process.stdout.destroyed) return;

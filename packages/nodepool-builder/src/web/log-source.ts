@@ -18,6 +18,9 @@ export interface LogPart extends LogChunk {
   rendered(make: (part: LogPart) => Buffer): Buffer;
 }
 
+/** Line for a reader of a log that was shortened since, as it reached its limit. */
+export const SHORTENED_NOTE = '# the log reached its limit: lines are repeated or left out here';
+
 /** Bytes of a log that are kept for its readers. */
 const KEPT = 4 * 1024 * 1024;
 
@@ -72,7 +75,10 @@ export class LogSource {
     let rest: Buffer = Buffer.alloc(0);
     for (;;) {
       const chunk = await this.#readInTurn(begin + rest.length);
-      if (chunk.offset !== begin + rest.length) [begin, rest] = [chunk.offset, Buffer.alloc(0)];
+      if (chunk.offset !== begin + rest.length) {
+        this.#kept = []; // the log was shortened: their offsets mean nothing any more
+        [begin, rest] = [chunk.offset, Buffer.alloc(0)];
+      }
       const all = rest.length === 0 ? chunk.data : Buffer.concat([rest, chunk.data]);
       const lines = all.lastIndexOf(10) + 1;
       const isWhole = chunk.isComplete || (lines === 0 && all.length > LONGEST_LINE);

@@ -5,7 +5,7 @@ import { builderLog, type LogName } from '../control/builder-log.ts';
 import type { WebContext } from './context.ts';
 import { EventStream, formatEvent } from './event-stream.ts';
 import { HttpError, statusOf } from './http-error.ts';
-import { type LogPart, LogSources } from './log-source.ts';
+import { type LogPart, LogSources, SHORTENED_NOTE } from './log-source.ts';
 import { API } from './openapi.ts';
 import { siteRecords } from './site-records.ts';
 import type { SiteView } from './site-view.ts';
@@ -68,25 +68,34 @@ export function logs(server: FastifyInstance, context: WebContext): void {
   }
 }
 
+/** Lines of a log, and the offset of their first byte. */
+type Lines = Pick<LogPart, 'data' | 'offset'>;
+
+/** The note for a reader who goes on at another offset, as the log was shortened. */
+function shortened(next: LogPart): Lines {
+  const data = Buffer.from(`${SHORTENED_NOTE}\n`);
+  return { data, offset: next.offset - data.length }; // a reader who connects again gets what follows the note
+}
+
 /** The event with the lines of a part, as text. */
-function asText(part: LogPart): Buffer {
+function asText(part: Lines): Buffer {
   return eventOf(part, { text: textOf(part), offset: endOf(part) });
 }
 
 /** The event with the lines of a part, as the page shows them. */
-function asHtml(part: LogPart): Buffer {
+function asHtml(part: Lines): Buffer {
   return eventOf(part, { html: terminalHtml(textOf(part)) });
 }
 
-function eventOf(part: LogPart, data: unknown): Buffer {
+function eventOf(part: Lines, data: unknown): Buffer {
   return Buffer.from(formatEvent('lines', data, String(endOf(part))));
 }
 
-function textOf({ data }: LogPart): string {
+function textOf({ data }: Lines): string {
   return data.toString().replace(/\n$/, '');
 }
 
-function endOf({ offset, data }: LogPart): number {
+function endOf({ offset, data }: Lines): number {
   return offset + data.length;
 }
 
@@ -127,7 +136,7 @@ async function follow(
   name: LogName,
   request: FastifyRequest<LogRoute>,
   reply: FastifyReply,
-  make: (part: LogPart) => Buffer,
+  make: (part: Lines) => Buffer,
 ): Promise<void> {
   const last = Number(request.headers['last-event-id'] ?? request.query.offset ?? 0);
   const stream = new EventStream(reply);
@@ -137,6 +146,7 @@ async function follow(
       let offset = Number.isSafeInteger(last) && last >= 0 ? last : 0;
       for (;;) {
         const part = await source.read(offset, stream.closed);
+        if (part.offset < offset) stream.sendBytes(make(shortened(part)));
         if (part.data.length > 0) stream.sendBytes(part.rendered(make));
         offset = endOf(part);
         if (part.isComplete) break;

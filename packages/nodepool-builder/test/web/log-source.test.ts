@@ -115,6 +115,22 @@ describe('LogSources', () => {
     });
   });
 
+  it('keeps nothing of a log from before it was shortened', async () => {
+    const chunks: LogChunk[] = [
+      { data: Buffer.from('old\n'), offset: 0, isComplete: false },
+      { data: Buffer.from('tail\n'), offset: 2, isComplete: false },
+      { data: Buffer.from('new\n'), offset: 0, isComplete: true },
+    ];
+    const read = (): Promise<LogChunk> => Promise.resolve(chunks.shift() ?? assert.fail());
+    await new LogSources(0).use('log', read, async (source) => {
+      const texts: string[] = [];
+      for (const offset of [0, 4, 0]) {
+        texts.push((await source.read(offset, AbortSignal.timeout(1000))).data.toString());
+      }
+      assert.deepEqual(texts, ['old\n', 'tail\n', 'new\n']);
+    });
+  });
+
   it('stops reading when nobody follows any more', async () => {
     const [sources, log] = [new LogSources(0), growingLog()];
     const gone = new AbortController();
