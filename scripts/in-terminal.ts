@@ -18,11 +18,8 @@ const CHECKOUT = join(import.meta.dirname, '..');
 const words = process.argv.slice(2);
 const withoutColour = words[0] === '--no-color';
 const command = withoutColour ? words.slice(1) : words;
-const { NO_COLOR: _, ...environment } = process.env;
-const seen = await runInTerminal(
-  command,
-  { ...environment, TERM: 'xterm-256color', ...(withoutColour && { NO_COLOR: '1' }) },
-  (line) => console.log(line),
+const seen = await runInTerminal(command, withoutColour ? { NO_COLOR: '1' } : {}, (line) =>
+  console.log(line),
 );
 
 const { widest, silence, isStyled } = seen;

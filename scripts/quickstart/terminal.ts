@@ -5,6 +5,9 @@ import { stripVTControlCharacters } from 'node:util';
 /** Columns of the terminal. */
 export const COLUMNS = 100;
 
+/** Variables by which programs decide about colours, whatever the terminal can do: a person's shell has none of them. */
+const COLOUR_VARIABLES: readonly string[] = ['CI', 'FORCE_COLOR', 'NODE_DISABLE_COLORS', 'NO_COLOR'];
+
 /** What follows the escape character in a colour or another style. */
 const STYLE = /^\[[\d;]+m/;
 
@@ -21,8 +24,9 @@ export interface Seen {
 }
 
 /**
- * Runs a command in a terminal of 100 columns, which script(1) opens.
+ * Runs a command in a terminal of 100 columns with colours, which script(1) opens.
  *
+ * @param environment variables of the command in addition to those of this process
  * @param onLine - receives each line that stays
  */
 export async function runInTerminal(
@@ -38,7 +42,9 @@ export async function runInTerminal(
     `stty cols ${COLUMNS} rows 30; exec ${line}`,
     '/dev/null',
   ];
-  const child = spawn('script', script, { env: environment, stdio: ['pipe', 'pipe', 'inherit'] });
+  const inherited = Object.entries(process.env).filter(([name]) => !COLOUR_VARIABLES.includes(name));
+  const env = { ...Object.fromEntries(inherited), TERM: 'xterm-256color', ...environment };
+  const child = spawn('script', script, { env, stdio: ['pipe', 'pipe', 'inherit'] });
   const lines: string[] = [];
   let [rest, widest, isStyled, lastAt] = ['', '', false, performance.now()];
   let silence = { time: 0, before: '' };

@@ -38,8 +38,7 @@ function commandLine(): string[] {
 }
 
 test('on a terminal, lines fit it, signs of life replace each other, and there are colours', async () => {
-  const { NO_COLOR: _, ...environment } = process.env;
-  const seen = await runInTerminal(commandLine(), { ...environment, TERM: 'xterm' });
+  const seen = await runInTerminal(commandLine(), {});
   assert.deepEqual(seen.lines, LINES);
   assert.match(seen.widest, /^ {4}0:0[12] {2}upload /);
   assert.equal(seen.widest.length, COLUMNS - 1);
@@ -48,7 +47,7 @@ test('on a terminal, lines fit it, signs of life replace each other, and there a
 });
 
 test('NO_COLOR leaves out the colours', async () => {
-  const seen = await runInTerminal(commandLine(), { ...process.env, TERM: 'xterm', NO_COLOR: '1' });
+  const seen = await runInTerminal(commandLine(), { NO_COLOR: '1' });
   assert.deepEqual([seen.lines, seen.isStyled], [LINES, false]);
 });
 
