@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { unlessMissing } from '../system-error.ts';
+import { errnoOf, unlessMissing } from '../system-error.ts';
 import { isPathInside } from './mounts.ts';
 import { runPrivileged } from './privileged.ts';
 
@@ -22,8 +22,15 @@ export async function loopDevices(): Promise<LoopDevice[]> {
 }
 
 async function readBackingFile(name: string): Promise<string | undefined> {
-  const text = await unlessMissing(readFile(join(BLOCK_DEVICES, name, 'loop', 'backing_file'), 'utf8'));
+  const text = await unlessDetached(readFile(join(BLOCK_DEVICES, name, 'loop', 'backing_file'), 'utf8'));
   return text?.replace(/\n$/, '').replace(/ \(deleted\)$/, '');
+}
+
+/** ENODEV is the answer while another process detaches the device. */
+async function unlessDetached<T>(read: Promise<T>): Promise<T | undefined> {
+  return await unlessMissing(read).catch((error: unknown) => {
+    if (errnoOf(error) !== 'ENODEV') throw error;
+  });
 }
 
 /**
@@ -64,11 +71,11 @@ function endsOf(root: string): string[] {
 
 /** Names of the device-mapper devices on top of a block device, the topmost first. */
 async function mappingsOn(device: string): Promise<string[]> {
-  const holders = (await unlessMissing(readdir(join(BLOCK_DEVICES, device, 'holders')))) ?? [];
+  const holders = (await unlessDetached(readdir(join(BLOCK_DEVICES, device, 'holders')))) ?? [];
   const names: string[] = [];
   for (const holder of holders.filter((name) => name.startsWith('dm-'))) {
-    const name = (await readFile(join(BLOCK_DEVICES, holder, 'dm', 'name'), 'utf8')).trim();
-    names.push(...(await mappingsOn(holder)), name);
+    const name = await unlessDetached(readFile(join(BLOCK_DEVICES, holder, 'dm', 'name'), 'utf8'));
+    if (name !== undefined) names.push(...(await mappingsOn(holder)), name.trim());
   }
   return names;
 }

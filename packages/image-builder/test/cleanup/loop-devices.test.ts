@@ -1,5 +1,7 @@
+// Not a unit test: it attaches loop devices.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -68,4 +70,15 @@ test('a device that has another backing file by now is left alone', async (t) =>
   const loop = await attach(t, [], file);
   await detach({ ...loop, backingFile: join(directory, 'another') });
   assert.ok(await isAttached(loop));
+});
+
+test('devices are listed while another process attaches and detaches one', async (t) => {
+  const file = join(await temporaryDirectory(t), 'image0.raw');
+  await writeFile(file, '');
+  await truncate(file, 1024 * 1024);
+  const script = 'for i in $(seq 100); do losetup --detach "$(losetup --show --find "$0")" || exit 1; done';
+  const other = spawn('sh', ['-c', script, file], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = once(other, 'exit');
+  while (other.exitCode === null && other.signalCode === null) await loopDevices();
+  assert.deepEqual(await ended, [0, null]);
 });
