@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { PACKETS } from '@nodepool-builder/gearman-node';
 import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
 import { OUTPUTS, outputSchemas } from '../packages/nodepool-builder/src/commands/output-schemas.ts';
+import { withOptionalProviders } from '../packages/nodepool-builder/src/configuration/plugins.ts';
 import { configurationSchema, jsonSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { EXIT_CODES } from '../packages/nodepool-builder/src/exit-codes.ts';
 import { createProgram } from '../packages/nodepool-builder/src/main.ts';
@@ -18,8 +19,10 @@ import { packetTable } from './docs/packet-table.ts';
 import { variableTable } from './docs/variable-table.ts';
 import { replaceSection } from './markdown.ts';
 
+const MODULES = await withOptionalProviders(Modules.builtIn);
+
 const GENERATED: readonly (readonly [page: string, section: string, text: string])[] = [
-  ['configuration.md', 'tables', configurationTables(configurationSchema(Modules.builtIn))],
+  ['configuration.md', 'tables', configurationTables(configurationSchema(MODULES))],
   ['command-line.md', 'exit codes', exitCodeTable(EXIT_CODES)],
   ['command-line.md', 'JSON', outputTables(OUTPUTS)],
   ['configuration.md', 'variables', variableTable(INHERITED_VARIABLES)],
@@ -37,7 +40,7 @@ for (const [name, section, text] of GENERATED) {
 }
 
 const SCHEMAS = {
-  'nodepool.schema.json': jsonSchema(Modules.builtIn),
+  'nodepool.schema.json': jsonSchema(MODULES),
   ...outputSchemas(),
 };
 for (const [name, schema] of Object.entries(SCHEMAS)) {

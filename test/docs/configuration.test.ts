@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
 import { formatDiagnostic, loadConfiguration } from 'nodepool-builder';
 import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/option-files.ts';
+import { withOptionalProviders } from '../../packages/nodepool-builder/src/configuration/plugins.ts';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { readLogSettings } from '../../packages/nodepool-builder/src/logging/read-log-settings.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
@@ -13,6 +14,8 @@ import { configurationTables } from '../../scripts/docs/configuration-tables.ts'
 import { variableTable } from '../../scripts/docs/variable-table.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, readPage } from './markdown.ts';
+
+const MODULES = await withOptionalProviders(Modules.builtIn);
 
 const page = await readPage('docs/configuration.md');
 
@@ -23,7 +26,7 @@ function yamlBlockWith(text: string): string {
 }
 
 test('docs/configuration.md lists the keys of the schema (npm run docs)', () => {
-  assert.ok(page.includes(`\n${configurationTables(configurationSchema(Modules.builtIn))}\n`));
+  assert.ok(page.includes(`\n${configurationTables(configurationSchema(MODULES))}\n`));
 });
 
 test('docs/configuration.md lists the variables that builds get (npm run docs)', () => {

@@ -2,10 +2,13 @@ import assert from 'node:assert/strict';
 import { glob } from 'node:fs/promises';
 import { describe, it } from 'node:test';
 import { createAjv } from '../../packages/image-builder/src/json-reader.ts';
+import { withOptionalProviders } from '../../packages/nodepool-builder/src/configuration/plugins.ts';
 import { jsonSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { parseYaml } from '../../packages/nodepool-builder/src/configuration/yaml-document.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { allPages, codeBlocks, ROOT, readPage } from './markdown.ts';
+
+const MODULES = await withOptionalProviders(Modules.builtIn);
 
 const FILE = 'packages/nodepool-builder/nodepool.schema.json';
 
@@ -36,7 +39,7 @@ async function configurations(): Promise<ReadonlyMap<string, string>> {
 
 describe('the schema for editors', () => {
   it('is up to date (npm run docs)', () => {
-    assert.deepEqual(schema, JSON.parse(JSON.stringify(jsonSchema(Modules.builtIn))));
+    assert.deepEqual(schema, JSON.parse(JSON.stringify(jsonSchema(MODULES))));
   });
 
   for (const [name, text] of known) {

@@ -19,7 +19,12 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'zuul-images',
   ],
   'on-instance': ['image-builder'],
+  'provider-aws': ['image-builder'],
+  'provider-azure': ['image-builder'],
+  'provider-gce': ['image-builder'],
+  'provider-oci': ['image-builder'],
   'provider-openstack': ['image-builder'],
+  'provider-s3': ['image-builder'],
   'zuul-images': ['image-builder'],
 };
 

@@ -15,6 +15,7 @@ export {
   checkClock,
   inGibibytes,
 } from './diagnosis/check-result.ts';
+export { type BlockOptions, type DiskBlock, sendBlocks } from './disk-blocks.ts';
 export type { ImageValidation } from './disk-image.ts';
 export { syncToDisk, writeDurably } from './durable.ts';
 export { parseDuration } from './duration.ts';
@@ -54,6 +55,7 @@ export {
   importedImageId,
   parseImportedImageId,
 } from './image-id.ts';
+export { fileTags, IMAGE_TAGS, imageTags, readImageTags, type TaggedImage } from './image-tags.ts';
 export type { Probe, SaveOptions } from './instance/instance-provider.ts';
 export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
@@ -78,6 +80,7 @@ export { safeName } from './repository/state-directory.ts';
 export { readSettings, type SettingsSchema } from './settings-schema.ts';
 export { shellWords } from './shell-words.ts';
 export { SingleFlight } from './single-flight.ts';
-export { writeSparse } from './sparse.ts';
+export { isZero, writeSparse } from './sparse.ts';
 export { asImageError, errnoOf, unlessMissing } from './system-error.ts';
+export { Turns } from './turns.ts';
 export type { CheckOptions } from './types.ts';

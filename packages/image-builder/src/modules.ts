@@ -250,6 +250,11 @@ export interface ProviderServices<P = unknown> {
 export interface ImageServices<P = unknown> extends ProviderServices<P> {
   /** Disk formats to accept, the best first. */
   readonly formats: readonly ImageFormat[];
+  /**
+   * Directory for records of this provider that outlive the process, such as those of interrupted uploads. It is created
+   * by the provider. Absent in a program that uploads nothing.
+   */
+  readonly directory?: string;
   /** Reports the duration of a request to the cloud, in milliseconds. */
   readonly onTask: (task: string, milliseconds: number) => void;
 }

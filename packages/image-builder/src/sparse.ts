@@ -3,8 +3,6 @@ import type { FileHandle } from 'node:fs/promises';
 /** Minimum size of a hole in bytes: smaller ones cost more than they save. */
 const UNIT = 16 * 1024;
 
-const ZEROS = Buffer.alloc(UNIT);
-
 /**
  * Writes bytes at a position of a new file and leaves holes for zeros. Truncate the file to its size at the end: it may
  * end with a hole.
@@ -39,7 +37,8 @@ function* dataIn(bytes: Buffer): Generator<{ readonly begin: number; readonly en
   if (bytes.length > begin) yield { begin, end: bytes.length };
 }
 
-function isZero(bytes: Buffer, begin: number, end: number): boolean {
-  // Comparing the first byte is enough for most units.
-  return bytes[begin] === 0 && bytes.compare(ZEROS, 0, end - begin, begin, end) === 0;
+/** Whether all bytes are zero. */
+export function isZero(bytes: Buffer, begin = 0, end: number = bytes.length): boolean {
+  // Each byte equals the one before it, and the first one is zero.
+  return bytes[begin] === 0 && bytes.compare(bytes, begin + 1, end, begin, end - 1) === 0;
 }

@@ -1,9 +1,8 @@
 import type { CandidateOptions, ImageCandidate, ImageFilter } from '@nodepool-builder/image-builder';
-import { SELF } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, SELF } from '@nodepool-builder/image-builder/module-kit';
 import { createdAt, type GlanceImage } from './glance-image.ts';
 import type { ImageApi } from './image-api.ts';
 import { unlessAbsent } from './openstack-error.ts';
-import { BUILD_ID, BUILD_TIME, IMAGE_NAME } from './upload/image-properties.ts';
 
 export interface CandidateSearch extends CandidateOptions {
   readonly images: ImageApi;
@@ -35,9 +34,9 @@ function toCandidate(image: GlanceImage, projectId: string | undefined): ImageCa
     scalars.map(([name, value]) => [name, String(value)]),
   );
   const { name = '', owner, visibility, architecture } = properties;
-  const { [IMAGE_NAME]: imageName, [BUILD_ID]: imageId } = properties;
+  const { [IMAGE_TAGS.imageName]: imageName, [IMAGE_TAGS.imageId]: imageId } = properties;
   const isHidden = status === 'active' && image.os_hidden === true;
-  const built = Date.parse(properties[BUILD_TIME] ?? '');
+  const built = Date.parse(properties[IMAGE_TAGS.builtAt] ?? '');
   return {
     externalId: id,
     name,
@@ -72,7 +71,7 @@ export interface QueryOptions {
  */
 export function imageQueries(filter: ImageFilter, { projectId, withRefused }: QueryOptions): ImageQuery[] {
   const names = filter.name?.every(isPlain) === true ? filter.name : undefined;
-  const named = { ...single('name', names), ...single(IMAGE_NAME, filter.imageName) };
+  const named = { ...single('name', names), ...single(IMAGE_TAGS.imageName, filter.imageName) };
   const passing = ownerQueries(filter, projectId).flatMap((owner) =>
     visibilityQueries(filter).map((visibility) => ({
       ...propertyQuery(filter),

@@ -14,9 +14,11 @@ import type {
 } from '@nodepool-builder/image-builder';
 import {
   BandwidthLimit,
+  IMAGE_TAGS,
   isImageFormat,
   signalOf,
   steadyProgress,
+  Turns,
 } from '@nodepool-builder/image-builder/module-kit';
 import { findCandidates } from './candidates.ts';
 import { createdAt, dataSize, type GlanceImage } from './glance-image.ts';
@@ -25,16 +27,7 @@ import { claimSnapshot } from './instance/capture.ts';
 import { ObjectStore } from './object-store.ts';
 import { findPartialUploads } from './partial-uploads.ts';
 import { type CloudOptions, LazyCloud } from './session/openstack-session.ts';
-import {
-  BUILD_ID,
-  checksumsIn,
-  claimProperties,
-  diskFormat,
-  IMAGE_NAME,
-  imageProperties,
-  PROVIDER_NAME,
-  UPLOAD_ID,
-} from './upload/image-properties.ts';
+import { checksumsIn, claimProperties, diskFormat, imageProperties } from './upload/image-properties.ts';
 import { type ImageUpload, removeUpload, uploadImage } from './upload/image-upload.ts';
 import { importByTask } from './upload/import-task.ts';
 import { DEFAULT_RETRIES, retry, type TransferRetries } from './upload/retry.ts';
@@ -90,8 +83,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   readonly #options: OpenStackProviderOptions;
   readonly #limit: BandwidthLimit | undefined;
   readonly #cloud: LazyCloud<ImageCloud>;
-  /** Last operation on each upload. */
-  readonly #operations = new Map<string, Promise<unknown>>();
+  readonly #turns = new Turns();
 
   constructor(options: OpenStackProviderOptions) {
     const { name, formats, bandwidthLimit, imageImport } = options;
@@ -168,7 +160,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
     const signal = signalOf(options);
     const { images } = await this.#open(signal);
-    const found = await images.list({ [PROVIDER_NAME]: this.name, status: 'active' }, signal);
+    const found = await images.list({ [IMAGE_TAGS.provider]: this.name, status: 'active' }, signal);
     return found.flatMap((image) => this.#providerImage(image) ?? []);
   }
 
@@ -202,7 +194,11 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   }
 
   #providerImage(image: GlanceImage): ProviderImage | undefined {
-    const { [BUILD_ID]: imageId, [IMAGE_NAME]: imageName, [UPLOAD_ID]: uploadId } = image;
+    const {
+      [IMAGE_TAGS.imageId]: imageId,
+      [IMAGE_TAGS.imageName]: imageName,
+      [IMAGE_TAGS.uploadId]: uploadId,
+    } = image;
     const format = this.#format(image.disk_format);
     if (typeof imageId !== 'string' || typeof imageName !== 'string' || format === undefined)
       return undefined;
@@ -231,15 +227,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     signal: AbortSignal,
     work: (cloud: ImageCloud) => Promise<T>,
   ): Promise<T> {
-    const run = async (): Promise<T> => await work(await this.#open(signal));
-    const earlier = this.#operations.get(uploadId) ?? Promise.resolve();
-    const operation = earlier.then(run, run);
-    this.#operations.set(uploadId, operation);
-    try {
-      return await operation;
-    } finally {
-      if (this.#operations.get(uploadId) === operation) this.#operations.delete(uploadId);
-    }
+    return await this.#turns.run(uploadId, { signal }, async () => await work(await this.#open(signal)));
   }
 
   async #open(signal: AbortSignal): Promise<ImageCloud> {

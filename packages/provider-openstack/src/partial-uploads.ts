@@ -1,9 +1,8 @@
 import type { PartialUpload } from '@nodepool-builder/image-builder';
-import { signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { type GlanceImage, hasChanged, updatedAt } from './glance-image.ts';
 import type { ImageApi } from './image-api.ts';
 import { unlessAbsent } from './openstack-error.ts';
-import { PROVIDER_NAME, UPLOAD_ID } from './upload/image-properties.ts';
 import type { UploadMethod } from './upload/upload-method.ts';
 
 /** Statuses of an incomplete image. */
@@ -20,7 +19,7 @@ export interface PartialUploadSearch {
 /** Lists the incomplete images of a provider, and what its upload method stores besides images. */
 export async function findPartialUploads(search: PartialUploadSearch): Promise<readonly PartialUpload[]> {
   const { provider, images, method, signal } = search;
-  const found = await images.list({ [PROVIDER_NAME]: provider }, signal);
+  const found = await images.list({ [IMAGE_TAGS.provider]: provider }, signal);
   const incomplete = found.filter(({ status }) => INCOMPLETE.includes(status));
   return [
     ...incomplete.flatMap((image) => toPartialUpload(images, image) ?? []),
@@ -29,7 +28,7 @@ export async function findPartialUploads(search: PartialUploadSearch): Promise<r
 }
 
 function toPartialUpload(images: ImageApi, image: GlanceImage): PartialUpload | undefined {
-  const { id, status, [UPLOAD_ID]: uploadId } = image;
+  const { id, status, [IMAGE_TAGS.uploadId]: uploadId } = image;
   if (typeof uploadId !== 'string') return undefined;
   return {
     uploadId,

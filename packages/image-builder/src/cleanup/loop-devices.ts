@@ -28,9 +28,12 @@ async function readBackingFile(name: string): Promise<string | undefined> {
 
 /** ENODEV is the answer while another process detaches the device. */
 async function unlessDetached<T>(read: Promise<T>): Promise<T | undefined> {
-  return await unlessMissing(read).catch((error: unknown) => {
-    if (errnoOf(error) !== 'ENODEV') throw error;
-  });
+  try {
+    return await unlessMissing(read);
+  } catch (error) {
+    if (errnoOf(error) === 'ENODEV') return undefined;
+    throw error;
+  }
 }
 
 /**

@@ -29,6 +29,15 @@ const MEASUREMENT = new JsonReader({
   properties: { required: { type: 'number' } },
 });
 
+const MAP = new JsonReader({
+  type: 'array',
+  items: {
+    type: 'object',
+    required: ['start', 'length', 'zero'],
+    properties: { start: { type: 'number' }, length: { type: 'number' }, zero: { type: 'boolean' } },
+  },
+});
+
 /**
  * Size of the disk as a guest sees it, in bytes. Call `checkDisk` first: qemu-img opens other files that a header names.
  *
@@ -49,6 +58,21 @@ export async function dataSize(image: DiskFile, options: OperationOptions = {}):
   if (image.format === 'raw') return (await stat(image.path)).blocks * STAT_BLOCK;
   // qemu-img measures raw and qcow2 only, and leaves out holes for qcow2 only.
   return MEASUREMENT.parse(await qemuImg('measure', image, options, '-O', 'qcow2')).required;
+}
+
+/** A part of a disk, in bytes. */
+export interface Extent {
+  readonly start: number;
+  readonly length: number;
+}
+
+/**
+ * The parts of the disk that the file stores; all others are zero.
+ *
+ * @throws as {@link virtualSize}
+ */
+export async function dataExtents(image: DiskFile, options: OperationOptions = {}): Promise<Extent[]> {
+  return MAP.parse(await qemuImg('map', image, options)).filter(({ zero }) => !zero);
 }
 
 /**

@@ -4,12 +4,12 @@ import { pathToFileURL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import { ModuleError } from '../module-error.ts';
-import type { Modules } from '../modules.ts';
+import { type Modules, OPTIONAL_PACKAGES } from '../modules.ts';
 import { isMapping } from './values.ts';
 
 /** The plugins of a process. A reload of the configuration does not load code. */
 export interface LoadedPlugins {
-  /** As in `plugins` of the configuration. */
+  /** Packages of optional providers, and `plugins` of the configuration. */
   readonly names: readonly string[];
   /** The kinds of builders and providers with those of the plugins. */
   readonly modules: Modules;
@@ -21,24 +21,35 @@ export interface PluginsResult extends LoadedPlugins {
 }
 
 /**
- * Loads the plugins of a configuration.
+ * Loads the packages of optional providers that a configuration has, and its plugins.
  *
  * @param file absolute path of the configuration: its directory is the first place for packages
  * @param modules that the plugins are added to
  */
 export async function loadPlugins(document: unknown, file: string, modules: Modules): Promise<PluginsResult> {
-  const names = pluginNames(document);
+  const plugins = pluginsOf(document);
   const diagnostics: Diagnostic[] = [];
   let all = modules;
-  for (const [index, name] of names.entries()) {
+  for (const { name, pointer } of plugins) {
     try {
-      const exported = await importPlugin(name, file);
-      all = all.with(Array.isArray(exported) ? exported : [exported]);
+      all = await withPlugin(all, name, file);
     } catch (error) {
-      diagnostics.push({ pointer: `/plugins/${index}`, ...explain(error, name, file) });
+      diagnostics.push({ pointer, ...explain(error, name, file) });
     }
   }
-  return { names, modules: all, diagnostics };
+  return { names: plugins.map(({ name }) => name), modules: all, diagnostics };
+}
+
+/** The modules with those of all optional providers, which must be installed. */
+export async function withOptionalProviders(modules: Modules): Promise<Modules> {
+  let all = modules;
+  for (const name of Object.values(OPTIONAL_PACKAGES)) all = await withPlugin(all, name, resolve('.'));
+  return all;
+}
+
+async function withPlugin(modules: Modules, name: string, file: string): Promise<Modules> {
+  const exported = await importPlugin(name, file);
+  return modules.with(Array.isArray(exported) ? exported : [exported]);
 }
 
 /** The plugins of this process, with a warning if a configuration that is read again has others. */
@@ -46,14 +57,31 @@ export function keepPlugins(document: unknown, { names, modules }: LoadedPlugins
   const reason = 'differs from the plugins that this process has loaded';
   const remedy = 'restart nodepool-builder to load them';
   const changed: Diagnostic = { pointer: '/plugins', reason, remedy, severity: 'warning' };
-  const isSame = isDeepStrictEqual(pluginNames(document), names);
+  const wanted = pluginsOf(document).map(({ name }) => name);
+  const isSame = isDeepStrictEqual(wanted, names);
   return { names, modules, diagnostics: isSame ? [] : [changed] };
 }
 
-/** The schema reports anything but a list of strings. */
-function pluginNames(document: unknown): readonly string[] {
-  const plugins: unknown = isMapping(document) ? document.plugins : undefined;
-  return Array.isArray(plugins) ? plugins.filter((name) => typeof name === 'string') : [];
+interface Plugin {
+  /** Of its package, or its path. */
+  readonly name: string;
+  /** Place in the configuration that needs it. */
+  readonly pointer: string;
+}
+
+/** The schema reports whatever has another shape. */
+function pluginsOf(document: unknown): readonly Plugin[] {
+  const { providers, plugins } = isMapping(document) ? document : {};
+  const listed = (Array.isArray(plugins) ? plugins : []).flatMap((name: unknown, index) =>
+    typeof name === 'string' ? [{ name, pointer: `/plugins/${index}` }] : [],
+  );
+  const optional = (Array.isArray(providers) ? providers : []).flatMap((entry: unknown, index) => {
+    const type = isMapping(entry) && typeof entry.type === 'string' ? entry.type : '';
+    const name = Object.hasOwn(OPTIONAL_PACKAGES, type) ? OPTIONAL_PACKAGES[type] : undefined;
+    return name === undefined ? [] : [{ name, pointer: `/providers/${index}/type` }];
+  });
+  const byName = Map.groupBy([...optional, ...listed], ({ name }) => name);
+  return [...byName.values()].flatMap(([first]) => first ?? []);
 }
 
 /** Begins the specifier with which a package of `plugins` is imported. */

@@ -89,8 +89,10 @@ export class Providers implements BuilderServices, Disposable {
     if (opened === undefined) return undefined;
     const { configuration } = opened;
     const { module, entry, imageType } = configuration;
+    const directory = this.#stateDirectory(configuration);
     opened.images ??= module.openImages?.(entry, {
       ...this.#services(configuration),
+      ...(directory !== undefined && { directory: join(directory, 'uploads') }),
       formats: [imageType],
       onTask: (task, milliseconds) => this.#options.onTask?.(name, task, milliseconds),
     });
@@ -126,14 +128,17 @@ export class Providers implements BuilderServices, Disposable {
   }
 
   #openInstances(configuration: ProviderConfiguration): InstanceProvider | undefined {
-    const { name, module, entry } = configuration;
+    const { module, entry } = configuration;
     const { instances } = this.#options;
-    if (instances === undefined) return undefined;
-    return module.openInstances?.(entry, {
-      ...this.#services(configuration),
-      ...instances,
-      directory: join(instances.directory, '.nodepool-builder', `${module.type}-${encodeURIComponent(name)}`),
-    });
+    const directory = this.#stateDirectory(configuration);
+    if (instances === undefined || directory === undefined) return undefined;
+    return module.openInstances?.(entry, { ...this.#services(configuration), ...instances, directory });
+  }
+
+  #stateDirectory({ name, module }: ProviderConfiguration): string | undefined {
+    const { directory } = this.#options.instances ?? {};
+    if (directory === undefined) return undefined;
+    return join(directory, '.nodepool-builder', `${module.type}-${encodeURIComponent(name)}`);
   }
 
   #services({ prepared }: ProviderConfiguration): ProviderServices {

@@ -9,6 +9,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import {
   asImageError,
+  IMAGE_TAGS,
   isImageFormat,
   steadyProgress,
   withAbort,
@@ -17,16 +18,7 @@ import {
 import { createdAt, dataSize, type GlanceImage, storedDigest } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
-import {
-  BUILD_ID,
-  BUILD_TIME,
-  CHECKSUM_PROPERTIES,
-  IMAGE_NAME,
-  missingProperties,
-  PROVIDER_NAME,
-  UPLOAD_ID,
-  withoutFormats,
-} from '../upload/image-properties.ts';
+import { CHECKSUM_PROPERTIES, missingProperties, withoutFormats } from '../upload/image-properties.ts';
 import { poll } from '../upload/poll.ts';
 import { DEFAULT_RETRIES, retry } from '../upload/retry.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
@@ -38,13 +30,17 @@ const CAPTURED_OF = 'nodepool_builder_instance';
 const INSTANCE = 'instance_uuid';
 
 /** Properties that a snapshot inherits from the base image although they do not apply to it. */
-const INHERITED: readonly string[] = [IMAGE_NAME, BUILD_TIME, ...CHECKSUM_PROPERTIES.keys()];
+const INHERITED: readonly string[] = [
+  IMAGE_TAGS.imageName,
+  IMAGE_TAGS.builtAt,
+  ...CHECKSUM_PROPERTIES.keys(),
+];
 
 const WAITING: readonly string[] = ['queued', 'saving'];
 
 /** Whether an image was captured for a builder, and not from a server that booted from such an image. */
 export function isCaptured(image: GlanceImage, namePrefix: string): boolean {
-  const { [UPLOAD_ID]: uploadId, [CAPTURED_OF]: serverId, [INSTANCE]: instance } = image;
+  const { [IMAGE_TAGS.uploadId]: uploadId, [CAPTURED_OF]: serverId, [INSTANCE]: instance } = image;
   return (
     typeof uploadId === 'string' &&
     uploadId.startsWith(namePrefix) &&
@@ -66,7 +62,7 @@ export async function claimSnapshot(
 ): Promise<boolean> {
   const image = await images.get(id, signal).catch(unlessAbsent);
   if (image?.status !== 'active') return false;
-  if (image[UPLOAD_ID] !== properties[UPLOAD_ID] && !isUnclaimed(image)) return false;
+  if (image[IMAGE_TAGS.uploadId] !== properties[IMAGE_TAGS.uploadId] && !isUnclaimed(image)) return false;
   const missing = missingProperties(image, withoutFormats(properties));
   if (Object.keys(missing).length === 0) return true;
   const update = images.update(id, missing, signal).then(() => true);
@@ -74,7 +70,7 @@ export async function claimSnapshot(
 }
 
 /** The initial upload id of a snapshot ends with the id of its server. */
-function isUnclaimed({ [UPLOAD_ID]: uploadId, [CAPTURED_OF]: serverId }: GlanceImage): boolean {
+function isUnclaimed({ [IMAGE_TAGS.uploadId]: uploadId, [CAPTURED_OF]: serverId }: GlanceImage): boolean {
   return typeof uploadId === 'string' && typeof serverId === 'string' && uploadId.endsWith(serverId);
 }
 
@@ -92,9 +88,9 @@ export async function captureServer(
 ): Promise<CapturedSnapshot> {
   const { images, compute, namePrefix, provider } = cloud;
   const properties = {
-    [PROVIDER_NAME]: provider,
-    [BUILD_ID]: imageId,
-    [UPLOAD_ID]: `${namePrefix}${serverId}`,
+    [IMAGE_TAGS.provider]: provider,
+    [IMAGE_TAGS.imageId]: imageId,
+    [IMAGE_TAGS.uploadId]: `${namePrefix}${serverId}`,
     [CAPTURED_OF]: serverId,
   };
   const unaborted = new AbortController().signal; // the answer has the id that a cleanup needs
@@ -142,7 +138,7 @@ export class CapturedSnapshot implements StoredCapture {
 
   constructor(cloud: InstanceCloud, image: GlanceImage) {
     this.externalId = image.id;
-    this.imageId = String(image[BUILD_ID]);
+    this.imageId = String(image[IMAGE_TAGS.imageId]);
     this.capturedAt = createdAt(image);
     this.formats = isImageFormat(image.disk_format) ? [image.disk_format] : [];
     this.#cloud = cloud;

@@ -1,7 +1,6 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { unlessAbsent } from '../openstack-error.ts';
-import { BUILD_ID, PROVIDER_NAME } from '../upload/image-properties.ts';
 import { poll } from '../upload/poll.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { faultOf, isGone, type KeyPair, type NovaServer } from './nova-server.ts';
@@ -30,8 +29,8 @@ export function launchMetadata(
   provider: string,
 ): Record<string, string> {
   return {
-    [PROVIDER_NAME]: provider,
-    [BUILD_ID]: buildId,
+    [IMAGE_TAGS.provider]: provider,
+    [IMAGE_TAGS.imageId]: buildId,
     [PORT]: String(port),
     [LAUNCHED_AT]: launchedAt.toISOString(),
   };
@@ -39,14 +38,18 @@ export function launchMetadata(
 
 const METADATA = new JsonReader({
   type: 'object',
-  required: [BUILD_ID, LAUNCHED_AT, PORT],
-  properties: { [BUILD_ID]: TEXT, [LAUNCHED_AT]: TIME, [PORT]: TEXT },
+  required: [IMAGE_TAGS.imageId, LAUNCHED_AT, PORT],
+  properties: { [IMAGE_TAGS.imageId]: TEXT, [LAUNCHED_AT]: TIME, [PORT]: TEXT },
 });
 
 /** Record in the metadata of a server; undefined if it is incomplete or invalid. */
 function recordOfServer(name: string, { metadata }: NovaServer): LaunchRecord | undefined {
   return unlessInvalid(() => {
-    const { [BUILD_ID]: buildId, [LAUNCHED_AT]: launchedAt, [PORT]: port } = METADATA.check(metadata ?? {});
+    const {
+      [IMAGE_TAGS.imageId]: buildId,
+      [LAUNCHED_AT]: launchedAt,
+      [PORT]: port,
+    } = METADATA.check(metadata ?? {});
     return { name, buildId, launchedAt: new Date(launchedAt), port: Number(port) };
   });
 }

@@ -6,11 +6,10 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, withAbort } from '@nodepool-builder/image-builder/module-kit';
 import { ImageApi } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { type CloudOptions, LazyCloud } from '../session/openstack-session.ts';
-import { PROVIDER_NAME } from '../upload/image-properties.ts';
 import { CapturedSnapshot, isCaptured } from './capture.ts';
 import { ComputeApi } from './compute-api.ts';
 import type { InstanceCloud, InstanceSettings } from './instance-cloud.ts';
@@ -93,7 +92,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   async captures(options: OperationOptions = {}): Promise<readonly StoredCapture[]> {
     return await withAbort(options, async (signal) => {
       const cloud = await this.#cloud.open();
-      const images = await cloud.images.list({ [PROVIDER_NAME]: this.name }, signal);
+      const images = await cloud.images.list({ [IMAGE_TAGS.provider]: this.name }, signal);
       return images
         .filter((image) => isCaptured(image, cloud.namePrefix))
         .map((image) => new CapturedSnapshot(cloud, image));

@@ -6,20 +6,10 @@ import {
   splitTags,
   type UploadRequest,
 } from '@nodepool-builder/image-builder';
+import { imageTags } from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
-
-/** Property with the upload's id, by which any process finds the image. */
-export const UPLOAD_ID = 'nodepool_upload_id';
-/** Property with the image's id in `images-dir`. */
-export const BUILD_ID = 'nodepool_build_id';
-/** Property with `providers[].name`. */
-export const PROVIDER_NAME = 'nodepool_provider_name';
-/** Property with `providers[].images[].name`. */
-export const IMAGE_NAME = 'nodepool_image_name';
-/** Property with the end of the image's build, in ISO 8601. */
-export const BUILD_TIME = 'nodepool_build_time';
 
 /** openstacksdk's property with the md5 of the file. */
 export const MD5 = 'owner_specified.openstack.md5';
@@ -88,11 +78,7 @@ export function claimProperties({
     ...vendor,
     ...readMetadata(request.metadata ?? {}, request.imageName),
     name: cloudImageName(request),
-    [PROVIDER_NAME]: provider,
-    [BUILD_ID]: request.imageId,
-    [UPLOAD_ID]: request.uploadId,
-    [IMAGE_NAME]: request.imageName,
-    ...(request.builtAt !== undefined && { [BUILD_TIME]: request.builtAt.toISOString() }),
+    ...imageTags(provider, request),
   };
 }
 

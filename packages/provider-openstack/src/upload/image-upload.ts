@@ -1,18 +1,12 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import { RetryBudget } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, RetryBudget } from '@nodepool-builder/image-builder/module-kit';
 import { dataSize, type GlanceImage, storedDigest } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { type FileData, type FileDataOptions, withFile } from './file-data.ts';
-import {
-  checksumProperties,
-  missingProperties,
-  UPLOAD_ID,
-  unprotected,
-  withoutFormats,
-} from './image-properties.ts';
+import { checksumProperties, missingProperties, unprotected, withoutFormats } from './image-properties.ts';
 import { FinalFailure } from './retry.ts';
 import type { UploadMethod } from './upload-method.ts';
 
@@ -51,7 +45,7 @@ export async function uploadImage(upload: ImageUpload, attempt: number): Promise
     return created;
   };
   return await withFile(request.file, upload, async (file) => {
-    const found = await images.list({ [UPLOAD_ID]: request.uploadId }, signal);
+    const found = await images.list({ [IMAGE_TAGS.uploadId]: request.uploadId }, signal);
     try {
       const image = (await intactImage(upload, found, file)) ?? (await transferImage(upload, file, create));
       await complete(upload, image, file);
@@ -108,7 +102,7 @@ export async function cleanUp(
     await RetryBudget.without(() => remove({ ...upload, signal }));
   } catch (error) {
     logger.warn(
-      `cloud ${images.cloud}: the cleanup after the failed upload of image ${request.imageId} failed: ${String(error)}; remove the images with ${UPLOAD_ID}=${request.uploadId}`,
+      `cloud ${images.cloud}: the cleanup after the failed upload of image ${request.imageId} failed: ${String(error)}; remove the images with ${IMAGE_TAGS.uploadId}=${request.uploadId}`,
       { error },
     );
   }
@@ -120,7 +114,7 @@ export async function removeUpload(
   uploadId: string,
   kept?: string,
 ): Promise<void> {
-  const found = await images.list({ [UPLOAD_ID]: uploadId }, signal);
+  const found = await images.list({ [IMAGE_TAGS.uploadId]: uploadId }, signal);
   for (const { id } of found) if (id !== kept) await images.delete(id, signal);
   await method.clear?.(images, uploadId, signal);
 }

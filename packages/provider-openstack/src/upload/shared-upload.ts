@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
+import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
 import { type GlanceImage, hasChanged, isRunning } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
 import { withFile } from './file-data.ts';
-import { MD5, UPLOAD_ID } from './image-properties.ts';
+import { MD5 } from './image-properties.ts';
 import { cleanUp, complete, type ImageUpload, transferImage } from './image-upload.ts';
 import { poll } from './poll.ts';
 import { FinalFailure } from './retry.ts';
@@ -35,7 +36,7 @@ const MAX_TURNS = 1000;
  */
 export async function uploadShared(upload: SharedUpload): Promise<string> {
   const { images, request, projectId, signal } = upload;
-  const found = await images.list({ [UPLOAD_ID]: request.uploadId }, signal);
+  const found = await images.list({ [IMAGE_TAGS.uploadId]: request.uploadId }, signal);
   const finished = found.find((image) => isComplete(upload, image));
   if (finished !== undefined) return finished.id;
   for (let turn = 0; turn < MAX_TURNS; turn += 1) {

@@ -1,0 +1,84 @@
+import { open } from 'node:fs/promises';
+import { dataExtents, type Extent } from './formats/disk-information.ts';
+import { isZero } from './sparse.ts';
+import type { Progress } from './types.ts';
+
+/** A block of a disk. */
+export interface DiskBlock {
+  /** Position in blocks, from 0. */
+  readonly index: number;
+  /** The whole block: the last one ends with zeros. The buffer is used again once `send` is over. */
+  readonly bytes: Buffer;
+}
+
+export interface BlockOptions {
+  /** Bytes of a block. */
+  readonly blockSize: number;
+  /** Maximum number of blocks in memory, and of calls of `send` at a time. */
+  readonly concurrency: number;
+  readonly send: (block: DiskBlock) => Promise<unknown>;
+  /** Whether a block need not be sent, because it is there already. */
+  readonly isSkipped?: (index: number) => boolean;
+  /** Blocks to send even if they are zero, because something else is there. */
+  readonly also?: Iterable<number>;
+  readonly signal: AbortSignal;
+  /** Receives the bytes that are read and sent, of those that the file stores. */
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+/**
+ * Sends the blocks of a raw image that are not zero, several at a time. Memory does not grow with the image.
+ *
+ * @returns the number of calls of `send`
+ * @throws the first error of `send`, or the signal's reason, once no call of `send` runs
+ */
+export async function sendBlocks(path: string, options: BlockOptions): Promise<number> {
+  const { blockSize, concurrency, send, isSkipped = () => false, signal, onProgress } = options;
+  const forced = new Set(options.also);
+  const extents = await dataExtents({ path, format: 'raw' }, { signal });
+  const wanted = indexesOf(extents, forced, blockSize).filter((index) => !isSkipped(index));
+  const rest = wanted.values();
+  const failure = new AbortController();
+  const either = AbortSignal.any([signal, failure.signal]);
+  let [sent, done] = [0, 0];
+  const file = await open(path);
+  try {
+    const worker = async (): Promise<void> => {
+      const bytes = Buffer.allocUnsafe(blockSize);
+      for (const index of rest) {
+        either.throwIfAborted();
+        await readAt(bytes, index * blockSize);
+        if (forced.has(index) || !isZero(bytes)) {
+          sent++;
+          await send({ index, bytes });
+        }
+        onProgress?.({ done: ++done * blockSize, total: wanted.length * blockSize });
+      }
+    };
+    const readAt = async (bytes: Buffer, position: number): Promise<void> => {
+      let length = 0;
+      for (let read = -1; read !== 0 && length < bytes.length; length += read) {
+        read = (await file.read(bytes, length, bytes.length - length, position + length)).bytesRead;
+      }
+      bytes.fill(0, length);
+    };
+    const workers = Array.from({ length: Math.min(concurrency, wanted.length) }, worker);
+    for (const running of workers) running.catch((error: unknown) => failure.abort(error));
+    await Promise.allSettled(workers);
+  } finally {
+    await file.close();
+  }
+  either.throwIfAborted();
+  return sent;
+}
+
+/** Blocks with data, and those of `forced`, in their order. */
+function indexesOf(extents: readonly Extent[], forced: ReadonlySet<number>, blockSize: number): number[] {
+  const indexes = new Set(forced);
+  for (const { start, length } of extents) {
+    for (let index = Math.floor(start / blockSize); index * blockSize < start + length; index++) {
+      indexes.add(index);
+    }
+  }
+  return [...indexes].toSorted((one, other) => one - other);
+}

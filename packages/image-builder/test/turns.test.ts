@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Turns } from '../src/turns.ts';
+
+test('operations with one key run one after the other, also after a failure, and others concurrently', async () => {
+  const turns = new Turns();
+  const events: string[] = [];
+  const first = Promise.withResolvers<void>();
+  const one = turns.run('a', {}, async () => {
+    events.push('one');
+    await first.promise;
+    throw new Error('fault');
+  });
+  const two = turns.run('a', {}, async () => events.push('two'));
+  await turns.run('b', {}, async () => events.push('other'));
+  first.resolve();
+  await assert.rejects(one, /fault/);
+  await two;
+  assert.deepEqual(events, ['one', 'other', 'two']);
+});
+
+test('an operation that is aborted while it waits does not begin', async () => {
+  const turns = new Turns();
+  const first = Promise.withResolvers<void>();
+  const one = turns.run('a', {}, async () => await first.promise);
+  const stop = new AbortController();
+  const two = turns.run('a', { signal: stop.signal }, async () => assert.fail('it began'));
+  stop.abort(new Error('cancelled'));
+  first.resolve();
+  await assert.rejects(two, /cancelled/);
+  await one;
+});

@@ -1,0 +1,1 @@
+import '@nodepool-builder/image-builder/testing';
