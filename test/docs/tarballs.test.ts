@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, glob, readFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { copyPackages, readManifests } from '../fixtures/packed-packages.ts';
 import { temporaryDirectory } from '../fixtures/scratch-directory.ts';
-import { codeBlocks, ROOT, readPage } from './markdown.ts';
-
-/** What belongs to the project, unlike what npm and typedoc write. */
-function isOurs(path: string): boolean {
-  return basename(path) !== 'node_modules' && !path.includes('docs/api');
-}
+import { codeBlocks, readPage } from './markdown.ts';
 
 /** Files of a package's tarball; packed in a copy, because npm first copies documents into the package. */
 async function packedFiles(directory: string, name: string): Promise<string[]> {
@@ -23,12 +18,9 @@ async function packedFiles(directory: string, name: string): Promise<string[]> {
 
 test('each tarball has the licence, a README, its sources and its programs; that of the command has much more', async (t) => {
   const directory = temporaryDirectory(t);
-  for (const name of ['packages', 'docs', 'examples', 'scripts/packed-files.mjs']) {
-    await cp(join(ROOT, name), join(directory, name), { recursive: true, filter: isOurs });
-  }
+  await copyPackages(directory);
   const licence = await readPage('LICENSE');
-  for await (const path of glob('packages/*/package.json', { cwd: ROOT })) {
-    const name = path.split('/')[1] ?? '';
+  for (const name of (await readManifests()).keys()) {
     const files = await packedFiles(directory, name);
     for (const file of [
       'LICENSE',
@@ -59,11 +51,7 @@ test('each tarball has the licence, a README, its sources and its programs; that
 });
 
 test('a package of a scope can be published without a paid plan', async () => {
-  for await (const path of glob('packages/*/package.json', { cwd: ROOT })) {
-    const manifest = JSON.parse(await readFile(join(ROOT, path), 'utf8')) as {
-      name: string;
-      publishConfig?: { access?: string };
-    };
-    if (manifest.name.startsWith('@')) assert.equal(manifest.publishConfig?.access, 'public', manifest.name);
+  for (const { name, publishConfig } of (await readManifests()).values()) {
+    if (name.startsWith('@')) assert.equal(publishConfig?.access, 'public', name);
   }
 });

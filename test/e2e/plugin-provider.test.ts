@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { Client } from '@nodepool-builder/gearman-node';
 import { spawnDaemon } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
+import { npmInstall, packagesOfTheCommand, packPackages } from '../fixtures/packed-packages.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -17,17 +18,17 @@ const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
 const run = async (cwd: string, command: string, ...args: readonly string[]): Promise<string> =>
   (await promisify(execFile)(command, args, { cwd, env: environment })).stdout;
 
-/** An empty directory into which the tarballs of all packages and of the plugin are installed. */
+/** An empty directory into which the tarballs of the command and of the plugin are installed. */
 let site: string;
 
 before(async () => {
   site = await mkdtemp(join(tmpdir(), 'plugin-provider-'));
   const tarballs = join(site, 'tarballs');
   for (const name of ['tarballs', 'images', 'pool']) await mkdir(join(site, name));
-  await run(ROOT, 'npm', 'pack', '--workspaces', '--pack-destination', tarballs);
+  const packed = await packPackages(await packagesOfTheCommand(), join(site, 'packed'));
   await run(EXAMPLE, 'npm', 'pack', '--pack-destination', tarballs);
-  const paths = (await readdir(tarballs)).map((name) => join(tarballs, name));
-  await run(site, 'npm', 'install', '--ignore-scripts', '--no-audit', '--prefer-offline', ...paths);
+  const plugins = (await readdir(tarballs)).map((name) => join(tarballs, name));
+  await npmInstall(site, [...packed.values(), ...plugins]);
 });
 after(() => rm(site, { recursive: true, force: true }));
 

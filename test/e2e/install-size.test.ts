@@ -1,0 +1,81 @@
+// Not a unit test: it packs all packages, and installs them with npm.
+import assert from 'node:assert/strict';
+import { glob, mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, sep } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import {
+  npmInstall,
+  packagesOfTheCommand,
+  packPackages,
+  readManifests,
+} from '../fixtures/packed-packages.ts';
+
+/**
+ * Third-party packages and their bytes. Version 0.1.0, before it had provider packages for clouds, installed 201 packages
+ * of 30.7 MB. A twentieth more is left for new versions of these packages.
+ */
+const MOST = { packages: 211, bytes: 32.5e6 };
+
+/** An empty project into which the command is installed from its tarballs. */
+let site: string;
+/** Directory names of the packages that come with the command. */
+let ours: readonly string[];
+
+before(async () => {
+  site = await mkdtemp(join(tmpdir(), 'install-size-'));
+  ours = await packagesOfTheCommand();
+  const tarballs = await packPackages(ours, join(site, 'packed'));
+  await npmInstall(site, tarballs.values());
+});
+after(() => rm(site, { recursive: true, force: true }));
+
+describe('npm install nodepool-builder', () => {
+  it('installs no provider of a cloud, and no SDK that only these need', async () => {
+    const manifests = await readManifests();
+    const needed = new Set(ours.flatMap((name) => Object.keys(manifests.get(name)?.dependencies ?? {})));
+    const optional = [...manifests]
+      .filter(([directory]) => !ours.includes(directory))
+      .flatMap(([, { name, dependencies = {} }]) => [name, ...Object.keys(dependencies)])
+      .filter((name) => !needed.has(name));
+    const installed = new Set((await installedPackages()).map(({ name }) => name));
+    assert.deepEqual(
+      [...installed].filter(
+        (name) => optional.includes(name) || /^@(?:aws-sdk|azure|google-cloud)\//.test(name),
+      ),
+      [],
+    );
+    assert.ok(installed.has('nodepool-builder'));
+  });
+
+  it(`installs at most ${MOST.packages} packages of others, of at most ${MOST.bytes / 1e6} MB`, async () => {
+    const manifests = await readManifests();
+    const own = new Set(ours.map((name) => manifests.get(name)?.name));
+    const others = (await installedPackages()).filter(({ name }) => !own.has(name));
+    const bytes = others.reduce((sum, one) => sum + one.bytes, 0);
+    const found = `${others.length} packages of ${(bytes / 1e6).toFixed(1)} MB`;
+    assert.ok(others.length > 100 && bytes > 10e6, found);
+    assert.ok(others.length <= MOST.packages && bytes <= MOST.bytes, found);
+  });
+});
+
+interface InstalledPackage {
+  readonly name: string;
+  readonly bytes: number;
+}
+
+/** Packages in `node_modules`, nested ones included; several versions of a package are several. */
+async function installedPackages(): Promise<readonly InstalledPackage[]> {
+  const sizes = new Map<string, number>();
+  for await (const path of glob('node_modules/**', { cwd: site })) {
+    const file = await stat(join(site, path));
+    const [, directory] =
+      /^(.*node_modules\/(?:@[^/]+\/)?[^./@][^/]*)\//.exec(path.replaceAll(sep, '/')) ?? [];
+    if (directory === undefined || !file.isFile()) continue;
+    sizes.set(directory, (sizes.get(directory) ?? 0) + file.size);
+  }
+  return Array.from(sizes, ([directory, bytes]) => ({
+    name: directory.slice(directory.lastIndexOf('node_modules/') + 'node_modules/'.length),
+    bytes,
+  }));
+}
