@@ -3,8 +3,9 @@
  * Glance, over a real gearmand, while the builder is killed every few seconds and gearmand twice; then the images are
  * counted. Prints figures; exits with 1 unless each image exists exactly once.
  */
-import { type SoakProgress, soak } from '../test/soak/soak.ts';
-import { printNowAndThen, runSoak } from './soak/run-soak.ts';
+import { openStackClouds } from '../test/soak/openstack-clouds.ts';
+import { soak } from '../test/soak/soak.ts';
+import { describeUploads, printNowAndThen, runSoak } from './soak/run-soak.ts';
 
 await runSoak(
   'soak',
@@ -19,17 +20,14 @@ await runSoak(
       // The cleanup after a crash starts two minutes later.
       settlingTime: 240_000,
     };
-    const { faults, settlingSeconds, ...all } = await soak(plan, printNowAndThen(describe), signal);
-    console.log(describe(all));
+    const { faults, settlingSeconds, ...all } = await soak(
+      plan,
+      await openStackClouds(3),
+      printNowAndThen(describeUploads),
+      signal,
+    );
+    console.log(describeUploads(all));
     console.log(`the clouds and the queue settled in ${settlingSeconds.toFixed(0)} s more`);
     return faults;
   },
 );
-
-function describe({ done, uploads, submitted, lost, failed, ...kills }: SoakProgress): string {
-  return (
-    `${done} of ${uploads} uploads in ${kills.seconds.toFixed(0)} s; builder killed ${kills.builderKills} times, ` +
-    `gearmand ${kills.gearmandKills} times; ${submitted} jobs, ${lost} again as the server was lost, ` +
-    `${failed} again as they failed`
-  );
-}

@@ -1,5 +1,6 @@
 import { delimiter } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { SoakProgress } from '../../test/soak/soak.ts';
 
 /** Interval of progress lines, in milliseconds. */
 const INTERVAL = 5000;
@@ -8,6 +9,8 @@ const INTERVAL = 5000;
 export interface SoakRun<K extends string> {
   /** Whole numbers, from `--<name> N`. */
   readonly numbers: Readonly<Record<K, number>>;
+  /** The chosen parts; all of them if the command line names none. */
+  readonly parts: readonly string[];
   /** Aborts when the user stops it. */
   readonly signal: AbortSignal;
 }
@@ -17,12 +20,14 @@ export interface SoakRun<K extends string> {
  *
  * @param defaults its options, with their default values
  * @param allIsWell message if it returns no fault
+ * @param parts names that the command line may choose from. Default: none
  */
 export async function runSoak<K extends string>(
   name: string,
   defaults: Readonly<Record<K, number>>,
   allIsWell: string,
   soak: (run: SoakRun<K>) => Promise<readonly string[]>,
+  parts: readonly string[] = [],
 ): Promise<void> {
   // Debian has gearmand in /usr/sbin, which is only in root's PATH.
   process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
@@ -31,7 +36,7 @@ export async function runSoak<K extends string>(
     process.on(signal, () => interrupted.abort(new Error(`stopped by ${signal}`)));
   }
   try {
-    const faults = await soak({ numbers: readNumbers(defaults), signal: interrupted.signal });
+    const faults = await soak({ ...readCommandLine(defaults, parts), signal: interrupted.signal });
     for (const fault of faults) console.log(`  ${fault}`);
     console.log(faults.length === 0 ? allIsWell : `faults: ${faults.length}`);
     if (faults.length > 0) process.exitCode = 1;
@@ -52,16 +57,33 @@ export function printNowAndThen<T>(describe: (progress: T) => string): (progress
   };
 }
 
-function readNumbers<K extends string>(defaults: Readonly<Record<K, number>>): Readonly<Record<K, number>> {
+/** A line about uploads and kills. */
+export function describeUploads({ done, uploads, submitted, lost, failed, ...kills }: SoakProgress): string {
+  return (
+    `${done} of ${uploads} uploads in ${kills.seconds.toFixed(0)} s; builder killed ${kills.builderKills} times, ` +
+    `gearmand ${kills.gearmandKills} times; ${submitted} jobs, ${lost} again as the server was lost, ` +
+    `${failed} again as they failed`
+  );
+}
+
+function readCommandLine<K extends string>(
+  defaults: Readonly<Record<K, number>>,
+  parts: readonly string[],
+): Pick<SoakRun<K>, 'numbers' | 'parts'> {
   const entries = Object.entries(defaults) as [K, number][];
   const options = Object.fromEntries(
     entries.map(([key, value]) => [key, { type: 'string' as const, default: String(value) }]),
   );
-  const { values } = parseArgs({ options });
+  const { values, positionals } = parseArgs({ options, allowPositionals: parts.length > 0 });
+  const unknown = positionals.find((name) => !parts.includes(name));
+  if (unknown !== undefined) throw new Error(`there is no "${unknown}"; there are ${parts.join(', ')}`);
   const numbers = entries.map(([key]) => {
     const text = String(values[key]);
     if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${key} takes a whole number from 1 on, not "${text}"`);
     return [key, Number(text)];
   });
-  return Object.fromEntries(numbers) as Record<K, number>;
+  return {
+    numbers: Object.fromEntries(numbers) as Record<K, number>,
+    parts: positionals.length > 0 ? positionals : parts,
+  };
 }

@@ -14,7 +14,8 @@ export class KilledBuilder {
   /** @param longestLife - milliseconds that it may serve between two kills */
   constructor(site: SoakSite, longestLife: number) {
     const [command, args] = builderCommand('-d', '-c', site.config);
-    this.#command = ['env', [`OS_CLIENT_CONFIG_FILE=${site.clouds}`, command, ...args]];
+    const variables = Object.entries(site.environment).map(([name, value]) => `${name}=${value}`);
+    this.#command = ['env', [...variables, command, ...args]];
     this.#longestLife = longestLife;
     this.#builder = spawnDaemon(this.#command);
   }

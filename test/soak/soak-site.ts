@@ -2,27 +2,21 @@ import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Account, cloudsYaml } from '../fixtures/openstack/account.ts';
+import { dump } from 'js-yaml';
+import type { SoakCloud, SoakImage } from './soak-cloud.ts';
 
 /** Sizes of images in bytes. */
 const SMALLEST = 4 * 1024;
 const LARGEST = 2 * 1024 * 1024;
 
-/** A provider of the site, with its project. */
-export interface SoakProvider {
-  readonly name: string;
-  readonly account: Account;
-}
-
 /** A builder's configuration and its images, which are in `images-dir` before it starts. */
 export interface SoakSite {
   /** Path of `nodepool.yaml`. */
   readonly config: string;
-  /** Path of `clouds.yaml`. */
-  readonly clouds: string;
-  readonly providers: readonly SoakProvider[];
-  /** MD5 of each image, by image id. */
-  readonly images: ReadonlyMap<string, string>;
+  /** Variables of the builder. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** By image-id. */
+  readonly images: ReadonlyMap<string, SoakImage>;
   remove(): Promise<void>;
 }
 
@@ -30,50 +24,37 @@ export interface SoakSite {
 export async function createSoakSite(
   port: number,
   imageCount: number,
-  accounts: readonly Account[],
+  clouds: readonly SoakCloud[],
 ): Promise<SoakSite> {
   const directory = await mkdtemp(join(tmpdir(), 'nodepool-soak-'));
-  const [config, clouds, imagesDir] = ['nodepool.yaml', 'clouds.yaml', 'images'].map((name) =>
-    join(directory, name),
-  ) as [string, string, string];
+  const [config, imagesDir] = [join(directory, 'nodepool.yaml'), join(directory, 'images')];
   await mkdir(imagesDir);
-  const providers = accounts.map((account, index) => ({ name: `cloud-${index + 1}`, account }));
-  const images = new Map<string, string>();
+  const images = new Map<string, SoakImage>();
   for (let number = 1; number <= imageCount; number++) {
     const id = String(number).padStart(4, '0');
     const content = randomBytes(randomInt(SMALLEST, LARGEST));
-    images.set(id, createHash('md5').update(content).digest('hex'));
-    await writeFile(join(imagesDir, `${id}.raw`), content);
+    const path = join(imagesDir, `${id}.raw`);
+    const md5 = createHash('md5').update(content).digest('hex');
+    images.set(id, { id, path, size: content.length, md5 });
+    await writeFile(path, content);
   }
-  const names = Object.fromEntries(providers.map(({ name, account }) => [name, account.cloud()]));
-  await Promise.all([
-    writeFile(clouds, cloudsYaml(names)),
-    writeFile(config, configuration(port, providers)),
-  ]);
+  await writeFile(config, dump(configuration(port, clouds)));
   return {
     config,
-    clouds,
-    providers,
+    environment: Object.assign({}, ...clouds.map(({ environment = {} }) => environment)) as Record<
+      string,
+      string
+    >,
     images,
     remove: () => rm(directory, { recursive: true, force: true }),
   };
 }
 
-function configuration(port: number, providers: readonly SoakProvider[]): string {
-  const entries = providers.map(
-    ({ name }) => `
-  - name: ${name}
-    cloud: ${name}
-    image-type: raw
-    # Far quicker than a public cloud allows, and slow enough for kills to come between.
-    rate: 0.05
-    max-servers: 0
-    images: [{name: soak, diskimage: soak, min-ram: 1}]`,
-  );
-  return `
-images-dir: images
-gearman-servers: [{host: 127.0.0.1, port: ${port}}]
-diskimages: [{name: soak, elements: [base]}]
-providers:${entries.join('')}
-`;
+function configuration(port: number, clouds: readonly SoakCloud[]): object {
+  return {
+    'images-dir': 'images',
+    'gearman-servers': [{ host: '127.0.0.1', port }],
+    diskimages: [{ name: 'soak', elements: ['base'] }],
+    providers: clouds.map(({ entry }) => ({ ...entry, images: [{ name: 'soak', diskimage: 'soak' }] })),
+  };
 }

@@ -1,13 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Admin, Client } from '@nodepool-builder/gearman-node';
-import { openStack } from '../fixtures/openstack/openstack.ts';
-import { compareClouds } from './compare-clouds.ts';
 import { KilledBuilder } from './killed-builder.ts';
 import { KilledGearmand } from './killed-gearmand.ts';
 import { type Submissions, submitUploads, type WantedUpload } from './nodepool-uploads.ts';
+import { compareCloud, type SoakCloud } from './soak-cloud.ts';
 import { createSoakSite, type SoakSite } from './soak-site.ts';
-
-const PROVIDERS = 3;
 
 /** Polling interval of the clouds, in milliseconds. */
 const INTERVAL = 1000;
@@ -42,26 +39,25 @@ export interface SoakReport extends SoakProgress {
 }
 
 /**
- * Has images uploaded to three projects of a real Glance while the builder and gearmand are killed, and counts the
- * images at the end.
+ * Has images uploaded to clouds while the builder and gearmand are killed, and counts the images at the end.
  *
+ * @param clouds are closed at the end
  * @param onProgress - called after each upload
  * @param signal - ends it early, with everything that it started
  */
 export async function soak(
   plan: SoakPlan,
+  clouds: readonly SoakCloud[],
   onProgress: (progress: SoakProgress) => void = () => {},
   signal?: AbortSignal,
 ): Promise<SoakReport> {
-  const opened: (() => Promise<void>)[] = [];
+  const opened: (() => Promise<void>)[] = clouds.map((cloud) => async () => await cloud.close?.());
   const stop = new AbortController();
   const stopped = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]);
   try {
-    const cloud = await openStack();
-    const accounts = await Promise.all(Array.from({ length: PROVIDERS }, () => cloud.createAccount()));
     const gearmand = await KilledGearmand.start();
     opened.push(() => gearmand.stop());
-    const site = await createSoakSite(gearmand.port, plan.images, accounts);
+    const site = await createSoakSite(gearmand.port, plan.images, clouds);
     opened.push(() => site.remove());
     const client = new Client({
       servers: [{ host: '127.0.0.1', port: gearmand.port }],
@@ -71,7 +67,7 @@ export async function soak(
     const builder = new KilledBuilder(site, plan.longestLife);
     opened.push(() => builder.stop());
 
-    const wanted = wantedUploads(site);
+    const wanted = wantedUploads(site, clouds);
     const submissions: Submissions = { submitted: 0, lost: 0, failed: 0, done: 0 };
     const start = performance.now();
     const progress = (): SoakProgress => ({
@@ -93,7 +89,8 @@ export async function soak(
     ]);
     await gearmand.restarted();
     const answeredAll = progress();
-    const faults = await settle(() => findFaults(site, wanted, gearmand.port), plan.settlingTime, stopped);
+    const find = (): Promise<readonly string[]> => findFaults(site, clouds, wanted, gearmand.port);
+    const faults = await settle(find, plan.settlingTime, stopped);
     const settlingSeconds = progress().seconds - answeredAll.seconds;
     return { ...answeredAll, settlingSeconds, faults };
   } finally {
@@ -103,9 +100,9 @@ export async function soak(
 }
 
 /** Each image, for each provider. */
-function wantedUploads(site: SoakSite): WantedUpload[] {
+function wantedUploads(site: SoakSite, clouds: readonly SoakCloud[]): WantedUpload[] {
   return [...site.images.keys()].flatMap((imageId) =>
-    site.providers.map(({ name: provider }) => ({ imageId, provider })),
+    clouds.map(({ entry }) => ({ imageId, provider: entry.name })),
   );
 }
 
@@ -122,12 +119,18 @@ async function settle(
   }
 }
 
-async function findFaults(site: SoakSite, wanted: readonly WantedUpload[], port: number): Promise<string[]> {
+async function findFaults(
+  { images }: SoakSite,
+  clouds: readonly SoakCloud[],
+  wanted: readonly WantedUpload[],
+  port: number,
+): Promise<string[]> {
   const admin = new Admin({ host: '127.0.0.1', port });
   try {
     const jobs = (await admin.status()).filter(({ total }) => total > 0);
+    const differences = await Promise.all(clouds.map((cloud) => compareCloud(cloud, images, wanted)));
     return [
-      ...(await compareClouds(site, wanted)),
+      ...differences.flat(),
       ...jobs.map(({ name, total }) => `gearmand: ${total} jobs of ${name} are left`),
     ];
   } finally {

@@ -1,0 +1,43 @@
+/**
+ * Shows that no image is lost or doubled in any kind of cloud: `npm run soak:clouds -- [--images N] [CLOUD...]`. Uploads
+ * images to a double of each cloud, over a real gearmand, while one request in ten fails, the builder is killed every
+ * few seconds, and gearmand twice; then everything in the clouds is counted. Prints figures; exits with 1 unless each
+ * image exists exactly once, and nothing else.
+ */
+import { soak } from '../test/soak/soak.ts';
+import { CLOUDS, openClouds } from '../test/soak-clouds/clouds.ts';
+import { describeUploads, printNowAndThen, runSoak } from './soak/run-soak.ts';
+
+const FAULT_RATE = 0.1;
+
+await runSoak(
+  'soak:clouds',
+  { images: 200 },
+  'each image is in each cloud exactly once, nothing else is there, and no job is left',
+  async ({ numbers: { images }, parts, signal }) => {
+    const plan = {
+      images,
+      longestLife: 15_000,
+      builderKills: Number.POSITIVE_INFINITY,
+      gearmandKills: 2,
+      // The cleanup after a crash starts two minutes later, and may need several attempts.
+      settlingTime: 420_000,
+    };
+    const clouds = await openClouds(parts, FAULT_RATE);
+    const { faults, settlingSeconds, ...all } = await soak(
+      plan,
+      clouds,
+      printNowAndThen(describeUploads),
+      signal,
+    );
+    console.log(describeUploads(all));
+    for (const cloud of clouds) {
+      const { requests, faults: failed } = cloud.traffic?.() ?? {};
+      if (requests !== undefined)
+        console.log(`${cloud.entry.name}: ${failed} of ${requests} requests failed`);
+    }
+    console.log(`the clouds and the queue settled in ${settlingSeconds.toFixed(0)} s more`);
+    return faults;
+  },
+  Object.keys(CLOUDS),
+);

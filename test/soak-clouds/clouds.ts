@@ -1,0 +1,24 @@
+import type { SoakCloud } from '../soak/soak-cloud.ts';
+import { directoryCloud } from './directory-cloud.ts';
+
+/**
+ * Opens a cloud without images.
+ *
+ * @param faultRate fraction of requests that fail, from 0 to 1
+ */
+type OpenCloud = (faultRate: number) => Promise<SoakCloud>;
+
+/** All clouds that can be soaked, by the type of their provider. */
+export const CLOUDS: Readonly<Record<string, OpenCloud>> = {
+  directory: directoryCloud,
+};
+
+/** Opens clouds by name; closes those that are open if one cannot be opened. */
+export async function openClouds(names: readonly string[], faultRate: number): Promise<readonly SoakCloud[]> {
+  const opened = await Promise.allSettled(names.map(async (name) => await CLOUDS[name]?.(faultRate)));
+  const failure = opened.find((each) => each.status === 'rejected');
+  const clouds = opened.flatMap((each) => (each.status === 'fulfilled' ? (each.value ?? []) : []));
+  if (failure === undefined) return clouds;
+  for (const cloud of clouds) await cloud.close?.();
+  throw failure.reason;
+}

@@ -1,0 +1,16 @@
+// Not a unit test: it starts gearmand, builders and clouds.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { soak } from '../soak/soak.ts';
+import { CLOUDS, openClouds } from './clouds.ts';
+
+// `npm run soak:clouds` runs longer, and kills gearmand too.
+for (const name of Object.keys(CLOUDS)) {
+  test(`a builder that is killed again and again uploads each image to ${name} exactly once`, async () => {
+    const plan = { images: 10, longestLife: 700, builderKills: 4, gearmandKills: 0, settlingTime: 150_000 };
+    const { faults, builderKills, done, uploads } = await soak(plan, await openClouds([name], 0.1));
+    assert.deepEqual(faults, []);
+    assert.ok(builderKills > 0);
+    assert.equal(done, uploads);
+  });
+}

@@ -1,0 +1,73 @@
+import type { WantedUpload } from './nodepool-uploads.ts';
+
+/** An image of the site, which is in `images-dir` before the builder starts. */
+export interface SoakImage {
+  readonly id: string;
+  /** Path of the raw file. */
+  readonly path: string;
+  readonly size: number;
+  readonly md5: string;
+}
+
+/** An image in a cloud, in whatever state. */
+export interface StoredImage {
+  readonly externalId: string;
+  /** The image-id in its properties or tags. */
+  readonly imageId: string;
+  /** The state of an image that is not complete; undefined for a complete one. */
+  readonly flaw?: string | undefined;
+  /** Whether its bytes are those of the file. */
+  isSame(image: SoakImage): boolean | Promise<boolean>;
+}
+
+/** A cloud of a soak, with all that the builder needs to upload to it. */
+export interface SoakCloud {
+  /** Entry of `providers`, without its images. */
+  readonly entry: Readonly<Record<string, unknown>> & { readonly name: string };
+  /** Variables of the builder. Default: none. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Lists all images, in whatever state. */
+  images(): Promise<readonly StoredImage[]>;
+  /** A sentence for each thing that belongs to no image: snapshots, disks, objects, sessions. Default: there are none. */
+  remains?(): Promise<readonly string[]>;
+  /** Numbers of requests, and of those that were made to fail. Default: they are not counted. */
+  traffic?(): { readonly requests: number; readonly faults: number };
+  close?(): Promise<void>;
+}
+
+/** Compares a cloud with nodepool's uploads; returns a sentence for each difference. */
+export async function compareCloud(
+  cloud: SoakCloud,
+  images: ReadonlyMap<string, SoakImage>,
+  wanted: readonly WantedUpload[],
+): Promise<string[]> {
+  const { name } = cloud.entry;
+  const [found, remains = []] = await Promise.all([cloud.images(), cloud.remains?.()]);
+  const byExternalId = new Map(found.map((image) => [image.externalId, image]));
+  const faults: string[] = [];
+  const uploaded: (readonly [StoredImage, SoakImage])[] = [];
+  for (const { imageId, provider, externalId = '' } of wanted) {
+    if (provider !== name) continue;
+    const stored = byExternalId.get(externalId);
+    const image = images.get(imageId);
+    byExternalId.delete(externalId);
+    if (stored === undefined || image === undefined) {
+      faults.push(`image ${imageId} is not there as ${externalId}`);
+    } else if (stored.flaw !== undefined) {
+      faults.push(`image ${imageId} is not complete: ${stored.flaw}`);
+    } else if (stored.imageId !== imageId) {
+      faults.push(`image ${imageId} has the image-id ${stored.imageId}`);
+    } else {
+      uploaded.push([stored, image]);
+    }
+  }
+  for (const { imageId, externalId, flaw = 'complete' } of byExternalId.values()) {
+    faults.push(`image ${imageId} is there once more, ${flaw}: ${externalId}`);
+  }
+  faults.push(...remains);
+  // Comparing bytes takes long: once all else is right.
+  for (const [stored, image] of faults.length === 0 ? uploaded : []) {
+    if (!(await stored.isSame(image))) faults.push(`image ${image.id} has other bytes`);
+  }
+  return faults.map((fault) => `${name}: ${fault}`);
+}
