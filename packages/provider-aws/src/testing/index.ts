@@ -1,1 +1,5 @@
-import '@nodepool-builder/image-builder/testing';
+/** A double of AWS for tests. */
+export { AwsDouble, type AwsFault, type AwsRequest } from './aws-double.ts';
+export { AwsRefusal } from './model.ts';
+export type { AwsDoubleOptions, Region } from './region.ts';
+export { allBlocks, BLOCK_SIZE } from './snapshots.ts';

@@ -1,0 +1,209 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import * as ebs from '@aws-sdk/client-ebs';
+import * as ec2 from '@aws-sdk/client-ec2';
+import { NormalizedSchema } from '@smithy/core/schema';
+import type { StaticOperationSchema } from '@smithy/types';
+import { IMAGE_OPERATIONS } from './images.ts';
+import { IMPORT_OPERATIONS } from './imports.ts';
+import { AwsRefusal, operationName, readJson, readQuery, writeXml } from './model.ts';
+import { type AwsDoubleOptions, GENERAL_OPERATIONS, Region } from './region.ts';
+import { EBS_OPERATIONS, SNAPSHOT_OPERATIONS } from './snapshots.ts';
+
+type Operation = (region: Region, input: never) => object;
+
+/** The operations of EC2 that the double knows, by name. */
+const EC2_OPERATIONS: Readonly<Record<string, Operation>> = {
+  ...GENERAL_OPERATIONS,
+  ...IMAGE_OPERATIONS,
+  ...IMPORT_OPERATIONS,
+  ...SNAPSHOT_OPERATIONS,
+};
+
+/** A request that the double has accepted or refused. */
+export interface AwsRequest {
+  readonly operation: string;
+  readonly region: string;
+  readonly input: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Answers a request in place of the double. Undefined: the double answers. `lost`: the double carries the request out,
+ * but the answer does not arrive.
+ */
+export type AwsFault = (request: AwsRequest) => AwsRefusal | 'lost' | undefined;
+
+const DEFAULTS: AwsDoubleOptions = {
+  account: '123456789012',
+  lag: 0,
+  pendingLists: 0,
+  importTasks: 20,
+  pageSize: 1000,
+  objectSize: () => 1,
+};
+
+/**
+ * A server that behaves like EC2 and EBS direct. It refuses each request that does not fit AWS's model, which it takes
+ * from the SDK, and keeps state as AWS does. Clients reach it with `endpoint`, and any credentials.
+ */
+export class AwsDouble implements AsyncDisposable {
+  /** The requests, in the order of their arrival. */
+  readonly requests: AwsRequest[] = [];
+  /** Default: no faults. */
+  fault: AwsFault = () => undefined;
+  readonly #options: AwsDoubleOptions;
+  readonly #server: Server;
+  readonly #regions = new Map<string, Region>();
+
+  private constructor(options: Partial<AwsDoubleOptions>) {
+    this.#options = { ...DEFAULTS, ...options };
+    this.#server = createServer((request, response) => {
+      this.#serve(request, response).catch((error: unknown) => response.destroy(error as Error));
+    });
+  }
+
+  /** Starts one at a free port of the loopback interface. */
+  static async start(options: Partial<AwsDoubleOptions> = {}, port = 0): Promise<AwsDouble> {
+    const double = new AwsDouble(options);
+    const listening = Promise.withResolvers<void>();
+    double.#server.once('error', listening.reject).listen(port, '127.0.0.1', listening.resolve);
+    await listening.promise;
+    return double;
+  }
+
+  /** URL for the setting `endpoint`. */
+  get endpoint(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  region(name = 'us-east-1'): Region {
+    const region = this.#regions.get(name) ?? new Region(name, this.#options, (other) => this.region(other));
+    this.#regions.set(name, region);
+    return region;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = Promise.withResolvers<void>();
+    this.#server.close(() => closed.resolve());
+    this.#server.closeAllConnections();
+    await closed.promise;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const scope = /Credential=[^/]+\/\d+\/([^/]+)\/([^/]+)\/aws4_request/.exec(
+      request.headers.authorization ?? '',
+    );
+    const [, regionName = '', service = ''] = scope ?? [];
+    const body = Buffer.concat(chunks);
+    const answer = service === 'ebs' ? answerEbs : answerEc2;
+    const { status, type, text } = answer(request, body, (operation, input, run) => {
+      if (scope === null) throw new AwsRefusal('AuthFailure', 'The request is not signed', 401);
+      const entry = { operation, region: regionName, input };
+      this.requests.push(entry);
+      const fault = this.fault(entry);
+      if (fault instanceof AwsRefusal) throw fault;
+      const output = run(this.region(regionName));
+      if (fault === 'lost') throw new LostAnswer();
+      return output;
+    });
+    if (status === 0) {
+      response.destroy();
+      return;
+    }
+    response.writeHead(status, { 'content-type': type, 'x-amzn-requestid': 'double' }).end(text);
+  }
+}
+
+/** The answer that does not arrive. */
+class LostAnswer extends Error {}
+
+interface Answer {
+  /** 0: none arrives. */
+  readonly status: number;
+  readonly type: string;
+  readonly text: string;
+}
+
+type Run = (operation: string, input: Record<string, unknown>, work: (region: Region) => object) => object;
+
+function answerEc2(_request: IncomingMessage, body: Buffer, run: Run): Answer {
+  const type = 'text/xml;charset=UTF-8';
+  try {
+    const form = new URLSearchParams(body.toString());
+    const name = form.get('Action') ?? '';
+    const schema = (ec2 as unknown as Record<string, StaticOperationSchema | undefined>)[`${name}$`];
+    const operation = EC2_OPERATIONS[name];
+    if (schema === undefined || operation === undefined) {
+      throw new AwsRefusal('InvalidAction', `The action ${name} is not valid for this web service.`);
+    }
+    if (form.get('Version') !== '2016-11-15') throw new AwsRefusal('InvalidParameterValue', 'wrong version');
+    const input = readQuery(NormalizedSchema.of(schema[4]), form);
+    const output = run(name, input, (region) => {
+      if (input.DryRun === true) {
+        const reason = 'Request would have succeeded, but DryRun flag is set.';
+        throw new AwsRefusal('DryRunOperation', reason, 412);
+      }
+      return operation(region, input as never);
+    });
+    const tag = `${name}Response`;
+    const inner = writeXml(NormalizedSchema.of(schema[5]), output);
+    const text = `<${tag} xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>double</requestId>${inner}</${tag}>`;
+    return { status: 200, type, text };
+  } catch (error) {
+    if (error instanceof LostAnswer) return { status: 0, type, text: '' };
+    if (!(error instanceof AwsRefusal)) throw error;
+    const inner = `<Code>${error.code}</Code><Message>${error.message.replaceAll('<', '&lt;')}</Message>`;
+    const text = `<Response><Errors><Error>${inner}</Error></Errors><RequestID>double</RequestID></Response>`;
+    return { status: error.status, type, text };
+  }
+}
+
+/** Method, path and status of each operation of EBS direct, from the model. */
+const EBS_ROUTES = Object.entries<Operation>(EBS_OPERATIONS).map(([name, operation]) => {
+  const schema = (ebs as unknown as Record<string, StaticOperationSchema>)[
+    `${name}$`
+  ] as StaticOperationSchema;
+  const [method, path, status] = (NormalizedSchema.of(schema).getMergedTraits().http ?? []) as [
+    string,
+    string,
+    number,
+  ];
+  const pattern = new RegExp(`^${path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`);
+  return { operation, schema, method, pattern, status };
+});
+
+function answerEbs(request: IncomingMessage, body: Buffer, run: Run): Answer {
+  const type = 'application/json';
+  try {
+    const url = new URL(request.url ?? '', 'http://double');
+    const route = EBS_ROUTES.find((one) => one.method === request.method && one.pattern.test(url.pathname));
+    if (route === undefined) throw new AwsRefusal('ValidationException', `no operation has ${url.pathname}`);
+    const inputSchema = NormalizedSchema.of(route.schema[4]);
+    const elsewhere: Record<string, string | Buffer> = { ...route.pattern.exec(url.pathname)?.groups };
+    let isPayload = false;
+    for (const [name, member] of inputSchema.structIterator()) {
+      const { httpHeader, httpQuery, streaming, httpPayload } = member.getMergedTraits();
+      const header = httpHeader && request.headers[httpHeader.toLowerCase()];
+      if (typeof header === 'string') elsewhere[name] = header;
+      const query = httpQuery && url.searchParams.get(httpQuery);
+      if (typeof query === 'string') elsewhere[name] = query;
+      if (streaming || httpPayload) {
+        isPayload = true;
+        elsewhere[name] = body;
+      }
+    }
+    const json: unknown = isPayload || body.length === 0 ? {} : JSON.parse(body.toString());
+    const input = readJson(inputSchema, json, elsewhere);
+    const output = run(operationName(route.schema), input, (region) =>
+      route.operation(region, input as never),
+    );
+    return { status: route.status, type, text: JSON.stringify(output) };
+  } catch (error) {
+    if (error instanceof LostAnswer) return { status: 0, type, text: '' };
+    if (!(error instanceof AwsRefusal)) throw error;
+    const text = JSON.stringify({ __type: error.code, code: error.code, message: error.message });
+    return { status: error.status, type, text };
+  }
+}

@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto';
+import type { Filter, Tag, TagSpecification } from '@aws-sdk/client-ec2';
+import { AwsRefusal } from './model.ts';
+
+/** A thing of the cloud that has tags. */
+export interface Resource {
+  readonly id: string;
+  readonly createdAt: Date;
+  tags: Tag[];
+  /** Lists in which it does not appear yet. */
+  hiddenLists: number;
+}
+
+/** The resources of one kind in one region. */
+export class Resources<R extends Resource> {
+  readonly #byId = new Map<string, R>();
+  readonly #prefix: string;
+  readonly #unknown: string;
+  readonly #lag: number;
+
+  /**
+   * @param prefix of ids: `ami`
+   * @param unknown error code for an id that does not exist: `InvalidAMIID.NotFound`
+   * @param lag lists in which a new resource does not appear
+   */
+  constructor(prefix: string, unknown: string, lag: number) {
+    this.#prefix = prefix;
+    this.#unknown = unknown;
+    this.#lag = lag;
+  }
+
+  add(resource: Omit<R, keyof Resource> & { readonly tags?: readonly Tag[] | undefined }): R {
+    const added = {
+      ...resource,
+      id: `${this.#prefix}-${randomBytes(8).toString('hex')}0`,
+      createdAt: new Date(),
+      tags: [...(resource.tags ?? [])],
+      hiddenLists: this.#lag,
+    } as R;
+    this.#byId.set(added.id, added);
+    return added;
+  }
+
+  /** @throws AwsRefusal if it does not exist */
+  get(id: string | undefined): R {
+    const found = this.#byId.get(id ?? '');
+    if (found !== undefined) return found;
+    throw new AwsRefusal(this.#unknown, `The ${this.#prefix} ID '${id}' does not exist`);
+  }
+
+  find(id: string): R | undefined {
+    return this.#byId.get(id);
+  }
+
+  delete(id: string): void {
+    this.#byId.delete(id);
+  }
+
+  /** All that a list shows by now. */
+  list(): R[] {
+    return this.all().filter((resource) => resource.hiddenLists-- <= 0);
+  }
+
+  all(): R[] {
+    return [...this.#byId.values()];
+  }
+}
+
+/** Whether a resource passes the filters of a `Describe…` request. Values may have the wildcards `*` and `?`. */
+export function passes(
+  resource: Resource,
+  filters: readonly Filter[] | undefined,
+  fields: Readonly<Record<string, string | undefined>>,
+): boolean {
+  return (filters ?? []).every(({ Name: name = '', Values: values = [] }) => {
+    const own = name.startsWith('tag:')
+      ? resource.tags.filter(({ Key }) => Key === name.slice(4)).map(({ Value = '' }) => Value)
+      : name === 'tag-key'
+        ? resource.tags.map(({ Key = '' }) => Key)
+        : [fields[name]];
+    if (!name.startsWith('tag') && !(name in fields)) {
+      throw new AwsRefusal('InvalidParameterValue', `The filter '${name}' is invalid`);
+    }
+    return own.some((text) => values.some((value) => text !== undefined && matches(text, value)));
+  });
+}
+
+function matches(text: string, pattern: string): boolean {
+  const source = pattern.replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`);
+  return new RegExp(`^${source.replaceAll('*', '.*').replaceAll('?', '.')}$`, 's').test(text);
+}
+
+/**
+ * Tags of one kind of resource in a request that creates it.
+ *
+ * @throws AwsRefusal for another kind than `accepted`
+ */
+export function tagsFor(
+  kind: string,
+  specifications: readonly TagSpecification[] | undefined,
+  accepted: readonly string[] = [kind],
+): Tag[] {
+  const wrong = specifications?.find(({ ResourceType: type = '' }) => !accepted.includes(type));
+  if (wrong !== undefined) {
+    const reason = `'${wrong.ResourceType}' is not a valid taggable resource type for this operation.`;
+    throw new AwsRefusal('InvalidParameterValue', reason);
+  }
+  const tags = (specifications ?? []).filter(({ ResourceType: type }) => type === kind);
+  return tags.flatMap(({ Tags = [] }) => Tags);
+}

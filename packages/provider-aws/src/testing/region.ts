@@ -1,0 +1,135 @@
+import type { CreateTagsRequest, DeleteTagsRequest, DescribeRegionsRequest } from '@aws-sdk/client-ec2';
+import { type Resource, Resources } from './cloud-state.ts';
+import type { ImageState } from './images.ts';
+import type { ImportState } from './imports.ts';
+import { AwsRefusal } from './model.ts';
+import type { SnapshotState } from './snapshots.ts';
+
+/** How the double behaves. */
+export interface AwsDoubleOptions {
+  /** Account of the credentials. */
+  readonly account: string;
+  /** Lists in which something new does not appear yet. */
+  readonly lag: number;
+  /** Descriptions in which something stays pending. */
+  readonly pendingLists: number;
+  /** Import tasks that may be active at a time. */
+  readonly importTasks: number;
+  /** Entries of a page of a list that asks for no number. */
+  readonly pageSize: number;
+  /** GiB of the disk in an object of S3; undefined if there is no such object. Default: every object has 1 GiB. */
+  readonly objectSize: (bucket: string, key: string) => number | undefined;
+}
+
+/** A region of the double. */
+export class Region {
+  readonly name: string;
+  readonly options: AwsDoubleOptions;
+  readonly snapshots: Resources<SnapshotState>;
+  readonly images: Resources<ImageState>;
+  readonly snapshotImports: Resources<ImportState>;
+  readonly imageImports: Resources<ImportState>;
+  /** Bytes of blocks that were put. */
+  receivedBytes = 0;
+  readonly #others: (name: string) => Region;
+
+  constructor(name: string, options: AwsDoubleOptions, others: (name: string) => Region) {
+    const { lag } = options;
+    this.name = name;
+    this.options = options;
+    this.#others = others;
+    this.snapshots = new Resources('snap', 'InvalidSnapshot.NotFound', lag);
+    this.images = new Resources('ami', 'InvalidAMIID.NotFound', lag);
+    this.snapshotImports = new Resources('import-snap', 'InvalidConversionTaskId', lag);
+    this.imageImports = new Resources('import-ami', 'InvalidConversionTaskId', lag);
+  }
+
+  other(name: string): Region {
+    return this.#others(name);
+  }
+
+  /** One page of a list. */
+  page<T>(
+    items: readonly T[],
+    most = this.options.pageSize,
+    token = '0',
+  ): { page: T[]; next: string | undefined } {
+    const first = Number(token);
+    const end = first + most;
+    return { page: items.slice(first, end), next: end < items.length ? String(end) : undefined };
+  }
+
+  /** Something that tags can be set on. */
+  resource(id: string): Resource {
+    const found =
+      this.snapshots.find(id) ??
+      this.images.find(id) ??
+      this.snapshotImports.find(id) ??
+      this.imageImports.find(id);
+    if (found !== undefined) return found;
+    const kind = id.startsWith('ami-') ? 'InvalidAMIID.NotFound' : 'InvalidSnapshot.NotFound';
+    throw new AwsRefusal(kind, `The ID '${id}' does not exist`);
+  }
+
+  /** Lets an import go on: after some descriptions it has ended. */
+  proceed(task: ImportState): void {
+    if (task.status !== 'active' || task.pendingLists-- > 0) return;
+    const { S3Bucket: bucket = '', S3Key: key = '' } = task.bucket;
+    const size = this.options.objectSize(bucket, key);
+    if (size === undefined) {
+      task.status = 'deleted';
+      task.statusMessage = `ClientError: Unable to read the object s3://${bucket}/${key}`;
+      return;
+    }
+    const snapshot = this.snapshots.add({
+      volumeSize: size,
+      description: `Created by AWS-VMImport service for ${task.id}`,
+      state: 'completed',
+      pendingLists: 0,
+      isComplete: true,
+      blocks: new Map(),
+      sharedWith: new Set(),
+    });
+    task.snapshotId = snapshot.id;
+    task.status = 'completed';
+    task.statusMessage = 'completed';
+    if (!task.id.startsWith('import-ami')) return;
+    const { architecture } = task;
+    task.imageId = this.images.add({
+      name: task.id,
+      architecture,
+      registration: {
+        Architecture: architecture as 'x86_64',
+        RootDeviceName: '/dev/sda1',
+        BlockDeviceMappings: [{ DeviceName: '/dev/sda1', Ebs: { SnapshotId: snapshot.id } }],
+      },
+      snapshots: [snapshot.id],
+      owner: this.options.account,
+      isPublic: false,
+      state: 'available',
+      pendingLists: 0,
+      sharedWith: new Set(),
+    }).id;
+  }
+}
+
+/** The operations of EC2 on tags and regions. */
+export const GENERAL_OPERATIONS = {
+  CreateTags(region: Region, { Resources: ids = [], Tags: tags = [] }: CreateTagsRequest) {
+    for (const resource of ids.map((id) => region.resource(id))) {
+      const keys = new Set(tags.map(({ Key }) => Key));
+      resource.tags = [...resource.tags.filter(({ Key }) => !keys.has(Key)), ...tags];
+    }
+    return {};
+  },
+  DeleteTags(region: Region, { Resources: ids = [], Tags: tags = [] }: DeleteTagsRequest) {
+    for (const resource of ids.map((id) => region.resource(id))) {
+      const keys = new Set(tags.map(({ Key }) => Key));
+      resource.tags = resource.tags.filter(({ Key }) => !keys.has(Key));
+    }
+    return {};
+  },
+  DescribeRegions(region: Region, _input: DescribeRegionsRequest) {
+    return { Regions: [{ RegionName: region.name, OptInStatus: 'opt-in-not-required' }] };
+  },
+};
