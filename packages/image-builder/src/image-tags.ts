@@ -33,6 +33,11 @@ export interface TaggedImage {
   readonly checksums?: Checksums;
 }
 
+/** Name in the cloud: the requested one, else the image's name and id. */
+export function cloudImageName({ externalName, imageName, imageId }: ClaimRequest): string {
+  return externalName ?? `${imageName}-${imageId}`;
+}
+
 /** Tags with the identity of an upload. */
 export function imageTags(provider: string, request: ClaimRequest): Record<string, string> {
   return {

@@ -7,6 +7,7 @@ export { createMask, visible } from './build/mask.ts';
 export { byBuild } from './build-order.ts';
 export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
+export { CloudError, type CloudErrorCode, unlessAbsent } from './cloud-error.ts';
 export { checkDirectory, checkImagesDirectory, checkRoom } from './diagnosis/check-directory.ts';
 export { checkDiskImage, checkKvm, checkProgram } from './diagnosis/check-host.ts';
 export {
@@ -55,7 +56,14 @@ export {
   importedImageId,
   parseImportedImageId,
 } from './image-id.ts';
-export { fileTags, IMAGE_TAGS, imageTags, readImageTags, type TaggedImage } from './image-tags.ts';
+export {
+  cloudImageName,
+  fileTags,
+  IMAGE_TAGS,
+  imageTags,
+  readImageTags,
+  type TaggedImage,
+} from './image-tags.ts';
 export type { Probe, SaveOptions } from './instance/instance-provider.ts';
 export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';

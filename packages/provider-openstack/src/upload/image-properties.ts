@@ -6,7 +6,7 @@ import {
   splitTags,
   type UploadRequest,
 } from '@nodepool-builder/image-builder';
-import { imageTags } from '@nodepool-builder/image-builder/module-kit';
+import { cloudImageName, imageTags } from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
@@ -45,11 +45,6 @@ export interface PropertySources {
   readonly request: UploadRequest;
   /** `disable_vendor_agent` of the cloud. */
   readonly vendor: Readonly<Record<string, string>>;
-}
-
-/** Name in the cloud: the requested one, else the image's name and id. */
-export function cloudImageName({ externalName, imageName, imageId }: ClaimRequest): string {
-  return externalName ?? `${imageName}-${imageId}`;
 }
 
 /**

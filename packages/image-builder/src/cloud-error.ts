@@ -1,0 +1,48 @@
+/** Error codes of clouds, each with a remedy, and whether a retry may succeed. */
+const CLOUD_ERRORS = {
+  'auth-failed': { retriable: false, remedy: 'check the credentials, and whether they have expired' },
+  forbidden: { retriable: false, remedy: 'give the credentials this permission' },
+  'quota-exceeded': { retriable: false, remedy: 'delete what is not needed, or ask for a larger quota' },
+  'bad-request': { retriable: false, remedy: undefined },
+  'not-found': { retriable: false, remedy: undefined },
+  conflict: { retriable: false, remedy: undefined },
+  'rate-limited': { retriable: true, remedy: undefined },
+  'service-unavailable': { retriable: true, remedy: undefined },
+  'connection-failed': { retriable: true, remedy: undefined },
+  'image-failed': { retriable: true, remedy: undefined },
+  'image-timeout': { retriable: true, remedy: undefined },
+} as const satisfies Record<string, { readonly retriable: boolean; readonly remedy: string | undefined }>;
+
+/** Code of a {@link CloudError}. Compare codes, never messages. */
+export type CloudErrorCode = keyof typeof CLOUD_ERRORS;
+
+/** Length of a cloud's own message in an error. */
+const LONGEST_MESSAGE = 500;
+
+/** An error of a cloud. Its message has the provider, the request, the cloud's own reason, and a remedy if one is known. */
+export class CloudError extends Error {
+  override readonly name = 'CloudError';
+  readonly code: CloudErrorCode;
+
+  /**
+   * @param subject what failed: `provider aws: RegisterImage`
+   * @param reason the cloud's own message, without secrets
+   */
+  constructor(code: CloudErrorCode, subject: string, reason: string, options?: ErrorOptions) {
+    const { remedy } = CLOUD_ERRORS[code];
+    const shown = reason.length > LONGEST_MESSAGE ? `${reason.slice(0, LONGEST_MESSAGE)}…` : reason;
+    super(`${subject}: ${shown}${remedy === undefined ? '' : `; ${remedy}`}`, options);
+    this.code = code;
+  }
+
+  /** Whether the same call may succeed later without any change. */
+  get retriable(): boolean {
+    return CLOUD_ERRORS[this.code].retriable;
+  }
+}
+
+/** For `catch`: replaces the error `not-found` with undefined. */
+export function unlessAbsent(error: unknown): undefined {
+  if (error instanceof CloudError && error.code === 'not-found') return;
+  throw error;
+}
