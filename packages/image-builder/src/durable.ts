@@ -16,12 +16,16 @@ export async function syncToDisk(path: string): Promise<void> {
 export const UNFINISHED = '.new';
 
 /** Writes a file atomically: a crash leaves the old or the new content. Default mode: that of state. */
-export async function writeDurably(path: string, text: string, mode: number = STATE_FILE): Promise<void> {
+export async function writeDurably(
+  path: string,
+  content: string | Uint8Array,
+  mode: number = STATE_FILE,
+): Promise<void> {
   const temporary = path + UNFINISHED;
   const handle = await open(temporary, 'w', mode);
   try {
     await handle.chmod(mode); // independent of the umask, and of a file that a crash left
-    await handle.writeFile(text);
+    await handle.writeFile(content);
     await handle.sync();
   } finally {
     await handle.close();

@@ -1,1 +1,3 @@
-import '@nodepool-builder/image-builder';
+export { AWS_MODULE, AWS_MODULE as default } from './aws-module.ts';
+export { AwsProvider, type AwsProviderOptions } from './aws-provider.ts';
+export type { AwsEntry } from './aws-settings.ts';

@@ -9,6 +9,7 @@ import type {
 import { passes, type Resource, tagsFor } from './cloud-state.ts';
 import { AwsRefusal } from './model.ts';
 import type { Region } from './region.ts';
+import { allBlocks } from './snapshots.ts';
 
 /** An AMI of the double. */
 export interface ImageState extends Resource {
@@ -86,6 +87,7 @@ export const IMAGE_OPERATIONS = {
           state: image.state,
           architecture: image.architecture,
           'image-id': image.id,
+          'block-device-mapping.snapshot-id': image.snapshots[0],
           'owner-id': image.owner,
           'is-public': String(image.isPublic),
           description: image.description,
@@ -113,17 +115,17 @@ export const IMAGE_OPERATIONS = {
     checkName(region, name);
     const kinds = ['image', 'snapshot'];
     const snapshots = image.snapshots.map((snapshotId) => {
-      const { volumeSize, blocks } = from.snapshots.get(snapshotId);
+      const snapshot = from.snapshots.get(snapshotId);
       const tags = tagsFor('snapshot', input.TagSpecifications, kinds);
       const description = `Copied for DestinationAmi from SourceAmi ${image.id}`;
       return region.snapshots.add({
-        volumeSize,
+        volumeSize: snapshot.volumeSize,
         description,
         tags,
         state: 'pending',
         pendingLists: 0,
         isComplete: true,
-        blocks: new Map(blocks),
+        blocks: allBlocks(snapshot),
         sharedWith: new Set(),
       }).id;
     });

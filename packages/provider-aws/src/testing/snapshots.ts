@@ -31,15 +31,16 @@ export interface SnapshotState extends Resource {
   pendingLists: number;
   /** Whether its blocks are complete. */
   isComplete: boolean;
-  /** SHA-256 of each block that was put, in base64, without those of the parent. */
+  /** SHA-256 of each block of the parent at the start, in base64. */
+  readonly inherited?: ReadonlyMap<number, string>;
+  /** SHA-256 of each block that was put, in base64. */
   readonly blocks: Map<number, string>;
   readonly sharedWith: Set<string>;
 }
 
-/** Digests of the blocks of a snapshot with those of its parents, in base64, by index. */
-export function allBlocks(region: Region, snapshot: SnapshotState): Map<number, string> {
-  const parent = snapshot.parent === undefined ? undefined : region.snapshots.find(snapshot.parent);
-  return new Map([...(parent ? allBlocks(region, parent) : []), ...snapshot.blocks]);
+/** Digests of all blocks of a snapshot, in base64, by index. */
+export function allBlocks({ inherited, blocks }: SnapshotState): Map<number, string> {
+  return new Map([...(inherited ?? []), ...blocks]);
 }
 
 /** EBS direct, by the names of its operations. */
@@ -56,12 +57,9 @@ export const EBS_OPERATIONS = {
         409,
       );
     }
-    if (parent !== undefined) {
-      const base = region.snapshots.find(parent);
-      if (base === undefined) notFound(parent);
-      else if (base.state !== 'completed' || base.volumeSize > volumeSize) {
-        invalid('the parent snapshot is not completed, or is larger than the volume');
-      }
+    const base = parent === undefined ? undefined : (region.snapshots.find(parent) ?? notFound(parent));
+    if (base !== undefined && (base.state !== 'completed' || base.volumeSize > volumeSize)) {
+      invalid('the parent snapshot is not completed, or is larger than the volume');
     }
     const snapshot =
       known ??
@@ -74,6 +72,7 @@ export const EBS_OPERATIONS = {
         state: 'pending',
         pendingLists: region.options.pendingLists,
         isComplete: false,
+        ...(base && { inherited: allBlocks(base) }),
         blocks: new Map(),
         sharedWith: new Set(),
       });
@@ -129,7 +128,7 @@ export const EBS_OPERATIONS = {
     const { MaxResults: most = 100, StartingBlockIndex: start = 0, NextToken: token } = input;
     if (most < 100 || most > 10_000) invalid('MaxResults must be between 100 and 10000');
     const first = token === undefined ? start : Number(token);
-    const indexes = [...allBlocks(region, snapshot).keys()].toSorted((one, other) => one - other);
+    const indexes = [...allBlocks(snapshot).keys()].toSorted((one, other) => one - other);
     const rest = indexes.filter((index) => index >= first);
     const next = rest[most];
     return {

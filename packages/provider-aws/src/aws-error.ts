@@ -1,0 +1,44 @@
+import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+
+/** Codes of AWS that mean more than their HTTP status. */
+const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
+  [/Throttl|RequestLimitExceeded|TooManyRequests|SlowDown|ConcurrentLimitExceeded/, 'rate-limited'],
+  [/LimitExceeded|QuotaExceeded|InsufficientCapacity/, 'quota-exceeded'],
+  [/^UnauthorizedOperation$|AccessDenied|^Forbidden$|OptInRequired/, 'forbidden'],
+  [
+    /AuthFailure|InvalidClientTokenId|UnrecognizedClient|SignatureDoesNotMatch|Expired(?:Token|Request)/,
+    'auth-failed',
+  ],
+  [/^(?:CredentialsProviderError|TokenProviderError|InvalidAccessKeyId)$/, 'auth-failed'],
+  [/NotFound|NoSuch|^InvalidConversionTaskId|^InvalidAMIID\.Unavailable$/, 'not-found'],
+  [/Duplicate|Conflict|InUse|IncorrectState/, 'conflict'],
+];
+
+/** What the errors of the SDK have in common. */
+interface SdkError extends Error {
+  readonly $metadata?: { readonly httpStatusCode?: number };
+  readonly $response?: unknown;
+}
+
+/** The code of an error of AWS: `InvalidAMIName.Duplicate`. */
+export function awsCode(error: unknown): string {
+  const origin = error instanceof CloudError ? error.cause : error;
+  return origin instanceof Error ? origin.name : '';
+}
+
+/**
+ * Translates an error of the SDK.
+ *
+ * @param subject the provider and the request: `provider aws: RegisterImage`
+ */
+export function awsError(subject: string, error: unknown): Error {
+  if (error instanceof CloudError || !(error instanceof Error)) return error as Error;
+  const { $metadata: { httpStatusCode: status = 0 } = {}, name, message } = error as SdkError;
+  const [, known] = CODES.find(([pattern]) => pattern.test(name)) ?? [];
+  if (known === undefined && status === 0) {
+    const failure = networkFailure(error);
+    return new CloudError('connection-failed', subject, `no answer: ${failure.message}`, { cause: error });
+  }
+  const code = known ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
+  return new CloudError(code, subject, `${message} (${name})`, { cause: error });
+}

@@ -1,0 +1,46 @@
+import type { ProviderModule } from '@nodepool-builder/image-builder';
+import { AwsProvider } from './aws-provider.ts';
+import { AWS_SETTINGS } from './aws-settings.ts';
+
+/** `type: aws`: AMIs in EC2. */
+export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
+  type: 'aws',
+  description: 'AMIs in Amazon EC2',
+  settings: AWS_SETTINGS,
+  *check(entry) {
+    const { 'import-method': method, 'bucket-name': bucket, 'imds-support': imds } = entry;
+    if (method !== 'ebs-direct' && bucket === undefined) {
+      yield {
+        pointer: '',
+        reason: `lacks the key "bucket-name", which import-method: ${method} needs`,
+        remedy: 'name a bucket of S3 in the same region',
+      };
+    }
+    if (method === 'image' && imds === 'v2.0') {
+      yield {
+        pointer: '/imds-support',
+        reason: 'cannot be set with import-method: image, which makes AMIs without it',
+        remedy: 'use import-method: snapshot or ebs-direct',
+      };
+    }
+  },
+  prepare: async () => ({ prepared: undefined, imageType: 'raw' }),
+  openImages(entry, { formats, logger, directory, onTask }) {
+    const region = entry['region-name'];
+    return new AwsProvider({
+      entry,
+      formats,
+      directory,
+      logger,
+      session: {
+        region: region === undefined || region === null ? undefined : String(region),
+        profile: entry['profile-name'],
+        credentialsFile: entry['shared-credentials-file'],
+        endpoint: entry.endpoint,
+        s3Endpoint: entry['s3-endpoint'],
+        concurrency: entry['upload-concurrency'] + 8,
+        onTask,
+      },
+    });
+  },
+};

@@ -1,0 +1,282 @@
+import type { Image, Snapshot } from '@aws-sdk/client-ec2';
+import type {
+  CandidateOptions,
+  ImageCandidate,
+  ImageFilter,
+  ImageFormat,
+  ImageProvider,
+  Logger,
+  OperationOptions,
+  PartialUpload,
+  ProviderImage,
+  UploadRequest,
+  UploadResult,
+} from '@nodepool-builder/image-builder';
+import {
+  BandwidthLimit,
+  CloudError,
+  IMAGE_TAGS,
+  readImageTags,
+  signalOf,
+  steadyProgress,
+  Turns,
+} from '@nodepool-builder/image-builder/module-kit';
+import {
+  findImages,
+  findSnapshots,
+  getImage,
+  readTags,
+  removeImage,
+  removeSnapshot,
+  snapshotsOf,
+  usersOf,
+} from './amis.ts';
+import { type AwsRegion, AwsSession, type SessionOptions } from './aws-session.ts';
+import type { AwsEntry } from './aws-settings.ts';
+import { type AwsUpload, UploadRecords } from './aws-upload.ts';
+import { findCandidates } from './candidates.ts';
+import { removeSnapshots, uploadSnapshot } from './ebs-direct.ts';
+import { distributeImage, registerImage } from './register-image.ts';
+import { importImage, importSnapshot, removeImport } from './s3-import.ts';
+
+/** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
+const CLEANUP_TIME = 120_000;
+
+export interface AwsProviderOptions {
+  readonly entry: AwsEntry;
+  /** Accepted formats, the preferred one first. */
+  readonly formats: readonly ImageFormat[];
+  /** Directory for records of unfinished uploads. Absent: this process uploads nothing. */
+  readonly directory?: string | undefined;
+  readonly session: Omit<SessionOptions, 'name'>;
+  /** Seconds between two looks at something that is pending, at most. Default 10. */
+  readonly interval?: number | undefined;
+  readonly logger: Logger;
+}
+
+/** A provider that keeps images as AMIs in EC2. The external id is the AMI's. */
+export class AwsProvider implements ImageProvider, Disposable {
+  readonly name: string;
+  readonly formats: readonly ImageFormat[];
+  readonly #options: AwsProviderOptions;
+  readonly #session: AwsSession;
+  readonly #limit: BandwidthLimit | undefined;
+  readonly #turns = new Turns();
+
+  constructor(options: AwsProviderOptions) {
+    const { entry, formats, session } = options;
+    this.name = entry.name;
+    this.formats = formats;
+    this.#options = options;
+    this.#session = new AwsSession({ ...session, name: entry.name });
+    const limit = entry['bandwidth-limit'];
+    this.#limit = limit === undefined ? undefined : new BandwidthLimit(limit);
+  }
+
+  /** @throws CloudError */
+  async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
+    return await this.#turns.run(request.uploadId, options, async (signal) => {
+      const onProgress = steadyProgress(options.onProgress ?? (() => {}));
+      const upload = await this.#prepare(request, onProgress, signal);
+      try {
+        const externalId = await this.#makeImage(upload);
+        await upload.records.upload.remove(request.uploadId);
+        onProgress({ done: 1, total: 1 });
+        return { externalId };
+      } catch (error) {
+        await this.#cleanUp(request);
+        throw error;
+      }
+    });
+  }
+
+  /** @throws CloudError */
+  async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
+    await this.#turns.run(uploadId, options, async (signal) => this.#remove(uploadId, signal));
+  }
+
+  /** @throws CloudError */
+  async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
+    const signal = signalOf(options);
+    const main = await this.#session.open();
+    const image = await getImage(main, externalId, signal);
+    if (image === undefined) return;
+    const tagged = readImageTags(readTags(image.Tags));
+    if (tagged?.provider !== this.name) {
+      const reason = `nodepool-builder did not upload AMI ${externalId} to this provider; delete it by hand`;
+      throw new CloudError('bad-request', `provider ${this.name}`, reason);
+    }
+    for (const region of await this.#regions()) {
+      if (region === main) continue;
+      for (const copy of await findImages(region, 'uploadId', tagged.uploadId, signal)) {
+        await removeImage(region, copy, signal);
+      }
+    }
+    await removeImage(main, image, signal);
+  }
+
+  /** @throws CloudError */
+  async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
+    const images = await findImages(await this.#session.open(), 'provider', this.name, signalOf(options));
+    return images.flatMap((image) => (image.State === 'available' ? (toProviderImage(image) ?? []) : []));
+  }
+
+  /** @throws CloudError */
+  async candidates(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+    const signal = signalOf(options);
+    return await findCandidates(filter, { ...options, region: await this.#session.open(), signal });
+  }
+
+  /** @throws CloudError */
+  async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
+    const signal = signalOf(options);
+    const partial: PartialUpload[] = [];
+    const main = await this.#session.open();
+    const whole = new Set(
+      (await findImages(main, 'provider', this.name, signal)).flatMap(
+        ({ Tags }) => readImageTags(readTags(Tags))?.uploadId ?? [],
+      ),
+    );
+    for (const region of await this.#regions()) {
+      for (const image of await findImages(region, 'provider', this.name, signal)) {
+        const { uploadId } = readImageTags(readTags(image.Tags)) ?? {};
+        const isPartial = image.State !== 'available' || (uploadId !== undefined && !whole.has(uploadId));
+        if (uploadId !== undefined && isPartial) partial.push(partialImage(region, image, uploadId));
+      }
+      for (const snapshot of await findSnapshots(region, 'provider', this.name, signal)) {
+        const { SnapshotId: id = '', Tags } = snapshot;
+        const { uploadId } = readImageTags(readTags(Tags)) ?? {};
+        if (uploadId === undefined || whole.has(uploadId)) continue;
+        if ((await usersOf(region, id, signal)).length === 0) {
+          partial.push(partialSnapshot(region, snapshot, uploadId));
+        }
+      }
+    }
+    return partial;
+  }
+
+  /** Aborts running requests. */
+  close(): void {
+    this.#session.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  async #prepare(
+    request: UploadRequest,
+    onProgress: AwsUpload['onProgress'],
+    signal: AbortSignal,
+  ): Promise<AwsUpload> {
+    const { entry, logger, interval = 10 } = this.#options;
+    const region = await this.#session.open();
+    const records = this.#records();
+    return { region, entry, request, records, interval, limit: this.#limit, logger, onProgress, signal };
+  }
+
+  /** @returns the AMI's id */
+  async #makeImage(upload: AwsUpload): Promise<string> {
+    const { region, entry, request, signal } = upload;
+    const [found] = await findImages(region, 'uploadId', request.uploadId, signal);
+    const id = found?.ImageId ?? (await this.#newImage(upload, entry['import-method']));
+    await distributeImage(upload, this.#session, id);
+    return id;
+  }
+
+  async #newImage(upload: AwsUpload, method: AwsEntry['import-method']): Promise<string> {
+    if (method === 'image') return await importImage(upload);
+    const snapshot = await (method === 'snapshot' ? importSnapshot(upload) : uploadSnapshot(upload));
+    return await registerImage(upload, snapshot);
+  }
+
+  #records(): UploadRecords {
+    const { directory, entry } = this.#options;
+    if (directory !== undefined) return new UploadRecords(directory);
+    throw new CloudError('bad-request', `provider ${entry.name}`, 'this program uploads nothing');
+  }
+
+  async #cleanUp(request: UploadRequest): Promise<void> {
+    try {
+      await this.#remove(request.uploadId, AbortSignal.timeout(CLEANUP_TIME));
+    } catch (error) {
+      this.#options.logger.warn(
+        `provider ${this.name}: the cleanup after the failed upload of image ${request.imageId} failed: ${String(error)}; remove what has the tag ${IMAGE_TAGS.uploadId}=${request.uploadId}`,
+        { error },
+      );
+    }
+  }
+
+  /** Removes everything of an upload, the AMIs first. */
+  async #remove(uploadId: string, signal: AbortSignal): Promise<void> {
+    const { entry } = this.#options;
+    const records = this.#records();
+    for (const region of await this.#regions()) {
+      for (const image of await findImages(region, 'uploadId', uploadId, signal)) {
+        await removeImage(region, image, signal);
+      }
+      for (const { SnapshotId: id = '' } of await findSnapshots(region, 'uploadId', uploadId, signal)) {
+        await removeSnapshot(region, id, signal);
+      }
+    }
+    const region = await this.#session.open();
+    if (entry['import-method'] === 'ebs-direct') await removeSnapshots({ region, records, signal }, uploadId);
+    else await removeImport({ region, entry, signal }, uploadId);
+    await records.upload.remove(uploadId);
+  }
+
+  /** The main region, and those of the copies. */
+  async #regions(): Promise<readonly AwsRegion[]> {
+    const names = this.#options.entry['copy-regions'] ?? [];
+    return await Promise.all([undefined, ...names].map(async (name) => await this.#session.open(name)));
+  }
+}
+
+function toProviderImage(image: Image): ProviderImage | undefined {
+  const tagged = readImageTags(readTags(image.Tags));
+  if (tagged === undefined) return undefined;
+  const { imageId, imageName, uploadId, format = 'raw', size = 0, checksums } = tagged;
+  return {
+    externalId: image.ImageId ?? '',
+    uploadId,
+    imageId,
+    imageName,
+    format,
+    size,
+    ...(checksums && { checksums }),
+    uploadedAt: new Date(image.CreationDate ?? 0),
+  };
+}
+
+function partialImage(region: AwsRegion, image: Image, uploadId: string): PartialUpload {
+  const { ImageId: id = '', State: state } = image;
+  return {
+    uploadId,
+    subject: `AMI ${id} in ${region.name} (${state})`,
+    changedAt: new Date(image.CreationDate ?? 0),
+    async remove(options = {}) {
+      const signal = signalOf(options);
+      const now = await getImage(region, id, signal);
+      if (now === undefined || now.State !== state) return false;
+      await removeImage(region, now, signal);
+      return true;
+    },
+  };
+}
+
+function partialSnapshot(region: AwsRegion, snapshot: Snapshot, uploadId: string): PartialUpload {
+  const { SnapshotId: id = '', State: state } = snapshot;
+  return {
+    uploadId,
+    subject: `snapshot ${id} in ${region.name} (${state})`,
+    changedAt: snapshot.StartTime ?? new Date(0),
+    async remove(options = {}) {
+      const signal = signalOf(options);
+      const all = await findSnapshots(region, 'uploadId', uploadId, signal);
+      const now = all.find(({ SnapshotId }) => SnapshotId === id);
+      if (now?.State !== state || (await usersOf(region, id, signal)).length > 0) return false;
+      await removeSnapshot(region, id, signal);
+      return true;
+    },
+  };
+}

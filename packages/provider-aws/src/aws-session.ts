@@ -1,0 +1,147 @@
+import type { EBS } from '@aws-sdk/client-ebs';
+import type { EC2 } from '@aws-sdk/client-ec2';
+import type { S3 } from '@aws-sdk/client-s3';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { awsError } from './aws-error.ts';
+
+export interface SessionOptions {
+  /** `providers[].name`. */
+  readonly name: string;
+  readonly region?: string | undefined;
+  readonly profile?: string | undefined;
+  readonly credentialsFile?: string | undefined;
+  readonly endpoint?: string | undefined;
+  readonly s3Endpoint?: string | undefined;
+  /** Connections to one service at a time. */
+  readonly concurrency: number;
+  /** Attempts of each request. Default 10. */
+  readonly attempts?: number | undefined;
+  /** Receives the duration of each request, in milliseconds. */
+  readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
+}
+
+/** What the SDK takes with each request. */
+interface RequestOptions {
+  readonly abortSignal: AbortSignal;
+}
+
+/** The clients of one region. */
+export class AwsRegion {
+  readonly name: string;
+  readonly ec2: EC2;
+  readonly ebs: EBS;
+  readonly s3: S3;
+  readonly #session: SessionOptions;
+
+  constructor(name: string, clients: { ec2: EC2; ebs: EBS; s3: S3 }, session: SessionOptions) {
+    this.name = name;
+    this.ec2 = clients.ec2;
+    this.ebs = clients.ebs;
+    this.s3 = clients.s3;
+    this.#session = session;
+  }
+
+  /**
+   * Runs one request.
+   *
+   * @param task the name of the operation: `RegisterImage`
+   * @throws CloudError, or the signal's reason
+   */
+  async call<T>(
+    task: string,
+    signal: AbortSignal,
+    request: (options: RequestOptions) => Promise<T>,
+  ): Promise<T> {
+    signal.throwIfAborted();
+    const start = performance.now();
+    try {
+      return await request({ abortSignal: signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.error(task, error);
+    } finally {
+      this.#session.onTask?.(task, performance.now() - start);
+    }
+  }
+
+  error(task: string, error: unknown): Error {
+    return awsError(`provider ${this.#session.name}: ${task} in ${this.name}`, error);
+  }
+
+  close(): void {
+    this.ec2.destroy();
+    this.ebs.destroy();
+    this.s3.destroy();
+  }
+}
+
+/** The credentials of one entry of `providers`. The SDK is loaded with the first request: it takes a third of a second. */
+export class AwsSession {
+  readonly options: SessionOptions;
+  readonly #regions = new Map<string, Promise<AwsRegion>>();
+  #isClosed = false;
+
+  constructor(options: SessionOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Opens a region.
+   *
+   * @param name default: that of the entry, of its profile or of the environment
+   * @throws CloudError `bad-request` if none is named
+   */
+  async open(name: string | undefined = this.options.region): Promise<AwsRegion> {
+    const key = name ?? '';
+    const opened = this.#regions.get(key) ?? this.#open(name);
+    this.#regions.set(key, opened);
+    opened.catch(() => this.#regions.delete(key));
+    return await opened;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const opened of this.#regions.values()) opened.then((region) => region.close()).catch(() => {});
+    this.#regions.clear();
+  }
+
+  async #open(name: string | undefined): Promise<AwsRegion> {
+    const { profile, credentialsFile, endpoint, s3Endpoint, attempts = 10, concurrency } = this.options;
+    const [{ EC2 }, { EBS }, { S3 }, { fromNodeProviderChain }] = await Promise.all([
+      import('@aws-sdk/client-ec2'),
+      import('@aws-sdk/client-ebs'),
+      import('@aws-sdk/client-s3'),
+      import('@aws-sdk/credential-providers'),
+    ]);
+    if (this.#isClosed) throw new CloudError('connection-failed', this.#subject, 'it is being closed');
+    const credentials = fromNodeProviderChain({
+      ...(profile !== undefined && { profile }),
+      ...(credentialsFile !== undefined && { filepath: credentialsFile }),
+    });
+    const settings = {
+      ...(name !== undefined && { region: name }),
+      ...(profile !== undefined && { profile }),
+      credentials,
+      maxAttempts: attempts,
+      requestHandler: {
+        connectionTimeout: 10_000,
+        requestTimeout: 120_000,
+        httpsAgent: { maxSockets: concurrency },
+        httpAgent: { maxSockets: concurrency },
+      },
+    };
+    const ec2 = new EC2({ ...settings, ...(endpoint && { endpoint }) });
+    const ebs = new EBS({ ...settings, ...(endpoint && { endpoint }) });
+    const s3 = new S3({ ...settings, ...(s3Endpoint && { endpoint: s3Endpoint, forcePathStyle: true }) });
+    try {
+      return new AwsRegion(await ec2.config.region(), { ec2, ebs, s3 }, this.options);
+    } catch (cause) {
+      const reason = 'no region is known; set region-name';
+      throw new CloudError('bad-request', this.#subject, reason, { cause });
+    }
+  }
+
+  get #subject(): string {
+    return `provider ${this.options.name}`;
+  }
+}

@@ -1,0 +1,260 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { StartSnapshotRequest } from '@aws-sdk/client-ebs';
+import type { Snapshot } from '@aws-sdk/client-ec2';
+import {
+  CloudError,
+  RetryPolicy,
+  readImageTags,
+  sendBlocks,
+  unlessAbsent,
+  unlessMissing,
+  writeDurably,
+} from '@nodepool-builder/image-builder/module-kit';
+import { findSnapshots, readTags, removeSnapshot, toTags } from './amis.ts';
+import { type AwsUpload, importTimeout, type UploadRecord, uploadTags, volumeSize } from './aws-upload.ts';
+import { type BlockDigests, BlockList, blockListBytes, parseBlockList, readBlockList } from './block-list.ts';
+import { poll } from './poll.ts';
+
+/** Bytes of a block of EBS. */
+const BLOCK_SIZE = 524_288;
+
+/** Minutes without a block after which AWS gives an unfinished snapshot up. */
+const IDLE_MINUTES = 240;
+
+/** A new snapshot may be unknown to the servers that take its blocks for two minutes. */
+const UNKNOWN_SNAPSHOT = new RetryPolicy({
+  attempts: 12,
+  firstDelay: 0.5,
+  longestDelay: 15,
+  longestRetryAfter: 60,
+});
+
+/**
+ * Makes a snapshot with the blocks of a raw image. Only blocks travel that are not zero, and only those that differ from
+ * the last snapshot of the same image, if there is one. After an interruption, the blocks that AWS has acknowledged are
+ * not sent again.
+ *
+ * @returns its id
+ */
+export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
+  const { region, request, records, signal } = upload;
+  const found = await findSnapshots(region, 'uploadId', request.uploadId, signal);
+  const whole = found.find(({ State: state }) => state === 'completed')?.SnapshotId;
+  if (whole !== undefined) return whole;
+  let record = await records.upload.read(request.uploadId);
+  const known = record?.['snapshot-id'];
+  if (known !== undefined) {
+    const snapshot = await describeSnapshot(upload, known);
+    if (snapshot?.State === 'completed') return known;
+    if (snapshot?.State !== 'pending') record = undefined;
+  }
+  let parent = await findParent(upload, record);
+  if (record?.parent !== parent?.id) {
+    record = undefined; // the list of its parent's blocks is gone
+    parent = await findParent(upload, undefined);
+  }
+  for (const { SnapshotId: id = '' } of found) {
+    if (id !== record?.['snapshot-id']) await removeSnapshot(region, id, signal);
+  }
+  if (record === undefined) await records.upload.remove(request.uploadId);
+  const started = await start(upload, record, parent);
+  const put = await sendSnapshot(upload, started.snapshotId, started.parent);
+  await complete(upload, started.snapshotId, put);
+  await remember(upload, started.snapshotId, new Map([...(started.parent?.digests ?? []), ...put]));
+  return started.snapshotId;
+}
+
+interface Parent {
+  readonly id: string;
+  readonly digests: BlockDigests;
+}
+
+/** The last snapshot of the same image, if AWS still has it and this host knows its blocks. */
+async function findParent(upload: AwsUpload, record: UploadRecord | undefined): Promise<Parent | undefined> {
+  const { entry, request, records } = upload;
+  if (!entry['incremental-snapshots'] || (record !== undefined && record.parent === undefined))
+    return undefined;
+  const base = await records.base.read(request.imageName);
+  if (base === undefined || base['volume-size'] > volumeSize(entry, request.file)) return undefined;
+  const { 'snapshot-id': id, sha256 } = base;
+  if (record !== undefined && record.parent !== id) return undefined;
+  const bytes = await unlessMissing(readFile(records.base.blocks(request.imageName)));
+  if (bytes === undefined || createHash('sha256').update(bytes).digest('hex') !== sha256) return undefined;
+  const snapshot = await describeSnapshot(upload, id);
+  const isOurs = readImageTags(readTags(snapshot?.Tags))?.provider === entry.name;
+  return isOurs && snapshot?.State === 'completed' ? { id, digests: parseBlockList(bytes) } : undefined;
+}
+
+/** Starts a snapshot, or finds the one that an earlier process started with the same record. */
+async function start(
+  upload: AwsUpload,
+  earlier: UploadRecord | undefined,
+  parent: Parent | undefined,
+): Promise<{ snapshotId: string; parent: Parent | undefined }> {
+  const { region, entry, request, records, signal, logger } = upload;
+  if (earlier?.['snapshot-id'] !== undefined) return { snapshotId: earlier['snapshot-id'], parent };
+  const record = earlier ?? newRecord(upload, parent);
+  await records.upload.write(record);
+  try {
+    const { SnapshotId: id = '' } = await region.call('StartSnapshot', signal, (options) =>
+      region.ebs.startSnapshot(startRequest(record), options),
+    );
+    await records.upload.write({ ...record, 'snapshot-id': id });
+    return { snapshotId: id, parent };
+  } catch (error) {
+    const isRefused = error instanceof CloudError && !error.retriable && parent !== undefined;
+    if (!isRefused || error.code === 'forbidden' || error.code === 'auth-failed') throw error;
+    logger.warn(`${error.message}; all blocks are sent`);
+    await records.upload.remove(request.uploadId);
+    return await start(upload, undefined, undefined);
+  }
+}
+
+function newRecord({ entry, request }: AwsUpload, parent: Parent | undefined): UploadRecord {
+  const input: StartSnapshotRequest = {
+    VolumeSize: volumeSize(entry, request.file),
+    ClientToken: randomUUID(),
+    Description: `nodepool-builder: ${request.imageId}`,
+    Tags: toTags(uploadTags(entry, request)),
+    Timeout: IDLE_MINUTES,
+    ...(parent && { ParentSnapshotId: parent.id }),
+  };
+  return {
+    'upload-id': request.uploadId,
+    'start-request': JSON.stringify(input),
+    ...(parent && { parent: parent.id }),
+  };
+}
+
+/** A repeated request has the same client token and creates nothing further. */
+function startRequest({ 'start-request': text = '{}' }: UploadRecord): StartSnapshotRequest {
+  return JSON.parse(text) as StartSnapshotRequest;
+}
+
+/** @returns the digests of all blocks that were put, by this process and earlier ones */
+async function sendSnapshot(
+  upload: AwsUpload,
+  id: string,
+  parent: Parent | undefined,
+): Promise<BlockDigests> {
+  const { region, entry, request, records, limit, signal, onProgress } = upload;
+  const path = records.upload.blocks(request.uploadId);
+  const put = await readBlockList(path);
+  const list = await BlockList.open(path);
+  try {
+    await sendBlocks(request.file.path, {
+      blockSize: BLOCK_SIZE,
+      concurrency: entry['upload-concurrency'],
+      isSkipped: (index) => put.has(index),
+      also: parent?.digests.keys() ?? [],
+      signal,
+      onProgress,
+      send: async ({ index, bytes }) => {
+        const digest = createHash('sha256').update(bytes).digest();
+        if (parent?.digests.get(index)?.equals(digest)) return;
+        await limit?.take(bytes.length, signal);
+        const block = {
+          SnapshotId: id,
+          BlockIndex: index,
+          BlockData: bytes,
+          DataLength: BLOCK_SIZE,
+          Checksum: digest.toString('base64'),
+          ChecksumAlgorithm: 'SHA256' as const,
+        };
+        await UNKNOWN_SNAPSHOT.run(
+          async () =>
+            await region.call('PutSnapshotBlock', signal, (options) =>
+              region.ebs.putSnapshotBlock(block, options),
+            ),
+          {
+            signal,
+            mayRetry: (error) => error instanceof CloudError && error.code === 'not-found',
+            onRetry: () => {},
+          },
+        );
+        await list.add(index, digest);
+        put.set(index, digest);
+      },
+    });
+  } finally {
+    await list[Symbol.asyncDispose]();
+  }
+  return put;
+}
+
+/** Has AWS compare the digest of all blocks, and waits until the snapshot can be used. */
+async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promise<void> {
+  const { region, entry, signal, interval } = upload;
+  const hash = createHash('sha256');
+  for (const [, digest] of [...put].toSorted(([one], [other]) => one - other)) hash.update(digest);
+  const checksum = {
+    Checksum: hash.digest('base64'),
+    ChecksumAlgorithm: 'SHA256' as const,
+    ChecksumAggregationMethod: 'LINEAR' as const,
+  };
+  try {
+    const input = { SnapshotId: id, ChangedBlocksCount: put.size, ...(put.size > 0 && checksum) };
+    await region.call('CompleteSnapshot', signal, (options) => region.ebs.completeSnapshot(input, options));
+  } catch (error) {
+    // The answer to an earlier request may have been lost.
+    if ((await describeSnapshot(upload, id))?.State !== 'completed') throw error;
+  }
+  const subject = `provider ${entry.name}: snapshot ${id}`;
+  const look = async (): Promise<true | undefined> => {
+    const snapshot = await describeSnapshot(upload, id);
+    if (snapshot?.State === 'error') {
+      throw new CloudError('image-failed', subject, snapshot.StateMessage ?? 'AWS gives no reason');
+    }
+    return snapshot?.State === 'completed' ? true : undefined;
+  };
+  await poll(look, { subject, timeout: importTimeout(entry), interval, signal });
+}
+
+/** Keeps the digests of all blocks for the next upload of the same image. */
+async function remember(upload: AwsUpload, id: string, digests: BlockDigests): Promise<void> {
+  const { entry, request, records } = upload;
+  if (!entry['incremental-snapshots']) return;
+  const bytes = blockListBytes(digests);
+  const base = {
+    'snapshot-id': id,
+    'volume-size': volumeSize(entry, request.file),
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+  };
+  await records.base.write(request.imageName, base);
+  await writeDurably(records.base.blocks(request.imageName), bytes);
+}
+
+async function describeSnapshot(
+  { region, signal }: Pick<AwsUpload, 'region' | 'signal'>,
+  id: string,
+): Promise<Snapshot | undefined> {
+  const answer = await region
+    .call('DescribeSnapshots', signal, (options) =>
+      region.ec2.describeSnapshots({ SnapshotIds: [id] }, options),
+    )
+    .catch(unlessAbsent);
+  return answer?.Snapshots?.[0];
+}
+
+/**
+ * Removes the snapshots of an upload, also one whose id no process has learnt.
+ */
+export async function removeSnapshots(
+  upload: Pick<AwsUpload, 'region' | 'records' | 'signal'>,
+  uploadId: string,
+): Promise<void> {
+  const { region, records, signal } = upload;
+  const record = await records.upload.read(uploadId);
+  const ids = new Set(
+    (await findSnapshots(region, 'uploadId', uploadId, signal)).map(({ SnapshotId }) => SnapshotId ?? ''),
+  );
+  if (record?.['snapshot-id'] !== undefined) ids.add(record['snapshot-id']);
+  else if (record?.['start-request'] !== undefined) {
+    const started = await region.call('StartSnapshot', signal, (options) =>
+      region.ebs.startSnapshot(startRequest(record), options),
+    );
+    ids.add(started.SnapshotId ?? '');
+  }
+  for (const id of ids) await removeSnapshot(region, id, signal);
+}

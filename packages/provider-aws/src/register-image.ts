@@ -1,0 +1,132 @@
+import type { Image, RegisterImageRequest } from '@aws-sdk/client-ec2';
+import { CloudError, cloudImageName } from '@nodepool-builder/image-builder/module-kit';
+import { findImages, listImages, readTags, snapshotsOf, toTags } from './amis.ts';
+import { awsCode } from './aws-error.ts';
+import type { AwsRegion, AwsSession } from './aws-session.ts';
+import { type AwsUpload, importTimeout, uploadTags } from './aws-upload.ts';
+import { poll } from './poll.ts';
+
+/** Device that AWS's documentation names for the root volume. */
+const ROOT = '/dev/sda1';
+
+/** Length of a name of an AMI, and characters that it cannot have. */
+const LONGEST_NAME = 128;
+const FORBIDDEN = /[^A-Za-z0-9()[\] ./\-'@_]/g;
+
+/** Registers an AMI of a snapshot, or finds the one that an earlier request registered. @returns its id */
+export async function registerImage(upload: AwsUpload, snapshotId: string): Promise<string> {
+  const { region, entry, request, signal } = upload;
+  const name = cloudImageName(request).replaceAll(FORBIDDEN, '-').padEnd(3, '-');
+  const second = `${name.slice(0, LONGEST_NAME - request.uploadId.length - 1)}-${request.uploadId}`;
+  for (const Name of [name.slice(0, LONGEST_NAME), second.replaceAll(FORBIDDEN, '-')]) {
+    try {
+      const { ImageId: id = '' } = await region.call('RegisterImage', signal, (options) =>
+        region.ec2.registerImage({ Name, ...registration(upload, snapshotId) }, options),
+      );
+      return id;
+    } catch (error) {
+      if (awsCode(error) !== 'InvalidAMIName.Duplicate') throw error;
+      const own = await findByName(upload, Name, snapshotId);
+      if (own !== undefined) return own;
+    }
+  }
+  throw new CloudError('conflict', `provider ${entry.name}`, `the AMI name ${name} is in use`);
+}
+
+/** The AMI with a name, if an earlier request of this upload registered it. A list may not have it yet. */
+async function findByName(upload: AwsUpload, name: string, snapshotId: string): Promise<string | undefined> {
+  const { region, entry, signal, interval } = upload;
+  const query = { Owners: ['self'], Filters: [{ Name: 'name', Values: [name] }] };
+  const look = async (): Promise<Image | undefined> => (await listImages(region, query, signal))[0];
+  const subject = `provider ${entry.name}: AMI ${name}`;
+  const image = await poll(look, { subject, timeout: importTimeout(entry), interval, signal });
+  return snapshotsOf(image).includes(snapshotId) ? image.ImageId : undefined;
+}
+
+function registration({ entry, request }: AwsUpload, SnapshotId: string): Omit<RegisterImageRequest, 'Name'> {
+  const { architecture = entry.architecture } = request.metadata ?? {};
+  return {
+    Description: `nodepool-builder: ${request.imageId}`,
+    Architecture: architecture as RegisterImageRequest['Architecture'],
+    RootDeviceName: ROOT,
+    VirtualizationType: 'hvm',
+    EnaSupport: entry['ena-support'],
+    ...(entry['boot-mode'] && { BootMode: entry['boot-mode'] }),
+    ...(entry['imds-support'] && { ImdsSupport: entry['imds-support'] }),
+    BlockDeviceMappings: [
+      {
+        DeviceName: ROOT,
+        Ebs: {
+          SnapshotId,
+          VolumeType: entry['volume-type'],
+          DeleteOnTermination: true,
+          ...(entry['volume-size'] !== undefined && { VolumeSize: entry['volume-size'] }),
+          ...(entry.iops !== undefined && { Iops: entry.iops }),
+          ...(entry.throughput !== undefined && { Throughput: entry.throughput }),
+        },
+      },
+    ],
+    TagSpecifications: [{ ResourceType: 'image', Tags: toTags(uploadTags(entry, request)) }],
+  };
+}
+
+/** Waits until an AMI can be used, copies it to further regions, and shares all of them. */
+export async function distributeImage(upload: AwsUpload, session: AwsSession, id: string): Promise<void> {
+  const { region, entry } = upload;
+  await waitForImage(upload, region, id);
+  const copies = await Promise.all(
+    (entry['copy-regions'] ?? []).map(async (name) => {
+      const target = await session.open(name);
+      const copy = await copyImage(upload, target, id);
+      await waitForImage(upload, target, copy);
+      return { target, copy };
+    }),
+  );
+  for (const { target, copy } of [{ target: region, copy: id }, ...copies]) await share(upload, target, copy);
+}
+
+async function waitForImage(upload: AwsUpload, region: AwsRegion, id: string): Promise<void> {
+  const { entry, signal, interval } = upload;
+  const subject = `provider ${entry.name}: AMI ${id} in ${region.name}`;
+  const look = async (): Promise<true | undefined> => {
+    // By a filter: an id that the list does not have yet would be an error.
+    const query = { Owners: ['self'], Filters: [{ Name: 'image-id', Values: [id] }] };
+    const [image] = await listImages(region, query, signal);
+    if (image?.State === 'failed' || image?.State === 'error' || image?.State === 'invalid') {
+      throw new CloudError('image-failed', subject, image.StateReason?.Message ?? 'AWS gives no reason');
+    }
+    return image?.State === 'available' ? true : undefined;
+  };
+  await poll(look, { subject, timeout: importTimeout(entry), interval, signal });
+}
+
+/** Copies the AMI to another region, or finds the copy of an earlier attempt. */
+async function copyImage(upload: AwsUpload, target: AwsRegion, id: string): Promise<string> {
+  const { region, entry, request, signal } = upload;
+  const [found] = await findImages(target, 'uploadId', request.uploadId, signal);
+  if (found?.ImageId !== undefined) return found.ImageId;
+  const tags = toTags(uploadTags(entry, request));
+  const name = readTags(tags).Name ?? request.imageId;
+  const input = {
+    Name: `${name.replaceAll(FORBIDDEN, '-').slice(0, LONGEST_NAME - 22)}-${id}`,
+    SourceImageId: id,
+    SourceRegion: region.name,
+    // An AMI is copied once to each region: a repeated request creates no second copy.
+    ClientToken: `${id}-${target.name}`.slice(0, 64),
+    Description: `nodepool-builder: ${request.imageId}`,
+    TagSpecifications: (['image', 'snapshot'] as const).map((ResourceType) => ({ ResourceType, Tags: tags })),
+  };
+  const copy = await target.call('CopyImage', signal, (options) => target.ec2.copyImage(input, options));
+  return copy.ImageId ?? '';
+}
+
+async function share({ entry, signal }: AwsUpload, region: AwsRegion, id: string): Promise<void> {
+  const accounts = (entry['share-accounts'] ?? []).map((account) => ({
+    UserId: String(account).padStart(12, '0'),
+  }));
+  if (accounts.length === 0) return;
+  const input = { ImageId: id, LaunchPermission: { Add: accounts } };
+  await region.call('ModifyImageAttribute', signal, (options) =>
+    region.ec2.modifyImageAttribute(input, options),
+  );
+}

@@ -1,0 +1,312 @@
+import { randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import {
+  CloudError,
+  cloudImageName,
+  IMAGE_TAGS,
+  metered,
+  portion,
+  unlessAbsent,
+} from '@nodepool-builder/image-builder/module-kit';
+import { findSnapshots, removeSnapshot, toTags } from './amis.ts';
+import { awsCode } from './aws-error.ts';
+import type { AwsRegion } from './aws-session.ts';
+import { type AwsUpload, importTimeout, uploadTags } from './aws-upload.ts';
+import { poll } from './poll.ts';
+
+/** AWS's names of the formats that it imports. */
+const FORMATS: Readonly<Record<string, string>> = {
+  raw: 'RAW',
+  vhd: 'VHD',
+  vpc: 'VHD',
+  'vhd-fixed': 'VHD',
+  vhdx: 'VHDX',
+  vmdk: 'VMDK',
+};
+
+/** Part of an upload's progress that the transfer to S3 takes. */
+const TRANSFER = 80;
+
+/** Bytes of a part. S3 takes 10,000 parts. */
+const PART_SIZE = 16 * 2 ** 20;
+const MOST_PARTS = 9_000;
+
+/** Parts in memory at a time. */
+const PARTS_AT_A_TIME = 4;
+
+/** Seconds until a further import may be possible. */
+const IMPORT_PAUSE = 30;
+
+/** Begin of the key of an upload's object, by which any process finds it. */
+function keyPrefix(uploadId: string): string {
+  return `nodepool-builder/${encodeURIComponent(uploadId)}/`;
+}
+
+/** Sends the file to S3 and has AWS make a snapshot of it. @returns the snapshot's id */
+export async function importSnapshot(upload: AwsUpload): Promise<string> {
+  const { region, entry, request, signal } = upload;
+  const [found] = await findSnapshots(region, 'uploadId', request.uploadId, signal);
+  if (found?.SnapshotId !== undefined) return found.SnapshotId;
+  const tags = uploadTags(entry, request);
+  const snapshotId = await withObject(upload, async (bucket, token) => {
+    const input = {
+      ClientToken: token,
+      Description: `nodepool-builder: ${request.imageId}`,
+      DiskContainer: { Format: formatOf(upload), UserBucket: bucket },
+      ...role(upload),
+      TagSpecifications: [{ ResourceType: 'import-snapshot-task' as const, Tags: toTags(tags) }],
+    };
+    const id = await startImport(upload, async () => {
+      const task = await region.call('ImportSnapshot', signal, (options) =>
+        region.ec2.importSnapshot(input, options),
+      );
+      return task.ImportTaskId ?? '';
+    });
+    return await waitForImport(upload, async () => {
+      const { ImportSnapshotTasks: [task] = [] } = await region.call(
+        'DescribeImportSnapshotTasks',
+        signal,
+        (options) => region.ec2.describeImportSnapshotTasks({ ImportTaskIds: [id] }, options),
+      );
+      const { Status, StatusMessage, SnapshotId, Progress } = task?.SnapshotTaskDetail ?? {};
+      return { id, status: Status, message: StatusMessage, result: SnapshotId, progress: Progress };
+    });
+  });
+  await region.call('CreateTags', signal, (options) =>
+    region.ec2.createTags({ Resources: [snapshotId], Tags: toTags(tags) }, options),
+  );
+  return snapshotId;
+}
+
+/** Sends the file to S3 and has AWS make an AMI of it. @returns the AMI's id */
+export async function importImage(upload: AwsUpload): Promise<string> {
+  const { region, entry, request, signal } = upload;
+  const tags = uploadTags(entry, request);
+  const { architecture = entry.architecture } = request.metadata ?? {};
+  return await withObject(upload, async (bucket, token) => {
+    const input = {
+      ClientToken: token,
+      Description: `nodepool-builder: ${request.imageId}`,
+      Architecture: architecture,
+      DiskContainers: [{ Format: formatOf(upload), UserBucket: bucket }],
+      ...(entry['boot-mode'] && { BootMode: bootMode(entry['boot-mode']) }),
+      ...role(upload),
+      TagSpecifications: [{ ResourceType: 'import-image-task' as const, Tags: toTags(tags) }],
+    };
+    const id = await startImport(upload, async () => {
+      const task = await region.call('ImportImage', signal, (options) =>
+        region.ec2.importImage(input, options),
+      );
+      return task.ImportTaskId ?? '';
+    });
+    let snapshots: string[] = [];
+    const imageId = await waitForImport(upload, async () => {
+      const { ImportImageTasks: [task] = [] } = await region.call(
+        'DescribeImportImageTasks',
+        signal,
+        (options) => region.ec2.describeImportImageTasks({ ImportTaskIds: [id] }, options),
+      );
+      snapshots = task?.SnapshotDetails?.flatMap(({ SnapshotId }) => SnapshotId ?? []) ?? [];
+      const { Status, StatusMessage, ImageId, Progress } = task ?? {};
+      return { id, status: Status, message: StatusMessage, result: ImageId, progress: Progress };
+    });
+    await region.call('CreateTags', signal, (options) =>
+      region.ec2.createTags({ Resources: [imageId, ...snapshots], Tags: toTags(tags) }, options),
+    );
+    return imageId;
+  });
+}
+
+/** ImportImage knows two of the three boot modes of an AMI. */
+function bootMode(mode: string): 'legacy-bios' | 'uefi' {
+  return mode === 'legacy-bios' ? mode : 'uefi';
+}
+
+function role({ entry }: AwsUpload): { RoleName?: string } {
+  const RoleName = entry['import-role-name'];
+  return RoleName === undefined ? {} : { RoleName };
+}
+
+function formatOf({ entry, request }: AwsUpload): string {
+  const { format } = request.file;
+  const name = FORMATS[format];
+  if (name !== undefined) return name;
+  const reason = `AWS cannot import the format ${format}; set image-type: raw`;
+  throw new CloudError('bad-request', `provider ${entry.name}`, reason);
+}
+
+interface Place {
+  readonly S3Bucket: string;
+  readonly S3Key: string;
+}
+
+/** Stores the file in S3 while `work` runs. */
+async function withObject(
+  upload: AwsUpload,
+  work: (place: Place, token: string) => Promise<string>,
+): Promise<string> {
+  const { region, entry, request, records, limit, signal, onProgress } = upload;
+  const { 'bucket-name': Bucket = '' } = entry;
+  const earlier = await records.upload.read(request.uploadId);
+  const record = { 'upload-id': request.uploadId, token: earlier?.token ?? randomUUID() };
+  await records.upload.write(record);
+  const Key = `${keyPrefix(request.uploadId)}${cloudImageName(request)}`;
+  const { size, path } = request.file;
+  const isThere = earlier !== undefined && (await objectSize(region, Bucket, Key, signal)) === size;
+  if (!isThere) {
+    const report = portion(onProgress, 0, TRANSFER);
+    let done = 0;
+    const pieces = metered(createReadStream(path, { highWaterMark: 2 ** 20 }), {
+      limit,
+      signal,
+      onBytes: (bytes) => {
+        done += bytes;
+        report({ done, total: size });
+      },
+    });
+    const { Upload } = await import('@aws-sdk/lib-storage');
+    const stop = new AbortController();
+    const abort = (): void => stop.abort();
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      await region.call('PutObject', signal, async () => {
+        const transfer = new Upload({
+          client: region.s3,
+          params: { Bucket, Key, Body: Readable.from(pieces, { objectMode: false }) },
+          partSize: Math.max(PART_SIZE, Math.ceil(size / MOST_PARTS)),
+          queueSize: PARTS_AT_A_TIME,
+          tags: toTags(uploadTags(entry, request)).slice(0, 10),
+          abortController: stop,
+        });
+        await transfer.done();
+      });
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+  const result = await work({ S3Bucket: Bucket, S3Key: Key }, record.token);
+  await region.call('DeleteObject', signal, (options) => region.s3.deleteObject({ Bucket, Key }, options));
+  return result;
+}
+
+/** Bytes of an object; undefined if there is none. */
+async function objectSize(
+  region: AwsRegion,
+  Bucket: string,
+  Key: string,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  try {
+    const { ContentLength: size } = await region.s3.headObject({ Bucket, Key }, { abortSignal: signal });
+    return size;
+  } catch (error) {
+    if (awsCode(error) === 'NotFound') return undefined;
+    throw region.error('HeadObject', error);
+  }
+}
+
+/** AWS runs a few imports of an account at a time, and refuses further ones. */
+async function startImport(upload: AwsUpload, start: () => Promise<string>): Promise<string> {
+  const { entry, signal, interval } = upload;
+  const look = async (): Promise<string | undefined> => {
+    try {
+      return await start();
+    } catch (error) {
+      if (awsCode(error) !== 'ResourceCountLimitExceeded') throw error;
+      return undefined;
+    }
+  };
+  const subject = `provider ${entry.name}: a free place for an import`;
+  const pause = Math.max(interval, Math.min(IMPORT_PAUSE, interval * 6));
+  return await poll(look, { subject, timeout: importTimeout(entry), interval: pause, signal });
+}
+
+interface TaskState {
+  readonly id: string;
+  readonly status: string | undefined;
+  readonly message: string | undefined;
+  readonly result: string | undefined;
+  readonly progress: string | undefined;
+}
+
+async function waitForImport(upload: AwsUpload, describe: () => Promise<TaskState>): Promise<string> {
+  const { entry, signal, interval, onProgress } = upload;
+  const subject = `provider ${entry.name}: import of ${upload.request.imageId}`;
+  const report = portion(onProgress, TRANSFER, 100);
+  const look = async (): Promise<string | undefined> => {
+    const { id, status, message, result, progress } = await describe();
+    if (status === 'completed' && result !== undefined) return result;
+    if (status === 'deleted' || status === 'deleting') {
+      throw new CloudError('image-failed', `${subject} (${id})`, message ?? 'AWS gives no reason');
+    }
+    report({ done: Number(progress ?? 0), total: 100 });
+    return undefined;
+  };
+  return await poll(look, { subject, timeout: importTimeout(entry), interval, signal });
+}
+
+/** Ends the import of an upload, and removes its object and what it made. */
+export async function removeImport(
+  { region, entry, signal }: Pick<AwsUpload, 'region' | 'entry' | 'signal'>,
+  uploadId: string,
+): Promise<void> {
+  const Filters = [{ Name: `tag:${IMAGE_TAGS.uploadId}`, Values: [uploadId] }];
+  const snapshots = await region.call('DescribeImportSnapshotTasks', signal, (options) =>
+    region.ec2.describeImportSnapshotTasks({ Filters }, options),
+  );
+  const images = await region.call('DescribeImportImageTasks', signal, (options) =>
+    region.ec2.describeImportImageTasks({ Filters }, options),
+  );
+  const tasks = [
+    ...(snapshots.ImportSnapshotTasks ?? []).map((task) => ({
+      id: task.ImportTaskId,
+      status: task.SnapshotTaskDetail?.Status,
+      made: [task.SnapshotTaskDetail?.SnapshotId],
+    })),
+    ...(images.ImportImageTasks ?? []).map((task) => ({
+      id: task.ImportTaskId,
+      status: task.Status,
+      made: [task.ImageId, ...(task.SnapshotDetails ?? []).map(({ SnapshotId }) => SnapshotId)],
+    })),
+  ];
+  for (const { id: ImportTaskId, status, made } of tasks) {
+    if (status === 'active') {
+      await region.call('CancelImportTask', signal, (options) =>
+        region.ec2.cancelImportTask({ ImportTaskId }, options),
+      );
+    }
+    for (const ImageId of made.filter((id) => id?.startsWith('ami-'))) {
+      await region
+        .call('DeregisterImage', signal, (options) => region.ec2.deregisterImage({ ImageId }, options))
+        .catch(unlessAbsent);
+    }
+    for (const id of made) if (id?.startsWith('snap-')) await removeSnapshot(region, id, signal);
+  }
+  const { 'bucket-name': Bucket } = entry;
+  if (Bucket !== undefined) await removeObjects(region, Bucket, keyPrefix(uploadId), signal);
+}
+
+/** Removes objects, and parts of objects that an interruption left. */
+async function removeObjects(
+  region: AwsRegion,
+  Bucket: string,
+  Prefix: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { s3 } = region;
+  const { Uploads: uploads = [] } = await region.call('ListMultipartUploads', signal, (options) =>
+    s3.listMultipartUploads({ Bucket, Prefix }, options),
+  );
+  for (const { Key, UploadId } of uploads) {
+    await region.call('AbortMultipartUpload', signal, (options) =>
+      s3.abortMultipartUpload({ Bucket, Key, UploadId }, options),
+    );
+  }
+  const { Contents: objects = [] } = await region.call('ListObjectsV2', signal, (options) =>
+    s3.listObjectsV2({ Bucket, Prefix }, options),
+  );
+  for (const { Key } of objects) {
+    await region.call('DeleteObject', signal, (options) => s3.deleteObject({ Bucket, Key }, options));
+  }
+}
