@@ -47,7 +47,9 @@ const BUILT_IN: readonly Module[] = [
  * Packages of this project that are installed only where they are needed, by the type of the provider that each exports:
  * the libraries of these clouds are large.
  */
-export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {};
+export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {
+  aws: '@nodepool-builder/provider-aws',
+};
 
 /** The kinds of builders and providers that a configuration can name. A set does not change. */
 export class Modules {

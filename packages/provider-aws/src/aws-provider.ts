@@ -28,7 +28,6 @@ import {
   readTags,
   removeImage,
   removeSnapshot,
-  snapshotsOf,
   usersOf,
 } from './amis.ts';
 import { type AwsRegion, AwsSession, type SessionOptions } from './aws-session.ts';

@@ -92,7 +92,7 @@ async function start(
   earlier: UploadRecord | undefined,
   parent: Parent | undefined,
 ): Promise<{ snapshotId: string; parent: Parent | undefined }> {
-  const { region, entry, request, records, signal, logger } = upload;
+  const { region, request, records, signal, logger } = upload;
   if (earlier?.['snapshot-id'] !== undefined) return { snapshotId: earlier['snapshot-id'], parent };
   const record = earlier ?? newRecord(upload, parent);
   await records.upload.write(record);
@@ -197,8 +197,9 @@ async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promi
     const input = { SnapshotId: id, ChangedBlocksCount: put.size, ...(put.size > 0 && checksum) };
     await region.call('CompleteSnapshot', signal, (options) => region.ebs.completeSnapshot(input, options));
   } catch (error) {
-    // The answer to an earlier request may have been lost.
-    if ((await describeSnapshot(upload, id))?.State !== 'completed') throw error;
+    // AWS refuses a repeated request, whose first answer was lost, while it completes the snapshot.
+    const isRefused = error instanceof CloudError && !error.retriable;
+    if (!isRefused || !(await becomesWhole(upload, id))) throw error;
   }
   const subject = `provider ${entry.name}: snapshot ${id}`;
   const look = async (): Promise<true | undefined> => {
@@ -209,6 +210,21 @@ async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promi
     return snapshot?.State === 'completed' ? true : undefined;
   };
   await poll(look, { subject, timeout: importTimeout(entry), interval, signal });
+}
+
+/** Whether a snapshot that refuses to be completed is completed soon. */
+async function becomesWhole(upload: AwsUpload, id: string): Promise<boolean> {
+  const { signal, interval } = upload;
+  const look = async (): Promise<boolean | undefined> => {
+    const state = (await describeSnapshot(upload, id))?.State;
+    return state === 'pending' ? undefined : state === 'completed';
+  };
+  try {
+    return await poll(look, { subject: id, timeout: interval * 6, interval, signal });
+  } catch (error) {
+    if (error instanceof CloudError && error.code === 'image-timeout') return false;
+    throw error;
+  }
 }
 
 /** Keeps the digests of all blocks for the next upload of the same image. */

@@ -41,7 +41,12 @@ export async function awsFixture(
     directory,
     lines,
     open(settings = {}) {
-      const entry: AwsEntry = { ...readSettings(AWS_SETTINGS, {}, (path) => path), name: 'ci', images: [], ...settings };
+      const entry: AwsEntry = {
+        ...readSettings(AWS_SETTINGS, {}, (path) => path),
+        name: 'ci',
+        images: [],
+        ...settings,
+      };
       const provider = new AwsProvider({
         entry,
         formats: ['raw'],

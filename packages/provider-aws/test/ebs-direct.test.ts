@@ -1,0 +1,203 @@
+// Not a unit test: it starts servers and qemu-img.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { AwsRefusal, type AwsRequest, allBlocks } from '../src/testing/index.ts';
+import { awsFixture, SECRET } from './aws-fixture.ts';
+import { digestsOf, requestFor, writeDisk, ZERO_BLOCK } from './disk.ts';
+
+/** Indexes of the blocks that were put. */
+function putBlocks(requests: readonly AwsRequest[]): unknown[] {
+  return requests
+    .filter(({ operation }) => operation === 'PutSnapshotBlock')
+    .map(({ input }) => input.BlockIndex)
+    .toSorted((one, other) => Number(one) - Number(other));
+}
+
+test('only blocks with data travel, and AWS has exactly those of the file', async (t) => {
+  const { double, directory, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a', 9: 'b', 63: 'c' });
+  await open().upload(requestFor(path));
+  assert.deepEqual(putBlocks(double.requests), [0, 9, 63]);
+  const [snapshot] = double.region().snapshots.all();
+  assert.ok(snapshot);
+  assert.deepEqual(allBlocks(snapshot), await digestsOf(path));
+  assert.equal(snapshot.volumeSize, 1);
+});
+
+test('of the next build only changed blocks travel, and zeros over what the last build had', async (t) => {
+  const { double, directory, open } = await awsFixture(t, { pendingLists: 1 });
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a', 9: 'b', 12: 'd', 63: 'c' });
+  await open().upload(requestFor(path));
+  await writeDisk(path, { 0: 'a', 9: 'B', 20: 'n', 63: 'c' });
+  double.requests.length = 0;
+  await open().upload(requestFor(path, 2));
+  assert.deepEqual(putBlocks(double.requests), [9, 12, 20]);
+  const second = double.region().snapshots.all()[1];
+  assert.ok(second);
+  const expected = new Map([...(await digestsOf(path)), [12, ZERO_BLOCK] as const]);
+  assert.deepEqual(new Map([...allBlocks(second)].toSorted()), new Map([...expected].toSorted()));
+
+  // The third one is equal to the second one.
+  double.requests.length = 0;
+  await open().upload(requestFor(path, 3));
+  assert.deepEqual(putBlocks(double.requests), []);
+  assert.equal(double.region().images.all().length, 3);
+});
+
+test('without the last snapshot, or if AWS refuses it as a parent, all blocks travel', async (t) => {
+  const { double, directory, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a', 9: 'b' });
+  const provider = open();
+  const { externalId } = await provider.upload(requestFor(path));
+  double.fault = ({ operation, input }) =>
+    operation === 'StartSnapshot' && input.ParentSnapshotId !== undefined
+      ? new AwsRefusal('ValidationException', 'no parent here')
+      : undefined;
+  double.requests.length = 0;
+  await provider.upload(requestFor(path, 2));
+  assert.deepEqual(putBlocks(double.requests), [0, 9]);
+  await provider.delete(externalId);
+  for (const image of await provider.list()) await provider.delete(image.externalId);
+  double.requests.length = 0;
+  double.fault = () => undefined;
+  await provider.upload(requestFor(path, 3));
+  assert.deepEqual(putBlocks(double.requests), [0, 9]);
+});
+
+test('lost answers, throttling and lagging lists result in one image', async (t) => {
+  const { double, directory, open } = await awsFixture(t, { lag: 2, pendingLists: 2 });
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a', 9: 'b' });
+  const seen = new Set<string>();
+  double.fault = ({ operation }) => {
+    if (seen.has(operation)) return undefined;
+    seen.add(operation);
+    return operation === 'PutSnapshotBlock' ? new AwsRefusal('RequestThrottledException', 'slow') : 'lost';
+  };
+  const { externalId } = await open().upload(requestFor(path));
+  assert.deepEqual(
+    double
+      .region()
+      .images.all()
+      .map(({ id }) => id),
+    [externalId],
+  );
+  assert.equal(double.region().snapshots.all().length, 1);
+});
+
+test('a refusal has the reason of AWS, leaves nothing, and shows no secret', async (t) => {
+  const { double, directory, lines, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a' });
+  double.fault = ({ operation }) =>
+    operation === 'RegisterImage'
+      ? new AwsRefusal('UnauthorizedOperation', 'You are not authorized to perform: ec2:RegisterImage', 403)
+      : undefined;
+  await assert.rejects(open().upload(requestFor(path)), (error) => {
+    assert.ok(error instanceof CloudError);
+    assert.equal(error.code, 'forbidden');
+    assert.match(error.message, /^provider ci: RegisterImage in us-east-1: .*ec2:RegisterImage/);
+    assert.ok(!error.message.includes(SECRET));
+    return true;
+  });
+  assert.deepEqual(double.region().snapshots.all(), []);
+  assert.ok(!lines.join('\n').includes(SECRET));
+});
+
+test('a block that AWS refuses ends the upload, and a snapshot that fails gives its reason', async (t) => {
+  const { double, directory, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a', 9: 'b' });
+  double.fault = ({ operation, input }) =>
+    operation === 'PutSnapshotBlock' && input.BlockIndex === 9
+      ? new AwsRefusal('ValidationException', 'the block is damaged')
+      : undefined;
+  await assert.rejects(
+    open().upload(requestFor(path)),
+    /PutSnapshotBlock in us-east-1: the block is damaged/,
+  );
+  double.fault = ({ operation }) => {
+    for (const snapshot of double.region().snapshots.all()) {
+      if (operation !== 'DescribeSnapshots' || !snapshot.isComplete) continue;
+      snapshot.state = 'error';
+      snapshot.stateMessage = 'the volume could not be created';
+    }
+    return undefined;
+  };
+  await assert.rejects(open().upload(requestFor(path, 2)), /the volume could not be created/);
+  assert.deepEqual(double.region().snapshots.all(), []);
+});
+
+test('copies and shares: each region has the image, and a delete removes all of it', async (t) => {
+  const { double, directory, open } = await awsFixture(t, { pendingLists: 1 });
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a' });
+  const provider = open({ 'copy-regions': ['eu-west-1', 'us-west-2'], 'share-accounts': ['210987654321'] });
+  const { externalId } = await provider.upload(requestFor(path));
+  for (const name of ['us-east-1', 'eu-west-1', 'us-west-2']) {
+    const [image, ...others] = double.region(name).images.all();
+    assert.ok(image, name);
+    assert.deepEqual(others, [], name);
+    assert.deepEqual([...image.sharedWith], ['210987654321'], name);
+    assert.equal(image.state, 'available');
+  }
+  await provider.delete(externalId);
+  for (const name of ['us-east-1', 'eu-west-1', 'us-west-2']) {
+    assert.deepEqual([double.region(name).images.all(), double.region(name).snapshots.all()], [[], []], name);
+  }
+});
+
+test('an AMI of somebody else is neither listed nor deleted', async (t) => {
+  const { double, open } = await awsFixture(t);
+  const base = { architecture: 'x86_64', registration: {}, snapshots: [], state: 'available' } as const;
+  const account = '123456789012';
+  const image = double.region().images.add({
+    ...base,
+    name: 'debian-13',
+    owner: account,
+    isPublic: false,
+    pendingLists: 0,
+    sharedWith: new Set<string>(),
+  });
+  const provider = open();
+  assert.deepEqual(await provider.list(), []);
+  await assert.rejects(provider.delete(image.id), /did not upload AMI/);
+  assert.deepEqual(await provider.partialUploads(), []);
+});
+
+test('only own images are candidates, unless the filter names another owner', async (t) => {
+  const { double, open } = await awsFixture(t);
+  const add = (name: string, owner: string, more: { deprecatedAt?: Date } = {}): string =>
+    double.region().images.add({
+      name,
+      owner,
+      architecture: 'x86_64',
+      registration: {},
+      snapshots: [],
+      isPublic: true,
+      state: 'available',
+      pendingLists: 0,
+      sharedWith: new Set<string>(),
+      ...more,
+    }).id;
+  const own = add('debian-13-a', '123456789012');
+  const deprecated = add('debian-13-old', '123456789012', { deprecatedAt: new Date(0) });
+  const foreign = add('debian-13-b', '666666666666');
+  const provider = open();
+  const idsOf = async (owner?: string[]): Promise<string[]> => {
+    const found = await provider.candidates({ name: ['debian-13-*'], ...(owner && { owner }) });
+    return found.filter(({ isUsable }) => isUsable).map(({ externalId }) => externalId);
+  };
+  assert.deepEqual(await idsOf(), [own]);
+  assert.deepEqual(await idsOf(['666666666666']), [foreign]);
+  const all = await provider.candidates({ name: ['debian-13-old'] }, { withRefused: true });
+  assert.deepEqual(
+    all.map(({ externalId, status }) => [externalId, status]),
+    [[deprecated, 'deprecated']],
+  );
+});
