@@ -17,7 +17,7 @@ export interface AwsFixture {
   /** Lines of all loggers. */
   readonly lines: string[];
   /** Opens a provider, as a process with this `images-dir` does. */
-  open(settings?: Partial<AwsEntry>): AwsProvider;
+  readonly open: (settings?: Partial<AwsEntry>) => AwsProvider;
 }
 
 export async function awsFixture(
@@ -40,7 +40,7 @@ export async function awsFixture(
     double,
     directory,
     lines,
-    open(settings = {}) {
+    open: (settings = {}) => {
       const entry: AwsEntry = {
         ...readSettings(AWS_SETTINGS, {}, (path) => path),
         name: 'ci',

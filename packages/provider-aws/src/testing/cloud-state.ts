@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Filter, Tag, TagSpecification } from '@aws-sdk/client-ec2';
+import type { Filter, RegisterImageRequest, Tag, TagSpecification, UserBucket } from '@aws-sdk/client-ec2';
 import { AwsRefusal } from './model.ts';
 
 /** A thing of the cloud that has tags. */
@@ -9,6 +9,55 @@ export interface Resource {
   tags: Tag[];
   /** Lists in which it does not appear yet. */
   hiddenLists: number;
+}
+
+/** An AMI of the double. */
+export interface ImageState extends Resource {
+  readonly name: string;
+  readonly description?: string | undefined;
+  readonly architecture: string;
+  readonly registration: Partial<RegisterImageRequest>;
+  readonly snapshots: readonly string[];
+  readonly owner: string;
+  isPublic: boolean;
+  state: 'pending' | 'available' | 'failed';
+  /** Descriptions in which it stays pending. */
+  pendingLists: number;
+  deprecatedAt?: Date;
+  readonly sharedWith: Set<string>;
+}
+
+/** A task of ImportSnapshot or ImportImage. */
+export interface ImportState extends Resource {
+  readonly bucket: UserBucket;
+  readonly format: string;
+  readonly clientToken?: string | undefined;
+  readonly architecture: string;
+  status: 'active' | 'completed' | 'deleted';
+  statusMessage: string;
+  pendingLists: number;
+  snapshotId?: string;
+  imageId?: string;
+}
+
+/** A snapshot of the double. */
+export interface SnapshotState extends Resource {
+  /** GiB. */
+  readonly volumeSize: number;
+  readonly description?: string | undefined;
+  readonly parent?: string | undefined;
+  readonly clientToken?: string | undefined;
+  state: 'pending' | 'completed' | 'error';
+  stateMessage?: string;
+  /** Descriptions in which it stays pending once it is complete. */
+  pendingLists: number;
+  /** Whether its blocks are complete. */
+  isComplete: boolean;
+  /** SHA-256 of each block of the parent at the start, in base64. */
+  readonly inherited?: ReadonlyMap<number, string>;
+  /** SHA-256 of each block that was put, in base64. */
+  readonly blocks: Map<number, string>;
+  readonly sharedWith: Set<string>;
 }
 
 /** The resources of one kind in one region. */

@@ -6,26 +6,10 @@ import type {
   ModifyImageAttributeRequest,
   RegisterImageRequest,
 } from '@aws-sdk/client-ec2';
-import { passes, type Resource, tagsFor } from './cloud-state.ts';
+import { type ImageState, passes, tagsFor } from './cloud-state.ts';
 import { AwsRefusal } from './model.ts';
 import type { Region } from './region.ts';
 import { allBlocks } from './snapshots.ts';
-
-/** An AMI of the double. */
-export interface ImageState extends Resource {
-  readonly name: string;
-  readonly description?: string | undefined;
-  readonly architecture: string;
-  readonly registration: Partial<RegisterImageRequest>;
-  readonly snapshots: readonly string[];
-  readonly owner: string;
-  isPublic: boolean;
-  state: 'pending' | 'available' | 'failed';
-  /** Descriptions in which it stays pending. */
-  pendingLists: number;
-  deprecatedAt?: Date;
-  readonly sharedWith: Set<string>;
-}
 
 const NAME = /^[A-Za-z0-9()[\] ./\-'@_]{3,128}$/;
 

@@ -5,22 +5,9 @@ import type {
   ImportSnapshotRequest,
   UserBucket,
 } from '@aws-sdk/client-ec2';
-import { passes, type Resource, tagsFor } from './cloud-state.ts';
+import { type ImportState, passes, tagsFor } from './cloud-state.ts';
 import { AwsRefusal } from './model.ts';
 import type { Region } from './region.ts';
-
-/** A task of ImportSnapshot or ImportImage. */
-export interface ImportState extends Resource {
-  readonly bucket: UserBucket;
-  readonly format: string;
-  readonly clientToken?: string | undefined;
-  readonly architecture: string;
-  status: 'active' | 'completed' | 'deleted';
-  statusMessage: string;
-  pendingLists: number;
-  snapshotId?: string;
-  imageId?: string;
-}
 
 /** The operations of EC2 that import images from S3. */
 export const IMPORT_OPERATIONS = {

@@ -1,9 +1,12 @@
 import type { CreateTagsRequest, DeleteTagsRequest, DescribeRegionsRequest } from '@aws-sdk/client-ec2';
-import { type Resource, Resources } from './cloud-state.ts';
-import type { ImageState } from './images.ts';
-import type { ImportState } from './imports.ts';
+import {
+  type ImageState,
+  type ImportState,
+  type Resource,
+  Resources,
+  type SnapshotState,
+} from './cloud-state.ts';
 import { AwsRefusal } from './model.ts';
-import type { SnapshotState } from './snapshots.ts';
 
 /** How the double behaves. */
 export interface AwsDoubleOptions {

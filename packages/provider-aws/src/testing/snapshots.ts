@@ -11,32 +11,12 @@ import type {
   ModifySnapshotAttributeRequest,
   Snapshot,
 } from '@aws-sdk/client-ec2';
-import { passes, type Resource } from './cloud-state.ts';
+import { passes, type SnapshotState } from './cloud-state.ts';
 import { AwsRefusal } from './model.ts';
 import type { Region } from './region.ts';
 
 /** Bytes of a block of EBS. */
 export const BLOCK_SIZE = 524_288;
-
-/** A snapshot of the double. */
-export interface SnapshotState extends Resource {
-  /** GiB. */
-  readonly volumeSize: number;
-  readonly description?: string | undefined;
-  readonly parent?: string | undefined;
-  readonly clientToken?: string | undefined;
-  state: 'pending' | 'completed' | 'error';
-  stateMessage?: string;
-  /** Descriptions in which it stays pending once it is complete. */
-  pendingLists: number;
-  /** Whether its blocks are complete. */
-  isComplete: boolean;
-  /** SHA-256 of each block of the parent at the start, in base64. */
-  readonly inherited?: ReadonlyMap<number, string>;
-  /** SHA-256 of each block that was put, in base64. */
-  readonly blocks: Map<number, string>;
-  readonly sharedWith: Set<string>;
-}
 
 /** Digests of all blocks of a snapshot, in base64, by index. */
 export function allBlocks({ inherited, blocks }: SnapshotState): Map<number, string> {
