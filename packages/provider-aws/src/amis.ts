@@ -1,4 +1,4 @@
-import type { Image, Snapshot, Tag } from '@aws-sdk/client-ec2';
+import type { Filter, Image, Snapshot, Tag } from '@aws-sdk/client-ec2';
 import { IMAGE_TAGS, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';
@@ -58,10 +58,19 @@ export async function findSnapshots(
   value: string,
   signal: AbortSignal,
 ): Promise<Snapshot[]> {
+  return await listSnapshots(region, [tagFilter(IMAGE_TAGS[tag], value)], signal);
+}
+
+/** Lists the own snapshots that pass filters, all pages of them. */
+export async function listSnapshots(
+  region: AwsRegion,
+  Filters: Filter[],
+  signal: AbortSignal,
+): Promise<Snapshot[]> {
   const snapshots: Snapshot[] = [];
   let NextToken: string | undefined;
   do {
-    const query = { OwnerIds: ['self'], Filters: [tagFilter(IMAGE_TAGS[tag], value)] };
+    const query = { OwnerIds: ['self'], Filters };
     const page = await region.call('DescribeSnapshots', signal, (options) =>
       region.ec2.describeSnapshots({ ...query, ...(NextToken && { NextToken }) }, options),
     );

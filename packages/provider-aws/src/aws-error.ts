@@ -3,7 +3,7 @@ import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-build
 /** Codes of AWS that mean more than their HTTP status. */
 const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/Throttl|RequestLimitExceeded|TooManyRequests|SlowDown|ConcurrentLimitExceeded/, 'rate-limited'],
-  [/LimitExceeded|QuotaExceeded|InsufficientCapacity/, 'quota-exceeded'],
+  [/LimitExceeded|QuotaExceeded|Insufficient\w*Capacity/, 'quota-exceeded'],
   [/^UnauthorizedOperation$|AccessDenied|^Forbidden$|OptInRequired/, 'forbidden'],
   [
     /AuthFailure|InvalidClientTokenId|UnrecognizedClient|SignatureDoesNotMatch|Expired(?:Token|Request)/,
@@ -11,7 +11,7 @@ const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   ],
   [/^(?:CredentialsProviderError|TokenProviderError|InvalidAccessKeyId)$/, 'auth-failed'],
   [/NotFound|NoSuch|^InvalidConversionTaskId|^InvalidAMIID\.Unavailable$/, 'not-found'],
-  [/Duplicate|Conflict|InUse|IncorrectState/, 'conflict'],
+  [/Duplicate|Conflict|InUse|IncorrectState|IncorrectInstanceState/, 'conflict'],
 ];
 
 /** What the errors of the SDK have in common. */

@@ -1,11 +1,13 @@
 import type { ProviderModule } from '@nodepool-builder/image-builder';
 import { AwsProvider } from './aws-provider.ts';
-import { AWS_SETTINGS } from './aws-settings.ts';
+import type { SessionOptions } from './aws-session.ts';
+import { AWS_SETTINGS, type AwsEntry } from './aws-settings.ts';
+import { AwsInstanceProvider } from './instance/aws-instance-provider.ts';
 
-/** `type: aws`: AMIs in EC2. */
+/** `type: aws`: AMIs and instances in EC2. */
 export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
   type: 'aws',
-  description: 'AMIs in Amazon EC2',
+  description: 'AMIs and instances in Amazon EC2',
   settings: AWS_SETTINGS,
   *check(entry) {
     const { 'import-method': method, 'bucket-name': bucket, 'imds-support': imds } = entry;
@@ -26,21 +28,27 @@ export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
   },
   prepare: async () => ({ prepared: undefined, imageType: 'raw' }),
   openImages(entry, { formats, logger, directory, onTask }) {
-    const region = entry['region-name'];
     return new AwsProvider({
       entry,
       formats,
       directory,
       logger,
-      session: {
-        region: region === undefined || region === null ? undefined : String(region),
-        profile: entry['profile-name'],
-        credentialsFile: entry['shared-credentials-file'],
-        endpoint: entry.endpoint,
-        s3Endpoint: entry['s3-endpoint'],
-        concurrency: entry['upload-concurrency'] + 8,
-        onTask,
-      },
+      session: { ...sessionOf(entry), onTask },
     });
   },
+  openInstances(entry, { logger, owner, scope }) {
+    return new AwsInstanceProvider({ entry, owner, scope, logger, session: sessionOf(entry) });
+  },
 };
+
+function sessionOf(entry: AwsEntry): Omit<SessionOptions, 'name'> {
+  const region = entry['region-name'];
+  return {
+    region: region === undefined || region === null ? undefined : String(region),
+    profile: entry['profile-name'],
+    credentialsFile: entry['shared-credentials-file'],
+    endpoint: entry.endpoint,
+    s3Endpoint: entry['s3-endpoint'],
+    concurrency: entry['upload-concurrency'] + 8,
+  };
+}

@@ -1,6 +1,7 @@
 import type { Image, Snapshot } from '@aws-sdk/client-ec2';
 import type {
   CandidateOptions,
+  ClaimRequest,
   ImageCandidate,
   ImageFilter,
   ImageFormat,
@@ -35,6 +36,7 @@ import type { AwsEntry } from './aws-settings.ts';
 import { type AwsUpload, UploadRecords } from './aws-upload.ts';
 import { findCandidates } from './candidates.ts';
 import { removeSnapshots, uploadSnapshot } from './ebs-direct.ts';
+import { claimCapture } from './instance/capture.ts';
 import { distributeImage, registerImage } from './register-image.ts';
 import { importImage, importSnapshot, removeImport } from './s3-import.ts';
 
@@ -86,6 +88,21 @@ export class AwsProvider implements ImageProvider, Disposable {
         await this.#cleanUp(request);
         throw error;
       }
+    });
+  }
+
+  /** @throws CloudError */
+  async claim(
+    externalId: string,
+    request: ClaimRequest,
+    options: OperationOptions = {},
+  ): Promise<UploadResult | undefined> {
+    return await this.#turns.run(request.uploadId, options, async (signal) => {
+      const { entry, interval = 10 } = this.#options;
+      const region = await this.#session.open();
+      if (!(await claimCapture(region, entry, externalId, request, signal))) return undefined;
+      await distributeImage({ region, entry, request, interval, signal }, this.#session, externalId);
+      return { externalId };
     });
   }
 

@@ -90,6 +90,42 @@ export const AWS_SETTINGS = {
       items: { type: ['string', 'integer'] },
       description: 'Accounts that may launch the images.',
     },
+    'instance-type': {
+      ...TEXT,
+      description:
+        'For `on-instance`: type of the instances, `t3.large`. `min-ram` and `name-filter` of a disk image choose the ' +
+        'smallest type that fits instead. Default: the smallest with 2 GiB.',
+    },
+    'subnet-id': { ...TEXT, description: 'Subnet of the instances. Default: one of the default network.' },
+    'security-group-id': {
+      type: ['string', 'array'],
+      items: TEXT,
+      description:
+        'Security group of the instances, or a list. It lets this host in. Default: that of the network.',
+    },
+    'public-ipv4': {
+      type: 'boolean',
+      description: 'Whether instances get a public IPv4 address. Default: as the subnet says.',
+    },
+    'public-ipv6': {
+      type: 'boolean',
+      default: false,
+      description: 'Whether instances get an IPv6 address.',
+    },
+    'use-internal-ip': {
+      type: 'boolean',
+      default: false,
+      description: 'Whether to reach instances by their private address.',
+    },
+    'iam-instance-profile': {
+      ...TEXT,
+      description: 'Name or ARN of the profile of the instances. Default: none.',
+    },
+    imdsv2: {
+      enum: ['required', 'optional'],
+      description:
+        'Whether instances need version 2 of the metadata service. Default: as the AMI or the account says.',
+    },
     'upload-concurrency': {
       type: 'integer',
       minimum: 1,

@@ -1,4 +1,10 @@
-import type { ImageFile, Logger, Progress, UploadRequest } from '@nodepool-builder/image-builder';
+import type {
+  ClaimRequest,
+  ImageFile,
+  Logger,
+  Progress,
+  UploadRequest,
+} from '@nodepool-builder/image-builder';
 import {
   type BandwidthLimit,
   cloudImageName,
@@ -30,13 +36,16 @@ export function importTimeout(entry: AwsEntry): number {
 }
 
 /** Tags of the AMI and the snapshots of an upload. AWS takes 50, with 256 characters each. */
-export function uploadTags(entry: AwsEntry, request: UploadRequest): Record<string, string> {
+export function uploadTags(
+  entry: AwsEntry,
+  request: ClaimRequest & Partial<UploadRequest>,
+): Record<string, string> {
   return {
     ...entry.tags,
     ...request.metadata,
     Name: cloudImageName(request),
     ...imageTags(entry.name, request),
-    ...fileTags(request.file),
+    ...(request.file && fileTags(request.file)),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Image, RegisterImageRequest } from '@aws-sdk/client-ec2';
+import type { ClaimRequest, UploadRequest } from '@nodepool-builder/image-builder';
 import { CloudError, cloudImageName } from '@nodepool-builder/image-builder/module-kit';
 import { findImages, listImages, readTags, snapshotsOf, toTags } from './amis.ts';
 import { awsCode } from './aws-error.ts';
@@ -70,8 +71,13 @@ function registration({ entry, request }: AwsUpload, SnapshotId: string): Omit<R
   };
 }
 
+/** An upload, with or without a file. */
+interface Distribution extends Pick<AwsUpload, 'region' | 'entry' | 'interval' | 'signal'> {
+  readonly request: ClaimRequest & Partial<UploadRequest>;
+}
+
 /** Waits until an AMI can be used, copies it to further regions, and shares all of them. */
-export async function distributeImage(upload: AwsUpload, session: AwsSession, id: string): Promise<void> {
+export async function distributeImage(upload: Distribution, session: AwsSession, id: string): Promise<void> {
   const { region, entry } = upload;
   await waitForImage(upload, region, id);
   const copies = await Promise.all(
@@ -85,7 +91,7 @@ export async function distributeImage(upload: AwsUpload, session: AwsSession, id
   for (const { target, copy } of [{ target: region, copy: id }, ...copies]) await share(upload, target, copy);
 }
 
-async function waitForImage(upload: AwsUpload, region: AwsRegion, id: string): Promise<void> {
+async function waitForImage(upload: Distribution, region: AwsRegion, id: string): Promise<void> {
   const { entry, signal, interval } = upload;
   const subject = `provider ${entry.name}: AMI ${id} in ${region.name}`;
   const look = async (): Promise<true | undefined> => {
@@ -101,7 +107,7 @@ async function waitForImage(upload: AwsUpload, region: AwsRegion, id: string): P
 }
 
 /** Copies the AMI to another region, or finds the copy of an earlier attempt. */
-async function copyImage(upload: AwsUpload, target: AwsRegion, id: string): Promise<string> {
+async function copyImage(upload: Distribution, target: AwsRegion, id: string): Promise<string> {
   const { region, entry, request, signal } = upload;
   const [found] = await findImages(target, 'uploadId', request.uploadId, signal);
   if (found?.ImageId !== undefined) return found.ImageId;
@@ -120,7 +126,7 @@ async function copyImage(upload: AwsUpload, target: AwsRegion, id: string): Prom
   return copy.ImageId ?? '';
 }
 
-async function share({ entry, signal }: AwsUpload, region: AwsRegion, id: string): Promise<void> {
+async function share({ entry, signal }: Distribution, region: AwsRegion, id: string): Promise<void> {
   const accounts = (entry['share-accounts'] ?? []).map((account) => ({
     UserId: String(account).padStart(12, '0'),
   }));

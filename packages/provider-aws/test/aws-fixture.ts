@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import { AwsProvider } from '../src/aws-provider.ts';
+import type { SessionOptions } from '../src/aws-session.ts';
 import { AWS_SETTINGS, type AwsEntry } from '../src/aws-settings.ts';
 import { AwsDouble, type AwsDoubleOptions } from '../src/testing/index.ts';
 
@@ -16,6 +17,8 @@ export interface AwsFixture {
   readonly directory: string;
   /** Lines of all loggers. */
   readonly lines: string[];
+  readonly logger: Logger;
+  readonly session: Omit<SessionOptions, 'name'>;
   /** Opens a provider, as a process with this `images-dir` does. */
   readonly open: (settings?: Partial<AwsEntry>) => AwsProvider;
 }
@@ -36,29 +39,25 @@ export async function awsFixture(
   const lines: string[] = [];
   const log = (message: string): void => void lines.push(message);
   const logger: Logger = { debug: log, info: log, warn: log, error: log };
+  const session = {
+    region: 'us-east-1',
+    credentialsFile,
+    endpoint: double.endpoint,
+    concurrency: 8,
+    attempts: 3,
+  };
   return {
     double,
     directory,
     lines,
+    logger,
+    session,
     open: (settings = {}) => {
-      const entry: AwsEntry = {
-        ...readSettings(AWS_SETTINGS, {}, (path) => path),
-        name: 'ci',
-        images: [],
-        ...settings,
-      };
       const provider = new AwsProvider({
-        entry,
+        entry: entryOf(settings),
         formats: ['raw'],
         directory: join(directory, 'records'),
-        session: {
-          region: 'us-east-1',
-          credentialsFile,
-          endpoint: double.endpoint,
-          s3Endpoint: settings['s3-endpoint'],
-          concurrency: 8,
-          attempts: 3,
-        },
+        session: { ...session, s3Endpoint: settings['s3-endpoint'] },
         interval: 0.02,
         logger,
       });
@@ -66,4 +65,10 @@ export async function awsFixture(
       return provider;
     },
   };
+}
+
+/** An entry of `providers` with default settings. */
+export function entryOf(settings: Partial<AwsEntry>): AwsEntry {
+  const defaults = readSettings(AWS_SETTINGS, {}, (path) => path);
+  return { ...defaults, name: 'ci', images: [], ...settings };
 }

@@ -6,6 +6,8 @@ import { NormalizedSchema } from '@smithy/core/schema';
 import type { StaticOperationSchema } from '@smithy/types';
 import { IMAGE_OPERATIONS } from './images.ts';
 import { IMPORT_OPERATIONS } from './imports.ts';
+import { INSTANCE_OPERATIONS, INSTANCE_TYPES, terminate } from './instances.ts';
+import { LineMachine } from './machine.ts';
 import { AwsRefusal, operationName, readJson, readQuery, writeXml } from './model.ts';
 import { type AwsDoubleOptions, GENERAL_OPERATIONS, Region } from './region.ts';
 import { EBS_OPERATIONS, SNAPSHOT_OPERATIONS } from './snapshots.ts';
@@ -17,6 +19,7 @@ const EC2_OPERATIONS: Readonly<Record<string, Operation>> = {
   ...GENERAL_OPERATIONS,
   ...IMAGE_OPERATIONS,
   ...IMPORT_OPERATIONS,
+  ...INSTANCE_OPERATIONS,
   ...SNAPSHOT_OPERATIONS,
 };
 
@@ -40,6 +43,8 @@ const DEFAULTS: AwsDoubleOptions = {
   importTasks: 20,
   pageSize: 1000,
   objectSize: () => 1,
+  instanceTypes: INSTANCE_TYPES,
+  boot: LineMachine.boot,
 };
 
 /**
@@ -71,18 +76,32 @@ export class AwsDouble implements AsyncDisposable {
     return double;
   }
 
+  /** Port of the services at 127.0.0.1, and of the machines at other addresses of loopback. */
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
   /** URL for the setting `endpoint`. */
   get endpoint(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return `http://127.0.0.1:${this.port}`;
   }
 
   region(name = 'us-east-1'): Region {
-    const region = this.#regions.get(name) ?? new Region(name, this.#options, (other) => this.region(other));
+    const region =
+      this.#regions.get(name) ??
+      new Region(
+        name,
+        this.#options,
+        (other) => this.region(other),
+        () => this.port,
+      );
     this.#regions.set(name, region);
     return region;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    const instances = [...this.#regions.values()].flatMap((region) => region.instances.all());
+    await Promise.all(instances.map((instance) => terminate(instance)));
     const closed = Promise.withResolvers<void>();
     this.#server.close(() => closed.resolve());
     this.#server.closeAllConnections();
@@ -98,7 +117,7 @@ export class AwsDouble implements AsyncDisposable {
     const [, regionName = '', service = ''] = scope ?? [];
     const body = Buffer.concat(chunks);
     const answer = service === 'ebs' ? answerEbs : answerEc2;
-    const { status, type, text } = answer(request, body, (operation, input, run) => {
+    const { status, type, text, headers } = answer(request, body, (operation, input, run) => {
       if (scope === null) throw new AwsRefusal('AuthFailure', 'The request is not signed', 401);
       const entry = { operation, region: regionName, input };
       this.requests.push(entry);
@@ -112,7 +131,7 @@ export class AwsDouble implements AsyncDisposable {
       response.destroy();
       return;
     }
-    response.writeHead(status, { 'content-type': type, 'x-amzn-requestid': 'double' }).end(text);
+    response.writeHead(status, { 'content-type': type, 'x-amzn-requestid': 'double', ...headers }).end(text);
   }
 }
 
@@ -123,7 +142,8 @@ interface Answer {
   /** 0: none arrives. */
   readonly status: number;
   readonly type: string;
-  readonly text: string;
+  readonly text: string | Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 type Run = (operation: string, input: Record<string, unknown>, work: (region: Region) => object) => object;
@@ -199,11 +219,27 @@ function answerEbs(request: IncomingMessage, body: Buffer, run: Run): Answer {
     const output = run(operationName(route.schema), input, (region) =>
       route.operation(region, input as never),
     );
-    return { status: route.status, type, text: JSON.stringify(output) };
+    return writeEbs(NormalizedSchema.of(route.schema[5]), output as Record<string, unknown>, route.status);
   } catch (error) {
     if (error instanceof LostAnswer) return { status: 0, type, text: '' };
     if (!(error instanceof AwsRefusal)) throw error;
     const text = JSON.stringify({ __type: error.code, code: error.code, message: error.message });
     return { status: error.status, type, text };
   }
+}
+
+/** Members of the output travel in headers, as the body, or in JSON. */
+function writeEbs(schema: NormalizedSchema, output: Record<string, unknown>, status: number): Answer {
+  const json: Record<string, unknown> = {};
+  const headers: Record<string, string> = {};
+  let payload: Buffer | undefined;
+  const members = new Map(schema.structIterator());
+  for (const [name, value] of Object.entries(output)) {
+    const { httpHeader, streaming, httpPayload } = members.get(name)?.getMergedTraits() ?? {};
+    if (httpHeader) headers[httpHeader] = String(value);
+    else if (streaming || httpPayload) payload = value as Buffer;
+    else json[name] = value;
+  }
+  const type = payload === undefined ? 'application/json' : 'application/octet-stream';
+  return { status, type, headers, text: payload ?? JSON.stringify(json) };
 }

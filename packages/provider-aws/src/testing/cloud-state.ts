@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import type { Filter, RegisterImageRequest, Tag, TagSpecification, UserBucket } from '@aws-sdk/client-ec2';
+import type {
+  Filter,
+  InstanceStateName,
+  RegisterImageRequest,
+  RunInstancesRequest,
+  Tag,
+  TagSpecification,
+  UserBucket,
+} from '@aws-sdk/client-ec2';
+import type { Disk, Machine } from './machine.ts';
 import { AwsRefusal } from './model.ts';
 
 /** A thing of the cloud that has tags. */
@@ -57,7 +66,41 @@ export interface SnapshotState extends Resource {
   readonly inherited?: ReadonlyMap<number, string>;
   /** SHA-256 of each block that was put, in base64. */
   readonly blocks: Map<number, string>;
+  /** The blocks of a captured snapshot. The double keeps no others. */
+  readonly data?: readonly Buffer[];
   readonly sharedWith: Set<string>;
+}
+
+/** A key pair of the double. */
+export interface KeyPairState extends Resource {
+  readonly name: string;
+  readonly publicKey: string;
+}
+
+/** An instance type of the double. */
+export interface DoubleInstanceType {
+  readonly name: string;
+  readonly architecture: string;
+  /** MiB. */
+  readonly memory: number;
+  readonly cpus: number;
+  readonly gpus?: number;
+  readonly isBareMetal?: boolean;
+}
+
+/** An instance of the double. */
+export interface InstanceState extends Resource {
+  /** The request that launched it. */
+  readonly request: RunInstancesRequest;
+  /** Its own address of loopback. */
+  readonly address: string;
+  state: InstanceStateName;
+  stateReason?: { readonly Code: string; readonly Message: string };
+  machine?: Machine;
+  /** Of an instance that is off. */
+  disk?: Disk;
+  /** Administrator's password, if it runs Windows. */
+  readonly password: string | undefined;
 }
 
 /** The resources of one kind in one region. */

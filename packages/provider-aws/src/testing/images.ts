@@ -133,7 +133,8 @@ export const IMAGE_OPERATIONS = {
   },
 };
 
-function checkName(region: Region, name: string): void {
+/** @throws AwsRefusal for a malformed name of an AMI, or one in use */
+export function checkName(region: Region, name: string): void {
   if (!NAME.test(name)) {
     const reason = `AMI names must be between 3 and 128 characters long, and may contain letters, numbers, '(', ')', '.', '-', '/' and '_'`;
     throw new AwsRefusal('InvalidAMIName.Malformed', reason);

@@ -1,11 +1,15 @@
 import type { CreateTagsRequest, DeleteTagsRequest, DescribeRegionsRequest } from '@aws-sdk/client-ec2';
 import {
+  type DoubleInstanceType,
   type ImageState,
   type ImportState,
+  type InstanceState,
+  type KeyPairState,
   type Resource,
   Resources,
   type SnapshotState,
 } from './cloud-state.ts';
+import type { BootMachine } from './machine.ts';
 import { AwsRefusal } from './model.ts';
 
 /** How the double behaves. */
@@ -22,6 +26,10 @@ export interface AwsDoubleOptions {
   readonly pageSize: number;
   /** GiB of the disk in an object of S3; undefined if there is no such object. Default: every object has 1 GiB. */
   readonly objectSize: (bucket: string, key: string) => number | undefined;
+  /** Types of instances. */
+  readonly instanceTypes: readonly DoubleInstanceType[];
+  /** Starts the system of an instance. Default: a machine that knows few words. */
+  readonly boot: BootMachine;
 }
 
 /** A region of the double. */
@@ -32,12 +40,19 @@ export class Region {
   readonly images: Resources<ImageState>;
   readonly snapshotImports: Resources<ImportState>;
   readonly imageImports: Resources<ImportState>;
+  readonly instances: Resources<InstanceState>;
+  readonly keyPairs: Resources<KeyPairState>;
+  /** Why each new instance fails. Default: it does not. */
+  launchFault: string | undefined;
+  /** Port of the machines. */
+  readonly port: () => number;
   /** Bytes of blocks that were put. */
   receivedBytes = 0;
   readonly #others: (name: string) => Region;
 
-  constructor(name: string, options: AwsDoubleOptions, others: (name: string) => Region) {
+  constructor(name: string, options: AwsDoubleOptions, others: (name: string) => Region, port: () => number) {
     const { lag } = options;
+    this.port = port;
     this.name = name;
     this.options = options;
     this.#others = others;
@@ -45,6 +60,8 @@ export class Region {
     this.images = new Resources('ami', 'InvalidAMIID.NotFound', lag);
     this.snapshotImports = new Resources('import-snap', 'InvalidConversionTaskId', lag);
     this.imageImports = new Resources('import-ami', 'InvalidConversionTaskId', lag);
+    this.instances = new Resources('i', 'InvalidInstanceID.NotFound', lag);
+    this.keyPairs = new Resources('key', 'InvalidKeyPair.NotFound', lag);
   }
 
   other(name: string): Region {
@@ -68,7 +85,9 @@ export class Region {
       this.snapshots.find(id) ??
       this.images.find(id) ??
       this.snapshotImports.find(id) ??
-      this.imageImports.find(id);
+      this.imageImports.find(id) ??
+      this.instances.find(id) ??
+      this.keyPairs.find(id);
     if (found !== undefined) return found;
     const kind = id.startsWith('ami-') ? 'InvalidAMIID.NotFound' : 'InvalidSnapshot.NotFound';
     throw new AwsRefusal(kind, `The ID '${id}' does not exist`);

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type {
   CompleteSnapshotRequest,
+  GetSnapshotBlockRequest,
   ListSnapshotBlocksRequest,
   PutSnapshotBlockRequest,
   StartSnapshotRequest,
@@ -100,6 +101,15 @@ export const EBS_OPERATIONS = {
     }
     snapshot.isComplete = true;
     return { Status: 'pending' };
+  },
+  GetSnapshotBlock(region: Region, input: GetSnapshotBlockRequest) {
+    const { SnapshotId: id = '', BlockIndex: index = -1 } = input;
+    const snapshot = region.snapshots.find(id);
+    if (snapshot === undefined) return notFound(id);
+    const bytes = snapshot.data?.[index];
+    if (bytes === undefined || input.BlockToken !== `token-${index}`) invalid('the block or its token');
+    const Checksum = snapshot.blocks.get(index);
+    return { DataLength: BLOCK_SIZE, BlockData: bytes, Checksum, ChecksumAlgorithm: 'SHA256' };
   },
   ListSnapshotBlocks(region: Region, input: ListSnapshotBlocksRequest) {
     const snapshot = region.snapshots.find(input.SnapshotId ?? '');

@@ -1,0 +1,132 @@
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  ImageError,
+  type InstanceProvider,
+  type LaunchRequest,
+  type Logger,
+  type OperationOptions,
+  type StoredCapture,
+} from '@nodepool-builder/image-builder';
+import { CloudError, withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { AwsSession, type SessionOptions } from '../aws-session.ts';
+import type { AwsEntry } from '../aws-settings.ts';
+import { AwsInstance } from './aws-instance.ts';
+import { findCaptures } from './capture.ts';
+import { launchInstance } from './launch-instance.ts';
+import { findLaunches, type InstanceSite, type LaunchRecord, removeLaunch } from './launches.ts';
+
+/** Time limit for the cleanup after a failed launch, in milliseconds. `list` shows what it could not remove. */
+const CLEANUP_TIME = 120_000;
+
+export interface AwsInstanceProviderOptions {
+  readonly entry: AwsEntry;
+  /**
+   * Owner of the instances: a text that is constant while they exist, and unique among the builders with access to the
+   * account. Instances of other owners are never listed or removed.
+   */
+  readonly owner: string;
+  /** Group of the owner's instances. Default: the instances of all scopes. */
+  readonly scope?: string | undefined;
+  readonly session: Omit<SessionOptions, 'name'>;
+  /** Seconds between two looks at something that is pending, at most. Default 5. */
+  readonly interval?: number | undefined;
+  readonly logger: Logger;
+}
+
+/**
+ * Runs instances in EC2. A launch creates a key pair, an instance and its volumes. Their tags contain the launch and its
+ * owner, so that each is found again after any failure.
+ */
+export class AwsInstanceProvider implements InstanceProvider, Disposable {
+  readonly name: string;
+  readonly #options: AwsInstanceProviderOptions;
+  readonly #session: AwsSession;
+
+  constructor(options: AwsInstanceProviderOptions) {
+    const { entry, session } = options;
+    this.name = entry.name;
+    this.#options = options;
+    this.#session = new AwsSession({ ...session, name: entry.name });
+  }
+
+  async launch(request: LaunchRequest, options: OperationOptions = {}): Promise<AwsInstance> {
+    return await withAbort(options, async (signal) => {
+      try {
+        return await this.#launch(request, signal);
+      } catch (error) {
+        if (!(error instanceof CloudError)) throw error;
+        throw new ImageError('launch-failed', `launch for build ${request.buildId}: ${error.message}`, {
+          cause: error,
+        });
+      }
+    });
+  }
+
+  /** @throws CloudError */
+  async list(options: OperationOptions = {}): Promise<readonly AwsInstance[]> {
+    return await withAbort(options, async (signal) => {
+      const launches = await findLaunches(await this.#site(), signal);
+      return launches.map(({ record, instanceId }) => this.#instance(record, instanceId));
+    });
+  }
+
+  /**
+   * Lists captured AMIs of our instances, even incomplete ones, apart from those that belong to an upload.
+   *
+   * @throws CloudError
+   */
+  async captures(options: OperationOptions = {}): Promise<readonly StoredCapture[]> {
+    return await withAbort(options, async (signal) => findCaptures(await this.#site(), signal));
+  }
+
+  /** Aborts running requests. */
+  close(): void {
+    this.#session.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  async #launch(request: LaunchRequest, signal: AbortSignal): Promise<AwsInstance> {
+    const { buildId, port } = request;
+    const site = await this.#site();
+    const record = { name: `nodepool-builder-${randomUUID()}`, buildId, port, launchedAt: new Date() };
+    try {
+      return this.#instance(record, await launchInstance(site, record, request, signal));
+    } catch (error) {
+      await this.#removeFailed(site, record);
+      throw error;
+    }
+  }
+
+  /** An abort of the launch does not abort the cleanup. */
+  async #removeFailed(site: InstanceSite, record: LaunchRecord): Promise<void> {
+    try {
+      await removeLaunch(site, record, undefined, AbortSignal.timeout(CLEANUP_TIME));
+    } catch (error) {
+      site.logger.warn(
+        `provider ${this.name}: the cleanup after the failed launch ${record.name} failed: ${(error as Error).message}`,
+      );
+    }
+  }
+
+  #instance(record: LaunchRecord, instanceId: string | undefined): AwsInstance {
+    return new AwsInstance(() => this.#site(), record, instanceId);
+  }
+
+  async #site(): Promise<InstanceSite> {
+    const { entry, owner, scope, interval = 5, logger } = this.#options;
+    const region = await this.#session.open();
+    return { region, entry, owner: digestOf(owner, this.name), scope, interval, logger };
+  }
+}
+
+/** Digits of the digest. */
+const DIGITS = 12;
+
+/** Several builders may share an account, and several entries an owner. */
+function digestOf(owner: string, provider: string): string {
+  const text = JSON.stringify([owner, provider]);
+  return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
+}

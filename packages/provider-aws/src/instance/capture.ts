@@ -1,0 +1,336 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import type { Image, Snapshot } from '@aws-sdk/client-ec2';
+import {
+  type CaptureRequest,
+  type ClaimRequest,
+  ImageError,
+  type ImageFormat,
+  type StoredCapture,
+} from '@nodepool-builder/image-builder';
+import {
+  asImageError,
+  CloudError,
+  DEFAULT_LARGEST_DISK,
+  IMAGE_TAGS,
+  type SaveOptions,
+  steadyProgress,
+  withAbort,
+  writeSparse,
+} from '@nodepool-builder/image-builder/module-kit';
+import {
+  getImage,
+  listImages,
+  listSnapshots,
+  readTags,
+  removeImage,
+  removeSnapshot,
+  snapshotsOf,
+  toTags,
+} from '../amis.ts';
+import { awsCode } from '../aws-error.ts';
+import type { AwsRegion } from '../aws-session.ts';
+import type { AwsEntry } from '../aws-settings.ts';
+import { uploadTags } from '../aws-upload.ts';
+import { poll } from '../poll.ts';
+import { INSTANCE_TAGS, type InstanceSite, ownerTags, tagFilters } from './launches.ts';
+
+/** Time limit for the cleanup after a failed capture, in milliseconds. */
+const CLEANUP_TIME = 120_000;
+
+/** Length of a name of an AMI, and characters that it cannot have. */
+const LONGEST_NAME = 128;
+const FORBIDDEN = /[^A-Za-z0-9()[\] ./\-'@_]/g;
+
+/**
+ * Makes an AMI of a stopped instance and waits until it is available. Removes it after a failure.
+ *
+ * @throws ImageError `instance-failed`
+ * @throws CloudError
+ */
+export async function captureInstance(
+  site: InstanceSite,
+  instanceId: string,
+  { imageId }: CaptureRequest,
+  signal: AbortSignal,
+): Promise<CapturedAmi> {
+  const { region, entry } = site;
+  const Tags = toTags({
+    ...entry.tags,
+    ...ownerTags(site),
+    Name: imageId,
+    [IMAGE_TAGS.imageId]: imageId,
+    [INSTANCE_TAGS.capturedOf]: instanceId,
+  });
+  const input = {
+    InstanceId: instanceId,
+    Name: `${imageId.slice(0, LONGEST_NAME - instanceId.length - 1)}-${instanceId}`.replaceAll(
+      FORBIDDEN,
+      '-',
+    ),
+    Description: `nodepool-builder: ${imageId}`,
+    TagSpecifications: (['image', 'snapshot'] as const).map((ResourceType) => ({ ResourceType, Tags })),
+  };
+  signal.throwIfAborted();
+  const unaborted = new AbortController().signal; // the answer has the id that a cleanup needs
+  try {
+    await region
+      .call('CreateImage', unaborted, (options) => region.ec2.createImage(input, options))
+      .catch((error: unknown) => {
+        // The name has the instance: the SDK repeated a request whose answer was lost.
+        if (awsCode(error) !== 'InvalidAMIName.Duplicate') throw error;
+      });
+    return new CapturedAmi(site, await availableImage(site, instanceId, signal));
+  } catch (error) {
+    await removeCapture(site, instanceId, AbortSignal.timeout(CLEANUP_TIME)).catch((failure: unknown) => {
+      site.logger.warn(
+        `provider ${entry.name}: the AMI of instance ${instanceId} could not be deleted: ${String(failure)}`,
+      );
+    });
+    throw error;
+  }
+}
+
+async function availableImage(site: InstanceSite, instanceId: string, signal: AbortSignal): Promise<Image> {
+  const { region, entry, interval } = site;
+  const subject = `provider ${entry.name}: the AMI of instance ${instanceId}`;
+  const look = async (): Promise<Image | undefined> => {
+    const [image] = await capturedImages(site, instanceId, signal); // a list may not have it yet
+    if (image === undefined || image.State === 'pending') return undefined;
+    if (image.State === 'available') return image;
+    const reason = image.StateReason?.Message ?? 'AWS gives no reason';
+    throw new ImageError(
+      'instance-failed',
+      `${subject} in ${region.name} is ${image.State}: ${reason}; build again`,
+    );
+  };
+  return await poll(look, { subject, timeout: Number.POSITIVE_INFINITY, interval, signal });
+}
+
+/** AMIs that were captured of an instance of ours, or of all, and that belong to no upload. */
+async function capturedImages(
+  site: InstanceSite,
+  instanceId: string | undefined,
+  signal: AbortSignal,
+): Promise<Image[]> {
+  const query = { Owners: ['self'], Filters: captureFilters(site, instanceId) };
+  const images = await listImages(site.region, query, signal);
+  return images.filter(({ State: state, Tags }) => state !== 'deregistered' && isUnclaimed(Tags));
+}
+
+/** As {@link capturedImages}, for snapshots. */
+async function capturedSnapshots(
+  site: InstanceSite,
+  instanceId: string | undefined,
+  signal: AbortSignal,
+): Promise<Snapshot[]> {
+  const snapshots = await listSnapshots(site.region, captureFilters(site, instanceId), signal);
+  return snapshots.filter(({ Tags }) => isUnclaimed(Tags));
+}
+
+function captureFilters(site: InstanceSite, instanceId = '*'): { Name: string; Values: string[] }[] {
+  return [...tagFilters(ownerTags(site)), { Name: `tag:${INSTANCE_TAGS.capturedOf}`, Values: [instanceId] }];
+}
+
+function isUnclaimed(tags: Image['Tags']): boolean {
+  return readTags(tags)[IMAGE_TAGS.uploadId] === undefined;
+}
+
+/** Removes what an unclaimed capture of an instance left. */
+async function removeCapture(site: InstanceSite, instanceId: string, signal: AbortSignal): Promise<void> {
+  for (const image of await capturedImages(site, instanceId, signal)) {
+    await removeImage(site.region, image, signal);
+  }
+  for (const { SnapshotId: id = '' } of await capturedSnapshots(site, instanceId, signal)) {
+    await removeSnapshot(site.region, id, signal);
+  }
+}
+
+/** Lists captured AMIs that belong to no upload, and snapshots that such an AMI left. */
+export async function findCaptures(site: InstanceSite, signal: AbortSignal): Promise<StoredCapture[]> {
+  const images = await capturedImages(site, undefined, signal);
+  const instances = new Set(images.map(({ Tags }) => readTags(Tags)[INSTANCE_TAGS.capturedOf]));
+  const snapshots = (await capturedSnapshots(site, undefined, signal)).filter(
+    ({ Tags }) => !instances.has(readTags(Tags)[INSTANCE_TAGS.capturedOf]),
+  );
+  return [
+    ...images.map((image) => new CapturedAmi(site, image)),
+    ...snapshots.map((snapshot) => new CapturedAmi(site, snapshot)),
+  ];
+}
+
+/**
+ * Sets the tags of an upload on a captured AMI, which belongs to the upload from then on.
+ *
+ * @returns false if the AMI is missing, was not captured, or belongs to another upload
+ */
+export async function claimCapture(
+  region: AwsRegion,
+  entry: AwsEntry,
+  id: string,
+  request: ClaimRequest,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const image = await getImage(region, id, signal);
+  if (image?.State !== 'available') return false;
+  const tags = readTags(image.Tags);
+  const isOurs = tags[IMAGE_TAGS.provider] === entry.name && tags[INSTANCE_TAGS.capturedOf] !== undefined;
+  const isFree = isUnclaimed(image.Tags) || tags[IMAGE_TAGS.uploadId] === request.uploadId;
+  if (!isOurs || !isFree) return false;
+  const input = { Resources: [id, ...snapshotsOf(image)], Tags: toTags(uploadTags(entry, request)) };
+  await region.call('CreateTags', signal, (options) => region.ec2.createTags(input, options));
+  return true;
+}
+
+/** What is known of an AMI, or of a snapshot. */
+type StoredResource = Omit<Image, 'State'> & Pick<Snapshot, 'SnapshotId' | 'StartTime'>;
+
+/** A captured AMI, or a snapshot whose AMI is gone. */
+export class CapturedAmi implements StoredCapture {
+  readonly externalId: string;
+  readonly imageId: string;
+  readonly capturedAt: Date;
+  readonly formats: readonly ImageFormat[] = ['raw'];
+  readonly #site: InstanceSite;
+  readonly #image: StoredResource;
+
+  constructor(site: InstanceSite, image: StoredResource) {
+    const { [IMAGE_TAGS.imageId]: imageId } = readTags(image.Tags);
+    this.externalId = image.ImageId ?? image.SnapshotId ?? '';
+    this.imageId = imageId ?? this.externalId;
+    this.capturedAt = new Date(image.CreationDate ?? image.StartTime ?? 0);
+    this.#site = site;
+    this.#image = image;
+  }
+
+  /**
+   * Writes the root volume to a file.
+   *
+   * @throws CloudError
+   */
+  async save(format: ImageFormat, path: string, options: SaveOptions = {}): Promise<void> {
+    const { largestDisk = DEFAULT_LARGEST_DISK, onProgress = () => {} } = options;
+    if (format !== 'raw') {
+      throw new ImageError(
+        'format-unavailable',
+        `AMI ${this.externalId} is raw and cannot be saved as ${format}; convert it`,
+      );
+    }
+    const onStep = steadyProgress(onProgress);
+    await withAbort(options, async (signal) => {
+      try {
+        const file = await open(path, 'w');
+        try {
+          await this.#write(file, largestDisk, onStep, signal);
+        } finally {
+          await file.close();
+        }
+      } catch (error) {
+        await rm(path, { force: true });
+        throw asImageError(error, `saving AMI ${this.externalId} to ${path}`);
+      }
+    });
+    onStep({ done: 1, total: 1 });
+  }
+
+  /** @throws CloudError */
+  async discard(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    await withAbort(options, async (signal) => {
+      const { region } = this.#site;
+      if (this.#image.ImageId !== undefined) await removeImage(region, this.#image, signal);
+      const { [INSTANCE_TAGS.capturedOf]: instanceId } = readTags(this.#image.Tags);
+      if (instanceId !== undefined) await removeCapture(this.#site, instanceId, signal);
+    });
+  }
+
+  async #write(
+    file: FileHandle,
+    largestDisk: number,
+    onProgress: ReturnType<typeof steadyProgress>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { entry } = this.#site;
+    const disk = await listBlocks(this.#site.region, this.#rootSnapshot(), signal);
+    if (disk.size > largestDisk) {
+      throw new ImageError(
+        'image-too-large',
+        `AMI ${this.externalId} has ${disk.size} bytes, more than the limit of ${largestDisk}`,
+      );
+    }
+    const failure = new AbortController();
+    const either = AbortSignal.any([signal, failure.signal]);
+    const rest = disk.blocks.values();
+    let done = 0;
+    const worker = async (): Promise<void> => {
+      for (const block of rest) {
+        const bytes = await readBlock(this.#site.region, this.#rootSnapshot(), block, either);
+        await writeSparse(file, bytes, block.index * disk.blockSize);
+        onProgress({ done: ++done * disk.blockSize, total: disk.blocks.length * disk.blockSize });
+      }
+    };
+    const workers = Array.from({ length: entry['upload-concurrency'] }, worker);
+    for (const running of workers) running.catch((error: unknown) => failure.abort(error));
+    await Promise.allSettled(workers);
+    either.throwIfAborted();
+    await file.truncate(disk.size);
+  }
+
+  #rootSnapshot(): string {
+    const { BlockDeviceMappings: mappings = [], RootDeviceName: root, SnapshotId } = this.#image;
+    const mapping = mappings.find(({ DeviceName: device }) => device === root);
+    const id = SnapshotId ?? mapping?.Ebs?.SnapshotId;
+    if (id !== undefined) return id;
+    throw new ImageError('image-not-found', `AMI ${this.externalId} has no snapshot of its root volume`);
+  }
+}
+
+interface SnapshotBlock {
+  readonly index: number;
+  readonly token: string;
+}
+
+interface SnapshotDisk {
+  /** Bytes. */
+  readonly size: number;
+  readonly blockSize: number;
+  /** Those with data. */
+  readonly blocks: readonly SnapshotBlock[];
+}
+
+async function listBlocks(region: AwsRegion, SnapshotId: string, signal: AbortSignal): Promise<SnapshotDisk> {
+  const blocks: SnapshotBlock[] = [];
+  let [size, blockSize] = [0, 0];
+  let NextToken: string | undefined;
+  do {
+    const page = await region.call('ListSnapshotBlocks', signal, (options) =>
+      region.ebs.listSnapshotBlocks(
+        { SnapshotId, MaxResults: 10_000, ...(NextToken && { NextToken }) },
+        options,
+      ),
+    );
+    const listed = (page.Blocks ?? []).map(({ BlockIndex: index = 0, BlockToken: token = '' }) => ({
+      index,
+      token,
+    }));
+    blocks.push(...listed);
+    [size, blockSize] = [(page.VolumeSize ?? 0) * 2 ** 30, page.BlockSize ?? 0];
+    ({ NextToken } = page);
+  } while (NextToken);
+  return { size, blockSize, blocks };
+}
+
+async function readBlock(
+  region: AwsRegion,
+  SnapshotId: string,
+  { index: BlockIndex, token: BlockToken }: SnapshotBlock,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  return await region.call('GetSnapshotBlock', signal, async (options) => {
+    const input = { SnapshotId, BlockIndex, BlockToken };
+    const { BlockData, Checksum } = await region.ebs.getSnapshotBlock(input, options);
+    const bytes = Buffer.from((await BlockData?.transformToByteArray()) ?? []);
+    if (createHash('sha256').update(bytes).digest('base64') === Checksum) return bytes;
+    const reason = `block ${BlockIndex} arrived with another checksum; build again`;
+    throw new CloudError('image-failed', `snapshot ${SnapshotId}`, reason);
+  });
+}

@@ -1,0 +1,67 @@
+import type { DescribeInstancesRequest, Instance } from '@aws-sdk/client-ec2';
+import type { InstanceState } from '@nodepool-builder/image-builder';
+import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import type { AwsRegion } from '../aws-session.ts';
+import type { AwsEntry } from '../aws-settings.ts';
+
+/** An instance as EC2 describes it. */
+export type Ec2Instance = Instance;
+
+/** States by their names in EC2. Any other one means that a build cannot use the instance. */
+const STATES: Readonly<Record<string, InstanceState>> = {
+  pending: 'starting',
+  running: 'running',
+  stopping: 'running',
+  stopped: 'stopped',
+};
+
+export function stateOf({ State: state }: Ec2Instance): InstanceState {
+  return STATES[state?.Name ?? ''] ?? 'failed';
+}
+
+/** Whether it is terminated, or about to be. EC2 lists it for an hour. */
+export function isGone({ State: state }: Ec2Instance): boolean {
+  return state?.Name === 'terminated' || state?.Name === 'shutting-down';
+}
+
+/** EC2's reason of a state, after a colon; empty if it gives none. */
+export function reasonOf({ StateReason: reason }: Ec2Instance): string {
+  return reason?.Message ? `: ${reason.Message}` : '';
+}
+
+/** Chooses the address for logins. */
+export function addressOf(
+  { PublicIpAddress: publicV4, PrivateIpAddress: privateV4, Ipv6Address: v6 }: Ec2Instance,
+  { 'use-internal-ip': isInternal, 'public-ipv6': withV6 }: Pick<AwsEntry, 'use-internal-ip' | 'public-ipv6'>,
+): string | undefined {
+  if (isInternal) return privateV4 ?? v6;
+  return publicV4 ?? (withV6 ? v6 : undefined) ?? privateV4 ?? v6;
+}
+
+/** Lists instances, all pages of them. */
+export async function listInstances(
+  region: AwsRegion,
+  query: DescribeInstancesRequest,
+  signal: AbortSignal,
+): Promise<Ec2Instance[]> {
+  const instances: Ec2Instance[] = [];
+  let NextToken: string | undefined;
+  do {
+    const page = await region.call('DescribeInstances', signal, (options) =>
+      region.ec2.describeInstances({ ...query, ...(NextToken && { NextToken }) }, options),
+    );
+    instances.push(...(page.Reservations ?? []).flatMap(({ Instances }) => Instances ?? []));
+    ({ NextToken } = page);
+  } while (NextToken);
+  return instances;
+}
+
+/** An instance by its id. Undefined if EC2 does not know it. */
+export async function getInstance(
+  region: AwsRegion,
+  id: string,
+  signal: AbortSignal,
+): Promise<Ec2Instance | undefined> {
+  const found = await listInstances(region, { InstanceIds: [id] }, signal).catch(unlessAbsent);
+  return found?.[0];
+}

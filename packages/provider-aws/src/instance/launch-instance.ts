@@ -1,0 +1,211 @@
+import type { Image, InstanceTypeInfo, RunInstancesRequest } from '@aws-sdk/client-ec2';
+import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
+import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { listImages, toTags } from '../amis.ts';
+import { awsCode } from '../aws-error.ts';
+import { poll } from '../poll.ts';
+import { type Ec2Instance, getInstance, reasonOf, stateOf } from './ec2-instance.ts';
+import { type InstanceSite, type LaunchRecord, launchTags } from './launches.ts';
+
+/** MiB of an instance, if nothing else is asked for. */
+const DEFAULT_MEMORY = 2048;
+
+/** Seconds until AWS knows a new instance by its id everywhere. */
+const LAG = 120;
+
+/**
+ * Launches an instance and waits until it boots. Requests that create something are not aborted: a cleanup needs the ids
+ * in their answers. Repeated by the SDK, they create nothing twice: the launch's name is their token.
+ *
+ * @returns the id of the instance
+ * @throws ImageError `image-not-found`, `launch-failed`
+ * @throws CloudError
+ */
+export async function launchInstance(
+  site: InstanceSite,
+  launch: LaunchRecord,
+  request: LaunchRequest,
+  signal: AbortSignal,
+): Promise<string> {
+  const { region } = site;
+  const image = await baseImage(site, request.image, signal);
+  const InstanceType = await instanceType(site, request, image, signal);
+  signal.throwIfAborted();
+  const unaborted = new AbortController().signal;
+  const hasKey = canTakeKey(image, request.publicKey);
+  if (hasKey) await importKeyPair(site, launch, request.publicKey, unaborted);
+  signal.throwIfAborted();
+  const input = { ...launchInput(site, launch, request, image, hasKey), InstanceType } as RunInstancesRequest;
+  const { Instances: [instance] = [] } = await region.call('RunInstances', unaborted, (options) =>
+    region.ec2.runInstances(input, options),
+  );
+  const id = instance?.InstanceId ?? '';
+  await waitUntilBooted(site, id, signal);
+  return id;
+}
+
+/** The AMI with this id, or the newest available one of this account with this name. */
+async function baseImage(
+  { region, entry }: InstanceSite,
+  image: string,
+  signal: AbortSignal,
+): Promise<Image> {
+  const query = /^ami-[0-9a-f]+$/.test(image)
+    ? { ImageIds: [image], IncludeDeprecated: true }
+    : {
+        Owners: ['self'],
+        Filters: [{ Name: 'name', Values: [image.replaceAll(/[*?\\]/g, String.raw`\$&`)] }],
+      };
+  const found = (await listImages(region, query, signal).catch(unlessAbsent)) ?? [];
+  const [newest] = found
+    .filter(({ State: state }) => state === 'available')
+    .toSorted((one, other) => Date.parse(other.CreationDate ?? '') - Date.parse(one.CreationDate ?? ''));
+  if (newest !== undefined) return newest;
+  throw new ImageError(
+    'image-not-found',
+    `provider ${entry.name}: ${region.name} has no available AMI with the id "${image}", and this account none with that name; correct the base image`,
+  );
+}
+
+/** The type of the settings, or the smallest one that fits. */
+async function instanceType(
+  site: InstanceSite,
+  { minRam, nameFilter }: LaunchRequest,
+  { Architecture: architecture = 'x86_64' }: Image,
+  signal: AbortSignal,
+): Promise<string> {
+  const { region, entry } = site;
+  const { 'instance-type': configured } = entry;
+  if (configured !== undefined && minRam === undefined && nameFilter === undefined) return configured;
+  const memory = minRam ?? DEFAULT_MEMORY;
+  const Filters = Object.entries({
+    'current-generation': 'true',
+    'bare-metal': 'false',
+    'supported-usage-class': 'on-demand',
+    'supported-root-device-type': 'ebs',
+    'processor-info.supported-architecture': architecture,
+    ...(nameFilter !== undefined && { 'instance-type': `*${nameFilter}*` }),
+  }).map(([Name, value]) => ({ Name, Values: [value] }));
+  const types: InstanceTypeInfo[] = [];
+  let NextToken: string | undefined;
+  do {
+    const page = await region.call('DescribeInstanceTypes', signal, (options) =>
+      region.ec2.describeInstanceTypes({ Filters, ...(NextToken && { NextToken }) }, options),
+    );
+    types.push(...(page.InstanceTypes ?? []));
+    ({ NextToken } = page);
+  } while (NextToken);
+  const name = smallestType(types, memory);
+  if (name !== undefined) return name;
+  const which = nameFilter === undefined ? '' : ` and "${nameFilter}" in its name`;
+  throw new ImageError(
+    'launch-failed',
+    `provider ${entry.name}: ${region.name} has no instance type for ${architecture} with at least ${memory} MiB${which}; correct min-ram or name-filter`,
+  );
+}
+
+/** The name of the smallest type without accelerators that has the memory. Ties are decided by the name. */
+export function smallestType(types: readonly InstanceTypeInfo[], memory: number): string | undefined {
+  const sizes = types
+    .filter((type) => !type.GpuInfo && !type.FpgaInfo && !type.InferenceAcceleratorInfo && !type.NeuronInfo)
+    .map(({ InstanceType: name = '', MemoryInfo, VCpuInfo }) => ({
+      name,
+      memory: MemoryInfo?.SizeInMiB ?? 0,
+      cpus: VCpuInfo?.DefaultVCpus ?? 0,
+    }))
+    .filter((type) => type.memory >= memory);
+  const [smallest] = sizes.toSorted(
+    (one, other) => one.memory - other.memory || one.cpus - other.cpus || (one.name < other.name ? -1 : 1),
+  );
+  return smallest?.name;
+}
+
+/** Windows accepts keys of RSA alone, which encrypt its password. */
+function canTakeKey({ Platform: platform }: Image, publicKey: string): boolean {
+  return platform?.toLowerCase() !== 'windows' || publicKey.startsWith('ssh-rsa ');
+}
+
+async function importKeyPair(
+  site: InstanceSite,
+  launch: LaunchRecord,
+  publicKey: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { region } = site;
+  const input = {
+    KeyName: launch.name,
+    PublicKeyMaterial: Buffer.from(publicKey.trim()),
+    TagSpecifications: [{ ResourceType: 'key-pair' as const, Tags: toTags(launchTags(site, launch)) }],
+  };
+  try {
+    await region.call('ImportKeyPair', signal, (options) => region.ec2.importKeyPair(input, options));
+  } catch (error) {
+    // The name is new: the SDK repeated a request whose answer was lost.
+    if (awsCode(error) !== 'InvalidKeyPair.Duplicate') throw error;
+  }
+}
+
+function launchInput(
+  site: InstanceSite,
+  launch: LaunchRecord,
+  { userData }: LaunchRequest,
+  { ImageId, BlockDeviceMappings: mappings = [] }: Image,
+  hasKey: boolean,
+): RunInstancesRequest {
+  const { entry } = site;
+  const { 'subnet-id': SubnetId, 'security-group-id': group, imdsv2 } = entry;
+  const { 'public-ipv4': withV4, 'public-ipv6': withV6, 'iam-instance-profile': profile } = entry;
+  const SecurityGroupIds = group === undefined ? undefined : [group].flat();
+  const Tags = toTags(launchTags(site, launch));
+  const kept = mappings.filter(({ Ebs }) => Ebs?.DeleteOnTermination === false);
+  const isPlain = withV4 === undefined && !withV6;
+  return {
+    MinCount: 1,
+    MaxCount: 1,
+    ImageId,
+    ClientToken: launch.name,
+    InstanceInitiatedShutdownBehavior: 'stop',
+    TagSpecifications: (['instance', 'volume'] as const).map((ResourceType) => ({ ResourceType, Tags })),
+    ...(hasKey && { KeyName: launch.name }),
+    ...(userData !== undefined && { UserData: Buffer.from(userData).toString('base64') }),
+    ...(imdsv2 !== undefined && { MetadataOptions: { HttpTokens: imdsv2 } }),
+    ...(profile !== undefined && {
+      IamInstanceProfile: { [profile.startsWith('arn:') ? 'Arn' : 'Name']: profile },
+    }),
+    ...(kept.length > 0 && {
+      BlockDeviceMappings: kept.map(({ DeviceName }) => ({ DeviceName, Ebs: { DeleteOnTermination: true } })),
+    }),
+    ...(isPlain
+      ? { ...(SubnetId && { SubnetId }), ...(SecurityGroupIds && { SecurityGroupIds }) }
+      : {
+          NetworkInterfaces: [
+            {
+              DeviceIndex: 0,
+              ...(SubnetId && { SubnetId }),
+              ...(SecurityGroupIds && { Groups: SecurityGroupIds }),
+              ...(withV4 !== undefined && { AssociatePublicIpAddress: withV4 }),
+              ...(withV6 && { Ipv6AddressCount: 1 }),
+            },
+          ],
+        }),
+  };
+}
+
+async function waitUntilBooted(
+  { region, entry, interval }: InstanceSite,
+  id: string,
+  signal: AbortSignal,
+): Promise<Ec2Instance> {
+  const subject = `provider ${entry.name}: instance ${id}`;
+  const since = performance.now();
+  const check = async (): Promise<Ec2Instance | undefined> => {
+    const instance = await getInstance(region, id, signal);
+    if (instance === undefined && performance.now() - since < LAG * 1000) return undefined;
+    const state = instance === undefined ? 'failed' : stateOf(instance);
+    if (state === 'starting') return undefined;
+    if (instance !== undefined && state !== 'failed') return instance;
+    const why = instance === undefined ? ' is gone' : ` is ${instance.State?.Name}${reasonOf(instance)}`;
+    throw new ImageError('launch-failed', `${subject}${why}; choose another base image, type or subnet`);
+  };
+  return await poll(check, { subject, timeout: Number.POSITIVE_INFINITY, interval, signal });
+}

@@ -1,0 +1,149 @@
+import type { KeyPairInfo } from '@aws-sdk/client-ec2';
+import type { Logger } from '@nodepool-builder/image-builder';
+import { IMAGE_TAGS, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { readTags } from '../amis.ts';
+import type { AwsRegion } from '../aws-session.ts';
+import type { AwsEntry } from '../aws-settings.ts';
+import { type Ec2Instance, isGone, listInstances } from './ec2-instance.ts';
+
+/** The region in which one provider launches instances for one builder. */
+export interface InstanceSite {
+  readonly region: AwsRegion;
+  readonly entry: AwsEntry;
+  /** Digest of the owner and the provider. */
+  readonly owner: string;
+  /** Default: the instances of all scopes. */
+  readonly scope: string | undefined;
+  /** Seconds between two looks at something that is pending, at most. */
+  readonly interval: number;
+  readonly logger: Logger;
+}
+
+/** Tags of instances, their volumes and key pairs, and captured images. */
+export const INSTANCE_TAGS = {
+  owner: 'nodepool_builder_owner',
+  scope: 'nodepool_builder_scope',
+  launch: 'nodepool_builder_launch',
+  /** TCP port of the login. */
+  port: 'nodepool_builder_port',
+  /** ISO 8601. */
+  launchedAt: 'nodepool_builder_launched_at',
+  /** Id of the instance that an image was captured of. */
+  capturedOf: 'nodepool_builder_instance',
+} as const;
+
+/** Record of a launch, in the tags of everything that belongs to it. */
+export interface LaunchRecord {
+  /** Name of the key pair, and client token of the launch. */
+  readonly name: string;
+  readonly buildId: string;
+  readonly launchedAt: Date;
+  /** TCP port of the login. */
+  readonly port: number;
+}
+
+/** Tags of everything that belongs to a builder. */
+export function ownerTags({ entry, owner, scope }: InstanceSite): Record<string, string> {
+  return {
+    [IMAGE_TAGS.provider]: entry.name,
+    [INSTANCE_TAGS.owner]: owner,
+    ...(scope !== undefined && { [INSTANCE_TAGS.scope]: scope }),
+  };
+}
+
+/** Tags of a launch. */
+export function launchTags(site: InstanceSite, launch: LaunchRecord): Record<string, string> {
+  return {
+    ...site.entry.tags,
+    ...ownerTags(site),
+    Name: `nodepool-builder ${launch.buildId}`,
+    [IMAGE_TAGS.imageId]: launch.buildId,
+    [INSTANCE_TAGS.launch]: launch.name,
+    [INSTANCE_TAGS.port]: String(launch.port),
+    [INSTANCE_TAGS.launchedAt]: launch.launchedAt.toISOString(),
+  };
+}
+
+/** Filters for tags. */
+export function tagFilters(tags: Readonly<Record<string, string>>): { Name: string; Values: string[] }[] {
+  return Object.entries(tags).map(([name, value]) => ({
+    Name: `tag:${name}`,
+    Values: [value.replaceAll(/[*?\\]/g, String.raw`\$&`)],
+  }));
+}
+
+/** A launch with at least one resource in the cloud. */
+export interface FoundLaunch {
+  readonly record: LaunchRecord;
+  /** Undefined if the launch has no instance. */
+  readonly instanceId: string | undefined;
+}
+
+/** Lists all launches of this builder for this provider by the tags of their resources. */
+export async function findLaunches(site: InstanceSite, signal: AbortSignal): Promise<FoundLaunch[]> {
+  const filters = tagFilters(ownerTags(site));
+  // In the reverse order of creation, so that a launch that goes on is found.
+  const instances = await listInstances(site.region, { Filters: filters }, signal);
+  const keyPairs = await listKeyPairs(site, signal);
+  const found = new Map<string, FoundLaunch>();
+  for (const { Tags } of keyPairs) add(found, readTags(Tags), undefined);
+  for (const instance of instances) {
+    if (!isGone(instance)) add(found, readTags(instance.Tags), instance.InstanceId);
+  }
+  return [...found.values()];
+}
+
+function add(
+  found: Map<string, FoundLaunch>,
+  tags: Readonly<Record<string, string>>,
+  instanceId: string | undefined,
+): void {
+  const { [INSTANCE_TAGS.launch]: name } = tags;
+  if (name === undefined) return;
+  const launchedAt = Date.parse(tags[INSTANCE_TAGS.launchedAt] ?? '');
+  const record = {
+    name,
+    buildId: tags[IMAGE_TAGS.imageId] ?? name,
+    launchedAt: new Date(Number.isFinite(launchedAt) ? launchedAt : 0),
+    port: Number(tags[INSTANCE_TAGS.port] ?? 0),
+  };
+  found.set(name, { record, instanceId });
+}
+
+async function listKeyPairs(site: InstanceSite, signal: AbortSignal): Promise<readonly KeyPairInfo[]> {
+  const { region } = site;
+  const Filters = tagFilters(ownerTags(site));
+  const { KeyPairs = [] } = await region.call('DescribeKeyPairs', signal, (options) =>
+    region.ec2.describeKeyPairs({ Filters }, options),
+  );
+  return KeyPairs;
+}
+
+/**
+ * Terminates the instances of a launch, and deletes its key pair. An instance that is shutting down ends in any case: AWS
+ * is not waited for.
+ *
+ * @param instanceId if it is known: a list may not have it yet
+ * @throws CloudError
+ */
+export async function removeLaunch(
+  { region }: InstanceSite,
+  { name }: LaunchRecord,
+  instanceId: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const Filters = tagFilters({ [INSTANCE_TAGS.launch]: name });
+  const listed: readonly Ec2Instance[] = await listInstances(region, { Filters }, signal);
+  const ids = new Set(listed.filter((one) => !isGone(one)).flatMap(({ InstanceId: id }) => id ?? []));
+  if (instanceId !== undefined) ids.add(instanceId);
+  for (const id of ids) {
+    await region
+      .call('TerminateInstances', signal, (options) =>
+        region.ec2.terminateInstances({ InstanceIds: [id] }, options),
+      )
+      .catch(unlessAbsent);
+  }
+  await region
+    .call('DeleteKeyPair', signal, (options) => region.ec2.deleteKeyPair({ KeyName: name }, options))
+    .catch(unlessAbsent);
+}

@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+
+/** The files on a disk, by path. */
+export type Disk = Record<string, string>;
+
+/** Options for starting a machine. */
+export interface Boot {
+  /** An address of loopback that is the machine's own. */
+  readonly host: string;
+  /** Port of its SSH server. */
+  readonly port: number;
+  /** Key of the permitted user, a line of `authorized_keys`. */
+  readonly publicKey: string;
+  /** Called when its system has powered it off. */
+  readonly onPowerOff: () => void;
+}
+
+/** The system of an instance of the double. */
+export interface Machine {
+  /** Output of its serial console. */
+  readonly console: string;
+  readDisk(): Promise<Disk>;
+  powerOff(): Promise<void>;
+}
+
+/** Starts a machine with a disk. */
+export type BootMachine = (disk: Disk, boot: Boot) => Promise<Machine>;
+
+/**
+ * A machine with a disk of small files and a shell that knows few words: `echo TEXT > FILE`, `cat FILE`, `poweroff`, and
+ * others that do nothing. It reads one line of each connection, and answers with its output.
+ */
+export class LineMachine implements Machine {
+  console = '[    0.000000] Linux\nlogin: \n';
+  readonly #disk: Disk;
+  readonly #server: Server;
+
+  private constructor(disk: Disk, onPowerOff: () => void) {
+    this.#disk = disk;
+    this.#server = createServer((socket) => void this.#serve(socket).then((isOff) => isOff && onPowerOff()));
+  }
+
+  static async boot(this: void, disk: Disk, { host, port, onPowerOff }: Boot): Promise<LineMachine> {
+    const machine = new LineMachine(disk, onPowerOff);
+    await once(machine.#server.listen(port, host), 'listening');
+    return machine;
+  }
+
+  async readDisk(): Promise<Disk> {
+    return this.#disk;
+  }
+
+  async powerOff(): Promise<void> {
+    this.console += '[    1.000000] reboot: Power down\n';
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    await closed;
+  }
+
+  /** @returns whether to power off */
+  async #serve(socket: Socket): Promise<boolean> {
+    socket.on('error', () => {}); // a client that closes the connection
+    for await (const line of createInterface(socket)) {
+      const commands = line.split(';').map((command) => command.trim());
+      socket.end(commands.map((command) => this.#run(command)).join(''));
+      return commands.includes('poweroff');
+    }
+    return false;
+  }
+
+  #run(command: string): string {
+    const [, text, target] = /^echo (.*) > (\S+)$/.exec(command) ?? [];
+    if (text !== undefined && target !== undefined) this.#disk[target] = `${text}\n`;
+    const [, source] = /^cat (\S+)$/.exec(command) ?? [];
+    return source === undefined ? '' : (this.#disk[source] ?? '');
+  }
+}
