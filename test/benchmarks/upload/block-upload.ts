@@ -1,0 +1,137 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { dump } from 'js-yaml';
+import type { BenchmarkContext, Measurement } from '../benchmark.ts';
+import { compare, ratioOf, ratioRow, rowsOf, type Unit } from '../comparison.ts';
+import { megabytes } from '../peak-memory.ts';
+import { Program } from '../program.ts';
+import type { BlockOrder } from './block-client.ts';
+import { type BlockSummary, DISK_LENGTH, sparseDisks } from './sparse-disk.ts';
+
+/** A cloud that takes the blocks of a disk one by one. */
+export interface BlockCloud {
+  /** Follows `8 GiB to` in the table: `EBS direct`. */
+  readonly name: string;
+  /** Our package: `@nodepool-builder/provider-aws`. */
+  readonly provider: string;
+  readonly blockSize: number;
+  /** Number of requests at a time. */
+  readonly concurrency: number;
+  /** Entry of `providers`, without name and images. */
+  readonly entry: Readonly<Record<string, unknown>>;
+  /** Variables of our process. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Whether the second build of an image sends only the blocks that have changed. */
+  readonly hasDeltas: boolean;
+  /** Prepares the target of a bare client. Returns its server, and the requests for blocks. */
+  prepare(blocks: readonly BlockSummary[]): Promise<Pick<BlockOrder, 'address' | 'blocks'>>;
+  /** Number of the bytes of blocks that were received since the last call. */
+  received(): Promise<number>;
+}
+
+const BARE = 'a bare HTTP client, same blocks, same parallelism';
+const ROUNDS = 5;
+const MEMORY_BAR = 200e6;
+const SECONDS: Unit = { name: 's', digits: 2 };
+
+/** Measures uploads of two builds of a sparse disk: time, data sent, and memory. */
+export async function measureBlockUpload(
+  cloud: BlockCloud,
+  context: BenchmarkContext,
+): Promise<Measurement[]> {
+  const { after } = context;
+  const { first, second, blocks, changed } = await sparseDisks(context, cloud.blockSize);
+  const directory = await mkdtemp(join(tmpdir(), 'bench-cloud-'));
+  after(() => rm(directory, { recursive: true }));
+  const [config, orderFile] = [join(directory, 'nodepool.yaml'), join(directory, 'order.json')];
+  await writeFile(config, dump(configuration(cloud)));
+  const program = (name: string, ...args: readonly string[]): Program =>
+    Program.start(
+      ['env', ...variables(cloud), process.execPath, join(import.meta.dirname, name), ...args],
+      context,
+    );
+  const bare = program('block-client.ts');
+  const uploader = program('cloud-uploader.ts', config, join(directory, 'records'));
+
+  let [peak, uploads] = [0, 0];
+  const upload = async (path: string): Promise<number> => {
+    const [seconds = 0, memory = 0] = await uploader.askNumbers(`${path} bench-${++uploads}`);
+    peak = Math.max(peak, memory);
+    return seconds;
+  };
+  const sent: number[] = [];
+  const samples = await compare(
+    [
+      {
+        name: BARE,
+        sample: async () => {
+          const { blockSize, concurrency } = cloud;
+          const order: BlockOrder = { path: first, blockSize, concurrency, ...(await cloud.prepare(blocks)) };
+          await writeFile(orderFile, JSON.stringify(order));
+          const seconds = Number(await bare.ask(orderFile));
+          await cloud.received();
+          return seconds;
+        },
+      },
+      {
+        name: `${cloud.provider}, until the image is ready`,
+        sample: async () => {
+          const seconds = await upload(first);
+          sent.push(await cloud.received());
+          await uploader.ask('delete'); // the next one must not find a parent
+          return seconds;
+        },
+      },
+    ],
+    context,
+    ROUNDS,
+  );
+  const ours = `${cloud.provider}, until the image is ready`;
+  const dataOf = (what: string, bytes: number, count: number, limit: number): Measurement => {
+    const ratio = bytes / (count * cloud.blockSize);
+    return {
+      what: `**${what}**`,
+      result: `${megabytes(bytes)}, × ${ratio.toFixed(3)}`,
+      bar: { limit: `≤ × ${limit}`, met: ratio <= limit },
+    };
+  };
+  const rows = [
+    ...rowsOf(`${DISK_LENGTH} to ${cloud.name}`, SECONDS, samples),
+    // A rate, so that the bar reads as in the issue tracker.
+    ratioRow(`Rate of ours against ${BARE}`, ratioOf(samples, BARE, ours), { atLeast: 0.8 }),
+    dataOf('Data sent, against the blocks that are not zero', Math.max(...sent), blocks.length, 1.02),
+  ];
+  if (cloud.hasDeltas) {
+    await upload(first);
+    await cloud.received();
+    await upload(second);
+    rows.push(
+      dataOf(
+        'Data sent for a second build, against its changed blocks',
+        await cloud.received(),
+        changed,
+        1.05,
+      ),
+    );
+  }
+  rows.push({
+    what: `**Peak memory of the process that uploads to ${cloud.name}**`,
+    result: megabytes(peak),
+    bar: { limit: `< ${megabytes(MEMORY_BAR)}`, met: peak < MEMORY_BAR },
+  });
+  return rows;
+}
+
+function variables({ environment }: BlockCloud): string[] {
+  return Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+}
+
+function configuration({ entry }: BlockCloud): object {
+  const images = [{ name: 'bench', diskimage: 'bench' }];
+  return {
+    'images-dir': 'images',
+    diskimages: [{ name: 'bench', elements: ['base'] }],
+    providers: [{ name: 'bench', 'image-type': 'raw', ...entry, images }],
+  };
+}

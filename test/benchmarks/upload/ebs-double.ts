@@ -1,0 +1,22 @@
+/**
+ * The double of AWS in a process of its own: answers the line `address` with its URL, and `received` with the number of
+ * the bytes of blocks that it has received since the last such line.
+ */
+import { createInterface } from 'node:readline';
+import { AwsDouble } from '@nodepool-builder/provider-aws/testing';
+
+const double = await AwsDouble.start();
+const region = double.region();
+double.fault = () => {
+  double.requests.length = 0; // they hold the blocks
+  return undefined;
+};
+
+for await (const line of createInterface(process.stdin)) {
+  if (line === 'address') console.log(double.endpoint);
+  else {
+    console.log(region.receivedBytes);
+    region.receivedBytes = 0;
+  }
+}
+await double[Symbol.asyncDispose]();

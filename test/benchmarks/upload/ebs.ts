@@ -1,0 +1,51 @@
+import { join } from 'node:path';
+import { BLOCK_SIZE } from '@nodepool-builder/provider-aws/testing';
+import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
+import { Program } from '../program.ts';
+import { measureBlockUpload } from './block-upload.ts';
+import { DISK_GIB } from './sparse-disk.ts';
+
+/** Measures uploads to EBS direct, against the double of AWS in a process of its own. */
+export const ebs: Benchmark = { name: 'ebs', run };
+
+async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  const double = Program.start([process.execPath, join(import.meta.dirname, 'ebs-double.ts')], context);
+  const address = await double.ask('address');
+  return await measureBlockUpload(
+    {
+      name: 'EBS direct',
+      provider: '@nodepool-builder/provider-aws',
+      blockSize: BLOCK_SIZE,
+      concurrency: 10,
+      entry: { type: 'aws', 'region-name': 'us-east-1', endpoint: address },
+      environment: { AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' },
+      hasDeltas: true,
+      prepare: async (blocks) => {
+        const answer = await fetch(`${address}/snapshots`, {
+          method: 'POST',
+          headers: { authorization: AUTHORIZATION },
+          body: JSON.stringify({ VolumeSize: DISK_GIB }),
+        });
+        const { SnapshotId: snapshot } = (await answer.json()) as { SnapshotId: string };
+        return {
+          address,
+          blocks: blocks.map(({ index, checksum }) => ({
+            index,
+            target: `/snapshots/${snapshot}/blocks/${index}`,
+            headers: {
+              authorization: AUTHORIZATION,
+              'x-amz-checksum': checksum,
+              'x-amz-checksum-algorithm': 'SHA256',
+              'x-amz-data-length': String(BLOCK_SIZE),
+            },
+          })),
+        };
+      },
+      received: async () => Number(await double.ask('received')),
+    },
+    context,
+  );
+}
+
+/** The double reads the service and the region from it. */
+const AUTHORIZATION = 'AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/ebs/aws4_request';
