@@ -14,6 +14,7 @@ import { roundTrips } from '../../test/benchmarks/round-trips.ts';
 import { startUp } from '../../test/benchmarks/start-up.ts';
 import { conversion } from '../../test/benchmarks/upload/conversion.ts';
 import { daemonMemory } from '../../test/benchmarks/upload/daemon-memory.ts';
+import { ebs } from '../../test/benchmarks/upload/ebs.ts';
 import { glance } from '../../test/benchmarks/upload/glance.ts';
 import { wire } from '../../test/benchmarks/upload/wire.ts';
 import { logFollowers } from '../../test/benchmarks/web/log-followers.ts';
@@ -42,7 +43,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     chart: join(DOCS, 'benchmarks-gearman.svg'),
   },
   upload: {
-    benchmarks: [wire, glance, daemonMemory, conversion],
+    benchmarks: [wire, glance, daemonMemory, conversion, ebs],
     page: join(DOCS, 'benchmarks-upload.md'),
   },
   manager: {

@@ -40,7 +40,7 @@ export async function awsCloud(faultRate: number): Promise<SoakCloud> {
         flaw: image.state === 'available' ? undefined : image.state,
         isSame: async (file) => {
           const [snapshot] = image.snapshots.map((id) => region.snapshots.get(id));
-          return snapshot !== undefined && (await digestsOf(file)) === digestsIn(allBlocks(region, snapshot));
+          return snapshot !== undefined && (await digestsOf(file)) === digestsIn(allBlocks(snapshot));
         },
       })),
     remains: async () => {

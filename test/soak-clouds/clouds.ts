@@ -1,4 +1,5 @@
 import type { SoakCloud } from '../soak/soak-cloud.ts';
+import { awsCloud } from './aws-cloud.ts';
 import { directoryCloud } from './directory-cloud.ts';
 
 /**
@@ -10,6 +11,7 @@ type OpenCloud = (faultRate: number) => Promise<SoakCloud>;
 
 /** All clouds that can be soaked, by the type of their provider. */
 export const CLOUDS: Readonly<Record<string, OpenCloud>> = {
+  aws: awsCloud,
   directory: directoryCloud,
 };
 
