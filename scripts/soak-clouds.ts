@@ -4,11 +4,20 @@
  * few seconds, and gearmand twice; then everything in the clouds is counted. Prints figures; exits with 1 unless each
  * image exists exactly once, and nothing else.
  */
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { soak } from '../test/soak/soak.ts';
 import { CLOUDS, openClouds } from '../test/soak-clouds/clouds.ts';
 import { describeUploads, printNowAndThen, runSoak } from './soak/run-soak.ts';
 
 const FAULT_RATE = 0.1;
+
+async function keepLog(lines: readonly string[]): Promise<string> {
+  const path = join(await mkdtemp(join(tmpdir(), 'nodepool-soak-log-')), 'builder.log');
+  await writeFile(path, lines.join('\n'));
+  return path;
+}
 
 await runSoak(
   'soak:clouds',
@@ -24,7 +33,7 @@ await runSoak(
       settlingTime: 420_000,
     };
     const clouds = await openClouds(parts, FAULT_RATE);
-    const { faults, settlingSeconds, ...all } = await soak(
+    const { faults, settlingSeconds, log, ...all } = await soak(
       plan,
       clouds,
       printNowAndThen(describeUploads),
@@ -37,6 +46,7 @@ await runSoak(
         console.log(`${cloud.entry.name}: ${failed} of ${requests} requests failed`);
     }
     console.log(`the clouds and the queue settled in ${settlingSeconds.toFixed(0)} s more`);
+    if (faults.length > 0) console.log(`the log of the builder is in ${await keepLog(log)}`);
     return faults;
   },
   Object.keys(CLOUDS),

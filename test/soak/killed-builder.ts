@@ -8,6 +8,7 @@ export class KilledBuilder {
   readonly #command: [command: string, args: string[]];
   readonly #longestLife: number;
   #builder: BuilderProcess;
+  #log: readonly string[] = [];
   #kills = 0;
   #isStopped = false;
 
@@ -24,6 +25,11 @@ export class KilledBuilder {
     return this.#kills;
   }
 
+  /** Lines that all its lives have logged. */
+  get log(): readonly string[] {
+    return [...this.#log, ...this.#builder.log];
+  }
+
   /** Kills it at random times while it serves, a number of times or until the signal aborts; then it serves. */
   async killUntil(signal: AbortSignal, limit: number): Promise<void> {
     for (;;) {
@@ -35,6 +41,7 @@ export class KilledBuilder {
       await this.#builder.end('SIGKILL');
       if (this.#isStopped) return;
       this.#kills += 1;
+      this.#log = this.log;
       this.#builder = spawnDaemon(this.#command);
     }
   }

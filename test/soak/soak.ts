@@ -36,6 +36,8 @@ export interface SoakReport extends SoakProgress {
   readonly settlingSeconds: number;
   /** A sentence for each image that is not in a cloud exactly once, and for each remaining job. */
   readonly faults: readonly string[];
+  /** Log of the builder, in all its lives. */
+  readonly log: readonly string[];
 }
 
 /**
@@ -92,7 +94,7 @@ export async function soak(
     const find = (): Promise<readonly string[]> => findFaults(site, clouds, wanted, gearmand.port);
     const faults = await settle(find, plan.settlingTime, stopped);
     const settlingSeconds = progress().seconds - answeredAll.seconds;
-    return { ...answeredAll, settlingSeconds, faults };
+    return { ...answeredAll, settlingSeconds, faults, log: builder.log };
   } finally {
     stop.abort(new Error('the soak is over'));
     for (const close of opened.toReversed()) await close();

@@ -2,6 +2,7 @@ import type { EBS } from '@aws-sdk/client-ebs';
 import type { EC2 } from '@aws-sdk/client-ec2';
 import type { S3 } from '@aws-sdk/client-s3';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import type { BuildHandler } from '@smithy/types';
 import { awsError } from './aws-error.ts';
 
 export interface SessionOptions {
@@ -75,6 +76,23 @@ export class AwsRegion {
   }
 }
 
+/** The signature takes the digest that comes with a block, and need not compute it again. */
+function withPayloadDigest<Input extends object, Output extends object>(
+  next: BuildHandler<Input, Output>,
+): BuildHandler<Input, Output> {
+  return async (args) => {
+    const { input, request } = args as {
+      input: { Checksum?: string; BlockData?: unknown };
+      request: unknown;
+    };
+    const { headers } = request as { headers: Record<string, string> };
+    if (input.BlockData !== undefined && input.Checksum !== undefined) {
+      headers['x-amz-content-sha256'] = Buffer.from(input.Checksum, 'base64').toString('hex');
+    }
+    return await next(args);
+  };
+}
+
 /** The credentials of one entry of `providers`. The SDK is loaded with the first request: it takes a third of a second. */
 export class AwsSession {
   readonly options: SessionOptions;
@@ -132,6 +150,7 @@ export class AwsSession {
     };
     const ec2 = new EC2({ ...settings, ...(endpoint && { endpoint }) });
     const ebs = new EBS({ ...settings, ...(endpoint && { endpoint }) });
+    ebs.middlewareStack.add(withPayloadDigest, { name: 'payloadDigest', step: 'build' });
     const s3 = new S3({ ...settings, ...(s3Endpoint && { endpoint: s3Endpoint, forcePathStyle: true }) });
     try {
       return new AwsRegion(await ec2.config.region(), { ec2, ebs, s3 }, this.options);

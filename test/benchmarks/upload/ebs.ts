@@ -16,7 +16,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       name: 'EBS direct',
       provider: '@nodepool-builder/provider-aws',
       blockSize: BLOCK_SIZE,
-      concurrency: 10,
+      concurrency: 32,
       entry: { type: 'aws', 'region-name': 'us-east-1', endpoint: address },
       environment: { AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' },
       hasDeltas: true,
