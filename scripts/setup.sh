@@ -13,7 +13,7 @@ PATH=$PATH:/usr/sbin:/sbin
 # ("quickstart" is needed by all, "example" by the tests too).
 # Two packages have a gearmand: the C one of gearman-job-server, and the Perl one of gearman-server, whose
 # service stays off until /etc/default/gearman-server is edited.
-# Keystone, Glance, Nova and MariaDB come as Debian's libraries and programs: the packages keystone, glance-api, nova-api
+# Keystone, Glance, Nova, Swift and MariaDB come as Debian's libraries and programs: keystone, glance-api, nova-api, swift-proxy
 # and mariadb-server would add nothing to them but services, users and a database.
 debian_packages() {
   cat <<'TABLE'
@@ -46,6 +46,7 @@ python3-glance            /usr/lib/python3/dist-packages/glance/common/wsgi_app.
 python3-nova              /usr/lib/python3/dist-packages/nova/service.py test
 python3-placement         /usr/lib/python3/dist-packages/placement/wsgi.py test
 python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py test
+python3-swift             /usr/lib/python3/dist-packages/swift/__init__.py test
 python3-openstacksdk      /usr/lib/python3/dist-packages/openstack/__init__.py test
 uwsgi-plugin-python3      uwsgi_python3                      test
 mariadb-server-core       mariadbd                           test

@@ -1,5 +1,5 @@
-import { open } from 'node:fs/promises';
 import { dataExtents, type Extent } from './formats/disk-information.ts';
+import { SteadyFile } from './hashed-reader/steady-file.ts';
 import { isZero } from './sparse.ts';
 import type { Progress } from './types.ts';
 
@@ -31,18 +31,19 @@ export interface BlockOptions {
  *
  * @returns the number of calls of `send`
  * @throws the first error of `send`, or the signal's reason, once no call of `send` runs
+ * @throws ImageError `image-missing`, `image-changed`
  */
 export async function sendBlocks(path: string, options: BlockOptions): Promise<number> {
   const { blockSize, concurrency, send, isSkipped = () => false, signal, onProgress } = options;
   const forced = new Set(options.also);
-  const extents = await dataExtents({ path, format: 'raw' }, { signal });
-  const wanted = indexesOf(extents, forced, blockSize).filter((index) => !isSkipped(index));
-  const rest = wanted.values();
+  const file = await SteadyFile.open(path, true);
   const failure = new AbortController();
   const either = AbortSignal.any([signal, failure.signal]);
   let [sent, done] = [0, 0];
-  const file = await open(path);
   try {
+    const extents = await dataExtents({ path, format: 'raw' }, { signal });
+    const wanted = indexesOf(extents, forced, blockSize).filter((index) => !isSkipped(index));
+    const rest = wanted.values();
     const worker = async (): Promise<void> => {
       const bytes = Buffer.allocUnsafe(blockSize);
       for (const index of rest) {
@@ -57,19 +58,20 @@ export async function sendBlocks(path: string, options: BlockOptions): Promise<n
     };
     const readAt = async (bytes: Buffer, position: number): Promise<void> => {
       let length = 0;
-      for (let read = -1; read !== 0 && length < bytes.length; length += read) {
-        read = (await file.read(bytes, length, bytes.length - length, position + length)).bytesRead;
+      while (length < bytes.length && position + length < file.size) {
+        length += (await file.read(bytes.subarray(length), position + length)).length;
       }
       bytes.fill(0, length);
     };
     const workers = Array.from({ length: Math.min(concurrency, wanted.length) }, worker);
     for (const running of workers) running.catch((error: unknown) => failure.abort(error));
     await Promise.allSettled(workers);
+    either.throwIfAborted();
+    await file.check();
+    return sent;
   } finally {
     await file.close();
   }
-  either.throwIfAborted();
-  return sent;
 }
 
 /** Blocks with data, and those of `forced`, in their order. */

@@ -16,6 +16,12 @@ export {
   checkClock,
   inGibibytes,
 } from './diagnosis/check-result.ts';
+export {
+  type DirectoryManifest,
+  MANIFEST,
+  toCandidate,
+  toProviderImage,
+} from './directory/manifest.ts';
 export { type BlockOptions, type DiskBlock, sendBlocks } from './disk-blocks.ts';
 export type { ImageValidation } from './disk-image.ts';
 export { syncToDisk, writeDurably } from './durable.ts';
@@ -31,6 +37,7 @@ export {
 export type { DiskFile } from './formats/disk-information.ts';
 export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
 export { Digester, type Slot } from './hashed-reader/digester.ts';
+export { SteadyFile } from './hashed-reader/steady-file.ts';
 export { checksumsOf } from './hashed-reader.ts';
 export {
   type HttpAnswer,

@@ -1,0 +1,177 @@
+import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
+import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+import type { S3Entry } from './s3-settings.ts';
+
+/** Codes of S3 that mean more than their HTTP status. */
+const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
+  [/SlowDown|Throttl|TooManyRequests/, 'rate-limited'],
+  [/QuotaExceeded|EntityTooLarge|LimitExceeded/, 'quota-exceeded'],
+  [/AccessDenied|^Forbidden$/, 'forbidden'],
+  [/InvalidAccessKeyId|SignatureDoesNotMatch|Expired|CredentialsProviderError/, 'auth-failed'],
+  [/NotFound|NoSuch/, 'not-found'],
+  [/Conflict|PreconditionFailed/, 'conflict'],
+];
+
+/** Region that object stores other than AWS answer to. */
+const DEFAULT_REGION = 'us-east-1';
+
+/** Attempts of a request. */
+const ATTEMPTS = 6;
+
+export interface StoreOptions {
+  readonly entry: S3Entry;
+  readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
+}
+
+/** An object in a list. */
+export interface StoredObject {
+  readonly key: string;
+  readonly size: number;
+  readonly etag: string;
+  readonly changedAt: Date;
+}
+
+interface RequestOptions {
+  readonly abortSignal: AbortSignal;
+}
+
+/** One bucket. The SDK is loaded with the first request. */
+export class ObjectStore {
+  readonly #options: StoreOptions;
+  #client: Promise<S3> | undefined;
+
+  constructor(options: StoreOptions) {
+    this.#options = options;
+  }
+
+  get bucket(): string {
+    return this.#options.entry['bucket-name'] ?? '';
+  }
+
+  /** Runs one request. @throws CloudError, or the signal's reason */
+  async call<T>(
+    task: string,
+    key: string,
+    signal: AbortSignal,
+    request: (client: S3, options: RequestOptions) => Promise<T>,
+  ): Promise<T> {
+    signal.throwIfAborted();
+    const start = performance.now();
+    try {
+      this.#client ??= this.#open();
+      return await request(await this.#client, { abortSignal: signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#error(`${task} ${this.bucket}/${key}`, error);
+    } finally {
+      this.#options.onTask?.(task, performance.now() - start);
+    }
+  }
+
+  /** All objects whose key begins with `prefix`. */
+  async list(prefix: string, signal: AbortSignal): Promise<StoredObject[]> {
+    const objects: StoredObject[] = [];
+    let token: string | undefined;
+    do {
+      const query = { Bucket: this.bucket, Prefix: prefix, ...(token && { ContinuationToken: token }) };
+      const page = await this.call('ListObjectsV2', prefix, signal, (client, options) =>
+        client.listObjectsV2(query, options),
+      );
+      for (const { Key = '', Size = 0, ETag = '', LastModified = new Date(0) } of page.Contents ?? []) {
+        objects.push({ key: Key, size: Size, etag: ETag, changedAt: LastModified });
+      }
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+    return objects;
+  }
+
+  /** The content of a small object; undefined if there is none. */
+  async read(key: string, signal: AbortSignal): Promise<string | undefined> {
+    const read = this.call('GetObject', key, signal, async (client, options) => {
+      const { Body: body } = await client.getObject({ Bucket: this.bucket, Key: key }, options);
+      return await body?.transformToString('utf8');
+    });
+    return await read.catch(unlessMissing);
+  }
+
+  /** Writes a small object. */
+  async write(key: string, text: string, signal: AbortSignal): Promise<void> {
+    const input = { Bucket: this.bucket, Key: key, Body: text, ContentType: 'application/json' };
+    await this.call('PutObject', key, signal, (client, options) => client.putObject(input, options));
+  }
+
+  /** Bytes and ETag of an object; undefined if there is none. */
+  async head(key: string, signal: AbortSignal): Promise<{ size: number; etag: string } | undefined> {
+    const asked = this.call('HeadObject', key, signal, (client, options) =>
+      client.headObject({ Bucket: this.bucket, Key: key }, options),
+    );
+    const answer = await asked.catch(unlessMissing);
+    return answer && { size: answer.ContentLength ?? 0, etag: answer.ETag ?? '' };
+  }
+
+  /** Removes an object. A missing one is no error. */
+  async remove(key: string, signal: AbortSignal): Promise<void> {
+    const removed = this.call('DeleteObject', key, signal, (client, options) =>
+      client.deleteObject({ Bucket: this.bucket, Key: key }, options),
+    );
+    await removed.catch(unlessMissing);
+  }
+
+  close(): void {
+    this.#client?.then((client) => client.destroy()).catch(() => {});
+    this.#client = undefined;
+  }
+
+  async #open(): Promise<S3> {
+    const { entry } = this.#options;
+    const { endpoint, 'region-name': region, 'profile-name': profile } = entry;
+    const { 'shared-credentials-file': filepath, 'path-style': forcePathStyle = endpoint !== undefined } =
+      entry;
+    const [{ S3 }, { fromNodeProviderChain }] = await Promise.all([
+      import('@aws-sdk/client-s3'),
+      import('@aws-sdk/credential-providers'),
+    ]);
+    const named = { ...(profile && { profile }), ...(filepath && { filepath }) };
+    const settings: S3ClientConfig = {
+      ...(profile && { profile }),
+      ...(endpoint && { endpoint }),
+      forcePathStyle,
+      credentials: fromNodeProviderChain(named),
+      maxAttempts: ATTEMPTS,
+      // Content-MD5 protects the parts: other object stores do not know AWS's newer checksums.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+    };
+    if (region !== null && region !== undefined) return new S3({ ...settings, region: String(region) });
+    const client = new S3(settings);
+    const isKnown = await client.config.region().then(
+      () => true,
+      () => false,
+    );
+    return isKnown ? client : new S3({ ...settings, region: DEFAULT_REGION });
+  }
+
+  #error(subject: string, error: unknown): Error {
+    if (!(error instanceof Error) || error instanceof CloudError) return error as Error;
+    const { $metadata: { httpStatusCode: status = 0 } = {} } = error as {
+      $metadata?: { httpStatusCode?: number };
+    };
+    const what = `provider ${this.#options.entry.name}: ${subject}`;
+    const [, known] = CODES.find(([pattern]) => pattern.test(error.name)) ?? [];
+    if (known === undefined && status === 0) {
+      const { message } = networkFailure(error);
+      return new CloudError('connection-failed', what, `no answer: ${message}`, { cause: error });
+    }
+    const byStatus = status === 403 ? 'forbidden' : status >= 500 ? 'service-unavailable' : 'bad-request';
+    const reason = `${error.message === 'UnknownError' ? `status ${status}` : error.message} (${error.name})`;
+    return new CloudError(known ?? byStatus, what, reason, { cause: error });
+  }
+}
+
+/** For `catch`: replaces the error of a missing object with undefined, but not that of a missing bucket. */
+export function unlessMissing(error: unknown): undefined {
+  const { cause } = error as Error;
+  const isBucket = cause instanceof Error && cause.name === 'NoSuchBucket';
+  if (error instanceof CloudError && error.code === 'not-found' && !isBucket) return;
+  throw error;
+}

@@ -1,0 +1,45 @@
+import type { ObjectSchema, ProviderEntry } from '@nodepool-builder/image-builder';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+/** Keys of an entry of `providers` with `type: s3`. */
+export const S3_SETTINGS = {
+  type: 'object',
+  properties: {
+    'bucket-name': { ...TEXT, description: 'Bucket for the images. It must exist.' },
+    prefix: {
+      ...TEXT,
+      description: 'Begin of the keys of all objects, such as `images/`. Default: none.',
+    },
+    endpoint: {
+      ...TEXT,
+      description: 'URL of the object store, for Ceph, MinIO and others. Default: that of the region in AWS.',
+    },
+    'region-name': {
+      type: ['string', 'number', 'null'],
+      description: 'Region. Default: that of the profile or of `AWS_REGION`, else `us-east-1`.',
+    },
+    'profile-name': {
+      ...TEXT,
+      description: 'Profile in the files of the AWS command line. Default: `AWS_PROFILE`, else `default`.',
+    },
+    'shared-credentials-file': {
+      ...TEXT,
+      description: 'File with the credentials of the profile. Default: the usual chain of the AWS SDK.',
+    },
+    'path-style': {
+      type: 'boolean',
+      description:
+        'Whether the bucket is a part of the path and not of the host name. Default: yes with an `endpoint`.',
+    },
+    'upload-parts': {
+      type: 'integer',
+      minimum: 1,
+      maximum: 64,
+      default: 4,
+      description: 'Parts of an upload that travel at a time, with 16 MiB or more each.',
+    },
+  },
+} as const satisfies ObjectSchema;
+
+export type S3Entry = ProviderEntry<typeof S3_SETTINGS>;
