@@ -29,6 +29,7 @@ import {
   toCandidate,
   toProviderImage,
 } from '@nodepool-builder/image-builder/module-kit';
+import { download } from './download.ts';
 import {
   abortMultiparts,
   isOpen,
@@ -162,6 +163,20 @@ export class S3Provider implements ImageProvider, Disposable {
   /** @throws CloudError */
   async candidates(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
     return (await this.#whole(signalOf(options))).map(toCandidate);
+  }
+
+  /**
+   * Downloads an image to a file.
+   *
+   * @throws CloudError, ImageError `image-not-found`
+   */
+  async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
+    const manifest = await this.#manifest(externalId, signalOf(options));
+    if (manifest === undefined) {
+      const reason = `${this.#store.bucket} has no image ${JSON.stringify(externalId)}; list shows the ids there are`;
+      throw new ImageError('image-not-found', reason);
+    }
+    await download({ ...options, store: this.#store, key: this.#key(externalId), manifest, path });
   }
 
   /** @throws CloudError */

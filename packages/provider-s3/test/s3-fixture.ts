@@ -20,6 +20,8 @@ export interface S3Fixture {
   readonly bucket: string;
   readonly directory: string;
   readonly lines: string[];
+  /** Requests of the providers. */
+  readonly tasks: string[];
   readonly secret: string;
   readonly entry: (settings?: Partial<S3Entry>) => S3Entry;
   readonly open: (settings?: Partial<S3Entry>, formats?: readonly ImageFormat[]) => S3Provider;
@@ -39,6 +41,7 @@ export async function s3Fixture(t: TestContext): Promise<S3Fixture> {
   const file = join(directory, 'credentials');
   await writeFile(file, `[default]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secret}\n`);
   const lines: string[] = [];
+  const tasks: string[] = [];
   const log = (message: string): void => void lines.push(message);
   const logger: Logger = { debug: log, info: log, warn: log, error: log };
   const entry = (settings: Partial<S3Entry> = {}): S3Entry => ({
@@ -55,10 +58,16 @@ export async function s3Fixture(t: TestContext): Promise<S3Fixture> {
     bucket,
     directory,
     lines,
+    tasks,
     secret,
     entry,
     open: (settings, formats = ['qcow2']) => {
-      const provider = new S3Provider({ entry: entry(settings), formats, logger });
+      const provider = new S3Provider({
+        entry: entry(settings),
+        formats,
+        logger,
+        onTask: (task) => tasks.push(task),
+      });
       t.after(() => provider.close());
       return provider;
     },
