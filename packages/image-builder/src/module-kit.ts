@@ -4,7 +4,7 @@ export { BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/buil
 export { checkedVariables, variableFault } from './build/command-environment.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
 export { createMask, visible } from './build/mask.ts';
-export { byBuild } from './build-order.ts';
+export { byBuild, type DatedImage } from './build-order.ts';
 export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
 export { CloudError, type CloudErrorCode, unlessAbsent } from './cloud-error.ts';

@@ -49,6 +49,7 @@ const BUILT_IN: readonly Module[] = [
  */
 export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {
   aws: '@nodepool-builder/provider-aws',
+  s3: '@nodepool-builder/provider-s3',
 };
 
 /** The kinds of builders and providers that a configuration can name. A set does not change. */

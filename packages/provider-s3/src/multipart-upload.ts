@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { CompletedPart, Part } from '@aws-sdk/client-s3';
+import type { CompletedPart, MultipartUpload as MultipartUploadEntry, Part } from '@aws-sdk/client-s3';
 import type { Checksums, ImageFile, Progress } from '@nodepool-builder/image-builder';
 import { type BandwidthLimit, CloudError, SteadyFile } from '@nodepool-builder/image-builder/module-kit';
 import { type ObjectStore, unlessMissing } from './object-store.ts';
@@ -55,13 +55,12 @@ export async function sendParts(upload: MultipartUpload, id: string): Promise<Ch
       digests.push(digest);
       const known = there.get(number);
       const isThere = known?.ETag === `"${digest.toString('hex')}"` && known.Size === bytes.length;
-      const sent = isThere
-        ? Promise.resolve()
-        : sendPart(upload, { id, number, bytes, digest, signal: either });
-      const task = sent.then(() => {
+      const send = async (): Promise<void> => {
+        if (!isThere) await sendPart(upload, { id, number, bytes, digest, signal: either });
         done += bytes.length;
         onProgress({ done, total: file.size });
-      });
+      };
+      const task = send();
       running.add(task);
       task.then(
         () => running.delete(task),
@@ -151,13 +150,25 @@ export async function isOpen(upload: MultipartUpload, id: string): Promise<boole
   return (await listParts(upload, id).catch(unlessMissing)) !== undefined;
 }
 
+/** Unfinished multipart uploads of keys that begin with `prefix`. */
+export async function listMultiparts(
+  store: ObjectStore,
+  prefix: string,
+  signal: AbortSignal,
+): Promise<MultipartUploadEntry[]> {
+  const query = { Bucket: store.bucket, Prefix: prefix };
+  const { Uploads: uploads = [] } = await store.call(
+    'ListMultipartUploads',
+    prefix,
+    signal,
+    (client, options) => client.listMultipartUploads(query, options),
+  );
+  return uploads;
+}
+
 /** Ends all multipart uploads of a key, with their parts. */
 export async function abortMultiparts(store: ObjectStore, key: string, signal: AbortSignal): Promise<void> {
-  const query = { Bucket: store.bucket, Prefix: key };
-  const { Uploads: uploads = [] } = await store.call('ListMultipartUploads', key, signal, (client, options) =>
-    client.listMultipartUploads(query, options),
-  );
-  for (const { Key, UploadId } of uploads) {
+  for (const { Key, UploadId } of await listMultiparts(store, key, signal)) {
     if (Key !== key) continue;
     const aborted = store.call('AbortMultipartUpload', key, signal, (client, options) =>
       client.abortMultipartUpload({ Bucket: store.bucket, Key, UploadId }, options),

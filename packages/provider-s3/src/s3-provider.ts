@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import {
   type CandidateOptions,
+  type CheckResult,
   type ImageCandidate,
   ImageError,
   type ImageFilter,
@@ -14,9 +15,11 @@ import {
   type UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
+  attempt,
   BandwidthLimit,
   byBuild,
   DamagedRecord,
+  type DatedImage,
   type DirectoryManifest,
   formatRow,
   imageIdFault,
@@ -33,6 +36,7 @@ import { download } from './download.ts';
 import {
   abortMultiparts,
   isOpen,
+  listMultiparts,
   type MultipartUpload,
   sendParts,
   startMultipart,
@@ -190,6 +194,21 @@ export class S3Provider implements ImageProvider, Disposable {
     return partial;
   }
 
+  async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
+    const signal = signalOf(options);
+    const subject = `bucket ${this.#store.bucket} of provider ${this.name}`;
+    const listed = await attempt(subject, signal, async () => await this.#whole(signal));
+    if (listed.problem) {
+      yield listed.problem;
+      return;
+    }
+    yield { subject, state: 'ok', finding: `can be listed, and has ${listed.value.length} images` };
+    const parts = await attempt(`unfinished uploads in ${subject}`, signal, async () => {
+      await listMultiparts(this.#store, this.#key(''), signal);
+    });
+    if (parts.problem) yield parts.problem;
+  }
+
   /** Aborts running requests. */
   close(): void {
     this.#store.close();
@@ -339,10 +358,6 @@ export class S3Provider implements ImageProvider, Disposable {
         ({ externalId, manifest }) =>
           externalId !== without && manifest['image-name'] === imageName && manifest.format === format,
       );
-      const describe = ({ manifest }: Entry) => ({
-        imageId: manifest['image-id'],
-        builtAt: Date.parse(manifest.built) || undefined,
-      });
       const [newest] = images.toSorted(byBuild(images, describe, Date.now()));
       const key = this.#manifestKey(`${imageName}-latest.${formatRow(format).extension}`);
       const before = await this.#store.read(key, signal);
@@ -439,6 +454,10 @@ export class S3Provider implements ImageProvider, Disposable {
       `${this.#store.bucket}/${this.#key(externalId)} was not made by this software, and is not touched; move it away or rename the image under providers[].images`,
     );
   }
+}
+
+function describe({ manifest }: Entry): DatedImage {
+  return { imageId: manifest['image-id'], builtAt: Date.parse(manifest.built) || undefined };
 }
 
 function isPointer(text: string): boolean {

@@ -162,3 +162,13 @@ test('refused credentials and a missing bucket are errors with the reason, witho
   await assert.rejects(missing.upload(request), { code: 'not-found' });
   assert.ok(!fixture.lines.join('\n').includes(fixture.secret));
 });
+
+test('doctor learns whether the bucket can be used', async (t) => {
+  const fixture = await s3Fixture(t);
+  const statesOf = async (bucket: string): Promise<string[]> => {
+    const results = await Array.fromAsync(fixture.open({ 'bucket-name': bucket }).diagnose());
+    return results.map(({ state }) => state);
+  };
+  assert.deepEqual(await statesOf(fixture.bucket), ['ok']);
+  assert.deepEqual(await statesOf('no-such-bucket'), ['problem']);
+});
