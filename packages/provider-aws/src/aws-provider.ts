@@ -1,6 +1,7 @@
 import type { Image, Snapshot } from '@aws-sdk/client-ec2';
 import type {
   CandidateOptions,
+  CheckResult,
   ClaimRequest,
   ImageCandidate,
   ImageFilter,
@@ -169,6 +170,12 @@ export class AwsProvider implements ImageProvider, Disposable {
       }
     }
     return partial;
+  }
+
+  async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
+    const { diagnoseImages } = await import('./diagnose-aws.ts'); // only doctor needs it
+    const { entry, session } = this.#options;
+    yield* diagnoseImages({ entry, session, signal: signalOf(options) });
   }
 
   /** Aborts running requests. */

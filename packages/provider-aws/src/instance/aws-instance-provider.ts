@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import {
+  type CheckResult,
   ImageError,
   type InstanceProvider,
   type LaunchRequest,
@@ -7,8 +8,8 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { CloudError, withAbort } from '@nodepool-builder/image-builder/module-kit';
-import { AwsSession, type SessionOptions } from '../aws-session.ts';
+import { CloudError, signalOf, withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { type AwsRegion, AwsSession, type SessionOptions } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';
 import { AwsInstance } from './aws-instance.ts';
 import { findCaptures } from './capture.ts';
@@ -79,6 +80,13 @@ export class AwsInstanceProvider implements InstanceProvider, Disposable {
     return await withAbort(options, async (signal) => findCaptures(await this.#site(), signal));
   }
 
+  async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
+    const { diagnoseInstances } = await import('../diagnose-aws.ts'); // only doctor needs it
+    const { entry, session } = this.#options;
+    const signal = signalOf(options);
+    yield* diagnoseInstances({ entry, session, signal }, (region) => this.#siteIn(region));
+  }
+
   /** Aborts running requests. */
   close(): void {
     this.#session.close();
@@ -116,8 +124,11 @@ export class AwsInstanceProvider implements InstanceProvider, Disposable {
   }
 
   async #site(): Promise<InstanceSite> {
+    return this.#siteIn(await this.#session.open());
+  }
+
+  #siteIn(region: AwsRegion): InstanceSite {
     const { entry, owner, scope, interval = 5, logger } = this.#options;
-    const region = await this.#session.open();
     return { region, entry, owner: digestOf(owner, this.name), scope, interval, logger };
   }
 }

@@ -57,9 +57,7 @@ async function baseImage(
         Filters: [{ Name: 'name', Values: [image.replaceAll(/[*?\\]/g, String.raw`\$&`)] }],
       };
   const found = (await listImages(region, query, signal).catch(unlessAbsent)) ?? [];
-  const [newest] = found
-    .filter(({ State: state }) => state === 'available')
-    .toSorted((one, other) => Date.parse(other.CreationDate ?? '') - Date.parse(one.CreationDate ?? ''));
+  const [newest] = newestFirst(found.filter(({ State: state }) => state === 'available'));
   if (newest !== undefined) return newest;
   throw new ImageError(
     'image-not-found',
@@ -67,10 +65,38 @@ async function baseImage(
   );
 }
 
+function newestFirst(images: readonly Image[]): Image[] {
+  return images.toSorted(
+    (one, other) => Date.parse(other.CreationDate ?? '') - Date.parse(one.CreationDate ?? ''),
+  );
+}
+
+/**
+ * Asks AWS whether the newest AMI of this account could be launched. It launches nothing.
+ *
+ * @returns the answer
+ * @throws CloudError with AWS's reason if not
+ */
+export async function tryLaunch(site: InstanceSite, signal: AbortSignal): Promise<string> {
+  const { region } = site;
+  const query = { Owners: ['self'], Filters: [{ Name: 'state', Values: ['available'] }] };
+  const [image] = newestFirst(await listImages(region, query, signal));
+  if (image === undefined) return 'could not be tried: this account has no AMI';
+  const InstanceType = (await instanceType(site, {}, image, signal)) as RunInstancesRequest['InstanceType'];
+  const launch = { name: 'nodepool-builder-doctor', buildId: 'doctor', launchedAt: new Date(), port: 22 };
+  const input = { ...launchInput(site, launch, {}, image, false), InstanceType, DryRun: true };
+  try {
+    await region.call('RunInstances', signal, (options) => region.ec2.runInstances(input, options));
+  } catch (error) {
+    if (awsCode(error) !== 'DryRunOperation') throw error;
+  }
+  return `AWS would launch AMI ${image.ImageId} on ${InstanceType}`;
+}
+
 /** The type of the settings, or the smallest one that fits. */
 async function instanceType(
   site: InstanceSite,
-  { minRam, nameFilter }: LaunchRequest,
+  { minRam, nameFilter }: Pick<LaunchRequest, 'minRam' | 'nameFilter'>,
   { Architecture: architecture = 'x86_64' }: Image,
   signal: AbortSignal,
 ): Promise<string> {
@@ -148,7 +174,7 @@ async function importKeyPair(
 function launchInput(
   site: InstanceSite,
   launch: LaunchRecord,
-  { userData }: LaunchRequest,
+  { userData }: Pick<LaunchRequest, 'userData'>,
   { ImageId, BlockDeviceMappings: mappings = [] }: Image,
   hasKey: boolean,
 ): RunInstancesRequest {

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import * as ebs from '@aws-sdk/client-ebs';
 import * as ec2 from '@aws-sdk/client-ec2';
+import * as sts from '@aws-sdk/client-sts';
 import { NormalizedSchema } from '@smithy/core/schema';
 import type { StaticOperationSchema } from '@smithy/types';
 import { IMAGE_OPERATIONS } from './images.ts';
@@ -116,7 +117,7 @@ export class AwsDouble implements AsyncDisposable {
     );
     const [, regionName = '', service = ''] = scope ?? [];
     const body = Buffer.concat(chunks);
-    const answer = service === 'ebs' ? answerEbs : answerEc2;
+    const answer = { ebs: answerEbs, sts: answerSts }[service] ?? answerEc2;
     const { status, type, text, headers } = answer(request, body, (operation, input, run) => {
       if (scope === null) throw new AwsRefusal('AuthFailure', 'The request is not signed', 401);
       const entry = { operation, region: regionName, input };
@@ -176,6 +177,35 @@ function answerEc2(_request: IncomingMessage, body: Buffer, run: Run): Answer {
     if (!(error instanceof AwsRefusal)) throw error;
     const inner = `<Code>${error.code}</Code><Message>${error.message.replaceAll('<', '&lt;')}</Message>`;
     const text = `<Response><Errors><Error>${inner}</Error></Errors><RequestID>double</RequestID></Response>`;
+    return { status: error.status, type, text };
+  }
+}
+
+/** The part of STS that tells whose credentials a request has. */
+function answerSts(_request: IncomingMessage, body: Buffer, run: Run): Answer {
+  const type = 'text/xml';
+  const name = 'GetCallerIdentity';
+  try {
+    const form = new URLSearchParams(body.toString());
+    if (form.get('Action') !== name || form.get('Version') !== '2011-06-15') {
+      throw new AwsRefusal('InvalidAction', `Could not find operation ${form.get('Action')}`);
+    }
+    const input = readQuery(NormalizedSchema.of(sts.GetCallerIdentity$[4]), form);
+    const output = run(name, input, ({ options: { account } }) => ({
+      UserId: 'AIDAEXAMPLE',
+      Account: account,
+      Arn: `arn:aws:iam::${account}:user/builder`,
+    }));
+    const inner = writeXml(NormalizedSchema.of(sts.GetCallerIdentity$[5]), output);
+    const result = `<${name}Result>${inner}</${name}Result>`;
+    const metadata = '<ResponseMetadata><RequestId>double</RequestId></ResponseMetadata>';
+    const text = `<${name}Response>${result}${metadata}</${name}Response>`;
+    return { status: 200, type, text };
+  } catch (error) {
+    if (error instanceof LostAnswer) return { status: 0, type, text: '' };
+    if (!(error instanceof AwsRefusal)) throw error;
+    const inner = `<Type>Sender</Type><Code>${error.code}</Code><Message>${error.message}</Message>`;
+    const text = `<ErrorResponse><Error>${inner}</Error><RequestId>double</RequestId></ErrorResponse>`;
     return { status: error.status, type, text };
   }
 }
