@@ -1,0 +1,80 @@
+import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
+
+/** Members of the errors that the SDK throws. */
+interface SdkError extends Error {
+  readonly code?: unknown;
+  readonly statusCode?: unknown;
+}
+
+/** Begins the message of an operation that failed after its request was accepted. */
+const OPERATION_FAILED = 'The long-running operation has failed. ';
+
+/** Errors of `@azure/identity`. */
+const IDENTITY_ERRORS: ReadonlySet<string> = new Set([
+  'AggregateAuthenticationError',
+  'AuthenticationError',
+  'AuthenticationRequiredError',
+  'CredentialUnavailableError',
+]);
+
+/** Codes of Azure that say more than the status. */
+const BY_CODE: Readonly<Record<string, CloudErrorCode>> = {
+  AuthorizationFailed: 'forbidden',
+  LinkedAuthorizationFailed: 'forbidden',
+  QuotaExceeded: 'quota-exceeded',
+  ResourceQuotaExceeded: 'quota-exceeded',
+  TooManyRequests: 'rate-limited',
+  ServerBusy: 'rate-limited',
+  ResourceNotFound: 'not-found',
+};
+
+const BY_STATUS: Readonly<Record<number, CloudErrorCode>> = {
+  401: 'auth-failed',
+  403: 'forbidden',
+  404: 'not-found',
+  409: 'conflict',
+  412: 'conflict',
+  429: 'rate-limited',
+};
+
+/**
+ * Converts an error of the SDK. The SDK's error is not the cause of the result: it has the request, with its secrets.
+ *
+ * @param subject what failed: `provider azure: creation of disk d`
+ */
+export function azureError(subject: string, error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { name, message, code, statusCode } = error as SdkError;
+  const reason = (text: string): string => withoutSecrets(firstParagraph(text));
+  if (IDENTITY_ERRORS.has(name)) return new CloudError('auth-failed', subject, reason(message));
+  if (message.startsWith(OPERATION_FAILED)) {
+    const text = message.slice(OPERATION_FAILED.length);
+    return new CloudError(isQuota(text) ? 'quota-exceeded' : 'image-failed', subject, reason(text));
+  }
+  if (name !== 'RestError') return error;
+  const azureCode = typeof code === 'string' ? code : '';
+  const shown = azureCode === '' || message.includes(azureCode) ? message : `${azureCode}: ${message}`;
+  if (typeof statusCode !== 'number') return new CloudError('connection-failed', subject, reason(shown));
+  return new CloudError(codeOf(statusCode, azureCode, message), subject, reason(shown));
+}
+
+function codeOf(status: number, code: string, message: string): CloudErrorCode {
+  if (status !== 404 && isQuota(`${code} ${message}`)) return 'quota-exceeded';
+  const known = BY_CODE[code] ?? BY_STATUS[status];
+  if (known !== undefined) return known;
+  return status >= 500 || status === 408 ? 'service-unavailable' : 'bad-request';
+}
+
+function isQuota(text: string): boolean {
+  return /quota/i.test(text);
+}
+
+/** The blob service adds lines with the request and the time. */
+function firstParagraph(text: string): string {
+  return text.split('\nRequestId:')[0]?.trim() ?? text;
+}
+
+/** Access to a disk is a URL with a signature. */
+export function withoutSecrets(text: string): string {
+  return text.replaceAll(/([?&](?:sig|se|sp|si|sv|st|spr)=)[^&\s"']+/gi, '$1…').replaceAll(/Bearer \S+/g, 'Bearer …');
+}

@@ -1,0 +1,223 @@
+import type { ComputeManagementClient } from '@azure/arm-compute';
+import type { TokenCredential } from '@azure/identity';
+import { CloudError, withAbort, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { azureError } from './azure-error.ts';
+
+/** One of the national clouds. */
+export type AzureCloudName = 'public' | 'china' | 'us-government';
+
+/** Resource Manager of each cloud. */
+const ENDPOINTS: Readonly<Record<AzureCloudName, string>> = {
+  public: 'https://management.azure.com',
+  china: 'https://management.chinacloudapi.cn',
+  'us-government': 'https://management.usgovcloudapi.net',
+};
+
+/** Access to a resource group. */
+export interface AzureAccount {
+  readonly subscription: string;
+  readonly resourceGroup: string;
+  /** Default: the public cloud. */
+  readonly cloud?: AzureCloudName | undefined;
+  /** URL of Resource Manager instead of the cloud's. Plain HTTP is accepted on the loopback interface only. */
+  readonly endpoint?: string | undefined;
+  readonly credential: () => Promise<TokenCredential>;
+}
+
+export interface SessionOptions {
+  /** `providers[].name`, for errors. */
+  readonly name: string;
+  /** Retries of a request that failed with a passing error. Default 5. */
+  readonly retries?: number;
+  /** Seconds between two questions for an operation, unless Azure asks for another time. Default 2. */
+  readonly pollInterval?: number | undefined;
+  /** Receives the duration of a request or operation, in milliseconds. */
+  readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
+}
+
+/** Options of a call of the SDK. */
+export interface CallOptions {
+  readonly abortSignal: AbortSignal;
+  /** Milliseconds between two questions for an operation, unless Azure asks for another time. */
+  readonly updateIntervalInMs: number;
+}
+
+/** Seconds until a request without a time limit of its own is given up. */
+const REQUEST_TIMEOUT = 180;
+
+/** Calls Resource Manager, and gives its errors a code. */
+export class AzureSession {
+  readonly account: AzureAccount;
+  readonly name: string;
+  readonly #client: ComputeManagementClient;
+  readonly #credential: TokenCredential;
+  readonly #onTask: SessionOptions['onTask'];
+  readonly #updateIntervalInMs: number;
+
+  private constructor(
+    account: AzureAccount,
+    { name, onTask, pollInterval = 2 }: SessionOptions,
+    client: ComputeManagementClient,
+    credential: TokenCredential,
+  ) {
+    this.account = account;
+    this.name = name;
+    this.#onTask = onTask;
+    this.#updateIntervalInMs = pollInterval * 1000;
+    this.#client = client;
+    this.#credential = credential;
+  }
+
+  /** Sends no request. @throws CloudError `auth-failed` for credentials that cannot be used */
+  static async open(account: AzureAccount, options: SessionOptions): Promise<AzureSession> {
+    const { ComputeManagementClient: Client } = await import('@azure/arm-compute');
+    const subject = `provider ${options.name}: credentials`;
+    const credential = await account.credential().catch((error: unknown) => {
+      if (error instanceof CloudError) throw error;
+      throw new CloudError('auth-failed', subject, error instanceof Error ? error.message : String(error));
+    });
+    const endpoint = endpointOf(account);
+    const isPlain = endpoint.startsWith('http:');
+    const clientOptions = {
+      endpoint,
+      credentials: { scopes: [scopeOf(account)] },
+      retryOptions: { maxRetries: options.retries ?? 5, maxRetryDelayInMs: 30_000 },
+      ...(isPlain && {
+        allowInsecureConnection: true,
+        additionalPolicies: [{ policy: plainTokens(credential, scopeOf(account)), position: 'perRetry' as const }],
+      }),
+    };
+    // Without a credential, as the SDK sends tokens only by TLS.
+    const own = isPlain ? (undefined as unknown as TokenCredential) : credential;
+    const client = new Client(own, account.subscription, clientOptions);
+    return new AzureSession(account, options, client, credential);
+  }
+
+  /** Begins the ids of the resources of Microsoft.Compute in a resource group. */
+  scope(resourceGroup: string = this.account.resourceGroup): string {
+    const { subscription } = this.account;
+    return `/subscriptions/${subscription}/resourceGroups/${resourceGroup}/providers/Microsoft.Compute`;
+  }
+
+  /**
+   * Calls the SDK.
+   *
+   * @param request for errors: `creation of disk d`
+   * @param seconds time limit
+   * @throws CloudError, or the signal's reason
+   */
+  async call<T>(
+    request: string,
+    signal: AbortSignal,
+    work: (client: ComputeManagementClient, options: CallOptions) => Promise<T>,
+    seconds: number = REQUEST_TIMEOUT,
+  ): Promise<T> {
+    const subject = `provider ${this.name}: ${request}`;
+    const start = performance.now();
+    try {
+      return await withAbort({ signal }, async () =>
+        withTimeout(
+          seconds,
+          signal,
+          (abortSignal) => work(this.#client, { abortSignal, updateIntervalInMs: this.#updateIntervalInMs }),
+          () => {
+            throw new CloudError('image-timeout', subject, `no end after ${seconds} s`);
+          },
+        ),
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      throw azureError(subject, error);
+    } finally {
+      this.#onTask?.(request.split(' of ')[0] ?? request, performance.now() - start);
+    }
+  }
+
+  /** The list that the SDK pages through. */
+  async list<T>(
+    request: string,
+    signal: AbortSignal,
+    pages: (client: ComputeManagementClient, options: CallOptions) => AsyncIterable<T>,
+  ): Promise<T[]> {
+    return await this.call(request, signal, (client, options) => Array.fromAsync(pages(client, options)));
+  }
+
+  /**
+   * What the credentials may do in the resource group, by the roles that they have.
+   *
+   * @throws CloudError
+   */
+  async permissions(signal: AbortSignal): Promise<readonly Permission[]> {
+    return await this.call('list of permissions', signal, async () => {
+      const token = await this.#credential.getToken(scopeOf(this.account), { abortSignal: signal });
+      const { subscription, resourceGroup } = this.account;
+      const path = `/subscriptions/${subscription}/resourceGroups/${resourceGroup}/providers/Microsoft.Authorization/permissions`;
+      const answer = await fetch(`${endpointOf(this.account)}${path}?api-version=2022-04-01`, {
+        headers: { authorization: `Bearer ${token?.token}` },
+        signal,
+      });
+      const body = (await answer.json()) as PermissionAnswer;
+      if (answer.ok) return body.value ?? [];
+      const { code = '', message = `status ${answer.status}` } = body.error ?? {};
+      throw Object.assign(new Error(message), { name: 'RestError', statusCode: answer.status, code });
+    });
+  }
+
+  /** Gets a token, to see whether the credentials are good. @returns the time of its expiry */
+  async authenticate(signal: AbortSignal): Promise<Date> {
+    return await this.call('credentials', signal, async () => {
+      const token = await this.#credential.getToken(scopeOf(this.account), { abortSignal: signal });
+      return new Date(token?.expiresOnTimestamp ?? Number.NaN);
+    });
+  }
+}
+
+/** Actions of a role, which may have wildcards. */
+export interface Permission {
+  readonly actions?: readonly string[];
+  readonly notActions?: readonly string[];
+}
+
+interface PermissionAnswer {
+  readonly value?: readonly Permission[];
+  readonly error?: { readonly code?: string; readonly message?: string };
+}
+
+function endpointOf({ endpoint, cloud = 'public' }: AzureAccount): string {
+  return (endpoint ?? ENDPOINTS[cloud]).replace(/\/$/, '');
+}
+
+/** Names the service that a token is for: Resource Manager of the cloud. */
+function scopeOf({ cloud = 'public' }: AzureAccount): string {
+  return `${ENDPOINTS[cloud]}/.default`;
+}
+
+interface PlainRequest {
+  readonly headers: { set(name: string, value: string): void };
+}
+
+/** Adds the token to requests by plain HTTP. */
+function plainTokens(
+  credential: TokenCredential,
+  scope: string,
+): {
+  readonly name: string;
+  sendRequest<R extends PlainRequest, A>(request: R, next: (request: R) => Promise<A>): Promise<A>;
+} {
+  return {
+    name: 'plainTokens',
+    async sendRequest(request, next) {
+      const token = await credential.getToken(scope);
+      request.headers.set('authorization', `Bearer ${token?.token}`);
+      return await next(request);
+    },
+  };
+}
+
+/** Why an endpoint is refused; undefined if it is fine. */
+export function endpointFault(endpoint: string): string | undefined {
+  const url = URL.parse(endpoint);
+  if (url === null || !/^https?:$/.test(url.protocol)) return 'is not a URL';
+  const isLoopback = /^(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(url.hostname);
+  return url.protocol === 'https:' || isLoopback ? undefined : 'would send tokens without TLS';
+}

@@ -1,0 +1,142 @@
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { attempt, type CheckOptions, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { type AzureAccount, AzureSession, type Permission } from './azure-session.ts';
+
+interface DiagnosisOptions {
+  /** `providers[].name`. */
+  readonly name: string;
+  readonly account: () => Promise<AzureAccount>;
+  readonly location: string;
+  readonly gallery: string | undefined;
+  readonly diskType: string;
+}
+
+/** Part of a quota from which on it is nearly used up. */
+const NEARLY_FULL = 0.9;
+
+const DISKS = 'Microsoft.Compute/disks';
+const IMAGES = 'Microsoft.Compute/images';
+const GALLERIES = 'Microsoft.Compute/galleries';
+
+/** Actions that uploads need. */
+const DISK_ACTIONS = ['read', 'write', 'delete', 'beginGetAccess/action', 'endGetAccess/action'].map(
+  (action) => `${DISKS}/${action}`,
+);
+
+const IMAGE_ACTIONS = ['read', 'write', 'delete'].map((action) => `${IMAGES}/${action}`);
+
+const GALLERY_ACTIONS = [
+  `${GALLERIES}/read`,
+  `${GALLERIES}/images/read`,
+  `${GALLERIES}/images/write`,
+  `${GALLERIES}/images/versions/read`,
+  `${GALLERIES}/images/versions/write`,
+  `${GALLERIES}/images/versions/delete`,
+];
+
+/** Quotas of disks, by the beginning of the storage's name. */
+const QUOTAS: readonly (readonly [storage: string, quota: string])[] = [
+  ['StandardSSD_LRS', 'StandardSSDDiskCount'],
+  ['StandardSSD_ZRS', 'StandardSSDZRSDiskCount'],
+  ['Premium_LRS', 'PremiumDiskCount'],
+  ['Premium_ZRS', 'PremiumZRSDiskCount'],
+  ['Standard_LRS', 'StandardDiskCount'],
+];
+
+/** Checks credentials, permissions, the resource group or gallery, and the quota of disks. It retries nothing. */
+export async function* diagnoseAzure(
+  { name, account, location, gallery, diskType }: DiagnosisOptions,
+  options: CheckOptions,
+): AsyncGenerator<CheckResult> {
+  const signal = signalOf(options);
+  const credentials = `credentials of provider ${name}`;
+  const opened = await attempt(credentials, signal, async () => {
+    const session = await AzureSession.open(await account(), { name, retries: 0 });
+    return { session, expiry: await session.authenticate(signal) };
+  });
+  if (opened.problem) {
+    yield opened.problem;
+    return;
+  }
+  const { session, expiry } = opened.value;
+  const minutes = Math.floor((expiry.getTime() - Date.now()) / 60_000);
+  yield { subject: credentials, state: 'ok', finding: `Microsoft Entra ID accepts them; the token is valid for ${minutes} min` };
+  yield await checkPermissions(session, gallery, signal);
+  yield await checkTarget(session, gallery, signal);
+  const quota = await checkQuota(session, location, diskType, signal);
+  if (quota !== undefined) yield quota;
+}
+
+async function checkPermissions(
+  session: AzureSession,
+  gallery: string | undefined,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  const subject = `permissions of provider ${session.name}`;
+  const answer = await attempt(subject, signal, () => session.permissions(signal));
+  if (answer.problem) return answer.problem;
+  const needed = [...DISK_ACTIONS, ...(gallery === undefined ? IMAGE_ACTIONS : GALLERY_ACTIONS)];
+  const lacking = needed.filter((action) => !answer.value.some((permission) => permits(permission, action)));
+  const { resourceGroup } = session.account;
+  if (lacking.length === 0) {
+    return { subject, state: 'ok', finding: `the roles in resource group ${resourceGroup} suffice` };
+  }
+  return {
+    subject,
+    state: 'problem',
+    finding: `the roles in resource group ${resourceGroup} lack ${lacking.join(', ')}`,
+    remedy: 'give the identity the role of docs/azure.md',
+  };
+}
+
+function permits({ actions = [], notActions = [] }: Permission, action: string): boolean {
+  const matches = (pattern: string): boolean => {
+    const source = pattern.split('*').map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, String.raw`\$&`));
+    return new RegExp(`^${source.join('.*')}$`, 'i').test(action);
+  };
+  return actions.some(matches) && !notActions.some(matches);
+}
+
+async function checkTarget(
+  session: AzureSession,
+  gallery: string | undefined,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  const { resourceGroup } = session.account;
+  const subject = gallery === undefined ? `images of provider ${session.name}` : `gallery ${gallery}`;
+  const answer = await attempt(subject, signal, async () => {
+    if (gallery === undefined) {
+      await session.list('list of images', signal, ({ images }, options) =>
+        images.listByResourceGroup(resourceGroup, options),
+      );
+    } else {
+      await session.call(`query of gallery ${gallery}`, signal, ({ galleries }, options) =>
+        galleries.get(resourceGroup, gallery, options),
+      );
+    }
+  });
+  if (answer.problem) return answer.problem;
+  const finding = gallery === undefined ? `resource group ${resourceGroup} lists them` : 'it exists';
+  return { subject, state: 'ok', finding };
+}
+
+async function checkQuota(
+  session: AzureSession,
+  location: string,
+  diskType: string,
+  signal: AbortSignal,
+): Promise<CheckResult | undefined> {
+  const subject = `quota of provider ${session.name}`;
+  const answer = await attempt(subject, signal, () =>
+    session.list('list of quotas', signal, ({ usage }, options) => usage.list(location, options)),
+  );
+  if (answer.problem) return answer.problem;
+  const wanted = QUOTAS.find(([storage]) => storage === diskType)?.[1];
+  const found = answer.value.find(({ name }) => name?.value === wanted);
+  if (found?.currentValue === undefined || found.limit === undefined) return undefined;
+  const { currentValue, limit } = found;
+  const finding = `${currentValue} of ${limit} disks of ${diskType} in ${location}`;
+  if (currentValue < NEARLY_FULL * limit) return { subject, state: 'ok', finding };
+  const remedy = 'delete disks that are not needed, or ask for a larger quota';
+  return { subject, state: currentValue >= limit ? 'problem' : 'warning', finding, remedy };
+}

@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import type { PageBlobClient } from '@azure/storage-blob';
+import {
+  type BandwidthLimit,
+  CloudError,
+  type DiskBlock,
+  sendBlocks,
+  withAbort,
+} from '@nodepool-builder/image-builder/module-kit';
+import { azureError } from './azure-error.ts';
+import { FOOTER_SIZE } from './fixed-vhd.ts';
+
+/** Bytes of a block: the most that one request takes. */
+const BLOCK = 4 * 1_048_576;
+
+/** Blocks in memory, and requests at a time. */
+const CONCURRENCY = 12;
+
+/** Bytes of a page. */
+const PAGE = 512;
+
+/** Retries of a request for pages by the SDK. */
+const RETRIES = { maxTries: 6, tryTimeoutInMs: 180_000, retryDelayInMs: 500, maxRetryDelayInMs: 20_000 };
+
+export interface PagesOptions {
+  /** For errors: `provider azure: upload of image debian-1`. */
+  readonly subject: string;
+  /** Grants access to the disk. @returns the URL of its pages, which is a secret */
+  readonly grant: () => Promise<string>;
+  readonly limit: BandwidthLimit | undefined;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
+}
+
+/** The pages of one disk. Access that has expired is granted again. */
+export class DiskPages {
+  readonly #options: PagesOptions;
+  #client: Promise<PageBlobClient>;
+
+  constructor(options: PagesOptions) {
+    this.#options = options;
+    this.#client = this.#open();
+    this.#client.catch(() => {}); // the first request reports it
+  }
+
+  /**
+   * Sends a raw image whose zeros need not be sent, and at last the footer.
+   *
+   * @param path of the image
+   * @param size of the disk without its footer
+   * @param isResumed whether the disk may have pages already
+   */
+  async send(path: string, size: number, footer: Buffer, isResumed: boolean): Promise<void> {
+    const { limit, signal, onProgress } = this.#options;
+    const there = isResumed ? await this.#blocksThere(size) : new Set<number>();
+    const send = async ({ index, bytes }: DiskBlock): Promise<void> => {
+      const offset = index * BLOCK;
+      const block = bytes.subarray(0, size - offset);
+      await limit?.take(block.length, signal);
+      await this.#put(block, offset);
+    };
+    const isSkipped = (index: number): boolean => index * BLOCK >= size || there.has(index);
+    await sendBlocks(path, { blockSize: BLOCK, concurrency: CONCURRENCY, send, isSkipped, signal, onProgress });
+    await this.#put(footer, size);
+  }
+
+  /** Blocks that an earlier attempt has sent completely. */
+  async #blocksThere(size: number): Promise<ReadonlySet<number>> {
+    const blocks = new Set<number>();
+    await this.#call(async (client, abortSignal) => {
+      for await (const { start, end } of client.listPageRanges(0, size + FOOTER_SIZE, { abortSignal })) {
+        const stop = Math.ceil((end + 1) / PAGE) * PAGE;
+        for (let index = Math.ceil(start / BLOCK); index * BLOCK < stop; index++) {
+          if (Math.min((index + 1) * BLOCK, size) <= stop) blocks.add(index);
+        }
+      }
+    });
+    return blocks;
+  }
+
+  async #put(bytes: Buffer, offset: number): Promise<void> {
+    const transactionalContentMD5 = createHash('md5').update(bytes).digest();
+    await this.#call(async (client, abortSignal) => {
+      await client.uploadPages(bytes, offset, bytes.length, { abortSignal, transactionalContentMD5 });
+    });
+  }
+
+  /** Runs a request; if access has expired, once more with new access. */
+  async #call(work: (client: PageBlobClient, signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { subject, signal } = this.#options;
+    const used = this.#client;
+    try {
+      await withAbort({ signal }, async () => {
+        try {
+          await work(await used, signal);
+        } catch (error) {
+          if (!isDenied(error)) throw error;
+          if (this.#client === used) this.#client = this.#open();
+          await work(await this.#client, signal);
+        }
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error instanceof CloudError ? error : azureError(subject, error);
+    }
+  }
+
+  async #open(): Promise<PageBlobClient> {
+    const { AnonymousCredential, PageBlobClient: Client } = await import('@azure/storage-blob');
+    const url = await this.#options.grant();
+    return new Client(url, new AnonymousCredential(), { retryOptions: RETRIES });
+  }
+}
+
+function isDenied(error: unknown): boolean {
+  return error instanceof Error && 'statusCode' in error && error.statusCode === 403;
+}

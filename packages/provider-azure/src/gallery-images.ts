@@ -1,0 +1,205 @@
+import type { GalleryImage, GalleryImageVersion, StorageAccountType } from '@azure/arm-compute';
+import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import type { AzureSession } from './azure-session.ts';
+import { type ImagePlan, type ImageStore, isOf, parseId, type SourceDisk, type StoredImage } from './stored-image.ts';
+
+export interface GallerySettings {
+  /** Name of the gallery, which exists. */
+  readonly gallery: string;
+  readonly location: string;
+  /** Further regions that get a copy. */
+  readonly targetRegions: readonly string[];
+  /** Copies in each region. */
+  readonly replicas: number;
+  readonly hyperVGeneration: 'V1' | 'V2';
+  readonly storage: StorageAccountType;
+  /** Seconds until the creation of a version, with its copies, is given up. */
+  readonly timeout: number;
+}
+
+interface Place {
+  readonly resourceGroup: string;
+  readonly gallery: string;
+  readonly definition: string;
+  readonly version: string;
+}
+
+/** Versions of image definitions in a gallery. Each name under `providers[].images` has a definition. */
+export class GalleryImages implements ImageStore {
+  readonly #session: AzureSession;
+  readonly #settings: GallerySettings;
+
+  constructor(session: AzureSession, settings: GallerySettings) {
+    this.#session = session;
+    this.#settings = settings;
+  }
+
+  idOf(plan: ImagePlan): string | undefined {
+    const { builtAt } = plan.request;
+    return builtAt && this.#id(plan, versionOf(plan, builtAt));
+  }
+
+  async find(plan: ImagePlan, signal: AbortSignal): Promise<StoredImage | undefined> {
+    const { uploadId } = plan.request;
+    const isOurs = (image: StoredImage | undefined): image is StoredImage =>
+      image !== undefined && isOf(image, this.#session.name, uploadId);
+    const id = this.idOf(plan);
+    const first = id && (await this.get(id, signal));
+    if (first && isOurs(first)) return first;
+    const versions = await this.#versions(definitionOf(plan), signal).catch(unlessAbsent);
+    return versions?.find(isOurs);
+  }
+
+  async create(plan: ImagePlan, disk: SourceDisk, signal: AbortSignal): Promise<string> {
+    await this.#ensureDefinition(plan, signal);
+    const { location, targetRegions, replicas, storage, timeout, gallery } = this.#settings;
+    const version: GalleryImageVersion = {
+      location,
+      tags: { ...plan.tags },
+      publishingProfile: {
+        targetRegions: [...new Set([location, ...targetRegions])].map((name) => ({
+          name,
+          regionalReplicaCount: replicas,
+          storageAccountType: storage,
+        })),
+      },
+      storageProfile: { osDiskImage: { source: { id: disk.id } } },
+      safetyProfile: { allowDeletionOfReplicatedLocations: true },
+    };
+    const name = await this.#freeVersion(plan, disk, signal);
+    const { resourceGroup } = this.#session.account;
+    const created = await this.#session.call(
+      `creation of version ${definitionOf(plan)} ${name}`,
+      signal,
+      async ({ galleryImageVersions }, options) =>
+        await galleryImageVersions.createOrUpdate(resourceGroup, gallery, definitionOf(plan), name, version, options),
+      timeout,
+    );
+    return created.id ?? this.#id(plan, name);
+  }
+
+  async get(id: string, signal: AbortSignal): Promise<StoredImage | undefined> {
+    const place = placeOf(id);
+    if (place === undefined) return undefined;
+    const { resourceGroup, gallery, definition, version } = place;
+    const found = await this.#session
+      .call(`query of version ${definition} ${version}`, signal, ({ galleryImageVersions }, options) =>
+        galleryImageVersions.get(resourceGroup, gallery, definition, version, options),
+      )
+      .catch(unlessAbsent);
+    return found && stored(found);
+  }
+
+  async list(signal: AbortSignal, resourceGroup?: string): Promise<StoredImage[]> {
+    const definitions = await this.#session.list('list of image definitions', signal, ({ galleryImages }, options) =>
+      galleryImages.listByGallery(
+        resourceGroup ?? this.#session.account.resourceGroup,
+        this.#settings.gallery,
+        options,
+      ),
+    );
+    const found: StoredImage[] = [];
+    for (const definition of definitions) {
+      const versions = await this.#versions(definition.name ?? '', signal, resourceGroup).catch(unlessAbsent);
+      found.push(...(versions ?? []).map((version) => ({ ...version, architecture: definition.architecture })));
+    }
+    return found;
+  }
+
+  async delete(id: string, signal: AbortSignal): Promise<void> {
+    const place = placeOf(id);
+    if (place === undefined) return;
+    const { resourceGroup, gallery, definition, version } = place;
+    const deletion = this.#session.call(
+      `deletion of version ${definition} ${version}`,
+      signal,
+      async ({ galleryImageVersions }, options) =>
+        await galleryImageVersions.delete(resourceGroup, gallery, definition, version, options),
+      this.#settings.timeout,
+    );
+    await deletion.catch(unlessAbsent);
+  }
+
+  async #versions(definition: string, signal: AbortSignal, group?: string): Promise<StoredImage[]> {
+    const { resourceGroup } = this.#session.account;
+    const found = await this.#session.list('list of versions', signal, ({ galleryImageVersions }, options) =>
+      galleryImageVersions.listByGalleryImage(group ?? resourceGroup, this.#settings.gallery, definition, options),
+    );
+    return found.map(stored);
+  }
+
+  /** Creates the image definition, unless it exists. It stays when its last version goes. */
+  async #ensureDefinition(plan: ImagePlan, signal: AbortSignal): Promise<void> {
+    const { gallery, location, hyperVGeneration, timeout } = this.#settings;
+    const { resourceGroup } = this.#session.account;
+    const name = definitionOf(plan);
+    const known = await this.#session
+      .call(`query of image definition ${name}`, signal, ({ galleryImages }, options) =>
+        galleryImages.get(resourceGroup, gallery, name, options),
+      )
+      .catch(unlessAbsent);
+    if (known !== undefined && known.provisioningState !== 'Creating') return;
+    const definition: GalleryImage = {
+      location,
+      osType: plan.osType,
+      osState: 'Generalized',
+      hyperVGeneration,
+      ...(plan.architecture && { architecture: plan.architecture }),
+      identifier: { publisher: 'nodepool', offer: this.#session.name.replaceAll(/[^A-Za-z0-9_.-]/g, '-'), sku: name },
+      description: 'Created by nodepool-builder',
+    };
+    await this.#session.call(
+      `creation of image definition ${name}`,
+      signal,
+      async ({ galleryImages }, options) =>
+        await galleryImages.createOrUpdate(resourceGroup, gallery, name, definition, options),
+      timeout,
+    );
+  }
+
+  /** The version of the upload; the next one if another upload has it. */
+  async #freeVersion(plan: ImagePlan, { createdAt }: SourceDisk, signal: AbortSignal): Promise<string> {
+    const wanted = versionOf(plan, plan.request.builtAt ?? createdAt);
+    const [major, minor, patch = ''] = wanted.split('.');
+    for (let number = Number(patch); ; number++) {
+      const name = `${major}.${minor}.${number}`;
+      const taken = await this.get(this.#id(plan, name), signal);
+      if (taken === undefined || isOf(taken, this.#session.name, plan.request.uploadId)) return name;
+    }
+  }
+
+  #id(plan: ImagePlan, version: string): string {
+    const gallery = `${this.#session.scope()}/galleries/${this.#settings.gallery}`;
+    return `${gallery}/images/${definitionOf(plan)}/versions/${version}`;
+  }
+}
+
+function definitionOf({ request }: ImagePlan): string {
+  return request.imageName.replaceAll(/[^A-Za-z0-9_.-]/g, '-').slice(0, 80);
+}
+
+/**
+ * Version of an upload. A newer build has a higher one, because a machine without a version gets the highest. The patch
+ * is the second of the day with four digits of the upload's key.
+ */
+function versionOf({ key }: ImagePlan, builtAt: Date): string {
+  const [year, month, day] = [builtAt.getUTCFullYear(), builtAt.getUTCMonth() + 1, builtAt.getUTCDate()];
+  const midnight = Date.UTC(year, month - 1, day);
+  const second = Math.floor((builtAt.getTime() - midnight) / 1000);
+  return `${year}.${month * 100 + day}.${second * 10_000 + (Number.parseInt(key.slice(0, 8), 16) % 10_000)}`;
+}
+
+function placeOf(id: string): Place | undefined {
+  const { resourceGroup = '', path = [] } = parseId(id) ?? {};
+  const [galleries, gallery = '', images, definition = '', versions, version = '', ...rest] = path;
+  const types = [galleries, images, versions].join('/').toLowerCase();
+  if (types !== 'galleries/images/versions' || version === '' || rest.length > 0) return undefined;
+  return { resourceGroup, gallery, definition, version };
+}
+
+function stored(version: GalleryImageVersion): StoredImage {
+  const { id = '', location, tags = {}, provisioningState: state = '', publishingProfile } = version;
+  const place = placeOf(id);
+  const resourceGroup = place?.resourceGroup.toLowerCase() ?? '';
+  return { id, name: undefined, location, resourceGroup, state, tags, createdAt: publishingProfile?.publishedDate };
+}

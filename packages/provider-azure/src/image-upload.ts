@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { type Stats } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ImageError, type Logger } from '@nodepool-builder/image-builder';
+import {
+  asImageError,
+  type BandwidthLimit,
+  CloudError,
+  portion,
+  readImageTags,
+} from '@nodepool-builder/image-builder/module-kit';
+import { DiskPages } from './disk-pages.ts';
+import { diskSize, FOOTER_SIZE, vhdFooter } from './fixed-vhd.ts';
+import { type ImagePlan, type ImageStore, isOf, type StoredImage } from './stored-image.ts';
+import { isOpen, type UploadDisk, type UploadDisks } from './upload-disks.ts';
+
+/** States in which an image will be complete soon. */
+const SETTLING: readonly string[] = ['Creating', 'Updating', 'Migrating'];
+
+export interface ImageUpload {
+  /** `providers[].name`. */
+  readonly provider: string;
+  readonly plan: ImagePlan;
+  readonly images: ImageStore;
+  readonly disks: UploadDisks;
+  readonly limit: BandwidthLimit | undefined;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
+  /** Stores the names of the disk before it is created. */
+  readonly record: (disk: string) => Promise<void>;
+  /** Seconds until an image that another process creates is given up. */
+  readonly timeout: number;
+  /** Seconds between two queries for such an image. */
+  readonly pollInterval: number;
+}
+
+/**
+ * Uploads an image: a disk takes the bytes, an image is made of the disk, and the disk is deleted. The names of both come
+ * from the upload, so that any process finds what an earlier attempt left, and finishes it.
+ *
+ * @returns the id of the image
+ */
+export async function uploadImage(upload: ImageUpload): Promise<string> {
+  const { request } = upload.plan;
+  const { path, format } = request.file;
+  if (format !== 'raw' && format !== 'vhd-fixed') {
+    const reason = `provider ${upload.provider}: Azure takes raw and vhd-fixed, not ${format}; set image-type: raw`;
+    throw new ImageError('format-unavailable', reason);
+  }
+  const before = await fileState(path);
+  const size = diskSize(format === 'raw' ? before.size : before.size - FOOTER_SIZE);
+  const found = await settledImage(upload);
+  if (found !== undefined) {
+    await removeDisks(upload);
+    return found.id;
+  }
+  try {
+    return await sendImage(upload, size, before);
+  } catch (error) {
+    if (upload.signal.aborted) throw error;
+    // Another process may have finished the same upload, and deleted its disk.
+    const other = await settledImage(upload).catch(() => undefined);
+    if (other === undefined) throw error;
+    return other.id;
+  }
+}
+
+async function sendImage(upload: ImageUpload, size: number, before: Stats): Promise<string> {
+  const { plan, images, disks, limit, signal, onProgress, logger, provider } = upload;
+  const { path } = plan.request.file;
+  const disk = await openDisk(upload, size);
+  const isResumed = disk.state === 'ActiveUpload';
+  if (isResumed) logger.info(`provider ${provider}: upload of ${plan.request.imageId} resumes on disk ${disk.name}`);
+  const pages = new DiskPages({
+    subject: `provider ${provider}: upload of image ${plan.request.imageId}`,
+    grant: () => disks.grant(disk.name, signal),
+    limit,
+    signal,
+    onProgress: portion(onProgress, 0, 90),
+  });
+  try {
+    await pages.send(path, size, vhdFooter(size, disk.uniqueId, disk.createdAt), isResumed);
+    const after = await fileState(path);
+    if (after.mtimeMs !== before.mtimeMs || after.size !== before.size) {
+      throw new ImageError('image-changed', `"${path}" changed during its upload; upload it again`);
+    }
+  } catch (error) {
+    // What is there serves the next attempt, unless none can succeed with it.
+    if (!signal.aborted && !isRetriable(error)) await removeQuietly(upload, disk);
+    throw error;
+  }
+  await disks.revoke(disk.name, signal);
+  onProgress({ done: 92, total: 100 });
+  let id: string;
+  try {
+    id = await images.create(plan, disk, signal);
+  } catch (error) {
+    // The disk no longer takes pages.
+    if (!signal.aborted) await removeFailure(upload, disk);
+    throw error;
+  }
+  onProgress({ done: 98, total: 100 });
+  await removeDisks(upload);
+  return id;
+}
+
+/** The complete image of the upload. Waits for one that is being created, and deletes one that failed. */
+async function settledImage(upload: ImageUpload): Promise<StoredImage | undefined> {
+  const { plan, images, signal, provider, timeout, pollInterval } = upload;
+  const deadline = performance.now() + timeout * 1000;
+  for (;;) {
+    const image = await images.find(plan, signal);
+    if (image === undefined) return undefined;
+    const subject = `provider ${provider}: upload of image ${plan.request.imageId}`;
+    if (!isOf(image, provider, plan.request.uploadId)) {
+      throw new CloudError('conflict', subject, `${image.id} exists, and is not of this upload; delete or rename it`);
+    }
+    if (image.state === 'Succeeded') return image;
+    if (!SETTLING.includes(image.state)) {
+      await images.delete(image.id, signal);
+    } else if (performance.now() > deadline) {
+      throw new CloudError('image-timeout', subject, `${image.id} is still ${image.state} after ${timeout} s`);
+    } else {
+      await delay(pollInterval * 1000, undefined, { signal });
+    }
+  }
+}
+
+/** The disk for the pages: that of an earlier attempt with the same bytes, else a new one. */
+async function openDisk(upload: ImageUpload, size: number): Promise<UploadDisk> {
+  const { plan, disks, signal } = upload;
+  const { checksums } = plan.request.file;
+  const name = `nodepool-${plan.key}-${checksums?.sha256.slice(0, 8) ?? randomUUID().slice(0, 8)}`;
+  const known = await disks.get(name, signal);
+  if (known !== undefined) {
+    if (isOpen(known) && known.size === size && readImageTags(known.tags)?.checksums?.sha256 === checksums?.sha256) {
+      return known;
+    }
+    await disks.delete(known, signal);
+  }
+  if (plan.request.shared !== true) await removeDisks(upload);
+  await upload.record(name);
+  const created = await disks.create(name, size, plan, signal);
+  return created.state === '' ? ((await disks.get(name, signal)) ?? created) : created;
+}
+
+/** Removes all disks of the upload. Those of other processes, which a shared upload may have, end with their uploads. */
+async function removeDisks({ plan, disks, signal }: ImageUpload): Promise<void> {
+  for (const disk of await disks.list(signal, plan.request.uploadId)) await disks.delete(disk, signal);
+}
+
+async function removeFailure(upload: ImageUpload, disk: UploadDisk): Promise<void> {
+  const { plan, images, signal, logger, provider } = upload;
+  try {
+    const image = await images.find(plan, signal);
+    if (image?.state === 'Failed' && isOf(image, provider, plan.request.uploadId)) {
+      await images.delete(image.id, signal);
+    }
+  } catch (error) {
+    logger.warn(`provider ${provider}: a failed image could not be deleted: ${(error as Error).message}`);
+  }
+  await removeQuietly(upload, { ...disk, state: 'Unattached' });
+}
+
+async function removeQuietly({ disks, signal, logger, provider }: ImageUpload, disk: UploadDisk): Promise<void> {
+  try {
+    await disks.delete(disk, signal);
+  } catch (error) {
+    logger.warn(`provider ${provider}: disk ${disk.name} could not be deleted: ${(error as Error).message}`);
+  }
+}
+
+async function fileState(path: string): Promise<Stats> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    throw asImageError(error, `upload of "${path}"`);
+  }
+}
+
+function isRetriable(error: unknown): boolean {
+  return error instanceof CloudError && error.retriable;
+}

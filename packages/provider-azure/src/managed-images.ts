@@ -1,0 +1,102 @@
+import type { Image, StorageAccountTypes } from '@azure/arm-compute';
+import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import type { AzureSession } from './azure-session.ts';
+import { type ImagePlan, type ImageStore, imageNameOf, parseId, type SourceDisk, type StoredImage } from './stored-image.ts';
+
+export interface ManagedImageSettings {
+  readonly location: string;
+  readonly hyperVGeneration: 'V1' | 'V2';
+  /** Storage of the image. */
+  readonly storage: StorageAccountTypes;
+  readonly zoneResilient: boolean;
+  /** Seconds until the creation of an image is given up. */
+  readonly timeout: number;
+}
+
+/** Managed images of a resource group. The name of each contains a digest of its upload. */
+export class ManagedImages implements ImageStore {
+  readonly #session: AzureSession;
+  readonly #settings: ManagedImageSettings;
+
+  constructor(session: AzureSession, settings: ManagedImageSettings) {
+    this.#session = session;
+    this.#settings = settings;
+  }
+
+  idOf(plan: ImagePlan): string {
+    return `${this.#session.scope()}/images/${imageNameOf(plan)}`;
+  }
+
+  async find(plan: ImagePlan, signal: AbortSignal): Promise<StoredImage | undefined> {
+    return await this.get(this.idOf(plan), signal);
+  }
+
+  async create(plan: ImagePlan, disk: SourceDisk, signal: AbortSignal): Promise<string> {
+    const { location, hyperVGeneration, storage, zoneResilient, timeout } = this.#settings;
+    const name = imageNameOf(plan);
+    const image: Image = {
+      location,
+      tags: { ...plan.tags },
+      hyperVGeneration,
+      storageProfile: {
+        osDisk: {
+          osType: plan.osType,
+          osState: 'Generalized',
+          managedDisk: { id: disk.id },
+          storageAccountType: storage,
+        },
+        zoneResilient,
+      },
+    };
+    const { resourceGroup } = this.#session.account;
+    const created = await this.#session.call(
+      `creation of image ${name}`,
+      signal,
+      async ({ images }, options) => await images.createOrUpdate(resourceGroup, name, image, options),
+      timeout,
+    );
+    return created.id ?? this.idOf(plan);
+  }
+
+  async get(id: string, signal: AbortSignal): Promise<StoredImage | undefined> {
+    const place = placeOf(id);
+    if (place === undefined) return undefined;
+    const found = await this.#session
+      .call(`query of image ${place.name}`, signal, ({ images }, options) =>
+        images.get(place.resourceGroup, place.name, options),
+      )
+      .catch(unlessAbsent);
+    return found && stored(found);
+  }
+
+  async list(signal: AbortSignal, resourceGroup: string = this.#session.account.resourceGroup): Promise<StoredImage[]> {
+    const found = await this.#session.list('list of images', signal, ({ images }, options) =>
+      images.listByResourceGroup(resourceGroup, options),
+    );
+    return found.map(stored);
+  }
+
+  async delete(id: string, signal: AbortSignal): Promise<void> {
+    const place = placeOf(id);
+    if (place === undefined) return;
+    const deletion = this.#session.call(
+      `deletion of image ${place.name}`,
+      signal,
+      async ({ images }, options) => await images.delete(place.resourceGroup, place.name, options),
+      this.#settings.timeout,
+    );
+    await deletion.catch(unlessAbsent);
+  }
+}
+
+function placeOf(id: string): { resourceGroup: string; name: string } | undefined {
+  const { resourceGroup = '', path = [] } = parseId(id) ?? {};
+  const [type, name = '', ...rest] = path;
+  return type?.toLowerCase() === 'images' && rest.length === 0 && name !== '' ? { resourceGroup, name } : undefined;
+}
+
+function stored(image: Image): StoredImage {
+  const { id = '', name = '', location, tags = {}, provisioningState: state = '' } = image;
+  const resourceGroup = parseId(id)?.resourceGroup.toLowerCase() ?? '';
+  return { id, name, location, resourceGroup, state, tags };
+}

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import type { ImageCandidate, UploadRequest } from '@nodepool-builder/image-builder';
+import { splitTags } from '@nodepool-builder/image-builder';
+import {
+  CloudError,
+  cloudImageName,
+  fileTags,
+
+  imageTags,
+  readImageTags,
+} from '@nodepool-builder/image-builder/module-kit';
+
+/** Tag with the time of an upload: managed images have no time of creation. */
+const UPLOADED_AT = 'nodepool_upload_time';
+
+/** Tag with the name that the upload asked for: a version has none of its own. */
+const NAME = 'nodepool_external_name';
+
+/** A managed image, or a version of an image definition. */
+export interface StoredImage {
+  /** Id of Resource Manager. */
+  readonly id: string;
+  /** Undefined for a version, which has a number. */
+  readonly name: string | undefined;
+  readonly location: string;
+  readonly resourceGroup: string;
+  /** `Succeeded`, `Creating`, `Failed` and so on. */
+  readonly state: string;
+  readonly tags: Readonly<Record<string, string>>;
+  /** In Azure's spelling. */
+  readonly architecture?: string | undefined;
+  /** Time that Azure knows, where it knows one. */
+  readonly createdAt?: Date | undefined;
+}
+
+/** An upload, with all that its image gets. */
+export interface ImagePlan {
+  readonly request: UploadRequest;
+  /** Digest of provider and upload id, which the names of its resources contain. */
+  readonly key: string;
+  readonly tags: Readonly<Record<string, string>>;
+  readonly osType: 'Linux' | 'Windows';
+  readonly architecture: 'x64' | 'Arm64' | undefined;
+}
+
+/** Place where images are stored. */
+export interface ImageStore {
+  /** Id that the image of an upload will have; undefined where it depends on more than the upload. */
+  idOf(plan: ImagePlan): string | undefined;
+  /** Finds the image of an upload, in whatever state. */
+  find(plan: ImagePlan, signal: AbortSignal): Promise<StoredImage | undefined>;
+  /**
+   * Creates the image of an upload, and waits for it.
+   *
+   * @param disk its source
+   * @returns its id
+   */
+  create(plan: ImagePlan, disk: SourceDisk, signal: AbortSignal): Promise<string>;
+  /** Undefined if it does not exist, or if the id is not that of an image. */
+  get(id: string, signal: AbortSignal): Promise<StoredImage | undefined>;
+  /** Lists all images of a resource group. Default: that of the provider. */
+  list(signal: AbortSignal, resourceGroup?: string): Promise<readonly StoredImage[]>;
+  /** Deletes an image and waits for the end. A missing image is not an error. */
+  delete(id: string, signal: AbortSignal): Promise<void>;
+}
+
+export interface SourceDisk {
+  readonly id: string;
+  readonly createdAt: Date;
+}
+
+/** Digest of an upload of a provider: names that contain it are never those of another upload. */
+export function uploadKey(provider: string, uploadId: string): string {
+  return createHash('sha256').update(`${provider}\0${uploadId}`).digest('hex').slice(0, 24);
+}
+
+/** Longest name of a managed image. */
+const LONGEST_NAME = 80;
+
+/** Name of an image in Azure: the requested one, with what Azure refuses replaced, and a part of the upload's key. */
+export function imageNameOf({ request, key }: ImagePlan): string {
+  const end = `-${key.slice(0, 8)}`;
+  const name = cloudImageName(request).replaceAll(/[^A-Za-z0-9_.-]/g, '-');
+  return `${name.replace(/^[.-]+/, '').slice(0, LONGEST_NAME - end.length)}${end}`;
+}
+
+const ARCHITECTURES: Readonly<Record<string, 'x64' | 'Arm64'>> = {
+  x64: 'x64',
+  x86_64: 'x64',
+  amd64: 'x64',
+  arm64: 'Arm64',
+  aarch64: 'Arm64',
+};
+
+/**
+ * @param tags of the provider
+ * @throws CloudError `bad-request` for metadata that cannot be tags
+ */
+export function planImage(
+  provider: string,
+  request: UploadRequest,
+  tags: Readonly<Record<string, string>> = {},
+): ImagePlan {
+  const { metadata = {}, file } = request;
+  const all = {
+    ...tags,
+    ...metadata,
+    ...imageTags(provider, request),
+    ...fileTags(file),
+    [UPLOADED_AT]: new Date().toISOString(),
+    [NAME]: cloudImageName(request),
+  };
+  for (const [name, value] of Object.entries(all)) {
+    const reason = tagFault(name, value);
+    if (reason === undefined) continue;
+    const subject = `provider ${provider}: upload of image ${request.imageId}`;
+    throw new CloudError('bad-request', subject, `"${name}" cannot be a tag in Azure: ${reason}; correct meta or tags`);
+  }
+  return {
+    request,
+    key: uploadKey(provider, request.uploadId),
+    tags: all,
+    osType: metadata.os_type?.toLowerCase() === 'windows' ? 'Windows' : 'Linux',
+    architecture: ARCHITECTURES[metadata.architecture?.toLowerCase() ?? ''],
+  };
+}
+
+function tagFault(name: string, value: string): string | undefined {
+  if (/[<>%&\\?/]/.test(name)) return String.raw`its name contains one of <>%&\?/`;
+  if (name.length > 512) return 'its name has more than 512 characters';
+  return value.length > 256 ? 'its value has more than 256 characters' : undefined;
+}
+
+/** Whether an image carries the tags of an upload of this provider. */
+export function isOf(image: Pick<StoredImage, 'tags'>, provider: string, uploadId?: string): boolean {
+  const tagged = readImageTags(image.tags);
+  return tagged?.provider === provider && (uploadId === undefined || tagged.uploadId === uploadId);
+}
+
+/** Time of the upload: as our tag has it, else as Azure has it. */
+export function uploadedAt({ tags, createdAt }: StoredImage): Date {
+  const time = Date.parse(tags[UPLOADED_AT] ?? '');
+  return Number.isFinite(time) ? new Date(time) : (createdAt ?? new Date(0));
+}
+
+export function toCandidate(image: StoredImage): ImageCandidate {
+  const { id, name, state, tags, location, resourceGroup } = image;
+  const tagged = readImageTags(tags);
+  const architecture = tags.architecture ?? image.architecture;
+  return {
+    externalId: id,
+    name: name ?? tags[NAME] ?? id,
+    status: state,
+    isUsable: state === 'Succeeded',
+    isOwn: true,
+    ...(tagged && { imageName: tagged.imageName, imageId: tagged.imageId }),
+    ...(tagged?.builtAt && { builtAt: tagged.builtAt }),
+    ...(architecture !== undefined && { architecture }),
+    tags: splitTags(tags.tags),
+    properties: { location, 'resource-group': resourceGroup, ...tags },
+    createdAt: uploadedAt(image),
+  };
+}
+
+/** Parts of the id of a resource of Microsoft.Compute; undefined for another text. */
+export function parseId(id: string): { resourceGroup: string; path: readonly string[] } | undefined {
+  const match = /^\/subscriptions\/[^/]+\/resourceGroups\/(?<group>[^/]+)\/providers\/Microsoft\.Compute\/(?<path>.+)$/i;
+  const { group = '', path = '' } = match.exec(id)?.groups ?? {};
+  return path === '' ? undefined : { resourceGroup: group, path: path.split('/') };
+}
+

@@ -1,0 +1,355 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, request as send, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type ArmAnswer, ArmCloud, type ArmDoubleOptions, type ArmHandler, visible } from './arm-cloud.ts';
+import { ArmModels, ArmRefusal } from './arm-model.ts';
+import { type BlobAccount, DiskStore } from './disk-store.ts';
+import { DISK, DISK_OPERATIONS } from './disk-operations.ts';
+import {
+  DEFINITION_OPERATIONS,
+  GALLERY_OPERATIONS,
+  IMAGE_OPERATIONS,
+  VERSION_OPERATIONS,
+} from './image-operations.ts';
+
+/** A request that the double has received. */
+export interface ArmRequest {
+  /** `PUT disks`, `POST disks/beginGetAccess`, `GET operations`, `PUT pages`. */
+  readonly name: string;
+  /** Without the query, whose signature is a secret. */
+  readonly path: string;
+}
+
+/**
+ * Answers a request in place of the double. Undefined: the double answers. `lost`: the double carries the request out,
+ * but the answer does not arrive. `later`: the operation that it starts fails with the refusal.
+ */
+export type ArmFault = (
+  request: ArmRequest,
+) => ArmRefusal | { readonly later: ArmRefusal } | 'lost' | undefined;
+
+const DEFAULTS: ArmDoubleOptions = {
+  subscription: '00000000-0000-0000-0000-000000000001',
+  resourceGroups: ['images'],
+  locations: ['westeurope', 'northeurope'],
+  lag: 0,
+  polls: 1,
+  pageSize: 50,
+  tokenLifetime: 86_400,
+  diskQuota: 50_000,
+  actions: ['*'],
+  relaysPages: false,
+};
+
+/** Collections of Microsoft.Compute, with the versions of their API that the SDK has. */
+const COLLECTIONS: readonly {
+  readonly pattern: RegExp;
+  readonly name: string;
+  readonly version: string;
+  readonly operations: Readonly<Record<string, ArmHandler>>;
+}[] = [
+  { pattern: /\/disks$/i, name: 'disks', version: '2026-03-02', operations: DISK_OPERATIONS },
+  { pattern: /\/versions$/i, name: 'versions', version: '2025-12-03', operations: VERSION_OPERATIONS },
+  {
+    pattern: /\/galleries\/[^/]+\/images$/i,
+    name: 'definitions',
+    version: '2025-12-03',
+    operations: DEFINITION_OPERATIONS,
+  },
+  { pattern: /\/images$/i, name: 'images', version: '2026-04-01', operations: IMAGE_OPERATIONS },
+  { pattern: /\/galleries$/i, name: 'galleries', version: '2025-12-03', operations: GALLERY_OPERATIONS },
+];
+
+/**
+ * A server that behaves like Azure Resource Manager for disks, images and galleries. It refuses each request that does
+ * not fit the published model, which it takes from the SDK. The pages of the disks are real ones, in Azurite.
+ */
+export class ArmDouble implements AsyncDisposable {
+  /** The requests, in the order of their arrival. */
+  readonly requests: ArmRequest[] = [];
+  /** Default: no faults. */
+  fault: ArmFault = () => undefined;
+  readonly #options: ArmDoubleOptions;
+  readonly #account: BlobAccount;
+  readonly #server: Server;
+  /** Valid tokens, with the times of their expiry in seconds since the epoch. */
+  readonly #tokens = new Map<string, number>();
+  #cloud: ArmCloud | undefined;
+
+  private constructor(account: BlobAccount, options: Partial<ArmDoubleOptions>) {
+    this.#options = { ...DEFAULTS, ...options };
+    this.#account = account;
+    this.#server = createServer((request, response) => {
+      this.#serve(request, response).catch((error: unknown) => response.destroy(error as Error));
+    });
+  }
+
+  /** Starts one at a free port of the loopback interface. */
+  static async start(account: BlobAccount, options: Partial<ArmDoubleOptions> = {}, port = 0): Promise<ArmDouble> {
+    const double = new ArmDouble(account, options);
+    const listening = Promise.withResolvers<void>();
+    double.#server.once('error', listening.reject).listen(port, '127.0.0.1', listening.resolve);
+    await listening.promise;
+    const origin = double.#options.relaysPages ? double.endpoint : account.url;
+    double.#cloud = new ArmCloud(double.#options, new DiskStore(account, origin), await ArmModels.load());
+    return double;
+  }
+
+  /** URL for the setting `endpoint`. */
+  get endpoint(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  get subscription(): string {
+    return this.#options.subscription;
+  }
+
+  get cloud(): ArmCloud {
+    if (this.#cloud === undefined) throw new Error('the double has not started');
+    return this.#cloud;
+  }
+
+  /** Variables with which the managed identity of `@azure/identity` gets its tokens here. */
+  get environment(): Record<string, string> {
+    return { IDENTITY_ENDPOINT: `${this.endpoint}/msi/token`, IDENTITY_HEADER: 'double' };
+  }
+
+  /** A token that the double accepts. */
+  issueToken(): { readonly token: string; readonly expiresOnTimestamp: number } {
+    const token = randomUUID();
+    const expiry = Math.floor(Date.now() / 1000) + this.#options.tokenLifetime;
+    this.#tokens.set(token, expiry);
+    return { token, expiresOnTimestamp: expiry * 1000 };
+  }
+
+  /** Adds a gallery, as an administrator does. */
+  addGallery(name: string, resourceGroup = 'images'): void {
+    const parent = `/subscriptions/${this.subscription}/resourceGroups/${resourceGroup}`;
+    const id = `${parent}/providers/Microsoft.Compute/galleries/${name}`;
+    const properties = { provisioningState: 'Succeeded' };
+    const location = this.#options.locations[0] ?? '';
+    this.cloud.resources.put({ id, name, type: 'Microsoft.Compute/galleries', location, properties });
+  }
+
+  /** Content of an image, version or disk, without the footer. */
+  async content(id: string): Promise<Buffer> {
+    const { content = '' } = this.cloud.resources.get(id);
+    return await this.cloud.pages.read(content);
+  }
+
+  /** Resources of a type, such as `Microsoft.Compute/disks`. */
+  ofType(type: string): readonly { readonly id: string; readonly properties: Readonly<Record<string, unknown>> }[] {
+    return this.cloud.resources.all().filter((resource) => resource.type === type);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = Promise.withResolvers<void>();
+    this.#server.close(() => closed.resolve());
+    this.#server.closeAllConnections();
+    await closed.promise;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '', this.endpoint);
+    const isPages = url.pathname.startsWith(`/${this.#account.account}/`);
+    const entry = { name: isPages ? `${request.method} pages` : '', path: url.pathname };
+    if (isPages) {
+      await this.#relay(request, response, entry);
+      return;
+    }
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString();
+    let answer: ArmAnswer & { readonly headers?: Readonly<Record<string, string>> };
+    try {
+      const body: unknown = text === '' ? undefined : JSON.parse(text);
+      answer = await this.#answer(request, url, body);
+    } catch (error) {
+      if (error instanceof LostAnswer) {
+        response.destroy();
+        return;
+      }
+      if (!(error instanceof ArmRefusal)) throw error;
+      const { code, message, status, headers } = error;
+      answer = { status, body: { error: { code, message } }, headers };
+    }
+    const { status, body, operation, headers } = answer;
+    response.writeHead(status, {
+      ...(body !== undefined && { 'content-type': 'application/json; charset=utf-8' }),
+      'x-ms-request-id': randomUUID(),
+      ...(operation && this.#locations(operation.id)),
+      ...headers,
+    });
+    response.end(body === undefined ? undefined : JSON.stringify(body));
+  }
+
+  #locations(id: string): Record<string, string> {
+    const base = `${this.endpoint}/subscriptions/${this.subscription}/providers/Microsoft.Compute/locations/all`;
+    return {
+      'azure-asyncoperation': `${base}/operations/${id}?api-version=2026-03-02`,
+      location: `${base}/operationResults/${id}?api-version=2026-03-02`,
+    };
+  }
+
+  async #answer(request: IncomingMessage, url: URL, body: unknown): Promise<ArmAnswer> {
+    const { method = 'GET' } = request;
+    const path = url.pathname.replace(/\/$/, '');
+    if (path === '/msi/token') return this.#token(request, url);
+    this.#authorize(request);
+    const parts = path.split('/').slice(1).map(decodeURIComponent);
+    const version = url.searchParams.get('api-version');
+    if (version === null) {
+      throw new ArmRefusal('MissingApiVersionParameter', 'The api-version query parameter is required.');
+    }
+    if (parts[1] !== this.subscription) {
+      const reason = `The subscription '${parts[1]}' could not be found.`;
+      throw new ArmRefusal('SubscriptionNotFound', reason, 404);
+    }
+    const operation = /\/(?<kind>operations|operationResults)\/(?<id>[^/]+)$/.exec(path)?.groups;
+    if (operation !== undefined) {
+      this.#note('GET operations', path);
+      return await this.#operation(operation.id ?? '', operation.kind === 'operations');
+    }
+    const [, group] = /\/resourceGroups\/([^/]+)/i.exec(path) ?? [];
+    if (group !== undefined && !this.#options.resourceGroups.includes(group.toLowerCase())) {
+      throw new ArmRefusal('ResourceGroupNotFound', `Resource group '${group}' could not be found.`, 404);
+    }
+    if (/\/usages$/i.test(path)) return this.#usages(path);
+    if (/\/Microsoft\.Authorization\/permissions$/i.test(path)) {
+      this.#note('GET permissions', path);
+      return { status: 200, body: { value: [{ actions: this.#options.actions, notActions: [] }] } };
+    }
+    return await this.#compute(method, `/${parts.join('/')}`, version, url, body);
+  }
+
+  async #compute(
+    method: string,
+    path: string,
+    version: string,
+    url: URL,
+    body: unknown,
+  ): Promise<ArmAnswer> {
+    const [, action] = /\/(beginGetAccess|endGetAccess)$/.exec(path) ?? [];
+    const id = action === undefined ? path : path.slice(0, -action.length - 1);
+    const at = id.lastIndexOf('/');
+    const [parent, name] = [id.slice(0, at), id.slice(at + 1)];
+    const list = COLLECTIONS.find(({ pattern }) => pattern.test(id));
+    const collection = list ?? COLLECTIONS.find(({ pattern }) => pattern.test(parent));
+    if (collection === undefined) throw new ArmRefusal('InvalidResourceType', `no resource type has ${path}`, 404);
+    if (collection.version !== version) {
+      const reason = `No registered resource provider found for API version '${version}'.`;
+      throw new ArmRefusal('NoRegisteredProviderFound', reason);
+    }
+    const fault = this.#note(`${method} ${collection.name}${action === undefined ? '' : `/${action}`}`, path);
+    if (list !== undefined && method === 'GET') return this.#list(id, url);
+    const handler = collection.operations[action === undefined ? method : `${method} ${action}`];
+    if (handler === undefined) throw new ArmRefusal('MethodNotAllowed', `${method} is not allowed`, 405);
+    const answer = await handler(this.cloud, { method, id, name, body });
+    if (fault === 'lost') throw new LostAnswer();
+    if (fault === undefined || answer.operation === undefined) return answer;
+    const resource = this.cloud.resources.find(id);
+    if (resource !== undefined) resource.properties.provisioningState = 'Failed';
+    Object.assign(answer.operation, {
+      status: 'Failed',
+      error: { code: fault.later.code, message: fault.later.message },
+    });
+    return answer;
+  }
+
+  /** Records a request. @throws ArmRefusal of the fault */
+  #note(name: string, path: string): 'lost' | { readonly later: ArmRefusal } | undefined {
+    this.requests.push({ name, path });
+    const fault = this.fault({ name, path });
+    if (fault instanceof ArmRefusal) throw fault;
+    return fault;
+  }
+
+  #list(id: string, url: URL): ArmAnswer {
+    const all = this.cloud.resources.list(id).map(visible);
+    const start = Number(url.searchParams.get('$skiptoken') ?? 0);
+    const end = start + this.#options.pageSize;
+    const next = new URL(url);
+    next.searchParams.set('$skiptoken', String(end));
+    return {
+      status: 200,
+      body: { value: all.slice(start, end), ...(end < all.length && { nextLink: next.href }) },
+    };
+  }
+
+  async #operation(id: string, isStatus: boolean): Promise<ArmAnswer> {
+    const operation = await this.cloud.operations.ask(id);
+    const { status, error, result } = operation;
+    if (isStatus) return { status: 200, body: { status, ...(error && { error }) } };
+    if (status === 'InProgress') return { status: 202 };
+    return error === undefined ? { status: 200, body: result ?? {} } : { status: 400, body: { error } };
+  }
+
+  #usages(path: string): ArmAnswer {
+    this.#note('GET usages', path);
+    const location = /\/locations\/([^/]+)\//i.exec(path)?.[1];
+    const count = this.ofType(DISK).length;
+    const name = { value: 'StandardDiskCount', localizedValue: `Standard Storage Managed Disks in ${location}` };
+    return {
+      status: 200,
+      body: { value: [{ unit: 'Count', currentValue: count, limit: this.#options.diskQuota, name }] },
+    };
+  }
+
+  #token({ headers }: IncomingMessage, url: URL): ArmAnswer {
+    this.#note('GET token', url.pathname);
+    if (headers['x-identity-header'] !== 'double') throw new ArmRefusal('Unauthorized', 'wrong header', 401);
+    const { token, expiresOnTimestamp } = this.issueToken();
+    return {
+      status: 200,
+      body: {
+        access_token: token,
+        expires_on: String(expiresOnTimestamp / 1000),
+        resource: url.searchParams.get('resource'),
+        token_type: 'Bearer',
+      },
+    };
+  }
+
+  #authorize({ headers }: IncomingMessage): void {
+    const token = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1];
+    const expiry = this.#tokens.get(token ?? '');
+    if (expiry !== undefined && expiry > Date.now() / 1000) return;
+    const [code, reason] =
+      expiry === undefined
+        ? ['InvalidAuthenticationToken', 'The access token is invalid.']
+        : ['ExpiredAuthenticationToken', 'The access token expiry UTC time is earlier than the current time.'];
+    throw new ArmRefusal(code, reason, 401);
+  }
+
+  /** Passes a request for pages on to Azurite. */
+  async #relay(request: IncomingMessage, response: ServerResponse, entry: ArmRequest): Promise<void> {
+    this.requests.push(entry);
+    const fault = this.fault(entry);
+    if (fault instanceof ArmRefusal) {
+      request.resume();
+      const body = `<?xml version="1.0"?><Error><Code>${fault.code}</Code><Message>${fault.message}</Message></Error>`;
+      const headers = { 'content-type': 'application/xml', 'x-ms-error-code': fault.code, ...fault.headers };
+      response.writeHead(fault.status, headers).end(body);
+      return;
+    }
+    const { method, url, headers } = request;
+    const upstream = send(new URL(url ?? '', this.#account.url), {
+      method,
+      headers: { ...headers, host: new URL(this.#account.url).host },
+    });
+    const answered = Promise.withResolvers<IncomingMessage>();
+    upstream.once('response', answered.resolve).once('error', answered.reject);
+    request.pipe(upstream);
+    const answer = await answered.promise;
+    if (fault === 'lost') {
+      response.destroy();
+      answer.resume();
+      return;
+    }
+    response.writeHead(answer.statusCode ?? 500, answer.headers);
+    answer.pipe(response);
+  }
+}
+
+/** The answer does not arrive. */
+class LostAnswer extends Error {}

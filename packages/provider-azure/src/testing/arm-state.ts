@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { ArmRefusal } from './arm-model.ts';
+
+/** A resource, as it is on the wire. */
+export interface ArmResource {
+  readonly id: string;
+  readonly name: string;
+  readonly type: string;
+  readonly location?: string;
+  readonly tags?: Readonly<Record<string, string>>;
+  /** Of mutable members; `provisioningState` is among them. */
+  readonly properties: Record<string, unknown>;
+  readonly sku?: unknown;
+}
+
+interface Entry<R> {
+  readonly resource: R;
+  /** Lists in which it does not appear yet. */
+  hiddenLists: number;
+}
+
+/** Resources by id. As in Azure, ids differ by more than the case of their letters. */
+export class Resources<R extends ArmResource = ArmResource> {
+  readonly #entries = new Map<string, Entry<R>>();
+  readonly #lag: number;
+
+  /** @param lag lists in which a new resource does not appear */
+  constructor(lag: number) {
+    this.#lag = lag;
+  }
+
+  put(resource: R): R {
+    const hiddenLists = this.#entries.get(resource.id.toLowerCase())?.hiddenLists ?? this.#lag;
+    this.#entries.set(resource.id.toLowerCase(), { resource, hiddenLists });
+    return resource;
+  }
+
+  find(id: string): R | undefined {
+    return this.#entries.get(id.toLowerCase())?.resource;
+  }
+
+  /** @throws ArmRefusal if it does not exist */
+  get(id: string): R {
+    const found = this.find(id);
+    if (found !== undefined) return found;
+    const [group = '', name = ''] = [/resourceGroups\/([^/]+)/i.exec(id)?.[1], id.split('/Microsoft.Compute/')[1]];
+    const reason = `The Resource 'Microsoft.Compute/${name}' under resource group '${group}' was not found.`;
+    throw new ArmRefusal('ResourceNotFound', reason, 404);
+  }
+
+  delete(id: string): void {
+    this.#entries.delete(id.toLowerCase());
+  }
+
+  /** All that a list of the children of a path shows by now. */
+  list(parent: string): R[] {
+    const prefix = `${parent.toLowerCase()}/`;
+    return [...this.#entries]
+      .filter(([id]) => id.startsWith(prefix) && !id.slice(prefix.length).includes('/'))
+      .filter(([, entry]) => entry.hiddenLists-- <= 0)
+      .map(([, { resource }]) => resource);
+  }
+
+  all(): R[] {
+    return [...this.#entries.values()].map(({ resource }) => resource);
+  }
+}
+
+/** An operation that takes longer than its request. */
+export interface Operation {
+  readonly id: string;
+  /** Resource that it changes. */
+  readonly target: string;
+  /** Questions for it, or for the resource, until it is over. */
+  rest: number;
+  status: 'InProgress' | 'Succeeded' | 'Failed';
+  error?: { readonly code: string; readonly message: string };
+  /** Body of the final answer. */
+  result?: unknown;
+  readonly finish: () => unknown;
+}
+
+export class Operations {
+  readonly #byId = new Map<string, Operation>();
+  readonly #polls: number;
+
+  /** @param polls questions for an operation until it is over */
+  constructor(polls: number) {
+    this.#polls = polls;
+  }
+
+  /**
+   * @param finish is called at the end; its result is the final answer, and an ArmRefusal makes the operation fail
+   */
+  start(target: string, finish: () => unknown): Operation {
+    const operation: Operation = {
+      id: randomUUID(),
+      target: target.toLowerCase(),
+      rest: this.#polls,
+      status: 'InProgress',
+      finish,
+    };
+    this.#byId.set(operation.id, operation);
+    return operation;
+  }
+
+  /** @throws ArmRefusal if it does not exist */
+  async ask(id: string): Promise<Operation> {
+    const operation = this.#byId.get(id);
+    if (operation === undefined) throw new ArmRefusal('OperationNotFound', `no operation ${id}`, 404);
+    await advance(operation);
+    return operation;
+  }
+
+  /** Time passes for the operations on a resource that somebody asks for. */
+  async askFor(target: string): Promise<void> {
+    const wanted = target.toLowerCase();
+    for (const operation of this.#byId.values()) if (operation.target === wanted) await advance(operation);
+  }
+}
+
+async function advance(operation: Operation): Promise<void> {
+  if (operation.status !== 'InProgress' || operation.rest-- > 0) return;
+  operation.rest = Number.POSITIVE_INFINITY; // no second end while this one runs
+  try {
+    operation.result = await operation.finish();
+    operation.status = 'Succeeded';
+  } catch (error) {
+    if (!(error instanceof ArmRefusal)) throw error;
+    operation.status = 'Failed';
+    operation.error = { code: error.code, message: error.message };
+  }
+}

@@ -1,0 +1,138 @@
+import type { Disk, DiskStorageAccountTypes } from '@azure/arm-compute';
+import { CloudError, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import type { AzureSession } from './azure-session.ts';
+import { FOOTER_SIZE } from './fixed-vhd.ts';
+import { type ImagePlan, isOf, type SourceDisk } from './stored-image.ts';
+
+/** Seconds for which a disk accepts pages once access was granted. */
+const ACCESS_TIME = 86_400;
+
+/** States of a disk that accepts pages. */
+const OPEN_STATES: readonly string[] = ['ReadyToUpload', 'ActiveUpload'];
+
+export interface DiskSettings {
+  readonly location: string;
+  readonly storage: DiskStorageAccountTypes;
+  readonly hyperVGeneration: 'V1' | 'V2';
+  /** Seconds until an operation on a disk is given up. */
+  readonly timeout: number;
+}
+
+/** A disk that an upload uses. */
+export interface UploadDisk extends SourceDisk {
+  readonly name: string;
+  readonly tags: Readonly<Record<string, string>>;
+  /** `ActiveUpload`, `Unattached` and so on. */
+  readonly state: string;
+  /** Tells it from a later disk of the same name. */
+  readonly uniqueId: string;
+  /** Bytes without the footer. */
+  readonly size: number;
+  readonly isFailed: boolean;
+}
+
+/** The managed disks that take the bytes of uploads. An image is made of each, and then it is deleted. */
+export class UploadDisks {
+  readonly #session: AzureSession;
+  readonly #settings: DiskSettings;
+
+  constructor(session: AzureSession, settings: DiskSettings) {
+    this.#session = session;
+    this.#settings = settings;
+  }
+
+  async get(name: string, signal: AbortSignal): Promise<UploadDisk | undefined> {
+    const { resourceGroup } = this.#session.account;
+    const disk = await this.#session
+      .call(`query of disk ${name}`, signal, ({ disks }, options) => disks.get(resourceGroup, name, options))
+      .catch(unlessAbsent);
+    return disk && uploadDisk(disk);
+  }
+
+  /** Lists the disks of uploads of this provider. */
+  async list(signal: AbortSignal, uploadId?: string): Promise<UploadDisk[]> {
+    const { resourceGroup } = this.#session.account;
+    const found = await this.#session.list('list of disks', signal, ({ disks }, options) =>
+      disks.listByResourceGroup(resourceGroup, options),
+    );
+    return found.map(uploadDisk).filter((disk) => isOf(disk, this.#session.name, uploadId));
+  }
+
+  /** Creates a disk that accepts pages. The call is idempotent. */
+  async create(name: string, size: number, plan: ImagePlan, signal: AbortSignal): Promise<UploadDisk> {
+    const { location, storage, hyperVGeneration, timeout } = this.#settings;
+    const { resourceGroup } = this.#session.account;
+    const disk: Disk = {
+      location,
+      tags: { ...plan.tags },
+      sku: { name: storage },
+      osType: plan.osType,
+      hyperVGeneration,
+      ...(plan.architecture && { supportedCapabilities: { architecture: plan.architecture } }),
+      creationData: { createOption: 'Upload', uploadSizeBytes: size + FOOTER_SIZE },
+    };
+    const created = await this.#session.call(
+      `creation of disk ${name}`,
+      signal,
+      async ({ disks }, options) => await disks.createOrUpdate(resourceGroup, name, disk, options),
+      timeout,
+    );
+    return uploadDisk(created);
+  }
+
+  /** @returns the URL for its pages, which is a secret */
+  async grant(name: string, signal: AbortSignal): Promise<string> {
+    const { resourceGroup } = this.#session.account;
+    const request = `access to disk ${name}`;
+    const { accessSAS: url } = await this.#session.call(
+      request,
+      signal,
+      async ({ disks }, options) =>
+        await disks.grantAccess(
+          resourceGroup,
+          name,
+          { access: 'Write', durationInSeconds: ACCESS_TIME },
+          options,
+        ),
+      this.#settings.timeout,
+    );
+    if (url !== undefined) return url;
+    throw new CloudError('image-failed', `provider ${this.#session.name}: ${request}`, 'the answer has no URL');
+  }
+
+  /** Ends access. After that the disk is complete. */
+  async revoke(name: string, signal: AbortSignal): Promise<void> {
+    const { resourceGroup } = this.#session.account;
+    await this.#session.call(
+      `end of access to disk ${name}`,
+      signal,
+      async ({ disks }, options) => await disks.revokeAccess(resourceGroup, name, options),
+      this.#settings.timeout,
+    );
+  }
+
+  /** Deletes a disk, after the end of access to it. A missing disk is not an error. */
+  async delete(disk: Pick<UploadDisk, 'name' | 'state'>, signal: AbortSignal): Promise<void> {
+    const { resourceGroup } = this.#session.account;
+    if (disk.state !== 'Unattached') await this.revoke(disk.name, signal).catch(unlessAbsent);
+    const deletion = this.#session.call(
+      `deletion of disk ${disk.name}`,
+      signal,
+      async ({ disks }, options) => await disks.delete(resourceGroup, disk.name, options),
+      this.#settings.timeout,
+    );
+    await deletion.catch(unlessAbsent);
+  }
+}
+
+/** Whether a disk accepts pages. */
+export function isOpen({ state, isFailed }: UploadDisk): boolean {
+  return !isFailed && OPEN_STATES.includes(state);
+}
+
+function uploadDisk(disk: Disk): UploadDisk {
+  const { id = '', name = '', tags = {}, diskState: state = '', uniqueId = '', timeCreated } = disk;
+  const size = (disk.creationData?.uploadSizeBytes ?? 0) - FOOTER_SIZE;
+  const isFailed = disk.provisioningState === 'Failed';
+  return { id, name, tags, state, uniqueId, size, isFailed, createdAt: timeCreated ?? new Date(0) };
+}

@@ -1,0 +1,40 @@
+import { after, type TestContext } from 'node:test';
+import { AzureProvider, type AzureProviderOptions } from '../src/azure-provider.ts';
+import { ArmDouble, Azurite, type ArmDoubleOptions } from '../src/testing/index.ts';
+
+let running: Promise<Azurite> | undefined;
+
+/** The Azurite of a test file. It ends with its tests. */
+export async function azurite(): Promise<Azurite> {
+  running ??= Azurite.start();
+  return await running;
+}
+
+after(async () => {
+  await (await running)?.[Symbol.asyncDispose]();
+});
+
+export async function startDouble(t: TestContext, options: Partial<ArmDoubleOptions> = {}): Promise<ArmDouble> {
+  const double = await ArmDouble.start(await azurite(), options);
+  t.after(() => double[Symbol.asyncDispose]());
+  return double;
+}
+
+/** A provider with the double's tokens. */
+export function openProvider(
+  double: ArmDouble,
+  options: Partial<AzureProviderOptions> = {},
+): AzureProvider {
+  const { endpoint, subscription } = double;
+  const credential = { getToken: () => Promise.resolve(double.issueToken()) };
+  return new AzureProvider({
+    name: 'azure',
+    formats: ['raw'],
+    location: 'westeurope',
+    logger: { debug() {}, info() {}, warn() {}, error() {} },
+    account: () =>
+      Promise.resolve({ subscription, resourceGroup: 'images', endpoint, credential: () => Promise.resolve(credential) }),
+    pollInterval: 0.01,
+    ...options,
+  });
+}
