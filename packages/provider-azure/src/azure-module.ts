@@ -126,7 +126,6 @@ export const AZURE_MODULE: ProviderModule<typeof SETTINGS, Host> = {
       };
     }
   },
-  files: () => [],
   async prepare(entry, { env }) {
     const path = entry['auth-path'];
     const principal = path === undefined ? undefined : await readServicePrincipal(path);

@@ -247,12 +247,13 @@ export class AzureProvider implements ImageProvider {
     yield* diagnoseAzure({ name, account, location, gallery: gallery?.name, diskType }, options);
   }
 
+  /** After a failure, the next call reads the credentials again. */
   async #open(): Promise<Cloud> {
     this.#cloud ??= this.#connect();
     try {
       return await this.#cloud;
     } catch (error) {
-      this.#cloud = undefined; // the next call reads the credentials again
+      this.#cloud = undefined;
       throw error;
     }
   }
@@ -260,7 +261,10 @@ export class AzureProvider implements ImageProvider {
   async #connect(): Promise<Cloud> {
     const { name, account, onTask, location, gallery, importTimeout: timeout = 3600, pollInterval } = this.#options;
     const { diskType: storage = 'Standard_LRS', hyperVGeneration = 'V2', zoneResilient = false } = this.#options;
-    const session = await AzureSession.open(await account(), { name, onTask, pollInterval });
+    const onRefused = (): void => {
+      this.#cloud = undefined;
+    };
+    const session = await AzureSession.open(await account(), { name, onTask, pollInterval, onRefused });
     const disks = new UploadDisks(session, { location, storage, hyperVGeneration, timeout });
     const images =
       gallery === undefined

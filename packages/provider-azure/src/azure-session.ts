@@ -31,6 +31,8 @@ export interface SessionOptions {
   readonly retries?: number;
   /** Seconds between two questions for an operation, unless Azure asks for another time. Default 2. */
   readonly pollInterval?: number | undefined;
+  /** Called when Azure refuses the credentials: they may have been replaced. */
+  readonly onRefused?: () => void;
   /** Receives the duration of a request or operation, in milliseconds. */
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
@@ -49,21 +51,19 @@ const REQUEST_TIMEOUT = 180;
 export class AzureSession {
   readonly account: AzureAccount;
   readonly name: string;
+  readonly #options: SessionOptions;
   readonly #client: ComputeManagementClient;
   readonly #credential: TokenCredential;
-  readonly #onTask: SessionOptions['onTask'];
-  readonly #updateIntervalInMs: number;
 
   private constructor(
     account: AzureAccount,
-    { name, onTask, pollInterval = 2 }: SessionOptions,
+    options: SessionOptions,
     client: ComputeManagementClient,
     credential: TokenCredential,
   ) {
     this.account = account;
-    this.name = name;
-    this.#onTask = onTask;
-    this.#updateIntervalInMs = pollInterval * 1000;
+    this.name = options.name;
+    this.#options = options;
     this.#client = client;
     this.#credential = credential;
   }
@@ -113,13 +113,14 @@ export class AzureSession {
     seconds: number = REQUEST_TIMEOUT,
   ): Promise<T> {
     const subject = `provider ${this.name}: ${request}`;
+    const { onTask, onRefused, pollInterval = 2 } = this.#options;
     const start = performance.now();
     try {
       return await withAbort({ signal }, async () =>
         withTimeout(
           seconds,
           signal,
-          (abortSignal) => work(this.#client, { abortSignal, updateIntervalInMs: this.#updateIntervalInMs }),
+          (abortSignal) => work(this.#client, { abortSignal, updateIntervalInMs: pollInterval * 1000 }),
           () => {
             throw new CloudError('image-timeout', subject, `no end after ${seconds} s`);
           },
@@ -127,9 +128,11 @@ export class AzureSession {
       );
     } catch (error) {
       signal.throwIfAborted();
-      throw azureError(subject, error);
+      const failure = azureError(subject, error);
+      if (failure instanceof CloudError && failure.code === 'auth-failed') onRefused?.();
+      throw failure;
     } finally {
-      this.#onTask?.(request.split(' of ')[0] ?? request, performance.now() - start);
+      onTask?.(request.split(' of ')[0] ?? request, performance.now() - start);
     }
   }
 
