@@ -49,6 +49,7 @@ const BUILT_IN: readonly Module[] = [
  */
 export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {
   aws: '@nodepool-builder/provider-aws',
+  azure: '@nodepool-builder/provider-azure',
   s3: '@nodepool-builder/provider-s3',
 };
 

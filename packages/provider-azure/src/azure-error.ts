@@ -76,5 +76,7 @@ function firstParagraph(text: string): string {
 
 /** Access to a disk is a URL with a signature. */
 export function withoutSecrets(text: string): string {
-  return text.replaceAll(/([?&](?:sig|se|sp|si|sv|st|spr)=)[^&\s"']+/gi, '$1…').replaceAll(/Bearer \S+/g, 'Bearer …');
+  return text
+    .replaceAll(/([?&](?:sig|se|sp|si|sv|st|spr)=)[^&\s"']+/gi, '$1…')
+    .replaceAll(/Bearer \S+/g, 'Bearer …');
 }

@@ -24,7 +24,8 @@ const SETTINGS = {
     },
     'subscription-id': {
       type: SCALAR,
-      description: 'Id of the subscription. Default: that of the file `auth-path`, or of `AZURE_SUBSCRIPTION_ID`.',
+      description:
+        'Id of the subscription. Default: that of the file `auth-path`, or of `AZURE_SUBSCRIPTION_ID`.',
     },
     'auth-path': {
       type: 'string',
@@ -72,7 +73,8 @@ const SETTINGS = {
       type: 'integer',
       minimum: 1,
       default: 1,
-      description: 'With `gallery-name`: copies in each region. About 20 machines can start from one at a time.',
+      description:
+        'With `gallery-name`: copies in each region. About 20 machines can start from one at a time.',
     },
     'azure-disk-type': {
       enum: ['Standard_LRS', 'StandardSSD_LRS', 'StandardSSD_ZRS', 'Premium_LRS', 'Premium_ZRS'],
@@ -161,9 +163,14 @@ export const AZURE_MODULE: ProviderModule<typeof SETTINGS, Host> = {
       account,
       location,
       logger,
-      gallery: gallery === undefined
-        ? undefined
-        : { name: gallery, targetRegions: entry['target-regions'] ?? [], replicas: entry['gallery-replicas'] },
+      gallery:
+        gallery === undefined
+          ? undefined
+          : {
+              name: gallery,
+              targetRegions: entry['target-regions'] ?? [],
+              replicas: entry['gallery-replicas'],
+            },
       diskType: entry['azure-disk-type'],
       hyperVGeneration: entry['hyper-v-generation'],
       zoneResilient: entry['zone-resilient'],

@@ -1,3 +1,4 @@
+import type { DiskStorageAccountTypes } from '@azure/arm-compute';
 import type {
   CandidateOptions,
   CheckResult,
@@ -22,7 +23,6 @@ import {
   steadyProgress,
   Turns,
 } from '@nodepool-builder/image-builder/module-kit';
-import type { DiskStorageAccountTypes } from '@azure/arm-compute';
 import { type AzureAccount, AzureSession } from './azure-session.ts';
 import { GalleryImages } from './gallery-images.ts';
 import { type ImageUpload, uploadImage } from './image-upload.ts';
@@ -171,7 +171,11 @@ export class AzureProvider implements ImageProvider {
     const tagged = readImageTags(image.tags);
     if (tagged?.provider !== this.name) {
       const reason = 'it has not the tags of an upload of this provider; delete it by hand';
-      throw new CloudError('conflict', `provider ${this.name}: deletion of image ${image.name ?? image.id}`, reason);
+      throw new CloudError(
+        'conflict',
+        `provider ${this.name}: deletion of image ${image.name ?? image.id}`,
+        reason,
+      );
     }
     await images.delete(image.id, signal);
     this.#made.delete(tagged.uploadId);
@@ -206,7 +210,8 @@ export class AzureProvider implements ImageProvider {
     const groups = filter.properties?.get('resource-group') ?? [undefined];
     const found = new Map<string, ImageCandidate>();
     for (const group of groups) {
-      for (const image of await images.list(signal, group)) found.set(image.id.toLowerCase(), toCandidate(image));
+      for (const image of await images.list(signal, group))
+        found.set(image.id.toLowerCase(), toCandidate(image));
     }
     for (const id of options.known ?? []) {
       if (found.has(id.toLowerCase())) continue;
@@ -231,7 +236,10 @@ export class AzureProvider implements ImageProvider {
         changedAt: uploadedAt(image),
         remove: async (removal: OperationOptions = {}): Promise<boolean> => {
           const now = await images.get(image.id, signalOf(removal));
-          if (now?.state !== image.state || now.tags.nodepool_upload_time !== image.tags.nodepool_upload_time) {
+          if (
+            now?.state !== image.state ||
+            now.tags.nodepool_upload_time !== image.tags.nodepool_upload_time
+          ) {
             return false;
           }
           await images.delete(image.id, signalOf(removal));
@@ -259,8 +267,20 @@ export class AzureProvider implements ImageProvider {
   }
 
   async #connect(): Promise<Cloud> {
-    const { name, account, onTask, location, gallery, importTimeout: timeout = 3600, pollInterval } = this.#options;
-    const { diskType: storage = 'Standard_LRS', hyperVGeneration = 'V2', zoneResilient = false } = this.#options;
+    const {
+      name,
+      account,
+      onTask,
+      location,
+      gallery,
+      importTimeout: timeout = 3600,
+      pollInterval,
+    } = this.#options;
+    const {
+      diskType: storage = 'Standard_LRS',
+      hyperVGeneration = 'V2',
+      zoneResilient = false,
+    } = this.#options;
     const onRefused = (): void => {
       this.#cloud = undefined;
     };
@@ -275,7 +295,8 @@ export class AzureProvider implements ImageProvider {
             targetRegions: gallery.targetRegions,
             replicas: gallery.replicas,
             hyperVGeneration,
-            storage: storage === 'Premium_LRS' ? 'Premium_LRS' : zoneResilient ? 'Standard_ZRS' : 'Standard_LRS',
+            storage:
+              storage === 'Premium_LRS' ? 'Premium_LRS' : zoneResilient ? 'Standard_ZRS' : 'Standard_LRS',
             timeout,
           });
     return { images, disks };

@@ -84,7 +84,9 @@ export class AzureSession {
       retryOptions: { maxRetries: options.retries ?? 5, maxRetryDelayInMs: 30_000 },
       ...(isPlain && {
         allowInsecureConnection: true,
-        additionalPolicies: [{ policy: plainTokens(credential, scopeOf(account)), position: 'perRetry' as const }],
+        additionalPolicies: [
+          { policy: plainTokens(credential, scopeOf(account)), position: 'perRetry' as const },
+        ],
       }),
     };
     // Without a credential, as the SDK sends tokens only by TLS.

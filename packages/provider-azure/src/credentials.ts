@@ -68,7 +68,7 @@ export async function readServicePrincipal(path: string): Promise<ServicePrincip
     if (clientSecret === undefined && certificate === undefined) throw new Error('it has no clientSecret');
     return { clientId, tenantId, clientSecret, certificate, subscriptionId: file.subscriptionId };
   } catch (error) {
-    throw new Error(`auth-path "${path}" cannot be used: ${(error as Error).message}`);
+    throw new Error(`auth-path "${path}" cannot be used: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -93,12 +93,18 @@ export async function createCredential(settings: CredentialSettings): Promise<To
     case 'default':
       return new identity.DefaultAzureCredential({
         ...common,
-        ...(clientId !== undefined && { managedIdentityClientId: clientId, workloadIdentityClientId: clientId }),
+        ...(clientId !== undefined && {
+          managedIdentityClientId: clientId,
+          workloadIdentityClientId: clientId,
+        }),
       });
     case 'environment':
       return new identity.EnvironmentCredential({ authorityHost });
     case 'workload-identity':
-      return new identity.WorkloadIdentityCredential({ ...common, ...(clientId !== undefined && { clientId }) });
+      return new identity.WorkloadIdentityCredential({
+        ...common,
+        ...(clientId !== undefined && { clientId }),
+      });
     case 'managed-identity':
       return clientId === undefined
         ? new identity.ManagedIdentityCredential()
@@ -110,6 +116,10 @@ export async function createCredential(settings: CredentialSettings): Promise<To
     case 'azure-powershell':
       return new identity.AzurePowerShellCredential(common);
     default:
-      throw new CloudError('auth-failed', 'credentials', `azure-credential has the unknown value ${String(kind)}`);
+      throw new CloudError(
+        'auth-failed',
+        'credentials',
+        `azure-credential has the unknown value ${String(kind)}`,
+      );
   }
 }

@@ -60,7 +60,11 @@ export async function* diagnoseAzure(
   }
   const { session, expiry } = opened.value;
   const minutes = Math.floor((expiry.getTime() - Date.now()) / 60_000);
-  yield { subject: credentials, state: 'ok', finding: `Microsoft Entra ID accepts them; the token is valid for ${minutes} min` };
+  yield {
+    subject: credentials,
+    state: 'ok',
+    finding: `Microsoft Entra ID accepts them; the token is valid for ${minutes} min`,
+  };
   yield await checkPermissions(session, gallery, signal);
   yield await checkTarget(session, gallery, signal);
   const quota = await checkQuota(session, location, diskType, signal);

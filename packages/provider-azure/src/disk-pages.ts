@@ -60,7 +60,14 @@ export class DiskPages {
       await this.#put(block, offset);
     };
     const isSkipped = (index: number): boolean => index * BLOCK >= size || there.has(index);
-    await sendBlocks(path, { blockSize: BLOCK, concurrency: CONCURRENCY, send, isSkipped, signal, onProgress });
+    await sendBlocks(path, {
+      blockSize: BLOCK,
+      concurrency: CONCURRENCY,
+      send,
+      isSkipped,
+      signal,
+      onProgress,
+    });
     await this.#put(footer, size);
   }
 

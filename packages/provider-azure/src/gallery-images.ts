@@ -1,7 +1,14 @@
 import type { GalleryImage, GalleryImageVersion, StorageAccountType } from '@azure/arm-compute';
 import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import type { AzureSession } from './azure-session.ts';
-import { type ImagePlan, type ImageStore, isOf, parseId, type SourceDisk, type StoredImage } from './stored-image.ts';
+import {
+  type ImagePlan,
+  type ImageStore,
+  isOf,
+  parseId,
+  type SourceDisk,
+  type StoredImage,
+} from './stored-image.ts';
 
 export interface GallerySettings {
   /** Name of the gallery, which exists. */
@@ -72,7 +79,14 @@ export class GalleryImages implements ImageStore {
       `creation of version ${definitionOf(plan)} ${name}`,
       signal,
       async ({ galleryImageVersions }, options) =>
-        await galleryImageVersions.createOrUpdate(resourceGroup, gallery, definitionOf(plan), name, version, options),
+        await galleryImageVersions.createOrUpdate(
+          resourceGroup,
+          gallery,
+          definitionOf(plan),
+          name,
+          version,
+          options,
+        ),
       timeout,
     );
     return created.id ?? this.#id(plan, name);
@@ -91,17 +105,22 @@ export class GalleryImages implements ImageStore {
   }
 
   async list(signal: AbortSignal, resourceGroup?: string): Promise<StoredImage[]> {
-    const definitions = await this.#session.list('list of image definitions', signal, ({ galleryImages }, options) =>
-      galleryImages.listByGallery(
-        resourceGroup ?? this.#session.account.resourceGroup,
-        this.#settings.gallery,
-        options,
-      ),
+    const definitions = await this.#session.list(
+      'list of image definitions',
+      signal,
+      ({ galleryImages }, options) =>
+        galleryImages.listByGallery(
+          resourceGroup ?? this.#session.account.resourceGroup,
+          this.#settings.gallery,
+          options,
+        ),
     );
     const found: StoredImage[] = [];
     for (const definition of definitions) {
       const versions = await this.#versions(definition.name ?? '', signal, resourceGroup).catch(unlessAbsent);
-      found.push(...(versions ?? []).map((version) => ({ ...version, architecture: definition.architecture })));
+      found.push(
+        ...(versions ?? []).map((version) => ({ ...version, architecture: definition.architecture })),
+      );
     }
     return found;
   }
@@ -123,7 +142,12 @@ export class GalleryImages implements ImageStore {
   async #versions(definition: string, signal: AbortSignal, group?: string): Promise<StoredImage[]> {
     const { resourceGroup } = this.#session.account;
     const found = await this.#session.list('list of versions', signal, ({ galleryImageVersions }, options) =>
-      galleryImageVersions.listByGalleryImage(group ?? resourceGroup, this.#settings.gallery, definition, options),
+      galleryImageVersions.listByGalleryImage(
+        group ?? resourceGroup,
+        this.#settings.gallery,
+        definition,
+        options,
+      ),
     );
     return found.map(stored);
   }
@@ -145,7 +169,11 @@ export class GalleryImages implements ImageStore {
       osState: 'Generalized',
       hyperVGeneration,
       ...(plan.architecture && { architecture: plan.architecture }),
-      identifier: { publisher: 'nodepool', offer: this.#session.name.replaceAll(/[^A-Za-z0-9_.-]/g, '-'), sku: name },
+      identifier: {
+        publisher: 'nodepool',
+        offer: this.#session.name.replaceAll(/[^A-Za-z0-9_.-]/g, '-'),
+        sku: name,
+      },
       description: 'Created by nodepool-builder',
     };
     await this.#session.call(
@@ -201,5 +229,13 @@ function stored(version: GalleryImageVersion): StoredImage {
   const { id = '', location, tags = {}, provisioningState: state = '', publishingProfile } = version;
   const place = placeOf(id);
   const resourceGroup = place?.resourceGroup.toLowerCase() ?? '';
-  return { id, name: undefined, location, resourceGroup, state, tags, createdAt: publishingProfile?.publishedDate };
+  return {
+    id,
+    name: undefined,
+    location,
+    resourceGroup,
+    state,
+    tags,
+    createdAt: publishingProfile?.publishedDate,
+  };
 }

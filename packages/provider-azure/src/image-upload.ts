@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Stats } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError, type Logger } from '@nodepool-builder/image-builder';
@@ -72,7 +72,8 @@ async function sendImage(upload: ImageUpload, size: number, before: Stats): Prom
   const { path } = plan.request.file;
   const disk = await openDisk(upload, size);
   const isResumed = disk.state === 'ActiveUpload';
-  if (isResumed) logger.info(`provider ${provider}: upload of ${plan.request.imageId} resumes on disk ${disk.name}`);
+  if (isResumed)
+    logger.info(`provider ${provider}: upload of ${plan.request.imageId} resumes on disk ${disk.name}`);
   const pages = new DiskPages({
     subject: `provider ${provider}: upload of image ${plan.request.imageId}`,
     grant: () => disks.grant(disk.name, signal),
@@ -115,13 +116,21 @@ async function settledImage(upload: ImageUpload): Promise<StoredImage | undefine
     if (image === undefined) return undefined;
     const subject = `provider ${provider}: upload of image ${plan.request.imageId}`;
     if (!isOf(image, provider, plan.request.uploadId)) {
-      throw new CloudError('conflict', subject, `${image.id} exists, and is not of this upload; delete or rename it`);
+      throw new CloudError(
+        'conflict',
+        subject,
+        `${image.id} exists, and is not of this upload; delete or rename it`,
+      );
     }
     if (image.state === 'Succeeded') return image;
     if (!SETTLING.includes(image.state)) {
       await images.delete(image.id, signal);
     } else if (performance.now() > deadline) {
-      throw new CloudError('image-timeout', subject, `${image.id} is still ${image.state} after ${timeout} s`);
+      throw new CloudError(
+        'image-timeout',
+        subject,
+        `${image.id} is still ${image.state} after ${timeout} s`,
+      );
     } else {
       await delay(pollInterval * 1000, undefined, { signal });
     }
@@ -135,7 +144,11 @@ async function openDisk(upload: ImageUpload, size: number): Promise<UploadDisk> 
   const name = `nodepool-${plan.key}-${checksums?.sha256.slice(0, 8) ?? randomUUID().slice(0, 8)}`;
   const known = await disks.get(name, signal);
   if (known !== undefined) {
-    if (isOpen(known) && known.size === size && readImageTags(known.tags)?.checksums?.sha256 === checksums?.sha256) {
+    if (
+      isOpen(known) &&
+      known.size === size &&
+      readImageTags(known.tags)?.checksums?.sha256 === checksums?.sha256
+    ) {
       return known;
     }
     await disks.delete(known, signal);
@@ -164,7 +177,10 @@ async function removeFailure(upload: ImageUpload, disk: UploadDisk): Promise<voi
   await removeQuietly(upload, { ...disk, state: 'Unattached' });
 }
 
-async function removeQuietly({ disks, signal, logger, provider }: ImageUpload, disk: UploadDisk): Promise<void> {
+async function removeQuietly(
+  { disks, signal, logger, provider }: ImageUpload,
+  disk: UploadDisk,
+): Promise<void> {
   try {
     await disks.delete(disk, signal);
   } catch (error) {

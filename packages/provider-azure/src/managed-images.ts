@@ -1,7 +1,14 @@
 import type { Image, StorageAccountTypes } from '@azure/arm-compute';
 import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import type { AzureSession } from './azure-session.ts';
-import { type ImagePlan, type ImageStore, imageNameOf, parseId, type SourceDisk, type StoredImage } from './stored-image.ts';
+import {
+  type ImagePlan,
+  type ImageStore,
+  imageNameOf,
+  parseId,
+  type SourceDisk,
+  type StoredImage,
+} from './stored-image.ts';
 
 export interface ManagedImageSettings {
   readonly location: string;
@@ -69,7 +76,10 @@ export class ManagedImages implements ImageStore {
     return found && stored(found);
   }
 
-  async list(signal: AbortSignal, resourceGroup: string = this.#session.account.resourceGroup): Promise<StoredImage[]> {
+  async list(
+    signal: AbortSignal,
+    resourceGroup: string = this.#session.account.resourceGroup,
+  ): Promise<StoredImage[]> {
     const found = await this.#session.list('list of images', signal, ({ images }, options) =>
       images.listByResourceGroup(resourceGroup, options),
     );
@@ -92,7 +102,9 @@ export class ManagedImages implements ImageStore {
 function placeOf(id: string): { resourceGroup: string; name: string } | undefined {
   const { resourceGroup = '', path = [] } = parseId(id) ?? {};
   const [type, name = '', ...rest] = path;
-  return type?.toLowerCase() === 'images' && rest.length === 0 && name !== '' ? { resourceGroup, name } : undefined;
+  return type?.toLowerCase() === 'images' && rest.length === 0 && name !== ''
+    ? { resourceGroup, name }
+    : undefined;
 }
 
 function stored(image: Image): StoredImage {

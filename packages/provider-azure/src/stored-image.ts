@@ -5,7 +5,6 @@ import {
   CloudError,
   cloudImageName,
   fileTags,
-
   imageTags,
   readImageTags,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -114,7 +113,11 @@ export function planImage(
     const reason = tagFault(name, value);
     if (reason === undefined) continue;
     const subject = `provider ${provider}: upload of image ${request.imageId}`;
-    throw new CloudError('bad-request', subject, `"${name}" cannot be a tag in Azure: ${reason}; correct meta or tags`);
+    throw new CloudError(
+      'bad-request',
+      subject,
+      `"${name}" cannot be a tag in Azure: ${reason}; correct meta or tags`,
+    );
   }
   return {
     request,
@@ -164,8 +167,8 @@ export function toCandidate(image: StoredImage): ImageCandidate {
 
 /** Parts of the id of a resource of Microsoft.Compute; undefined for another text. */
 export function parseId(id: string): { resourceGroup: string; path: readonly string[] } | undefined {
-  const match = /^\/subscriptions\/[^/]+\/resourceGroups\/(?<group>[^/]+)\/providers\/Microsoft\.Compute\/(?<path>.+)$/i;
+  const match =
+    /^\/subscriptions\/[^/]+\/resourceGroups\/(?<group>[^/]+)\/providers\/Microsoft\.Compute\/(?<path>.+)$/i;
   const { group = '', path = '' } = match.exec(id)?.groups ?? {};
   return path === '' ? undefined : { resourceGroup: group, path: path.split('/') };
 }
-

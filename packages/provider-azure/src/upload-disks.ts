@@ -97,7 +97,11 @@ export class UploadDisks {
       this.#settings.timeout,
     );
     if (url !== undefined) return url;
-    throw new CloudError('image-failed', `provider ${this.#session.name}: ${request}`, 'the answer has no URL');
+    throw new CloudError(
+      'image-failed',
+      `provider ${this.#session.name}: ${request}`,
+      'the answer has no URL',
+    );
   }
 
   /** Ends access. After that the disk is complete. */

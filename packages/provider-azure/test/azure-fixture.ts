@@ -1,6 +1,6 @@
 import { after, type TestContext } from 'node:test';
 import { AzureProvider, type AzureProviderOptions } from '../src/azure-provider.ts';
-import { ArmDouble, Azurite, type ArmDoubleOptions } from '../src/testing/index.ts';
+import { ArmDouble, type ArmDoubleOptions, Azurite } from '../src/testing/index.ts';
 
 let running: Promise<Azurite> | undefined;
 
@@ -14,17 +14,17 @@ after(async () => {
   await (await running)?.[Symbol.asyncDispose]();
 });
 
-export async function startDouble(t: TestContext, options: Partial<ArmDoubleOptions> = {}): Promise<ArmDouble> {
+export async function startDouble(
+  t: TestContext,
+  options: Partial<ArmDoubleOptions> = {},
+): Promise<ArmDouble> {
   const double = await ArmDouble.start(await azurite(), options);
   t.after(() => double[Symbol.asyncDispose]());
   return double;
 }
 
 /** A provider with the double's tokens. */
-export function openProvider(
-  double: ArmDouble,
-  options: Partial<AzureProviderOptions> = {},
-): AzureProvider {
+export function openProvider(double: ArmDouble, options: Partial<AzureProviderOptions> = {}): AzureProvider {
   const { endpoint, subscription } = double;
   const credential = { getToken: () => Promise.resolve(double.issueToken()) };
   return new AzureProvider({
@@ -33,7 +33,12 @@ export function openProvider(
     location: 'westeurope',
     logger: { debug() {}, info() {}, warn() {}, error() {} },
     account: () =>
-      Promise.resolve({ subscription, resourceGroup: 'images', endpoint, credential: () => Promise.resolve(credential) }),
+      Promise.resolve({
+        subscription,
+        resourceGroup: 'images',
+        endpoint,
+        credential: () => Promise.resolve(credential),
+      }),
     pollInterval: 0.01,
     ...options,
   });

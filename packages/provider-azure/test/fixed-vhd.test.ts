@@ -41,7 +41,15 @@ test('the fields are those that qemu-img writes', async (t) => {
   const path = join(await directory(t), 'disk.vhd');
   for (const mebibytes of [20, 600, 5000, 140_000]) {
     const size = mebibytes * MEBIBYTE;
-    execFileSync('qemu-img', ['create', '-f', 'vpc', '-o', 'subformat=fixed,force_size=on', path, String(size)]);
+    execFileSync('qemu-img', [
+      'create',
+      '-f',
+      'vpc',
+      '-o',
+      'subformat=fixed,force_size=on',
+      path,
+      String(size),
+    ]);
     const theirs = await tail(path);
     const ours = vhdFooter(size, 'seed', new Date());
     // Features to data offset; sizes and geometry, which force_size=on leaves at its maximum; type.

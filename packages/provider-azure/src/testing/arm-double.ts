@@ -1,10 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, request as send, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  request as send,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type ArmAnswer, ArmCloud, type ArmDoubleOptions, type ArmHandler, visible } from './arm-cloud.ts';
 import { ArmModels, ArmRefusal } from './arm-model.ts';
-import { type BlobAccount, DiskStore } from './disk-store.ts';
 import { DISK, DISK_OPERATIONS } from './disk-operations.ts';
+import { type BlobAccount, DiskStore } from './disk-store.ts';
 import {
   DEFINITION_OPERATIONS,
   GALLERY_OPERATIONS,
@@ -85,7 +91,11 @@ export class ArmDouble implements AsyncDisposable {
   }
 
   /** Starts one at a free port of the loopback interface. */
-  static async start(account: BlobAccount, options: Partial<ArmDoubleOptions> = {}, port = 0): Promise<ArmDouble> {
+  static async start(
+    account: BlobAccount,
+    options: Partial<ArmDoubleOptions> = {},
+    port = 0,
+  ): Promise<ArmDouble> {
     const double = new ArmDouble(account, options);
     const listening = Promise.withResolvers<void>();
     double.#server.once('error', listening.reject).listen(port, '127.0.0.1', listening.resolve);
@@ -138,7 +148,9 @@ export class ArmDouble implements AsyncDisposable {
   }
 
   /** Resources of a type, such as `Microsoft.Compute/disks`. */
-  ofType(type: string): readonly { readonly id: string; readonly properties: Readonly<Record<string, unknown>> }[] {
+  ofType(
+    type: string,
+  ): readonly { readonly id: string; readonly properties: Readonly<Record<string, unknown>> }[] {
     return this.cloud.resources.all().filter((resource) => resource.type === type);
   }
 
@@ -222,20 +234,15 @@ export class ArmDouble implements AsyncDisposable {
     return await this.#compute(method, `/${parts.join('/')}`, version, url, body);
   }
 
-  async #compute(
-    method: string,
-    path: string,
-    version: string,
-    url: URL,
-    body: unknown,
-  ): Promise<ArmAnswer> {
+  async #compute(method: string, path: string, version: string, url: URL, body: unknown): Promise<ArmAnswer> {
     const [, action] = /\/(beginGetAccess|endGetAccess)$/.exec(path) ?? [];
     const id = action === undefined ? path : path.slice(0, -action.length - 1);
     const at = id.lastIndexOf('/');
     const [parent, name] = [id.slice(0, at), id.slice(at + 1)];
     const list = COLLECTIONS.find(({ pattern }) => pattern.test(id));
     const collection = list ?? COLLECTIONS.find(({ pattern }) => pattern.test(parent));
-    if (collection === undefined) throw new ArmRefusal('InvalidResourceType', `no resource type has ${path}`, 404);
+    if (collection === undefined)
+      throw new ArmRefusal('InvalidResourceType', `no resource type has ${path}`, 404);
     if (collection.version !== version) {
       const reason = `No registered resource provider found for API version '${version}'.`;
       throw new ArmRefusal('NoRegisteredProviderFound', reason);
@@ -288,7 +295,10 @@ export class ArmDouble implements AsyncDisposable {
     this.#note('GET usages', path);
     const location = /\/locations\/([^/]+)\//i.exec(path)?.[1];
     const count = this.ofType(DISK).length;
-    const name = { value: 'StandardDiskCount', localizedValue: `Standard Storage Managed Disks in ${location}` };
+    const name = {
+      value: 'StandardDiskCount',
+      localizedValue: `Standard Storage Managed Disks in ${location}`,
+    };
     return {
       status: 200,
       body: { value: [{ unit: 'Count', currentValue: count, limit: this.#options.diskQuota, name }] },
@@ -317,7 +327,10 @@ export class ArmDouble implements AsyncDisposable {
     const [code, reason] =
       expiry === undefined
         ? ['InvalidAuthenticationToken', 'The access token is invalid.']
-        : ['ExpiredAuthenticationToken', 'The access token expiry UTC time is earlier than the current time.'];
+        : [
+            'ExpiredAuthenticationToken',
+            'The access token expiry UTC time is earlier than the current time.',
+          ];
     throw new ArmRefusal(code, reason, 401);
   }
 

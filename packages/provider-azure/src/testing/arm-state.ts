@@ -43,7 +43,10 @@ export class Resources<R extends ArmResource = ArmResource> {
   get(id: string): R {
     const found = this.find(id);
     if (found !== undefined) return found;
-    const [group = '', name = ''] = [/resourceGroups\/([^/]+)/i.exec(id)?.[1], id.split('/Microsoft.Compute/')[1]];
+    const [group = '', name = ''] = [
+      /resourceGroups\/([^/]+)/i.exec(id)?.[1],
+      id.split('/Microsoft.Compute/')[1],
+    ];
     const reason = `The Resource 'Microsoft.Compute/${name}' under resource group '${group}' was not found.`;
     throw new ArmRefusal('ResourceNotFound', reason, 404);
   }

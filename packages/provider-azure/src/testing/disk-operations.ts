@@ -6,7 +6,14 @@ import {
   KnownDiskStorageAccountTypes,
   KnownHyperVGeneration,
 } from '@azure/arm-compute';
-import { type ArmAnswer, type ArmCall, type ArmCloud, type ArmHandler, type StoredResource, visible } from './arm-cloud.ts';
+import {
+  type ArmAnswer,
+  type ArmCall,
+  type ArmCloud,
+  type ArmHandler,
+  type StoredResource,
+  visible,
+} from './arm-cloud.ts';
 import { ArmRefusal, isObject, objectAt, tagsOf, textAt } from './arm-model.ts';
 
 /** Sizes that a disk accepts for an upload, in bytes: 20 MiB and 32 TiB, each with the footer. */
@@ -52,11 +59,15 @@ function putDisk(cloud: ArmCloud, call: ArmCall): ArmAnswer {
     throw new ArmRefusal('NotSupported', 'The double only has disks for uploads.');
   }
   if (typeof size !== 'number' || size < SIZES.least || size > SIZES.most || (size - 512) % MEBIBYTE !== 0) {
-    throw new ArmRefusal('InvalidParameter', `The value '${String(size)}' of uploadSizeBytes is out of range.`);
+    throw new ArmRefusal(
+      'InvalidParameter',
+      `The value '${String(size)}' of uploadSizeBytes is out of range.`,
+    );
   }
   if (isObject(body.sku)) textAt(body.sku, 'name', KnownDiskStorageAccountTypes);
   if (properties.osType !== undefined) textAt(properties, 'osType', OS_TYPES);
-  if (properties.hyperVGeneration !== undefined) textAt(properties, 'hyperVGeneration', KnownHyperVGeneration);
+  if (properties.hyperVGeneration !== undefined)
+    textAt(properties, 'hyperVGeneration', KnownHyperVGeneration);
   const { supportedCapabilities: capabilities } = properties;
   if (isObject(capabilities) && capabilities.architecture !== undefined) {
     textAt(capabilities, 'architecture', KnownArchitecture);
@@ -69,7 +80,9 @@ function putDisk(cloud: ArmCloud, call: ArmCall): ArmAnswer {
     }
     return { status: 200, body: visible(cloud.resources.put({ ...known, tags })) };
   }
-  const disks = cloud.resources.all().filter(({ type, location: other }) => type === DISK && other === location);
+  const disks = cloud.resources
+    .all()
+    .filter(({ type, location: other }) => type === DISK && other === location);
   if (disks.length >= cloud.options.diskQuota) {
     const reason = `The disk count would exceed the quota limit of ${cloud.options.diskQuota} in ${location}.`;
     throw new ArmRefusal('OperationNotAllowed', reason, 409);

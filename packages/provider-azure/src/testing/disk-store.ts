@@ -58,7 +58,9 @@ export class DiskStore {
   async isVhd(name: string): Promise<boolean> {
     const size = await this.#size(name);
     const footer = await this.#blob(name).downloadToBuffer(size - 512, 512);
-    const sum = Buffer.from(footer).fill(0, 64, 68).reduce((total, byte) => total + byte, 0);
+    const sum = Buffer.from(footer)
+      .fill(0, 64, 68)
+      .reduce((total, byte) => total + byte, 0);
     return (
       footer.toString('latin1', 0, 8) === 'conectix' &&
       footer.readBigUInt64BE(48) === BigInt(size - 512) &&

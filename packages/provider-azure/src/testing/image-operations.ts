@@ -27,16 +27,21 @@ function putImage(cloud: ArmCloud, call: ArmCall): ArmAnswer {
   const os = objectAt(properties, 'storageProfile', 'osDisk');
   textAt(os, 'osType', OS_TYPES);
   textAt(os, 'osState', OS_STATES);
-  if (properties.hyperVGeneration !== undefined) textAt(properties, 'hyperVGeneration', KnownHyperVGeneration);
+  if (properties.hyperVGeneration !== undefined)
+    textAt(properties, 'hyperVGeneration', KnownHyperVGeneration);
   const source = objectAt(os, 'managedDisk').id;
   refuseOtherSource(cloud, id, source, ['storageProfile', 'osDisk', 'managedDisk']);
   const disk = sourceDisk(cloud, source);
   if (disk.location !== location) {
-    throw new ArmRefusal('InvalidParameter', `The disk is in ${disk.location}, and the image in ${location}.`);
+    throw new ArmRefusal(
+      'InvalidParameter',
+      `The disk is in ${disk.location}, and the image in ${location}.`,
+    );
   }
   const type = 'Microsoft.Compute/images';
-  return cloud.create({ id, name, type, location, tags, properties: { ...properties }, content: disk.content }, () =>
-    checkContent(cloud, disk),
+  return cloud.create(
+    { id, name, type, location, tags, properties: { ...properties }, content: disk.content },
+    () => checkContent(cloud, disk),
   );
 }
 
@@ -63,7 +68,8 @@ export const DEFINITION_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
     const properties = objectAt(body, 'properties');
     textAt(properties, 'osType', OS_TYPES);
     textAt(properties, 'osState', OS_STATES);
-    if (properties.hyperVGeneration !== undefined) textAt(properties, 'hyperVGeneration', KnownHyperVGeneration);
+    if (properties.hyperVGeneration !== undefined)
+      textAt(properties, 'hyperVGeneration', KnownHyperVGeneration);
     if (properties.architecture !== undefined) textAt(properties, 'architecture', KnownArchitecture);
     for (const key of ['publisher', 'offer', 'sku']) textAt(objectAt(properties, 'identifier'), key);
     const type = 'Microsoft.Compute/galleries/images';
@@ -85,7 +91,10 @@ function putVersion(cloud: ArmCloud, call: ArmCall): ArmAnswer {
   const tags = tagsOf(body);
   const numbers = name.split('.').map(Number);
   if (!/^\d+\.\d+\.\d+$/.test(name) || numbers.some((number) => number > 2_147_483_647)) {
-    throw new ArmRefusal('InvalidParameter', `The version ${name} is not Major.Minor.Patch of 32-bit integers.`);
+    throw new ArmRefusal(
+      'InvalidParameter',
+      `The version ${name} is not Major.Minor.Patch of 32-bit integers.`,
+    );
   }
   cloud.resources.get(id.split('/').slice(0, -2).join('/'));
   const properties = objectAt(body, 'properties');
@@ -103,7 +112,8 @@ function putVersion(cloud: ArmCloud, call: ArmCall): ArmAnswer {
 }
 
 function checkRegions(cloud: ArmCloud, { targetRegions, storageAccountType }: Json): void {
-  if (storageAccountType !== undefined) textAt({ storageAccountType }, 'storageAccountType', KnownStorageAccountType);
+  if (storageAccountType !== undefined)
+    textAt({ storageAccountType }, 'storageAccountType', KnownStorageAccountType);
   for (const region of Array.isArray(targetRegions) ? targetRegions : []) {
     if (isObject(region)) cloud.location({ location: textAt(region, 'name') });
   }
