@@ -28,7 +28,13 @@ export async function findCandidates(
     }
   };
   const filters = [...nameFilters(filter), ...(withRefused ? [] : conditions(filter))];
-  if (owners.includes(SELF) || withRefused) await add(true, { Owners: [SELF], Filters: filters });
+  if (owners.includes(SELF) || withRefused) {
+    await add(true, { Owners: [SELF], Filters: filters });
+    const imported = filters.flatMap((one) =>
+      one.Name === 'name' ? [{ ...one, Name: 'tag:Name' }, IMPORTED] : one,
+    );
+    if (filter.name) await add(true, { Owners: [SELF], Filters: imported });
+  }
   const others = owners.filter((owner) => owner !== SELF);
   if (others.length > 0) await add(false, { Owners: others, Filters: filters });
   for (const id of known.filter((one) => !found.has(one))) {
@@ -39,6 +45,9 @@ export async function findCandidates(
   }
   return [...found.values()];
 }
+
+/** AMIs that ImportImage made: it chooses their name, and ours is a tag. */
+const IMPORTED = { Name: 'name', Values: ['import-ami-*'] };
 
 function nameFilters({ name, imageName }: ImageFilter): Filter[] {
   return [
@@ -61,7 +70,9 @@ function exact(name: string, values: readonly string[] | undefined): Filter[] {
 function toCandidate(image: Image, isOwn: boolean): ImageCandidate {
   const properties = readTags(image.Tags);
   const tagged = isOwn ? readImageTags(properties) : undefined;
-  const { ImageId: id = '', Name: name = id, State: state = '', DeprecationTime: deprecated } = image;
+  const { ImageId: id = '', State: state = '', DeprecationTime: deprecated } = image;
+  const { Name: given = id } = image;
+  const name = given.startsWith('import-ami-') ? (properties.Name ?? given) : given;
   const isDeprecated = deprecated !== undefined && Date.parse(deprecated) <= Date.now();
   return {
     externalId: id,

@@ -176,7 +176,6 @@ async function withObject(
           params: { Bucket, Key, Body: Readable.from(pieces, { objectMode: false }) },
           partSize: Math.max(PART_SIZE, Math.ceil(size / MOST_PARTS)),
           queueSize: PARTS_AT_A_TIME,
-          tags: toTags(uploadTags(entry, request)).slice(0, 10),
           abortController: stop,
         });
         await transfer.done();

@@ -23,10 +23,16 @@ export interface AwsFixture {
   readonly open: (settings?: Partial<AwsEntry>) => AwsProvider;
 }
 
+interface FixtureOptions extends Partial<AwsDoubleOptions> {
+  /** Default: some that no server compares. */
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
+}
+
 export async function awsFixture(
   t: TestContext,
-  options: Partial<AwsDoubleOptions> = {},
+  { credentials, ...options }: FixtureOptions = {},
 ): Promise<AwsFixture> {
+  const { accessKeyId = 'AKIDEXAMPLE', secretAccessKey = SECRET } = credentials ?? {};
   const double = await AwsDouble.start(options);
   t.after(() => double[Symbol.asyncDispose]());
   const directory = await mkdtemp(join(tmpdir(), 'aws-'));
@@ -34,7 +40,7 @@ export async function awsFixture(
   const credentialsFile = join(directory, 'credentials');
   await writeFile(
     credentialsFile,
-    `[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = ${SECRET}\n`,
+    `[default]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secretAccessKey}\n`,
   );
   const lines: string[] = [];
   const log = (message: string): void => void lines.push(message);

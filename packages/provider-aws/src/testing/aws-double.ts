@@ -13,7 +13,7 @@ import { AwsRefusal, operationName, readJson, readQuery, writeXml } from './mode
 import { type AwsDoubleOptions, GENERAL_OPERATIONS, Region } from './region.ts';
 import { EBS_OPERATIONS, SNAPSHOT_OPERATIONS } from './snapshots.ts';
 
-type Operation = (region: Region, input: never) => object;
+type Operation = (region: Region, input: never) => object | Promise<object>;
 
 /** The operations of EC2 that the double knows, by name. */
 const EC2_OPERATIONS: Readonly<Record<string, Operation>> = {
@@ -118,13 +118,13 @@ export class AwsDouble implements AsyncDisposable {
     const [, regionName = '', service = ''] = scope ?? [];
     const body = Buffer.concat(chunks);
     const answer = { ebs: answerEbs, sts: answerSts }[service] ?? answerEc2;
-    const { status, type, text, headers } = answer(request, body, (operation, input, run) => {
+    const { status, type, text, headers } = await answer(request, body, async (operation, input, run) => {
       if (scope === null) throw new AwsRefusal('AuthFailure', 'The request is not signed', 401);
       const entry = { operation, region: regionName, input };
       this.requests.push(entry);
       const fault = this.fault(entry);
       if (fault instanceof AwsRefusal) throw fault;
-      const output = run(this.region(regionName));
+      const output = await run(this.region(regionName));
       if (fault === 'lost') throw new LostAnswer();
       return output;
     });
@@ -147,9 +147,13 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-type Run = (operation: string, input: Record<string, unknown>, work: (region: Region) => object) => object;
+type Run = (
+  operation: string,
+  input: Record<string, unknown>,
+  work: (region: Region) => object | Promise<object>,
+) => Promise<object>;
 
-function answerEc2(_request: IncomingMessage, body: Buffer, run: Run): Answer {
+async function answerEc2(_request: IncomingMessage, body: Buffer, run: Run): Promise<Answer> {
   const type = 'text/xml;charset=UTF-8';
   try {
     const form = new URLSearchParams(body.toString());
@@ -161,7 +165,7 @@ function answerEc2(_request: IncomingMessage, body: Buffer, run: Run): Answer {
     }
     if (form.get('Version') !== '2016-11-15') throw new AwsRefusal('InvalidParameterValue', 'wrong version');
     const input = readQuery(NormalizedSchema.of(schema[4]), form);
-    const output = run(name, input, (region) => {
+    const output = await run(name, input, (region) => {
       if (input.DryRun === true) {
         const reason = 'Request would have succeeded, but DryRun flag is set.';
         throw new AwsRefusal('DryRunOperation', reason, 412);
@@ -182,7 +186,7 @@ function answerEc2(_request: IncomingMessage, body: Buffer, run: Run): Answer {
 }
 
 /** The part of STS that tells whose credentials a request has. */
-function answerSts(_request: IncomingMessage, body: Buffer, run: Run): Answer {
+async function answerSts(_request: IncomingMessage, body: Buffer, run: Run): Promise<Answer> {
   const type = 'text/xml';
   const name = 'GetCallerIdentity';
   try {
@@ -191,7 +195,7 @@ function answerSts(_request: IncomingMessage, body: Buffer, run: Run): Answer {
       throw new AwsRefusal('InvalidAction', `Could not find operation ${form.get('Action')}`);
     }
     const input = readQuery(NormalizedSchema.of(sts.GetCallerIdentity$[4]), form);
-    const output = run(name, input, ({ options: { account } }) => ({
+    const output = await run(name, input, ({ options: { account } }) => ({
       UserId: 'AIDAEXAMPLE',
       Account: account,
       Arn: `arn:aws:iam::${account}:user/builder`,
@@ -224,7 +228,7 @@ const EBS_ROUTES = Object.entries<Operation>(EBS_OPERATIONS).map(([name, operati
   return { operation, schema, method, pattern, status };
 });
 
-function answerEbs(request: IncomingMessage, body: Buffer, run: Run): Answer {
+async function answerEbs(request: IncomingMessage, body: Buffer, run: Run): Promise<Answer> {
   const type = 'application/json';
   try {
     const url = new URL(request.url ?? '', 'http://double');
@@ -246,7 +250,7 @@ function answerEbs(request: IncomingMessage, body: Buffer, run: Run): Answer {
     }
     const json: unknown = isPayload || body.length === 0 ? {} : JSON.parse(body.toString());
     const input = readJson(inputSchema, json, elsewhere);
-    const output = run(operationName(route.schema), input, (region) =>
+    const output = await run(operationName(route.schema), input, (region) =>
       route.operation(region, input as never),
     );
     return writeEbs(NormalizedSchema.of(route.schema[5]), output as Record<string, unknown>, route.status);

@@ -17,11 +17,11 @@ export const IMPORT_OPERATIONS = {
     const task = start(region, region.snapshotImports, { bucket, format, tags, token: input.ClientToken });
     return { ImportTaskId: task.id, SnapshotTaskDetail: detail(task), Tags: task.tags };
   },
-  DescribeImportSnapshotTasks(region: Region, input: DescribeImportSnapshotTasksRequest) {
+  async DescribeImportSnapshotTasks(region: Region, input: DescribeImportSnapshotTasksRequest) {
     const { ImportTaskIds: ids } = input;
     const listed = ids ? ids.map((id) => region.snapshotImports.get(id)) : region.snapshotImports.list();
     const found = listed.filter((task) => passes(task, input.Filters, { 'task-state': task.status }));
-    for (const task of found) region.proceed(task);
+    for (const task of found) await region.proceed(task);
     return {
       ImportSnapshotTasks: found.map((task) => ({
         ImportTaskId: task.id,
@@ -38,11 +38,11 @@ export const IMPORT_OPERATIONS = {
     const task = start(region, region.imageImports, { bucket, format, tags, token, architecture });
     return { ImportTaskId: task.id, Status: task.status, StatusMessage: task.statusMessage, Tags: task.tags };
   },
-  DescribeImportImageTasks(region: Region, input: DescribeImportImageTasksRequest) {
+  async DescribeImportImageTasks(region: Region, input: DescribeImportImageTasksRequest) {
     const { ImportTaskIds: ids } = input;
     const listed = ids ? ids.map((id) => region.imageImports.get(id)) : region.imageImports.list();
     const found = listed.filter((task) => passes(task, input.Filters, { 'task-state': task.status }));
-    for (const task of found) region.proceed(task);
+    for (const task of found) await region.proceed(task);
     return {
       ImportImageTasks: found.map((task) => ({
         ImportTaskId: task.id,

@@ -25,7 +25,7 @@ export interface AwsDoubleOptions {
   /** Entries of a page of a list that asks for no number. */
   readonly pageSize: number;
   /** GiB of the disk in an object of S3; undefined if there is no such object. Default: every object has 1 GiB. */
-  readonly objectSize: (bucket: string, key: string) => number | undefined;
+  readonly objectSize: (bucket: string, key: string) => number | undefined | Promise<number | undefined>;
   /** Types of instances. */
   readonly instanceTypes: readonly DoubleInstanceType[];
   /** Starts the system of an instance. Default: a machine that knows few words. */
@@ -94,10 +94,10 @@ export class Region {
   }
 
   /** Lets an import go on: after some descriptions it has ended. */
-  proceed(task: ImportState): void {
+  async proceed(task: ImportState): Promise<void> {
     if (task.status !== 'active' || task.pendingLists-- > 0) return;
     const { S3Bucket: bucket = '', S3Key: key = '' } = task.bucket;
-    const size = this.options.objectSize(bucket, key);
+    const size = await this.options.objectSize(bucket, key);
     if (size === undefined) {
       task.status = 'deleted';
       task.statusMessage = `ClientError: Unable to read the object s3://${bucket}/${key}`;

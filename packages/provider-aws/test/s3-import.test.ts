@@ -1,0 +1,98 @@
+// Not a unit test: it starts servers.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { after, type TestContext, test } from 'node:test';
+import { S3 } from '@aws-sdk/client-s3';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { startS3Server } from '../../../test/fixtures/s3/s3-server.ts';
+import type { AwsEntry } from '../src/aws-settings.ts';
+import { AwsRefusal } from '../src/testing/index.ts';
+import { type AwsFixture, awsFixture } from './aws-fixture.ts';
+import { requestFor, writeDisk } from './disk.ts';
+
+const server = await startS3Server();
+after(() => server.stop());
+
+interface ImportFixture extends AwsFixture {
+  readonly settings: Partial<AwsEntry>;
+  /** Keys of all objects in the bucket. */
+  readonly keys: () => Promise<string[]>;
+}
+
+/** A double of EC2 beside a real server of S3, from which it imports. */
+async function importFixture(t: TestContext, method: AwsEntry['import-method']): Promise<ImportFixture> {
+  const { endpoint, region, credentials } = server;
+  const s3 = new S3({ endpoint, region, credentials, forcePathStyle: true });
+  t.after(() => s3.destroy());
+  const Bucket = `images-${randomUUID()}`;
+  await s3.createBucket({ Bucket });
+  const keys = async (): Promise<string[]> => {
+    const { Contents: objects = [] } = await s3.listObjectsV2({ Bucket });
+    return objects.map(({ Key = '' }) => Key);
+  };
+  const fixture = await awsFixture(t, {
+    pendingLists: 2,
+    credentials,
+    objectSize: async (bucket, key) => (bucket === Bucket && (await keys()).includes(key) ? 1 : undefined),
+  });
+  const settings = { 'import-method': method, 'bucket-name': Bucket, 's3-endpoint': endpoint } as const;
+  return { ...fixture, settings, keys };
+}
+
+for (const method of ['snapshot', 'image'] as const) {
+  imageProviderContract(`AwsProvider with import-method ${method}`, async (t) => {
+    const { open, settings } = await importFixture(t, method);
+    return open(settings);
+  });
+
+  test(`${method}: the object is gone once the AMI is there, which has all tags`, async (t) => {
+    const { double, directory, open, settings, keys } = await importFixture(t, method);
+    const path = join(directory, 'disk.raw');
+    await writeDisk(path, { 0: 'a' });
+    const provider = open(settings);
+    const { externalId } = await provider.upload(requestFor(path));
+    assert.deepEqual(await keys(), []);
+    assert.deepEqual(
+      (await provider.list()).map((image) => image.externalId),
+      [externalId],
+    );
+    const [snapshot] = double.region().snapshots.all();
+    assert.ok(snapshot?.tags.some(({ Key, Value }) => Key === 'nodepool_upload_id' && Value === 'u1'));
+    await provider.delete(externalId);
+    assert.deepEqual([double.region().images.all(), double.region().snapshots.all()], [[], []]);
+  });
+
+  test(`${method}: an import waits for a free place, and one that fails gives AWS's reason and leaves nothing`, async (t) => {
+    const { double, directory, open, settings, keys } = await importFixture(t, method);
+    const path = join(directory, 'disk.raw');
+    await writeDisk(path, { 0: 'a' });
+    const operation = method === 'snapshot' ? 'ImportSnapshot' : 'ImportImage';
+    let refusals = 2;
+    double.fault = (request) =>
+      request.operation === operation && refusals-- > 0
+        ? new AwsRefusal('ResourceCountLimitExceeded', 'You have reached your limit of active import tasks')
+        : undefined;
+    const provider = open(settings);
+    const { externalId } = await provider.upload(requestFor(path));
+    await provider.delete(externalId);
+    const tasks = method === 'snapshot' ? 'snapshotImports' : 'imageImports';
+    double.fault = () => {
+      for (const task of double.region()[tasks].all()) {
+        if (task.status !== 'active') continue;
+        task.status = 'deleted';
+        task.statusMessage = 'ClientError: Disk validation failed [Unsupported file system]';
+      }
+      return undefined;
+    };
+    await assert.rejects(provider.upload(requestFor(path, 2)), (error) => {
+      assert.ok(error instanceof CloudError);
+      assert.equal(error.code, 'image-failed');
+      assert.match(error.message, /import of debian-0000000002 .*Disk validation failed/);
+      return true;
+    });
+    assert.deepEqual(await keys(), []);
+    assert.deepEqual([double.region().images.all(), double.region().snapshots.all()], [[], []]);
+  });
+}
