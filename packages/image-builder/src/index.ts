@@ -28,6 +28,8 @@ export type {
   BuilderService,
   BuilderServices,
   BuilderSite,
+  CloudImageEntry,
+  CloudImageKeys,
   Diagnostic,
   ImageBuilderClass,
   ImageServices,

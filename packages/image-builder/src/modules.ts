@@ -2,6 +2,7 @@ import type { BaseImageBuilder } from './base.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
 import type { DiskImage } from './disk-image.ts';
 import type { ImageFormat } from './formats.ts';
+import type { FilterEntry } from './image-filter/image-filter.ts';
 import type { InstanceProvider } from './instance/instance-provider.ts';
 import type { ImageRepository } from './repository.ts';
 import type { ObjectSchema, SettingsOf, SettingsSchema } from './settings-schema.ts';
@@ -192,6 +193,8 @@ export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknow
   readonly implicit?: boolean;
   /** Whether the base images of its instances are files of this host. Default false: they have names in the provider. */
   readonly bootsFiles?: boolean;
+  /** Spellings of nodepool's driver for images that a filter chooses. Default: those of `image-filters` alone. */
+  readonly cloudImages?: CloudImageKeys;
   /** Checks beyond the schema. */
   check?(entry: ProviderEntry<S>): Iterable<Diagnostic>;
   /** The form `TYPE:TEXT` of a provider on a command line, without a configuration file. Absent: an entry is needed. */
@@ -209,6 +212,27 @@ export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknow
   prepare?(entry: ProviderEntry<S>, host: ProviderHost): Promise<PreparedProvider<P>>;
   openImages?(entry: ProviderEntry<S>, services: ImageServices<P>): ImageProvider;
   openInstances?(entry: ProviderEntry<S>, services: InstanceServices<P>): InstanceProvider;
+}
+
+/** An entry of `providers[].cloud-images`, with values of `image-filters` as text. */
+export interface CloudImageEntry {
+  readonly name: string;
+  readonly 'image-filters'?: readonly FilterEntry[];
+  readonly [key: string]: unknown;
+}
+
+/** Keys with which nodepool's driver of a cloud chooses an image. */
+export interface CloudImageKeys {
+  /** Keys besides `name`, `image-id` and `image-filters`. */
+  readonly properties: Readonly<Record<string, SettingsSchema>>;
+  /**
+   * Translates all keys of an entry, including `image-filters`. A condition that has no equivalent is an error, as
+   * without it other images would pass. Owners are only those that the entry names.
+   *
+   * @returns the keys of `parseImageFilter`; empty if the entry has no condition
+   * @throws ImageError `invalid-filter`
+   */
+  filters(image: CloudImageEntry): readonly FilterEntry[];
 }
 
 /** Settings of one entry of `providers`. */
