@@ -52,6 +52,8 @@ uwsgi-plugin-python3      uwsgi_python3                      test
 mariadb-server-core       mariadbd                           test
 postgresql                /usr/lib/postgresql/*/bin/postgres test
 nginx                     nginx                              test
+docker-registry           docker-registry                    test
+skopeo                    skopeo                             test
 mosquitto                 /usr/sbin/mosquitto                test
 xz-utils                  xz                                 test
 zstd                      zstd                               test
@@ -75,6 +77,7 @@ services_of() {
     python3-glance) echo open-iscsi.service iscsid.service iscsid.socket ;;
     postgresql) echo postgresql.service ;;
     nginx) echo nginx.service ;;
+    docker-registry) echo docker-registry.service ;;
     openssh-server) echo ssh.service ;;
     mosquitto) echo mosquitto.service ;;
     prometheus) echo prometheus.service ;;

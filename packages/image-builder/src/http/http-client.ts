@@ -11,7 +11,7 @@ export interface HttpRequest {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   /** Credentials, sent as a form. They are never sent on to the target of a redirect. */
   readonly form?: Readonly<Record<string, string>>;
   /** False to have every redirect as an answer. Default true. */

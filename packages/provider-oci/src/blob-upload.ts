@@ -1,0 +1,274 @@
+import { createHash } from 'node:crypto';
+import { type BandwidthLimit, CloudError, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { digestOf, type Registry } from './registry.ts';
+import { RegistryError } from './registry-error.ts';
+
+/** Digest and length of a blob. */
+export interface Blob {
+  readonly digest: string;
+  readonly size: number;
+}
+
+/** What a record keeps of a blob on its way. */
+export interface BlobState {
+  /** URL for the next request of the unfinished upload. It changes with each chunk. */
+  readonly location?: string | undefined;
+  /** Known once all bytes were sent. */
+  readonly blob?: Blob | undefined;
+}
+
+export interface BlobUpload {
+  readonly registry: Registry;
+  /** The bytes of the blob, the same at each call. */
+  readonly pieces: () => AsyncIterable<Buffer>;
+  readonly chunkSize: number;
+  /** State that an earlier process left. */
+  readonly state: BlobState;
+  /** Puts the state on record. */
+  readonly save: (state: BlobState) => Promise<void>;
+  readonly limit: BandwidthLimit | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** How often a blob is begun again after the registry has lost it. */
+const RESTARTS = 3;
+
+/** The registry no longer has the bytes that it confirmed. */
+class UploadLost extends Error {
+  override readonly name = 'UploadLost';
+}
+
+/**
+ * Sends a blob in chunks. It goes on where an earlier process was killed, if the registry still has its bytes.
+ *
+ * @throws CloudError
+ */
+export async function uploadBlob(upload: BlobUpload): Promise<Blob> {
+  const { registry, state, signal } = upload;
+  if (state.blob !== undefined && (await registry.hasBlob(state.blob.digest, signal))) return state.blob;
+  let session =
+    state.location === undefined ? undefined : await findSession(registry, state.location, signal);
+  for (let restarts = 0; ; restarts += 1) {
+    try {
+      session ??= await startSession(upload);
+      return await sendAll(upload, session);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof UploadLost)) throw error;
+      if (restarts >= RESTARTS) {
+        const reason = `the registry lost the upload ${restarts + 1} times: ${error.message}`;
+        throw new CloudError('service-unavailable', `${registry.subject}: upload of a blob`, reason);
+      }
+      session = undefined;
+    }
+  }
+}
+
+/** Sends a blob that fits into one request, unless the registry has it. */
+export async function uploadSmallBlob(registry: Registry, bytes: Buffer, signal: AbortSignal): Promise<Blob> {
+  const blob = { digest: digestOf(bytes), size: bytes.length };
+  if (await registry.hasBlob(blob.digest, signal)) return blob;
+  await registry.policy.run(
+    async () => {
+      const { location } = await start(registry, signal);
+      const path = withDigest(location, blob.digest);
+      const headers = { 'content-type': 'application/octet-stream' };
+      await registry.send({ task: 'PUT blob', method: 'PUT', path, headers, body: bytes, signal });
+    },
+    { signal, onRetry: () => {} },
+  );
+  return blob;
+}
+
+/** Cancels an unfinished upload. A missing one is no error. */
+export async function cancelUpload(registry: Registry, location: string, signal: AbortSignal): Promise<void> {
+  const request = {
+    method: 'DELETE',
+    task: 'DELETE upload',
+    path: registry.resolve(location),
+    signal,
+  } as const;
+  try {
+    await registry.request(request).catch(unlessAbsent);
+  } catch (error) {
+    // Cancelling is optional: a registry forgets an upload that nobody goes on with.
+    if (!(error instanceof RegistryError) || ![400, 405].includes(error.status)) throw error;
+  }
+}
+
+/** Starts and cancels an upload: it tells whether the credentials may push. */
+export async function tryUpload(registry: Registry, signal: AbortSignal): Promise<void> {
+  const { location } = await start(registry, signal);
+  await cancelUpload(registry, location.href, signal);
+}
+
+/** An unfinished upload at the registry. */
+interface Session {
+  location: URL;
+  /** Bytes that the registry has. */
+  offset: number;
+  /** The smallest chunk that the registry takes, apart from the last one. */
+  readonly smallestChunk: number;
+  /** Whether an earlier process began it. */
+  readonly isResumed: boolean;
+}
+
+async function start(
+  registry: Registry,
+  signal: AbortSignal,
+): Promise<Pick<Session, 'location' | 'smallestChunk'>> {
+  const { headers } = await registry.request({
+    task: 'POST upload',
+    method: 'POST',
+    path: 'blobs/uploads/',
+    signal,
+  });
+  const { location } = headers;
+  if (location === undefined) {
+    throw new CloudError('bad-request', `${registry.subject}: POST upload`, 'the answer has no Location');
+  }
+  return {
+    location: registry.resolve(location),
+    smallestChunk: Number(headers['oci-chunk-min-length'] ?? 0) || 0,
+  };
+}
+
+async function startSession({ registry, save, signal }: BlobUpload): Promise<Session> {
+  const { location, smallestChunk } = await start(registry, signal);
+  await save({ location: location.href });
+  return { location, offset: 0, smallestChunk, isResumed: false };
+}
+
+async function findSession(
+  registry: Registry,
+  location: string,
+  signal: AbortSignal,
+): Promise<Session | undefined> {
+  const found = await readSession(registry, registry.resolve(location), signal);
+  return found && { ...found, smallestChunk: 0, isResumed: true };
+}
+
+/** Asks the registry for the state of an upload; undefined if it has lost it. */
+async function readSession(
+  registry: Registry,
+  path: URL,
+  signal: AbortSignal,
+): Promise<Pick<Session, 'location' | 'offset'> | undefined> {
+  try {
+    const { headers } = await registry.request({ task: 'GET upload', path, signal });
+    const { location, range } = headers;
+    return { location: location === undefined ? path : registry.resolve(location), offset: offsetOf(range) };
+  } catch (error) {
+    if (isLost(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Bytes before the end of a header `Range: 0-999`. An upload without bytes has `0-0`. */
+function offsetOf(range: string | undefined): number {
+  const last = Number(/-(?<last>\d+)$/.exec(range ?? '')?.groups?.last ?? 0);
+  return last === 0 ? 0 : last + 1;
+}
+
+/** Whether an error says that the registry does not know the upload, or not as far as we do. */
+function isLost(error: unknown): boolean {
+  return error instanceof RegistryError && (error.status === 404 || error.status === 416);
+}
+
+async function sendAll(upload: BlobUpload, session: Session): Promise<Blob> {
+  const { pieces, save, signal } = upload;
+  const chunkSize = Math.max(upload.chunkSize, session.smallestChunk);
+  const hash = createHash('sha256');
+  const resumedAt = session.offset;
+  let waiting: Buffer[] = [];
+  let [size, length] = [0, 0];
+  for await (const piece of pieces()) {
+    hash.update(piece);
+    const skipped = Math.min(piece.length, Math.max(0, resumedAt - size));
+    size += piece.length;
+    if (skipped === piece.length) continue;
+    waiting.push(piece.subarray(skipped));
+    length += piece.length - skipped;
+    if (length < chunkSize) continue;
+    await sendChunk(upload, session, Buffer.concat(waiting, length));
+    [waiting, length] = [[], 0];
+  }
+  if (length > 0) await sendChunk(upload, session, Buffer.concat(waiting, length));
+  if (session.offset !== size) throw new UploadLost(`it has ${session.offset} bytes of ${size}`);
+  signal.throwIfAborted();
+  const blob = { digest: `sha256:${hash.digest('hex')}`, size };
+  await save({ location: session.location.href, blob });
+  await finish(upload, session, blob);
+  return blob;
+}
+
+/** Sends the next bytes of the blob. After an error, only those that the registry lacks. */
+async function sendChunk(upload: BlobUpload, session: Session, bytes: Buffer): Promise<void> {
+  const { registry, save, limit, signal } = upload;
+  const begin = session.offset;
+  const end = begin + bytes.length;
+  await limit?.take(bytes.length, signal);
+  await registry.policy.run(
+    async (attempt) => {
+      if (attempt > 1) {
+        const now = await readSession(registry, session.location, signal);
+        if (now === undefined) throw new UploadLost('it does not know the upload');
+        if (now.offset < begin || now.offset > end)
+          throw new UploadLost(`it has ${now.offset} bytes, not ${begin}`);
+        Object.assign(session, now);
+      }
+      if (session.offset < end) await patch(upload, session, bytes.subarray(session.offset - begin), end);
+    },
+    { signal, onRetry: () => {} },
+  );
+  await save({ location: session.location.href });
+}
+
+async function patch(
+  { registry, signal }: BlobUpload,
+  session: Session,
+  body: Buffer,
+  end: number,
+): Promise<void> {
+  const headers = {
+    'content-type': 'application/octet-stream',
+    'content-range': `${session.offset}-${end - 1}`,
+  };
+  const path = session.location;
+  try {
+    const answer = await registry.send({ task: 'PATCH blob', method: 'PATCH', path, headers, body, signal });
+    const { location, range } = answer.headers;
+    if (location !== undefined) session.location = registry.resolve(location);
+    // A range of one byte cannot be told from an empty one.
+    session.offset = range === undefined || end === 1 ? end : offsetOf(range);
+  } catch (error) {
+    if (isLost(error)) throw new UploadLost((error as Error).message);
+    throw error;
+  }
+  if (session.offset !== end) throw new UploadLost(`it has ${session.offset} bytes, not ${end}`);
+}
+
+async function finish({ registry, signal }: BlobUpload, session: Session, { digest }: Blob): Promise<void> {
+  await registry.policy.run(
+    async (attempt) => {
+      if (attempt > 1 && (await registry.hasBlob(digest, signal))) return;
+      const path = withDigest(session.location, digest);
+      const headers = { 'content-type': 'application/octet-stream' };
+      try {
+        await registry.send({ task: 'PUT blob', method: 'PUT', path, headers, body: '', signal });
+      } catch (error) {
+        if (isLost(error)) throw new UploadLost((error as Error).message);
+        // Bytes of another process: those of an earlier release of the compressor, or of a file that changed.
+        const isOther = error instanceof RegistryError && error.status === 400 && session.isResumed;
+        throw isOther ? new UploadLost(error.message) : error;
+      }
+    },
+    { signal, onRetry: () => {} },
+  );
+}
+
+function withDigest(location: URL, digest: string): URL {
+  const url = new URL(location);
+  url.searchParams.set('digest', digest);
+  return url;
+}

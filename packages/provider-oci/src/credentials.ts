@@ -1,0 +1,139 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CloudError, errnoOf, JsonReader, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import type { RepositoryName } from './oci-settings.ts';
+
+/** Credentials for a registry: a name and a password, or a token that buys tokens. */
+export interface Credentials {
+  readonly username?: string;
+  readonly password?: string;
+  /** Refresh token. */
+  readonly identityToken?: string;
+}
+
+interface AuthEnvironment {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+}
+
+/** Files with credentials, in the order of podman: the first one that knows the registry counts. */
+export function authFiles(named: string | undefined, { env, home }: AuthEnvironment): readonly string[] {
+  if (named !== undefined) return [named];
+  if (env.REGISTRY_AUTH_FILE) return [env.REGISTRY_AUTH_FILE];
+  return [
+    ...(env.XDG_RUNTIME_DIR ? [join(env.XDG_RUNTIME_DIR, 'containers/auth.json')] : []),
+    join(env.XDG_CONFIG_HOME || join(home, '.config'), 'containers/auth.json'),
+    join(env.DOCKER_CONFIG || join(home, '.docker'), 'config.json'),
+  ];
+}
+
+const TEXT = { type: 'string' } as const;
+
+const AUTH_FILE = new JsonReader({
+  type: 'object',
+  properties: {
+    auths: {
+      type: 'object',
+      additionalProperties: { type: 'object', properties: { auth: TEXT, identitytoken: TEXT } },
+    },
+    credHelpers: { type: 'object', additionalProperties: TEXT },
+    credsStore: TEXT,
+  },
+});
+
+type AuthFile = ReturnType<(typeof AUTH_FILE)['parse']>;
+
+/**
+ * Finds the credentials for a repository. Each call reads the files: a login may renew them.
+ *
+ * @param subject for errors: `provider oci`
+ * @returns undefined if no file has any: then the registry is asked without
+ * @throws CloudError `auth-failed` for a damaged file or a helper that fails
+ */
+export async function findCredentials(
+  files: readonly string[],
+  repository: RepositoryName,
+  subject: string,
+): Promise<Credentials | undefined> {
+  for (const path of files) {
+    const file = await readAuthFile(path, subject);
+    const found = file && (await lookUp(file, repository, `${subject}: ${path}`));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+async function readAuthFile(path: string, subject: string): Promise<AuthFile | undefined> {
+  try {
+    const text = await unlessMissing(readFile(path, 'utf8'));
+    return text === undefined ? undefined : AUTH_FILE.parse(text);
+  } catch (error) {
+    const reason = errnoOf(error) ?? (error as Error).message;
+    throw new CloudError('auth-failed', `${subject}: ${path}`, `it cannot be read: ${reason}`);
+  }
+}
+
+async function lookUp(
+  { auths = {}, credHelpers = {}, credsStore }: AuthFile,
+  repository: RepositoryName,
+  subject: string,
+): Promise<Credentials | undefined> {
+  const byName = new Map(Object.entries(auths).map(([name, entry]) => [normalized(name), entry]));
+  const { host } = repository;
+  const helper = credHelpers[host] ?? credsStore;
+  if (helper !== undefined) {
+    const found = await askHelper(
+      helper,
+      host === 'docker.io' ? 'https://index.docker.io/v1/' : host,
+      subject,
+    );
+    if (found !== undefined) return found;
+  }
+  for (const name of namesOf(repository)) {
+    const { auth, identitytoken } = byName.get(name) ?? {};
+    if (identitytoken) return { identityToken: identitytoken };
+    if (auth) return split(Buffer.from(auth, 'base64').toString());
+  }
+  return undefined;
+}
+
+/** `registry/ci/images`, `registry/ci`, `registry`: the longest that is known counts, as in podman. */
+function* namesOf({ host, path }: RepositoryName): Generator<string> {
+  const words = [host, ...path.split('/')];
+  for (let length = words.length; length > 0; length -= 1) yield words.slice(0, length).join('/');
+}
+
+/** The key of docker for a registry may be a URL. */
+function normalized(name: string): string {
+  const plain = name.replace(/^https?:\/\//, '').replace(/\/(?:v[12]\/?)?$/, '');
+  return plain === 'index.docker.io' ? 'docker.io' : plain;
+}
+
+function split(text: string): Credentials {
+  const at = text.indexOf(':');
+  return { username: text.slice(0, at), password: text.slice(at + 1) };
+}
+
+/** Asks a program of docker, `docker-credential-<name> get`. The password comes on its standard output. */
+async function askHelper(name: string, server: string, subject: string): Promise<Credentials | undefined> {
+  const program = `docker-credential-${name}`;
+  if (!/^[\w.-]+$/.test(name))
+    throw new CloudError('auth-failed', subject, `"${name}" cannot name a program`);
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const child = execFile(program, ['get'], { timeout: 30_000 }, (error, stdout) => {
+    if (error === null) return resolve(stdout);
+    // The usual answer of a helper without an entry.
+    if (/credentials not found/i.test(stdout)) return resolve('{}');
+    const reason =
+      errnoOf(error) === 'ENOENT' ? 'it is not installed' : `it ended with ${error.code ?? error.signal}`;
+    return reject(new CloudError('auth-failed', `${subject}: ${program}`, reason));
+  });
+  child.stdin?.on('error', () => {}); // it may end without reading
+  child.stdin?.end(server);
+  const { Username: username, Secret: secret } = HELPER_ANSWER.parse(await promise);
+  if (!secret) return undefined;
+  return username === '<token>' ? { identityToken: secret } : { username: username ?? '', password: secret };
+}
+
+const HELPER_ANSWER = new JsonReader({ type: 'object', properties: { Username: TEXT, Secret: TEXT } });

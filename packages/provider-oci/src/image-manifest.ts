@@ -1,0 +1,144 @@
+import type {
+  Checksums,
+  ImageCandidate,
+  ProviderImage,
+  UploadRequest,
+} from '@nodepool-builder/image-builder';
+import { splitTags } from '@nodepool-builder/image-builder';
+import {
+  cloudImageName,
+  fileTags,
+  imageTags,
+  JsonReader,
+  readImageTags,
+  type TaggedImage,
+} from '@nodepool-builder/image-builder/module-kit';
+import type { StoredManifest } from './registry.ts';
+
+export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
+export const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
+
+/** Annotation with the time of the upload. */
+const UPLOADED = 'nodepool_upload_time';
+
+export interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: string;
+  readonly size: number;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** A manifest to push. */
+export interface NewManifest {
+  readonly type: string;
+  readonly text: string;
+}
+
+/** An image of this provider in its repository. */
+export interface OciImage extends TaggedImage {
+  readonly tag: string;
+  readonly manifest: StoredManifest;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly uploadedAt: Date;
+  /** Digests of the manifests of an index. */
+  readonly children: readonly string[];
+}
+
+/** Tag of an image. */
+export function tagOf({ imageName, imageId }: Pick<UploadRequest, 'imageName' | 'imageId'>): string {
+  return `${imageName}-${imageId}`;
+}
+
+/** Tag of the image of a name that was built last. */
+export function latestTag(imageName: string): string {
+  return tagOf({ imageName, imageId: 'latest' });
+}
+
+/** Annotations of the manifest of an image. */
+export function annotationsOf(
+  provider: string,
+  { metadata, ...request }: UploadRequest,
+  { uploaded, checksums }: { readonly uploaded: string; readonly checksums: Checksums },
+): Record<string, string> {
+  return {
+    'org.opencontainers.image.title': cloudImageName(request),
+    'org.opencontainers.image.version': request.imageId,
+    'org.opencontainers.image.created': request.builtAt?.toISOString() ?? uploaded,
+    ...metadata,
+    ...imageTags(provider, request),
+    ...fileTags({ ...request.file, checksums }),
+    [UPLOADED]: uploaded,
+  };
+}
+
+const TEXT = { type: 'string' } as const;
+
+const READER = new JsonReader({
+  type: 'object',
+  properties: {
+    annotations: { type: 'object', additionalProperties: TEXT },
+    manifests: {
+      type: 'array',
+      items: { type: 'object', required: ['digest'], properties: { digest: TEXT } },
+    },
+  },
+});
+
+/** Reads a manifest. Undefined if the provider did not push it. */
+export function readImage(provider: string, tag: string, manifest: StoredManifest): OciImage | undefined {
+  const content = parse(manifest.text);
+  const { annotations = {}, manifests = [] } = content ?? {};
+  const tagged = readImageTags(annotations);
+  if (tagged?.provider !== provider) return undefined;
+  const uploaded = Date.parse(annotations[UPLOADED] ?? '');
+  return {
+    ...tagged,
+    tag,
+    manifest,
+    annotations,
+    uploadedAt: new Date(Number.isNaN(uploaded) ? 0 : uploaded),
+    children: manifests.map(({ digest }) => digest),
+  };
+}
+
+function parse(text: string): ReturnType<(typeof READER)['parse']> | undefined {
+  try {
+    return READER.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param externalId the tag, with its repository */
+export function toProviderImage(externalId: string, image: OciImage): ProviderImage {
+  const { imageId, imageName, uploadId, format = 'raw', size = 0, checksums, uploadedAt } = image;
+  return {
+    externalId,
+    uploadId,
+    imageId,
+    imageName,
+    format,
+    size,
+    ...(checksums && { checksums }),
+    uploadedAt,
+  };
+}
+
+/** @param externalId the tag, with its repository */
+export function toCandidate(externalId: string, image: OciImage): ImageCandidate {
+  const { tag, imageId, imageName, annotations, uploadedAt, builtAt } = image;
+  return {
+    externalId,
+    name: tag,
+    imageName,
+    imageId,
+    status: 'pushed',
+    isUsable: true,
+    isOwn: true,
+    ...(annotations.architecture !== undefined && { architecture: annotations.architecture }),
+    tags: splitTags(annotations.tags),
+    properties: annotations,
+    createdAt: uploadedAt,
+    ...(builtAt !== undefined && { builtAt }),
+  };
+}

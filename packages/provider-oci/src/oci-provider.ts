@@ -1,0 +1,357 @@
+import type {
+  CandidateOptions,
+  CheckResult,
+  ImageCandidate,
+  ImageFilter,
+  ImageFormat,
+  ImageProvider,
+  Logger,
+  OperationOptions,
+  PartialUpload,
+  ProviderImage,
+  UploadRequest,
+  UploadResult,
+} from '@nodepool-builder/image-builder';
+import { ImageError } from '@nodepool-builder/image-builder';
+import {
+  attempt,
+  BandwidthLimit,
+  byBuild,
+  type CheckOptions,
+  CloudError,
+  Mutex,
+  signalOf,
+  steadyProgress,
+  Turns,
+} from '@nodepool-builder/image-builder/module-kit';
+import { cancelUpload, tryUpload } from './blob-upload.ts';
+import {
+  latestTag,
+  type NewManifest,
+  type OciImage,
+  readImage,
+  tagOf,
+  toCandidate,
+  toProviderImage,
+} from './image-manifest.ts';
+import { type OciEntry, parseRepository } from './oci-settings.ts';
+import { type OciUpload, type UploadRecord, UploadRecords } from './oci-upload.ts';
+import { pushArtifact, pushContainerDisk } from './push-image.ts';
+import { Registry, type RegistryOptions } from './registry.ts';
+
+/** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
+const CLEANUP_TIME = 120_000;
+
+/** Manifests that are read at a time. */
+const READS = 8;
+
+/** A tag (OCI distribution specification, "Pulling manifests"). */
+const TAG = /^\w[\w.-]{0,127}$/;
+
+export interface OciProviderOptions {
+  readonly entry: OciEntry;
+  /** Accepted formats, the preferred one first. */
+  readonly formats: readonly ImageFormat[];
+  /** Directory for records of unfinished uploads. Absent: this process uploads nothing. */
+  readonly directory?: string | undefined;
+  readonly registry: Pick<RegistryOptions, 'endpoint' | 'credentials' | 'proxyEnv' | 'retry' | 'onTask'>;
+  readonly logger: Logger;
+}
+
+/**
+ * A provider that keeps images in a repository of an OCI registry. An image is the tag `<image-name>-<image-id>`; with its
+ * repository, this is the external id. The tag `<image-name>-latest` names the image that was built last.
+ *
+ * The blobs come first, then the manifest with its tag: no tag names an incomplete image. Manifests without our annotations
+ * are never touched.
+ */
+export class OciProvider implements ImageProvider {
+  readonly name: string;
+  readonly formats: readonly ImageFormat[];
+  readonly #options: OciProviderOptions;
+  readonly #registry: Registry;
+  readonly #limit: BandwidthLimit | undefined;
+  readonly #turns = new Turns();
+  /** `latest` is set by one after the other: two uploads that end together must leave the newer one there. */
+  readonly #latest = new Mutex();
+
+  constructor(options: OciProviderOptions) {
+    const { entry, formats } = options;
+    this.name = entry.name;
+    this.formats = formats;
+    this.#options = options;
+    this.#registry = this.#connect();
+    const limit = entry['bandwidth-limit'];
+    this.#limit = limit === undefined ? undefined : new BandwidthLimit(limit);
+  }
+
+  /** @throws CloudError, ImageError */
+  async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
+    const { uploadId, shared = false } = request;
+    return await this.#turns.run(uploadId, options, async (signal) => {
+      const onProgress = steadyProgress(options.onProgress ?? (() => {}));
+      const tag = this.#checkTag(request);
+      const records = this.#records();
+      try {
+        const existing = await this.#refuseForeign(request, tag, signal);
+        const isDone = existing?.uploadId === uploadId || (shared && existing !== undefined);
+        if (!isDone) {
+          const registry = this.#registry;
+          const { entry } = this.#options;
+          const upload = { registry, entry, request, records, limit: this.#limit, onProgress, signal };
+          const { type, text } = await push(upload, await records.begin(request));
+          await registry.putManifest(tag, type, text, signal);
+        }
+        await this.#point(request.imageName, signal);
+        if (!isDone && existing !== undefined) await this.#removeManifests(existing, signal);
+        await records.remove(uploadId);
+        onProgress({ done: 1, total: 1 });
+        return { externalId: this.#externalId(tag) };
+      } catch (error) {
+        await this.#cleanUp(request);
+        throw error;
+      }
+    });
+  }
+
+  /** @throws CloudError */
+  async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
+    await this.#turns.run(uploadId, options, async (signal) => await this.#remove(uploadId, signal));
+  }
+
+  /** @throws CloudError */
+  async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
+    const signal = signalOf(options);
+    const prefix = this.#externalId('');
+    const tag = externalId.slice(prefix.length);
+    if (!externalId.startsWith(prefix) || !TAG.test(tag)) {
+      const reason = `${JSON.stringify(externalId)} is not a tag of ${this.#options.entry.repository}; list shows the ids`;
+      throw new CloudError('bad-request', `provider ${this.name}`, reason);
+    }
+    const manifest = await this.#registry.manifest(tag, signal);
+    if (manifest === undefined) return;
+    const image = readImage(this.name, tag, manifest);
+    if (image === undefined || tagOf(image) !== tag) throw this.#notOurs(tag);
+    await this.#removeImage(image, signal);
+  }
+
+  /** @throws CloudError */
+  async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
+    const images = await this.#images(signalOf(options));
+    return images.map((image) => toProviderImage(this.#externalId(image.tag), image));
+  }
+
+  /** @throws CloudError */
+  async candidates(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+    const images = await this.#images(signalOf(options));
+    return images.map((image) => toCandidate(this.#externalId(image.tag), image));
+  }
+
+  /** @throws CloudError */
+  async partialUploads(): Promise<readonly PartialUpload[]> {
+    const { directory } = this.#options;
+    if (directory === undefined) return [];
+    const records = await new UploadRecords(directory).all();
+    return records.map((record) => this.#partialUpload(record));
+  }
+
+  async *diagnose(options: CheckOptions = {}): AsyncIterable<CheckResult> {
+    const signal = signalOf(options);
+    const registry = this.#connect({ attempts: 1 });
+    const subject = `repository of provider ${this.name}`;
+    const { repository } = this.#options.entry;
+    const tags = await attempt(subject, signal, async () => await registry.tags(signal));
+    if (tags.problem) {
+      yield tags.problem;
+      return;
+    }
+    yield {
+      subject,
+      state: 'ok',
+      finding: `${repository} has ${tags.value.length} ${tags.value.length === 1 ? 'tag' : 'tags'}`,
+    };
+    const rights = `permission to push of provider ${this.name}`;
+    const pushed = await attempt(rights, signal, async () => await tryUpload(registry, signal));
+    yield pushed.problem ?? { subject: rights, state: 'ok', finding: `an upload to ${repository} can begin` };
+  }
+
+  #connect(retry: RegistryOptions['retry'] = this.#options.registry.retry): Registry {
+    const { entry, registry } = this.#options;
+    const repository = parseRepository(entry.repository);
+    if (repository === undefined) {
+      const reason = `"${entry.repository}" is not the name of a repository with its registry`;
+      throw new CloudError('bad-request', `provider ${entry.name}`, reason);
+    }
+    return new Registry({ ...registry, retry, name: entry.name, repository, caFile: entry['ca-file'] });
+  }
+
+  #externalId(tag: string): string {
+    return `${this.#options.entry.repository}:${tag}`;
+  }
+
+  #checkTag(request: UploadRequest): string {
+    const tag = tagOf(request);
+    const reason =
+      request.imageId === 'latest'
+        ? 'is the tag of the latest image'
+        : !TAG.test(tag) &&
+          'must begin with a letter, a digit or "_", and have at most 128 of these, "." and "-"';
+    if (reason === false) return tag;
+    throw new ImageError(
+      'provider-refused',
+      `provider ${this.name} cannot use the tag ${JSON.stringify(tag.slice(0, 130))}: it ${reason}; rename the image under providers[].images`,
+    );
+  }
+
+  #notOurs(tag: string): ImageError {
+    const reason = 'was not pushed by this provider, and is not touched';
+    return new ImageError('provider-refused', `${this.#externalId(tag)} ${reason}; remove the tag by hand`);
+  }
+
+  /**
+   * Refuses to replace a tag of another owner, or of another image: image `c` of `a-b` and image `b-c` of `a` have the same
+   * tag.
+   *
+   * @returns the image that has the tag
+   */
+  async #refuseForeign(
+    request: UploadRequest,
+    tag: string,
+    signal: AbortSignal,
+  ): Promise<OciImage | undefined> {
+    const { imageId, imageName } = request;
+    const pointer = latestTag(imageName);
+    const latest = await this.#registry.manifest(pointer, signal);
+    if (latest !== undefined && readImage(this.name, pointer, latest) === undefined)
+      throw this.#notOurs(pointer);
+    const manifest = await this.#registry.manifest(tag, signal);
+    if (manifest === undefined) return undefined;
+    const image = readImage(this.name, tag, manifest);
+    if (image === undefined) throw this.#notOurs(tag);
+    if (image.imageId === imageId && image.imageName === imageName) return image;
+    throw new ImageError(
+      'provider-refused',
+      `${this.#externalId(tag)} is image ${image.imageId} of ${image.imageName} already; delete that one or use another image-id`,
+    );
+  }
+
+  /** Points the tag `latest` of an image at the build that is the last one. Deleting a manifest removes the tag with it. */
+  async #point(imageName: string, signal: AbortSignal, without?: OciImage): Promise<void> {
+    await this.#latest.run(async () => {
+      const pointer = latestTag(imageName);
+      // Repeated after each change: another process may have changed the tag without seeing this image.
+      for (;;) {
+        const images = (await this.#images(signal)).filter(
+          (image) => image.imageName === imageName && image.tag !== without?.tag,
+        );
+        const [newest] = images.toSorted(byBuild(images, dated, Date.now()));
+        if (newest === undefined) return;
+        const latest = await this.#registry.manifest(pointer, signal);
+        if (latest?.digest === newest.manifest.digest) return;
+        if (latest !== undefined && readImage(this.name, pointer, latest) === undefined) return;
+        await this.#registry.putManifest(pointer, newest.manifest.type, newest.manifest.text, signal);
+      }
+    });
+  }
+
+  async #removeImage(image: OciImage, signal: AbortSignal): Promise<void> {
+    await this.#point(image.imageName, signal, image);
+    await this.#removeManifests(image, signal);
+    await this.#point(image.imageName, signal); // another process may have moved it back
+  }
+
+  /** Removes a manifest with all its tags, and the manifests of its index that no other image has. */
+  async #removeManifests({ manifest: { digest }, children }: OciImage, signal: AbortSignal): Promise<void> {
+    await this.#registry.deleteManifest(digest, signal);
+    if (children.length === 0) return;
+    const needed = new Set((await this.#images(signal)).flatMap((other) => other.children));
+    for (const child of children) if (!needed.has(child)) await this.#registry.deleteManifest(child, signal);
+  }
+
+  /** All images of this provider, by their tags. */
+  async #images(signal: AbortSignal): Promise<OciImage[]> {
+    const tags = (await this.#registry.tags(signal)).toSorted();
+    const found: OciImage[] = [];
+    const rest = tags.values();
+    const read = async (): Promise<void> => {
+      for (const tag of rest) {
+        const manifest = await this.#registry.manifest(tag, signal);
+        const image = manifest && readImage(this.name, tag, manifest);
+        // `latest` has the manifest of an image with another tag.
+        if (image !== undefined && tagOf(image) === tag) found.push(image);
+      }
+    };
+    await Promise.all(Array.from({ length: READS }, read));
+    return found.toSorted((one, other) => (one.tag < other.tag ? -1 : 1));
+  }
+
+  #records(): UploadRecords {
+    const { directory, entry } = this.#options;
+    if (directory !== undefined) return new UploadRecords(directory);
+    throw new CloudError('bad-request', `provider ${entry.name}`, 'this program uploads nothing');
+  }
+
+  async #cleanUp({ uploadId, shared = false }: UploadRequest): Promise<void> {
+    const signal = AbortSignal.timeout(CLEANUP_TIME);
+    try {
+      // The image of a shared upload may be that of another process.
+      await (shared ? this.#removePartial(uploadId, signal) : this.#remove(uploadId, signal));
+    } catch (error) {
+      this.#options.logger.warn(
+        `provider ${this.name}: the cleanup after the failed upload ${uploadId} failed: ${String(error)}; it is tried again`,
+        { error },
+      );
+    }
+  }
+
+  /** Removes everything of an upload. Blobs without a manifest are left to the garbage collection of the registry. */
+  async #remove(uploadId: string, signal: AbortSignal): Promise<void> {
+    for (const image of await this.#images(signal)) {
+      if (image.uploadId === uploadId) await this.#removeImage(image, signal);
+    }
+    if (this.#options.directory !== undefined) await this.#removePartial(uploadId, signal);
+  }
+
+  async #removePartial(uploadId: string, signal: AbortSignal): Promise<void> {
+    const records = this.#records();
+    const record = await records.read(uploadId);
+    if (record?.location !== undefined) await cancelUpload(this.#registry, record.location, signal);
+    await records.remove(uploadId);
+  }
+
+  #partialUpload({
+    'upload-id': uploadId,
+    'image-name': imageName,
+    'image-id': imageId,
+    changed,
+  }: UploadRecord): PartialUpload {
+    return {
+      uploadId,
+      subject: `upload of ${this.#externalId(tagOf({ imageName, imageId }))} (unfinished)`,
+      changedAt: new Date(changed),
+      remove: async (options = {}) =>
+        await this.#turns.run(uploadId, options, async (signal) => {
+          if ((await this.#records().read(uploadId))?.changed !== changed) return false;
+          await this.#removePartial(uploadId, signal);
+          return true;
+        }),
+    };
+  }
+}
+
+function dated({ imageId, builtAt }: OciImage): {
+  readonly imageId: string;
+  readonly builtAt: number | undefined;
+} {
+  return { imageId, builtAt: builtAt?.getTime() };
+}
+
+/** Pushes everything but the tag. */
+async function push(upload: OciUpload, record: UploadRecord): Promise<NewManifest> {
+  switch (upload.entry.layout) {
+    case 'container-disk':
+      return await pushContainerDisk(upload, record);
+    default:
+      return await pushArtifact(upload, record);
+  }
+}

@@ -1,0 +1,82 @@
+import type { ObjectSchema, ProviderEntry } from '@nodepool-builder/image-builder';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+/** Keys of an entry of `providers` with `type: oci`. */
+export const OCI_SETTINGS = {
+  type: 'object',
+  required: ['repository'],
+  properties: {
+    repository: {
+      ...TEXT,
+      description: 'Repository for the images, with its registry: `registry.example.com/ci/images`.',
+      $comment: 'name the repository, such as registry.example.com/ci/images',
+    },
+    endpoint: {
+      ...TEXT,
+      description: 'URL of the registry. Default: `https://` and the host of the repository.',
+    },
+    'auth-file': {
+      type: 'string',
+      format: 'path',
+      minLength: 1,
+      description:
+        'File with the credentials, as `podman login` and `docker login` write it. Default: `REGISTRY_AUTH_FILE`, else the ' +
+        'files of podman and docker.',
+    },
+    'ca-file': {
+      type: 'string',
+      format: 'path',
+      minLength: 1,
+      description: 'PEM file with the certificate of the authority of the registry. Default: those of Node.',
+    },
+    layout: {
+      enum: ['artifact', 'container-disk', 'container-image'],
+      default: 'artifact',
+      description:
+        '`artifact`: the file is the only layer, as ORAS stores files. `container-disk`: a disk for KubeVirt. ' +
+        '`container-image`: a `tar` becomes the only layer of a container image, or is pushed as it is if it is an archive of ' +
+        'the OCI layout.',
+    },
+    compression: {
+      enum: ['zstd', 'gzip', 'none'],
+      default: 'zstd',
+      description: 'Compression of the layer. A `container-image` that is pushed as it is keeps its own.',
+    },
+    'chunk-size': {
+      type: 'integer',
+      minimum: 65_536,
+      default: 8_388_608,
+      description: 'Bytes of a request. An interrupted upload goes on with the first chunk that is missing.',
+    },
+  },
+} as const satisfies ObjectSchema;
+
+export type OciEntry = ProviderEntry<typeof OCI_SETTINGS>;
+
+/** A repository and its registry. */
+export interface RepositoryName {
+  /** `registry.example.com:5000`. */
+  readonly host: string;
+  /** `ci/images`. */
+  readonly path: string;
+}
+
+/** Docker Hub has another host for its registry than in its names. */
+const HUB = { name: 'docker.io', endpoint: 'https://registry-1.docker.io' } as const;
+
+/** A path of a repository (OCI distribution specification, "Pulling manifests"). */
+const PATH = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
+
+/** Parses `repository`. Undefined if it is not the name of a repository with its registry. */
+export function parseRepository(text: string): RepositoryName | undefined {
+  const { host = '', path = '' } = /^(?<host>[^/]+)\/(?<path>.+)$/.exec(text)?.groups ?? {};
+  const isHost =
+    (host.includes('.') || host.includes(':') || host === 'localhost') && URL.canParse(`https://${host}`);
+  return isHost && !host.includes('@') && PATH.test(path) ? { host, path } : undefined;
+}
+
+/** URL of the registry of an entry. */
+export function endpointOf({ endpoint }: Pick<OciEntry, 'endpoint'>, { host }: RepositoryName): URL {
+  return new URL(endpoint ?? (host === HUB.name ? HUB.endpoint : `https://${host}`));
+}

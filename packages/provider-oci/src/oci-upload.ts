@@ -1,0 +1,122 @@
+import type { Checksums, Progress, UploadRequest } from '@nodepool-builder/image-builder';
+import { type BandwidthLimit, RecordDirectory, safeName } from '@nodepool-builder/image-builder/module-kit';
+import type { Blob, BlobState } from './blob-upload.ts';
+import type { OciEntry } from './oci-settings.ts';
+import type { Registry } from './registry.ts';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+const UPLOAD = {
+  type: 'object',
+  required: ['upload-id', 'image-id', 'image-name', 'uploaded', 'changed'],
+  properties: {
+    'upload-id': TEXT,
+    'image-id': TEXT,
+    'image-name': TEXT,
+    /** ISO 8601: the first attempt. */
+    uploaded: TEXT,
+    /** ISO 8601: the last change of this record. */
+    changed: TEXT,
+    /** The blob on its way: `layer`, or a digest. */
+    'blob-name': TEXT,
+    location: TEXT,
+    /** These are known once all its bytes were sent. */
+    digest: TEXT,
+    size: { type: 'integer', minimum: 0 },
+    'diff-id': TEXT,
+    md5: TEXT,
+    sha256: TEXT,
+  },
+} as const;
+
+/** An unfinished upload, on record before the registry gets its first request. */
+export type UploadRecord = NonNullable<Awaited<ReturnType<RecordDirectory<typeof UPLOAD>['read']>>>;
+
+/** Records of the unfinished uploads of a provider on this host. */
+export class UploadRecords {
+  readonly #directory: RecordDirectory<typeof UPLOAD>;
+
+  /** @param path it is created with the first record */
+  constructor(path: string) {
+    this.#directory = new RecordDirectory(`${path}/unfinished`, UPLOAD);
+  }
+
+  async read(uploadId: string): Promise<UploadRecord | undefined> {
+    return await this.#directory.read(safeName(uploadId));
+  }
+
+  async all(): Promise<UploadRecord[]> {
+    const records = await Promise.all(
+      (await this.#directory.names()).map((name) => this.#directory.read(name)),
+    );
+    return records.filter((record) => record !== undefined);
+  }
+
+  /** Reads the record of an upload, or begins one. */
+  async begin({ uploadId, imageId, imageName }: UploadRequest): Promise<UploadRecord> {
+    const existing = await this.read(uploadId);
+    if (existing !== undefined) return existing;
+    const now = new Date().toISOString();
+    const ids = { 'upload-id': uploadId, 'image-id': imageId, 'image-name': imageName };
+    return await this.write({ ...ids, uploaded: now, changed: now });
+  }
+
+  /** @returns what it wrote */
+  async write(record: UploadRecord): Promise<UploadRecord> {
+    const written = { ...record, changed: new Date().toISOString() };
+    await this.#directory.write(safeName(record['upload-id']), written);
+    return written;
+  }
+
+  async remove(uploadId: string): Promise<void> {
+    await this.#directory.remove(safeName(uploadId));
+  }
+}
+
+/** What one upload needs. */
+export interface OciUpload {
+  readonly registry: Registry;
+  readonly entry: OciEntry;
+  readonly request: UploadRequest;
+  readonly records: UploadRecords;
+  readonly limit: BandwidthLimit | undefined;
+  readonly onProgress: (progress: Progress) => void;
+  readonly signal: AbortSignal;
+}
+
+/** What is known about the layer of an image once its bytes were sent. */
+export interface SentLayer {
+  readonly blob: Blob;
+  /** Digest of the layer before its compression. */
+  readonly diffId: string;
+  /** Of the file. */
+  readonly checksums: Checksums;
+}
+
+/** The state of a blob on record, and the way to change it. */
+export async function blobState(
+  { records, request: { uploadId } }: OciUpload,
+  name: string,
+  /** Called once all bytes were sent. */
+  layer: () => Pick<SentLayer, 'diffId' | 'checksums'> | undefined = () => undefined,
+): Promise<{ readonly state: BlobState; readonly save: (state: BlobState) => Promise<void> }> {
+  const record = await records.read(uploadId);
+  const { location, digest, size } = record?.['blob-name'] === name ? record : {};
+  const isSent = digest !== undefined && size !== undefined;
+  return {
+    state: { location, ...(isSent && { blob: { digest, size } }) },
+    save: async ({ location: next, blob }) => {
+      const before = await records.read(uploadId);
+      if (before === undefined) throw new Error(`upload ${uploadId} has no record`);
+      const { digest: _1, size: _2, 'diff-id': _3, md5: _4, sha256: _5, location: _6, ...identity } = before;
+      const sent = blob && layer();
+      await records.write({
+        ...identity,
+        'blob-name': name,
+        ...(next !== undefined && { location: next }),
+        ...blob,
+        ...(sent && { 'diff-id': sent.diffId, ...sent.checksums }),
+      });
+    },
+  };
+}

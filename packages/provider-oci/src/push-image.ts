@@ -1,0 +1,136 @@
+import { HashedReader, ImageError } from '@nodepool-builder/image-builder';
+import { formatRow } from '@nodepool-builder/image-builder/module-kit';
+import { uploadBlob, uploadSmallBlob } from './blob-upload.ts';
+import { annotationsOf, type Descriptor, MANIFEST_TYPE, type NewManifest, tagOf } from './image-manifest.ts';
+import { compressed, containerDisk, SUFFIXES, Tap } from './layer.ts';
+import { blobState, type OciUpload, type SentLayer, type UploadRecord } from './oci-upload.ts';
+
+/** Type of the artifacts, and beginning of the types of their layers. */
+const ARTIFACT = 'application/vnd.nodepool-builder.disk-image';
+
+/** Configuration of an artifact (OCI image specification, "Guidance for an Empty Descriptor"). */
+const EMPTY = Buffer.from('{}');
+
+type Wrap = (pieces: AsyncIterable<Buffer>) => AsyncIterable<Buffer>;
+
+/** Pushes a file as the only layer of an artifact, as ORAS does. @returns the manifest for the tag */
+export async function pushArtifact(upload: OciUpload, { uploaded }: UploadRecord): Promise<NewManifest> {
+  const { registry, entry, request, signal } = upload;
+  const { format } = request.file;
+  const { compression } = entry;
+  const { blob, checksums } = await pushLayer(upload);
+  const config = await uploadSmallBlob(registry, EMPTY, signal);
+  const suffix = compression === 'none' ? '' : `+${compression}`;
+  const title = `${tagOf(request)}.${formatRow(format).extension}${SUFFIXES[compression]}`;
+  return manifestOf({
+    artifactType: `${ARTIFACT}.v1`,
+    config: { mediaType: 'application/vnd.oci.empty.v1+json', ...config, data: EMPTY.toString('base64') },
+    layers: [
+      {
+        mediaType: `${ARTIFACT}.${format}${suffix}`,
+        ...blob,
+        annotations: { 'org.opencontainers.image.title': title },
+      },
+    ],
+    annotations: annotationsOf(entry.name, request, { uploaded, checksums }),
+  });
+}
+
+/** Pushes a container image with the disk as its only file, for KubeVirt. @returns the manifest for the tag */
+export async function pushContainerDisk(upload: OciUpload, record: UploadRecord): Promise<NewManifest> {
+  const { format, size } = upload.request.file;
+  const wrap: Wrap = (pieces) => containerDisk(`disk.${formatRow(format).extension}`, size, pieces);
+  return await pushContainer(upload, record, wrap);
+}
+
+/** Pushes a container image with one layer. @param wrap makes the tar of the file */
+export async function pushContainer(
+  upload: OciUpload,
+  { uploaded }: UploadRecord,
+  wrap: Wrap,
+): Promise<NewManifest> {
+  const { registry, entry, request, signal } = upload;
+  const { blob, diffId, checksums } = await pushLayer(upload, wrap);
+  const created = request.builtAt?.toISOString() ?? uploaded;
+  const content = {
+    created,
+    architecture: containerArchitecture(request.metadata?.architecture),
+    os: 'linux',
+    config: {},
+    rootfs: { type: 'layers', diff_ids: [diffId] },
+    history: [{ created, created_by: 'nodepool-builder' }],
+  };
+  const config = await uploadSmallBlob(registry, Buffer.from(JSON.stringify(content)), signal);
+  const suffix = entry.compression === 'none' ? '' : `+${entry.compression}`;
+  return manifestOf({
+    config: { mediaType: 'application/vnd.oci.image.config.v1+json', ...config },
+    layers: [{ mediaType: `application/vnd.oci.image.layer.v1.tar${suffix}`, ...blob }],
+    annotations: annotationsOf(entry.name, request, { uploaded, checksums }),
+  });
+}
+
+/** Architectures with other names in container images. */
+const ARCHITECTURES: Readonly<Record<string, string>> = {
+  x86_64: 'amd64',
+  aarch64: 'arm64',
+  i386: '386',
+  i686: '386',
+};
+
+function containerArchitecture(name = 'amd64'): string {
+  return ARCHITECTURES[name] ?? name;
+}
+
+function manifestOf(content: {
+  readonly artifactType?: string;
+  readonly config: Descriptor & { readonly data?: string };
+  readonly layers: readonly Descriptor[];
+  readonly annotations: Readonly<Record<string, string>>;
+}): NewManifest {
+  return {
+    type: MANIFEST_TYPE,
+    text: JSON.stringify({ schemaVersion: 2, mediaType: MANIFEST_TYPE, ...content }),
+  };
+}
+
+/** Sends the file as one blob. @throws ImageError if it is not the file that its builder made */
+async function pushLayer(upload: OciUpload, wrap?: Wrap): Promise<SentLayer> {
+  const { registry, entry, request, records, limit, signal, onProgress } = upload;
+  const { path, size, checksums: known } = request.file;
+  let layer: Pick<SentLayer, 'diffId' | 'checksums'> | undefined;
+  const pieces = async function* (): AsyncGenerator<Buffer, void, undefined> {
+    const reader = await HashedReader.open(path, {
+      ...(known && { checksums: known }),
+      signal,
+      mayBeRemoved: true,
+      // The end is a manifest.
+      onProgress: ({ done, total }) => onProgress({ done: Math.min(done, total * 0.99), total }),
+    });
+    try {
+      if (reader.size !== size) throw changed(path, `it has ${reader.size} bytes, not ${size}`);
+      const [file, tar] = [new Tap(), new Tap()];
+      const content = file.of(reader.pieces());
+      yield* compressed(wrap === undefined ? content : tar.of(wrap(content)), entry.compression);
+      const checksums = await reader.checksums;
+      const sha256 = file.digest();
+      if (checksums.sha256 !== sha256)
+        throw changed(path, `its sha256 is ${sha256}, not ${checksums.sha256}`);
+      layer = { diffId: `sha256:${wrap === undefined ? sha256 : tar.digest()}`, checksums };
+    } finally {
+      await reader.close();
+    }
+  };
+  const { state, save } = await blobState(upload, 'layer', () => layer);
+  const { 'chunk-size': chunkSize } = entry;
+  const blob = await uploadBlob({ registry, pieces, chunkSize, state, save, limit, signal });
+  if (layer !== undefined) return { blob, ...layer };
+  const { 'diff-id': diffId = '', md5 = '', sha256 = '' } = (await records.read(request.uploadId)) ?? {};
+  return { blob, diffId, checksums: { md5, sha256 } };
+}
+
+function changed(path: string, how: string): ImageError {
+  return new ImageError(
+    'image-changed',
+    `"${path}" is not what the builder made: ${how}; build the image again`,
+  );
+}

@@ -1,0 +1,102 @@
+import { CloudError, type HttpClient, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import type { Credentials } from './credentials.ts';
+import { RegistryError } from './registry-error.ts';
+
+/** What a registry asks for in the header `WWW-Authenticate`. */
+export interface Challenge {
+  /** In lower case: `basic`, `bearer`. */
+  readonly scheme: string;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** Parses the header of one challenge, or the first one that is known of several. */
+export function parseChallenge(header: string | undefined): Challenge | undefined {
+  const match = /(?:^|,\s*)(?<scheme>basic|bearer)(?:\s+(?<rest>.*))?$/i.exec(header ?? '');
+  if (match?.groups === undefined) return undefined;
+  const { scheme = '', rest = '' } = match.groups;
+  const pairs = [...rest.matchAll(/(?<key>[\w-]+)="(?<value>[^"]*)"/g)].map(
+    ({ groups: { key = '', value = '' } = {} }) => [key.toLowerCase(), value],
+  );
+  return { scheme: scheme.toLowerCase(), parameters: Object.fromEntries(pairs) as Record<string, string> };
+}
+
+const TOKEN = new JsonReader({
+  type: 'object',
+  properties: { token: { type: 'string' }, access_token: { type: 'string' } },
+});
+
+interface AuthRequest {
+  readonly client: HttpClient;
+  readonly challenge: Challenge | undefined;
+  /** URL of the registry. */
+  readonly registry: URL;
+  readonly credentials: Credentials | undefined;
+  /** For errors: `provider oci`. */
+  readonly subject: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Makes the header `Authorization` for a challenge, with a token of the registry's token service where it has one.
+ *
+ * @throws CloudError
+ */
+export async function authorize(request: AuthRequest): Promise<string> {
+  const { challenge, credentials, subject } = request;
+  if (challenge?.scheme === 'bearer') return `Bearer ${await fetchToken(request, challenge.parameters)}`;
+  const basic = basicHeader(credentials);
+  if (challenge?.scheme === 'basic' && basic !== undefined) return basic;
+  const reason =
+    challenge === undefined
+      ? 'the registry refuses the request, and asks for credentials of an unknown kind'
+      : 'the registry wants a name and a password, and no auth-file has them';
+  throw new CloudError('auth-failed', subject, reason);
+}
+
+function basicHeader({ username, password }: Credentials = {}): string | undefined {
+  if (username === undefined) return undefined;
+  return `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}`;
+}
+
+async function fetchToken(
+  { client, registry, credentials, subject, signal }: AuthRequest,
+  { realm = '', service, scope }: Readonly<Record<string, string>>,
+): Promise<string> {
+  const url = URL.parse(realm);
+  if (url === null || (registry.protocol === 'https:' && url.protocol !== 'https:')) {
+    throw new CloudError('auth-failed', subject, 'the registry names a token service without TLS, or none');
+  }
+  const query = { ...(service && { service }), ...(scope && { scope }) };
+  const basic = basicHeader(credentials);
+  const identityToken = credentials?.identityToken;
+  if (identityToken === undefined)
+    for (const [key, value] of Object.entries(query)) url.searchParams.append(key, value);
+  const answer = await client.send({
+    url,
+    signal,
+    ...(identityToken === undefined
+      ? { headers: basic === undefined ? {} : { authorization: basic } }
+      : {
+          form: {
+            ...query,
+            grant_type: 'refresh_token',
+            client_id: 'nodepool-builder',
+            refresh_token: identityToken,
+          },
+        }),
+  });
+  const what = `${subject}: token of ${url.host}`;
+  if (answer.status !== 200) throw new RegistryError(what, answer);
+  const { token, access_token: accessToken } = readToken(answer.body, what);
+  const found = token || accessToken;
+  if (found) return found;
+  throw new CloudError('auth-failed', what, 'the answer has no token');
+}
+
+function readToken(body: string, subject: string): ReturnType<(typeof TOKEN)['parse']> {
+  try {
+    return TOKEN.parse(body);
+  } catch (error) {
+    throw new CloudError('service-unavailable', subject, (error as Error).message);
+  }
+}

@@ -1,0 +1,62 @@
+import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  type CloudErrorCode,
+  retryAfterSeconds,
+} from '@nodepool-builder/image-builder/module-kit';
+
+/** Codes of registries that mean more than their HTTP status. */
+const CODES: Readonly<Record<string, CloudErrorCode>> = {
+  UNAUTHORIZED: 'auth-failed',
+  DENIED: 'forbidden',
+  TOOMANYREQUESTS: 'rate-limited',
+};
+
+const STATUSES: Readonly<Record<number, CloudErrorCode>> = {
+  401: 'auth-failed',
+  403: 'forbidden',
+  404: 'not-found',
+  409: 'conflict',
+  412: 'conflict',
+  413: 'quota-exceeded',
+  429: 'rate-limited',
+  507: 'quota-exceeded',
+};
+
+/** An error that a registry answered. */
+export class RegistryError extends CloudError {
+  readonly status: number;
+  /** Seconds, of the header. */
+  readonly retryAfter: number | undefined;
+
+  /** @param subject the provider and the request: `provider oci: GET ci/images:debian-1` */
+  constructor(subject: string, { status, headers, body }: HttpAnswer) {
+    const { code = '', message = '' } = firstError(body) ?? {};
+    const reason = `${message || `status ${status}`}${code && ` (${code})`}`;
+    super(codeOf(status, code, message), subject, reason);
+    this.status = status;
+    this.retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
+  }
+}
+
+function codeOf(status: number, code: string, message: string): CloudErrorCode {
+  // Harbor refuses what exceeds a quota with DENIED.
+  if (status < 500 && /quota/i.test(message)) return 'quota-exceeded';
+  const known = STATUSES[status] ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
+  return CODES[code] ?? known;
+}
+
+/** The first error of a body `{"errors": [{code, message}]}`; undefined in other bodies, such as those of proxies. */
+function firstError(body: string): { readonly code?: string; readonly message?: string } | undefined {
+  try {
+    const { errors } = JSON.parse(body) as { errors?: unknown };
+    const [first] = Array.isArray(errors) ? errors : [];
+    const { code, message } = Object(first) as Record<string, unknown>;
+    return {
+      ...(typeof code === 'string' && { code }),
+      ...(typeof message === 'string' && { message }),
+    };
+  } catch {
+    return undefined;
+  }
+}

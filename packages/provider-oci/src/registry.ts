@@ -1,0 +1,238 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import {
+  CloudError,
+  type HttpAnswer,
+  HttpClient,
+  type HttpRequest,
+  type NetworkFailureKind,
+  networkFailure,
+  type RetryLimits,
+  RetryPolicy,
+  unlessAbsent,
+} from '@nodepool-builder/image-builder/module-kit';
+import type { Credentials } from './credentials.ts';
+import type { RepositoryName } from './oci-settings.ts';
+import { authorize, parseChallenge } from './registry-auth.ts';
+import { RegistryError } from './registry-error.ts';
+
+/** Seconds for one request: a chunk may travel slowly. */
+const TIMEOUT = 600;
+
+const RETRY: RetryLimits = { attempts: 6, firstDelay: 1, longestDelay: 30, longestRetryAfter: 300 };
+
+/** Bytes of the largest manifest that registries have to accept. */
+const LONGEST_BODY = 4 * 2 ** 20;
+
+export const MANIFEST_TYPES = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.oci.image.index.v1+json',
+] as const;
+
+export interface RegistryOptions {
+  /** `providers[].name`. */
+  readonly name: string;
+  readonly endpoint: URL;
+  readonly repository: RepositoryName;
+  readonly credentials: () => Promise<Credentials | undefined>;
+  /** PEM file. Default: the authorities of Node. */
+  readonly caFile?: string | undefined;
+  /** `https_proxy`, `http_proxy` and `no_proxy`, as in an environment. */
+  readonly proxyEnv?: Readonly<Record<string, string | undefined>> | undefined;
+  readonly retry?: Partial<RetryLimits> | undefined;
+  readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
+}
+
+/** A manifest as the registry has it. */
+export interface StoredManifest {
+  readonly digest: string;
+  readonly type: string;
+  readonly text: string;
+}
+
+/** One request. */
+export interface RegistryRequest extends Omit<HttpRequest, 'url' | 'signal' | 'form'> {
+  /** For errors and metrics: `PATCH blob`. */
+  readonly task: string;
+  /** Below the repository, such as `tags/list`; or the URL of an answer. */
+  readonly path: string | URL;
+  readonly signal: AbortSignal;
+}
+
+/** One repository of a registry. */
+export class Registry {
+  readonly policy: RetryPolicy;
+  readonly #options: RegistryOptions;
+  #client: Promise<HttpClient> | undefined;
+  /** The header `Authorization`, by what the requests may do. */
+  readonly #authorizations = new Map<string, string>();
+
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+    this.policy = new RetryPolicy({ ...RETRY, ...options.retry });
+  }
+
+  get subject(): string {
+    return `provider ${this.#options.name}`;
+  }
+
+  /** Sends a request, again after errors that pass. @throws CloudError, or the signal's reason */
+  async request(request: RegistryRequest): Promise<HttpAnswer> {
+    const { signal } = request;
+    return await this.policy.run(() => this.send(request), { signal, onRetry: () => {} });
+  }
+
+  /** Sends a request once, or twice if the first answer asks for credentials. @throws CloudError, or the signal's reason */
+  async send({ task, path, signal, ...request }: RegistryRequest): Promise<HttpAnswer> {
+    signal.throwIfAborted();
+    const start = performance.now();
+    try {
+      const url = typeof path === 'string' ? this.#url(path) : path;
+      const answer = await this.#authorized({ ...request, url, signal, followsRedirects: false });
+      if (answer.status < 400) return answer;
+      throw new RegistryError(`${this.subject}: ${task}`, answer);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof CloudError || !(error instanceof Error)) throw error;
+      const { message, kind } = networkFailure(error);
+      const reason = `no answer from ${this.#options.endpoint.host}: ${message}${REMEDIES[kind] ?? ''}`;
+      throw new CloudError('connection-failed', `${this.subject}: ${task}`, reason, { cause: error });
+    } finally {
+      this.#options.onTask?.(task, performance.now() - start);
+    }
+  }
+
+  /** A manifest, by tag or digest; undefined if there is none. */
+  async manifest(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined> {
+    const request = {
+      task: `GET manifest ${reference}`,
+      path: `manifests/${reference}`,
+      headers: { accept: MANIFEST_TYPES.join(', ') },
+      signal,
+    };
+    const answer = await this.request(request).catch(unlessAbsent);
+    if (answer === undefined) return undefined;
+    const { body: text, headers } = answer;
+    return { digest: digestOf(text), type: headers['content-type'] ?? '', text };
+  }
+
+  async putManifest(reference: string, type: string, text: string, signal: AbortSignal): Promise<void> {
+    const headers = { 'content-type': type };
+    const task = `PUT manifest ${reference}`;
+    await this.request({ task, method: 'PUT', path: `manifests/${reference}`, headers, body: text, signal });
+  }
+
+  /** Deletes a manifest with all its tags. A missing one is no error. */
+  async deleteManifest(digest: string, signal: AbortSignal): Promise<void> {
+    const request = {
+      method: 'DELETE',
+      task: `DELETE manifest ${digest}`,
+      path: `manifests/${digest}`,
+      signal,
+    } as const;
+    try {
+      await this.request(request).catch(unlessAbsent);
+    } catch (error) {
+      if (!(error instanceof RegistryError) || error.status !== 405) throw error;
+      const reason = 'the registry forbids deletions; permit them in its configuration';
+      throw new CloudError('bad-request', `${this.subject}: DELETE manifest`, reason, { cause: error });
+    }
+  }
+
+  /** All tags of the repository; none if it does not exist yet. */
+  async tags(signal: AbortSignal): Promise<string[]> {
+    const tags: string[] = [];
+    let path: string | URL | undefined = 'tags/list?n=1000';
+    while (path !== undefined) {
+      const answer: HttpAnswer | undefined = await this.request({ task: 'GET tags', path, signal }).catch(
+        unlessAbsent,
+      );
+      if (answer === undefined) return tags;
+      const page: readonly string[] = (JSON.parse(answer.body) as { tags?: string[] | null }).tags ?? [];
+      tags.push(...page);
+      const next: string | undefined = /<(?<url>[^>]+)>;\s*rel="?next"?/i.exec(
+        [answer.headers.link ?? ''].flat().join(','),
+      )?.groups?.url;
+      path = next === undefined || page.length === 0 ? undefined : this.resolve(next);
+    }
+    return tags;
+  }
+
+  /** Whether the repository has a blob. */
+  async hasBlob(digest: string, signal: AbortSignal): Promise<boolean> {
+    const request = { method: 'HEAD', task: 'HEAD blob', path: `blobs/${digest}`, signal } as const;
+    return (await this.request(request).catch(unlessAbsent)) !== undefined;
+  }
+
+  /** The URL of a header `Location` or `Link`. */
+  resolve(location: string): URL {
+    return new URL(location, this.#url(''));
+  }
+
+  #url(path: string): URL {
+    const { endpoint, repository } = this.#options;
+    return new URL(`/v2/${repository.path}/${path}`, endpoint);
+  }
+
+  async #authorized(request: HttpRequest & { readonly signal: AbortSignal }): Promise<HttpAnswer> {
+    this.#client ??= this.#open();
+    const client = await this.#client;
+    const { endpoint, credentials } = this.#options;
+    // A token is for the registry, not for the storage that it may send a client to.
+    if (request.url.origin !== endpoint.origin) return await client.send(request);
+    const { method = 'GET', signal } = request;
+    const scope = method === 'GET' || method === 'HEAD' ? 'pull' : method === 'DELETE' ? 'delete' : 'push';
+    const send = async (authorization: string | undefined): Promise<HttpAnswer> =>
+      await client.send({
+        ...request,
+        headers: { ...request.headers, ...(authorization !== undefined && { authorization }) },
+      });
+    const known = this.#authorizations.get(scope);
+    const answer = await send(known);
+    if (answer.status !== 401) return answer;
+    this.#authorizations.delete(scope);
+    const challenge = parseChallenge(answer.headers['www-authenticate']);
+    const authorization = await authorize({
+      client,
+      challenge,
+      registry: endpoint,
+      credentials: await credentials(),
+      subject: this.subject,
+      signal,
+    });
+    // The same password would be refused again.
+    if (authorization === known) return answer;
+    this.#authorizations.set(scope, authorization);
+    return await send(authorization);
+  }
+
+  async #open(): Promise<HttpClient> {
+    const { caFile, proxyEnv } = this.#options;
+    const ca = caFile === undefined ? {} : { ca: await this.#readAuthority(caFile) };
+    // A new connection for each request: after an error on an old one, nobody knows whether the request had an effect.
+    const common = { keepAlive: false, proxyEnv: { ...proxyEnv } };
+    const agents = { http: new HttpAgent(common), https: new HttpsAgent({ ...common, ...ca }) };
+    return new HttpClient({ timeout: TIMEOUT, longestBody: LONGEST_BODY, agents });
+  }
+
+  async #readAuthority(path: string): Promise<Buffer> {
+    try {
+      return await readFile(path);
+    } catch (error) {
+      this.#client = undefined;
+      const reason = `it cannot be read: ${(error as Error).message}`;
+      throw new CloudError('bad-request', `${this.subject}: ca-file`, reason, { cause: error });
+    }
+  }
+}
+
+const REMEDIES: Partial<Record<NetworkFailureKind, string>> = {
+  'unknown-authority': '; name the authority of its certificate in ca-file',
+};
+
+/** Digest of a manifest or a blob. */
+export function digestOf(bytes: string | Uint8Array): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}

@@ -1,0 +1,55 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { buffer } from 'node:stream/consumers';
+import { type DockerRegistry, PASSWORD, USER } from './docker-registry.ts';
+
+/** Answer of a registry to a client that is not ours. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+interface RawRequest {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+/** Sends a request below `/v2/ci/images/`. */
+export async function ask(
+  { host, caFile }: DockerRegistry,
+  path: string,
+  { method = 'GET', headers = {}, body = '' }: RawRequest = {},
+): Promise<RawAnswer> {
+  const sent = request(new URL(path, `https://${host}/v2/ci/images/`), {
+    method,
+    ca: await readFile(caFile),
+    agent: false,
+    headers: {
+      accept: 'application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json',
+      authorization: `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString('base64')}`,
+      ...headers,
+    },
+  });
+  sent.end(body);
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await buffer(answer) };
+}
+
+/** A manifest, parsed. */
+export async function manifestAt(
+  registry: DockerRegistry,
+  reference: string,
+): Promise<Record<string, never>> {
+  const { status, body } = await ask(registry, `manifests/${reference}`);
+  if (status !== 200) throw new Error(`${reference}: status ${status}`);
+  return JSON.parse(body.toString());
+}
+
+export async function tagsOf(registry: DockerRegistry): Promise<string[]> {
+  const { body } = await ask(registry, 'tags/list');
+  return ((JSON.parse(body.toString()) as { tags?: string[] | null }).tags ?? []).toSorted();
+}
