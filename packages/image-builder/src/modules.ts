@@ -195,6 +195,8 @@ export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknow
   readonly bootsFiles?: boolean;
   /** Spellings of nodepool's driver for images that a filter chooses. Default: those of `image-filters` alone. */
   readonly cloudImages?: CloudImageKeys;
+  /** Whether its instances tell the password that their system set for its administrator. Default false. */
+  readonly tellsPasswords?: boolean;
   /** Checks beyond the schema. */
   check?(entry: ProviderEntry<S>): Iterable<Diagnostic>;
   /** The form `TYPE:TEXT` of a provider on a command line, without a configuration file. Absent: an entry is needed. */

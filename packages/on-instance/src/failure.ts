@@ -28,7 +28,7 @@ export async function explainedError(
     const end = lines.slice(-CONSOLE_LINES_IN_ERROR).join(' / ');
     parts.push(buildLog.mask(`its console ended with: ${end}`));
   }
-  const screenshot = screenshotPath(buildLog.path);
+  const screenshot = screenshotPath(buildLog.path, instance?.screenshotType);
   if (await hasScreenshot(instance, screenshot)) parts.push(`its display is in ${screenshot}`);
   if (advice !== undefined) parts.push(advice);
   parts.push(`see ${buildLog.path}`);

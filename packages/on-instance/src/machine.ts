@@ -130,7 +130,7 @@ async function connect(parts: MachineParts, signal: AbortSignal): Promise<Remote
   const { instance, login, hostKey } = parts;
   const address = await instance.waitReachable(login.probe, { signal });
   if (hostKey.pinned === undefined) await learnHostKey(parts, signal);
-  return await login.connect(address, signal);
+  return await login.connect(address, signal, async () => instance.password?.({ signal }));
 }
 
 async function learnHostKey({ instance, login, hostKey }: MachineParts, signal: AbortSignal): Promise<void> {

@@ -49,6 +49,10 @@ function* diagnostics(
 ): Iterable<Diagnostic> {
   const { provider, connection, winrm, setup, steps = [] } = block;
   const module = providers.get(provider);
+  if (winrm !== undefined && winrm['password-file'] === undefined && module?.tellsPasswords !== true) {
+    const reason = 'lacks the key "password-file"';
+    yield { pointer: '/winrm', reason, remedy: 'add "password-file: …"' };
+  }
   if (module?.openInstances === undefined) {
     const reason =
       module === undefined

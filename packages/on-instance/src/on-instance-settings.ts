@@ -6,12 +6,16 @@ const SECONDS = { type: 'number', exclusiveMinimum: 0 } as const;
 
 const WINRM = {
   type: 'object',
-  required: ['password-file'],
   additionalProperties: false,
   description: 'For `connection: winrm`, which uses HTTPS.',
   properties: {
     port: { type: 'integer', minimum: 1, maximum: 65_535, default: 5986, description: 'Port.' },
-    'password-file': { ...FILE, description: 'File with the password of `username`.' },
+    'password-file': {
+      ...FILE,
+      description:
+        'File with the password of `username`. Default: the password that the base image sets at its first boot, with a ' +
+        'provider that tells it (`aws`).',
+    },
     'ca-file': {
       ...FILE,
       description: "PEM file with the certificates of authorities that verify the instance's certificate.",

@@ -54,10 +54,15 @@ export interface Login {
   /** Whether the service for the login answers. */
   readonly probe: Probe;
   /**
+   * @param password reads the one that the provider tells; undefined if there is none
    * @throws ImageError `host-key-changed` if another machine answers
    * @throws ImageError `login-refused` if the login fails, possibly only for now
    */
-  connect(address: InstanceAddress, signal: AbortSignal): Promise<RemoteShell>;
+  connect(
+    address: InstanceAddress,
+    signal: AbortSignal,
+    password?: () => Promise<string | undefined>,
+  ): Promise<RemoteShell>;
   /** Describes the pinned identity of the machine and its source, for people. */
   describe(): string;
   /** Command line for people who want to log in. */

@@ -9,6 +9,7 @@ export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
   type: 'aws',
   description: 'AMIs and instances in Amazon EC2',
   settings: AWS_SETTINGS,
+  tellsPasswords: true,
   *check(entry) {
     const { 'import-method': method, 'bucket-name': bucket, 'imds-support': imds } = entry;
     if (method !== 'ebs-direct' && bucket === undefined) {
@@ -36,8 +37,8 @@ export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
       session: { ...sessionOf(entry), onTask },
     });
   },
-  openInstances(entry, { logger, owner, scope }) {
-    return new AwsInstanceProvider({ entry, owner, scope, logger, session: sessionOf(entry) });
+  openInstances(entry, { logger, owner, scope, directory }) {
+    return new AwsInstanceProvider({ entry, owner, scope, logger, directory, session: sessionOf(entry) });
   },
 };
 

@@ -271,6 +271,8 @@ function instanceTrials({ ec2, ebs }: AwsRegion): Trials {
     'ec2:StopInstances': (options) => ec2.stopInstances({ DryRun: true, InstanceIds }, options),
     'ec2:TerminateInstances': (options) => ec2.terminateInstances({ DryRun: true, InstanceIds }, options),
     'ec2:GetConsoleOutput': (options) => ec2.getConsoleOutput({ DryRun: true, InstanceId }, options),
+    'ec2:GetConsoleScreenshot': (options) => ec2.getConsoleScreenshot({ DryRun: true, InstanceId }, options),
+    'ec2:GetPasswordData': (options) => ec2.getPasswordData({ DryRun: true, InstanceId }, options),
     'ec2:CreateImage': (options) => ec2.createImage({ DryRun: true, InstanceId, Name: NAME }, options),
     'ec2:CreateTags': (options) =>
       ec2.createTags({ DryRun: true, Resources: InstanceIds, Tags: [{ Key: NAME, Value: '' }] }, options),

@@ -128,7 +128,7 @@ async function removeOldLogs(
   const newestFirst = logs.toSorted((one, other) => other.mtimeMs - one.mtimeMs);
   for (const { path } of newestFirst.slice(Math.max(retention - 1, 0))) {
     await rm(path, { force: true });
-    await rm(screenshotPath(path), { force: true });
+    for (const type of ['png', 'jpg']) await rm(screenshotPath(path, type), { force: true });
   }
 }
 
@@ -139,6 +139,6 @@ async function startsWith(path: string, text: string): Promise<boolean> {
 }
 
 /** Path of the last screenshot of a build's machine, beside its log. */
-export function screenshotPath(logPath: string): string {
-  return `${logPath.slice(0, -'.log'.length)}.png`;
+export function screenshotPath(logPath: string, type = 'png'): string {
+  return `${logPath.slice(0, -'.log'.length)}.${type}`;
 }

@@ -96,7 +96,14 @@ export interface Instance {
   waitReachable(probe: Probe, options?: OperationOptions): Promise<InstanceAddress>;
   /** Last output of the serial console, as much as the provider keeps. */
   consoleLog(options?: OperationOptions): Promise<string>;
-  /** Writes a screenshot to a PNG file. Absent if the provider has no screenshots. */
+  /**
+   * Password that the system of the instance set for its administrator, and told the provider alone. Undefined until then,
+   * and for a system that sets none. Absent if the provider tells no passwords.
+   */
+  password?(options?: OperationOptions): Promise<string | undefined>;
+  /** Type of the screenshots. Default `png`. */
+  readonly screenshotType?: 'png' | 'jpg';
+  /** Writes a screenshot to a file. Absent if the provider has no screenshots. */
   screenshot?(path: string, options?: OperationOptions): Promise<void>;
   /**
    * Powers the instance off like the power button and waits until it is off. Only the signal limits the time. Succeeds

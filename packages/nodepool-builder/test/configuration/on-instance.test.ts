@@ -185,7 +185,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     ],
     [
       'WinRM without a password',
-      `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {port: 1}}`,
+      `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {ca-file: c}}`,
       'diskimages[0].on-instance.winrm lacks the key "password-file"; add "password-file: …"',
     ],
     [
@@ -247,6 +247,15 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
         'nodepool.yaml:2:110: warning: diskimages[0].on-instance.winrm has neither "fingerprint" nor "ca-file": only a certificate that the console announces is trusted; add one of them, unless the base image prints the fingerprint of its certificate to the console',
       ],
     );
+  });
+
+  it('needs no password for WinRM where the provider tells it', async () => {
+    const block =
+      'provider: ec2, base-image: ami-1, connection: winrm, winrm: {ca-file: c}, steps: [Get-Date]';
+    const text = `diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]
+providers: [{name: ec2, type: aws, images: []}]
+`;
+    assert.deepEqual(await diagnosticsOf(text), []);
   });
 
   it('may do without images for type: qemu alone', async () => {

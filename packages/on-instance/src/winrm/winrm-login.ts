@@ -30,8 +30,11 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
     port: settings.port,
     ...(trustsConsole && { announcedKeys: announcedCertificates }),
     probe: probeWinrm,
-    connect: async (address, signal) => {
-      const password = (await readSetting('password-file', passwordFile)).replace(/\r?\n$/, '');
+    connect: async (address, signal, told) => {
+      const password =
+        passwordFile === undefined
+          ? await toldPassword(address, told)
+          : (await readSetting('password-file', passwordFile)).replace(/\r?\n$/, '');
       const ca = caFile === undefined ? undefined : await readSetting('ca-file', caFile);
       const certificate = await certificateAt(address, signal).catch((cause: unknown) => {
         signal.throwIfAborted();
@@ -69,6 +72,19 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
       `Enter-PSSession -ComputerName ${host} -Port ${port} -UseSSL -Authentication Basic -Credential ${username} ` +
       '-SessionOption (New-PSSessionOption -SkipCACheck -SkipCNCheck)',
   };
+}
+
+/** @throws ImageError `login-refused` as long as the provider does not know it */
+async function toldPassword(
+  address: InstanceAddress,
+  told: (() => Promise<string | undefined>) | undefined,
+): Promise<string> {
+  const password = await told?.();
+  if (password !== undefined) return password;
+  throw new ImageError(
+    'login-refused',
+    `the provider does not know the password of the machine at ${authorityOf(address)}; name its file in password-file`,
+  );
 }
 
 /** Resolves if a WinRM service answers. It sends no credentials, so it does not verify the certificate. */

@@ -25,10 +25,17 @@ async function site(
   t: TestContext,
   {
     password = 'pa:ss wörd\n',
+    isTold = false,
     ca,
     fingerprint = ca === undefined ? parseFingerprint(fingerprint256(CERTIFICATE)) : undefined,
     console = '',
-  }: { password?: string; ca?: string; fingerprint?: string | undefined; console?: string } = {},
+  }: {
+    password?: string;
+    isTold?: boolean;
+    ca?: string;
+    fingerprint?: string | undefined;
+    console?: string;
+  } = {},
 ): Promise<Site> {
   const directory = await mkdtemp(join(tmpdir(), 'winrm-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
@@ -41,7 +48,7 @@ async function site(
   const hostKey = new HostKey();
   const settings = {
     port: 5986,
-    'password-file': passwordFile,
+    ...(!isTold && { 'password-file': passwordFile }),
     ...(ca !== undefined && { 'ca-file': caFile }),
     ...(fingerprint && { fingerprint }),
   };
@@ -159,6 +166,20 @@ describe('winrmLogin', () => {
     const { double, address, login } = await site(t);
     await double[Symbol.asyncDispose]();
     await rejects(login.connect(address, t.signal), { code: 'login-refused', message: /ECONNREFUSED/ });
+  });
+
+  it('uses the password that the provider tells, once it knows it', async (t) => {
+    const { address, login } = await site(t, { isTold: true });
+    await rejects(login.connect(address, t.signal), {
+      code: 'login-refused',
+      message: /^the provider does not know the password of the machine .*; name its file in password-file$/,
+    });
+    await rejects(
+      login.connect(address, t.signal, async () => undefined),
+      { code: 'login-refused' },
+    );
+    const shell = await login.connect(address, t.signal, async () => 'pa:ss wörd');
+    shell.close();
   });
 
   it('names the file that it cannot read', async (t) => {

@@ -29,6 +29,8 @@ export interface AwsInstanceProviderOptions {
   /** Group of the owner's instances. Default: the instances of all scopes. */
   readonly scope?: string | undefined;
   readonly session: Omit<SessionOptions, 'name'>;
+  /** Directory for the keys with which passwords are decrypted. It is created with the first one. */
+  readonly directory: string;
   /** Seconds between two looks at something that is pending, at most. Default 5. */
   readonly interval?: number | undefined;
   readonly logger: Logger;
@@ -128,8 +130,8 @@ export class AwsInstanceProvider implements InstanceProvider, Disposable {
   }
 
   #siteIn(region: AwsRegion): InstanceSite {
-    const { entry, owner, scope, interval = 5, logger } = this.#options;
-    return { region, entry, owner: digestOf(owner, this.name), scope, interval, logger };
+    const { entry, owner, scope, interval = 5, logger, directory } = this.#options;
+    return { region, entry, owner: digestOf(owner, this.name), scope, interval, logger, directory };
   }
 }
 

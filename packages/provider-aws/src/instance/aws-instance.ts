@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import {
   type CapturedImage,
   type CaptureRequest,
@@ -19,6 +20,7 @@ import { poll } from '../poll.ts';
 import { captureInstance } from './capture.ts';
 import { addressOf, type Ec2Instance, getInstance, isGone, reasonOf, stateOf } from './ec2-instance.ts';
 import { type InstanceSite, type LaunchRecord, removeLaunch } from './launches.ts';
+import { readPassword } from './windows-password.ts';
 
 /** Interval for checking that an unreachable instance still runs, in milliseconds. */
 const CHECK_INTERVAL = 5000;
@@ -28,6 +30,7 @@ export class AwsInstance implements Instance {
   readonly id: string;
   readonly buildId: string;
   readonly launchedAt: Date;
+  readonly screenshotType = 'jpg';
   readonly #site: () => Promise<InstanceSite>;
   readonly #launch: LaunchRecord;
   readonly #instanceId: string | undefined;
@@ -96,6 +99,24 @@ export class AwsInstance implements Instance {
         .catch(unlessAbsent);
       if (output !== undefined) return output;
       throw this.#failed('has no console', undefined);
+    });
+  }
+
+  /** Undefined for another system than Windows, and on another host than that of the launch. */
+  async password(options: OperationOptions = {}): Promise<string | undefined> {
+    return await withAbort(options, async (signal) =>
+      readPassword(await this.#site(), this.#launch.name, this.#existingId('has no password'), signal),
+    );
+  }
+
+  async screenshot(path: string, options: OperationOptions = {}): Promise<void> {
+    await withAbort(options, async (signal) => {
+      const { region } = await this.#site();
+      const InstanceId = this.#existingId('has no display');
+      const { ImageData: data = '' } = await region.call('GetConsoleScreenshot', signal, (request) =>
+        region.ec2.getConsoleScreenshot({ InstanceId }, request),
+      );
+      await writeFile(path, Buffer.from(data, 'base64'));
     });
   }
 

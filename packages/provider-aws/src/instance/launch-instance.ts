@@ -6,6 +6,7 @@ import { awsCode } from '../aws-error.ts';
 import { poll } from '../poll.ts';
 import { type Ec2Instance, getInstance, reasonOf, stateOf } from './ec2-instance.ts';
 import { type InstanceSite, type LaunchRecord, launchTags } from './launches.ts';
+import { keepPasswordKey, newPasswordKey } from './windows-password.ts';
 
 /** MiB of an instance, if nothing else is asked for. */
 const DEFAULT_MEMORY = 2048;
@@ -32,10 +33,13 @@ export async function launchInstance(
   const InstanceType = await instanceType(site, request, image, signal);
   signal.throwIfAborted();
   const unaborted = new AbortController().signal;
-  const hasKey = canTakeKey(image, request.publicKey);
-  if (hasKey) await importKeyPair(site, launch, request.publicKey, unaborted);
+  await importKey(site, launch, request, image, unaborted);
   signal.throwIfAborted();
-  const input = { ...launchInput(site, launch, request, image, hasKey), InstanceType } as RunInstancesRequest;
+  const input = {
+    ...launchInput(site, launch, request, image),
+    KeyName: launch.name,
+    InstanceType,
+  } as RunInstancesRequest;
   const { Instances: [instance] = [] } = await region.call('RunInstances', unaborted, (options) =>
     region.ec2.runInstances(input, options),
   );
@@ -84,7 +88,7 @@ export async function tryLaunch(site: InstanceSite, signal: AbortSignal): Promis
   if (image === undefined) return 'could not be tried: this account has no AMI';
   const InstanceType = (await instanceType(site, {}, image, signal)) as RunInstancesRequest['InstanceType'];
   const launch = { name: 'nodepool-builder-doctor', buildId: 'doctor', launchedAt: new Date(), port: 22 };
-  const input = { ...launchInput(site, launch, {}, image, false), InstanceType, DryRun: true };
+  const input = { ...launchInput(site, launch, {}, image), InstanceType, DryRun: true };
   try {
     await region.call('RunInstances', signal, (options) => region.ec2.runInstances(input, options));
   } catch (error) {
@@ -146,9 +150,19 @@ export function smallestType(types: readonly InstanceTypeInfo[], memory: number)
   return smallest?.name;
 }
 
-/** Windows accepts keys of RSA alone, which encrypt its password. */
-function canTakeKey({ Platform: platform }: Image, publicKey: string): boolean {
-  return platform?.toLowerCase() !== 'windows' || publicKey.startsWith('ssh-rsa ');
+/** Imports the key of the login. Windows takes keys of RSA alone: for others, it gets one that encrypts its password. */
+async function importKey(
+  site: InstanceSite,
+  launch: LaunchRecord,
+  { publicKey }: LaunchRequest,
+  { Platform: platform }: Image,
+  signal: AbortSignal,
+): Promise<void> {
+  const isTaken = platform?.toLowerCase() !== 'windows' || publicKey.startsWith('ssh-rsa ');
+  if (isTaken) return await importKeyPair(site, launch, publicKey, signal);
+  const key = await newPasswordKey();
+  await importKeyPair(site, launch, key.publicKey, signal);
+  await keepPasswordKey(site.directory, launch.name, key.privateKey);
 }
 
 async function importKeyPair(
@@ -176,7 +190,6 @@ function launchInput(
   launch: LaunchRecord,
   { userData }: Pick<LaunchRequest, 'userData'>,
   { ImageId, BlockDeviceMappings: mappings = [] }: Image,
-  hasKey: boolean,
 ): RunInstancesRequest {
   const { entry } = site;
   const { 'subnet-id': SubnetId, 'security-group-id': group, imdsv2 } = entry;
@@ -192,7 +205,6 @@ function launchInput(
     ClientToken: launch.name,
     InstanceInitiatedShutdownBehavior: 'stop',
     TagSpecifications: (['instance', 'volume'] as const).map((ResourceType) => ({ ResourceType, Tags })),
-    ...(hasKey && { KeyName: launch.name }),
     ...(userData !== undefined && { UserData: Buffer.from(userData).toString('base64') }),
     ...(imdsv2 !== undefined && { MetadataOptions: { HttpTokens: imdsv2 } }),
     ...(profile !== undefined && {

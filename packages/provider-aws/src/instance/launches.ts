@@ -5,6 +5,7 @@ import { readTags } from '../amis.ts';
 import type { AwsRegion } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';
 import { type Ec2Instance, isGone, listInstances } from './ec2-instance.ts';
+import { forgetPasswordKey } from './windows-password.ts';
 
 /** The region in which one provider launches instances for one builder. */
 export interface InstanceSite {
@@ -17,6 +18,8 @@ export interface InstanceSite {
   /** Seconds between two looks at something that is pending, at most. */
   readonly interval: number;
   readonly logger: Logger;
+  /** Directory for the keys with which passwords are decrypted. */
+  readonly directory: string;
 }
 
 /** Tags of instances, their volumes and key pairs, and captured images. */
@@ -127,7 +130,7 @@ async function listKeyPairs(site: InstanceSite, signal: AbortSignal): Promise<re
  * @throws CloudError
  */
 export async function removeLaunch(
-  { region }: InstanceSite,
+  { region, directory }: InstanceSite,
   { name }: LaunchRecord,
   instanceId: string | undefined,
   signal: AbortSignal,
@@ -143,6 +146,7 @@ export async function removeLaunch(
       )
       .catch(unlessAbsent);
   }
+  await forgetPasswordKey(directory, name);
   await region
     .call('DeleteKeyPair', signal, (options) => region.ec2.deleteKeyPair({ KeyName: name }, options))
     .catch(unlessAbsent);

@@ -25,6 +25,8 @@ export interface ImageState extends Resource {
   readonly name: string;
   readonly description?: string | undefined;
   readonly architecture: string;
+  /** Of Windows. */
+  readonly platform?: 'Windows' | undefined;
   readonly registration: Partial<RegisterImageRequest>;
   readonly snapshots: readonly string[];
   readonly owner: string;

@@ -156,6 +156,7 @@ function describe(image: ImageState): Image {
     CreationDate: image.createdAt.toISOString(),
     OwnerId: image.owner,
     Public: image.isPublic,
+    ...(image.platform !== undefined && { Platform: image.platform }),
     ImageType: 'machine',
     RootDeviceType: 'ebs',
     RootDeviceName: registration.RootDeviceName,

@@ -258,6 +258,12 @@ function launch(region: Region, input: RunInstancesRequest): InstanceState {
   if (input.KeyName !== undefined && pair === undefined) {
     throw new AwsRefusal('InvalidKeyPair.NotFound', `The key pair '${input.KeyName}' does not exist`);
   }
+  if (image.platform !== undefined && pair !== undefined && !pair.publicKey.startsWith('ssh-rsa ')) {
+    throw new AwsRefusal(
+      'InvalidParameterCombination',
+      'ED25519 key pairs are not supported with Windows AMIs.',
+    );
+  }
   if (input.NetworkInterfaces && (input.SubnetId ?? input.SecurityGroupIds)) {
     const reason = 'Network interfaces and an instance-level subnet or security groups may not be specified';
     throw new AwsRefusal('InvalidParameterCombination', reason);
@@ -268,7 +274,7 @@ function launch(region: Region, input: RunInstancesRequest): InstanceState {
     request: input,
     address: ['127', ...randomBytes(3).map((byte) => 1 + (byte % 250))].join('.'),
     state: 'pending',
-    password: image.registration.Description?.includes('Windows') ? 'Pa$$w0rd' : undefined,
+    password: image.platform === undefined ? undefined : randomBytes(12).toString('base64'),
     tags,
   });
   const root = region.snapshots.find(image.snapshots[0] ?? '');

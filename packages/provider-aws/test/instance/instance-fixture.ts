@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import type { InstanceAddress } from '@nodepool-builder/image-builder';
@@ -32,6 +33,7 @@ export async function instanceFixture(
         entry: entryOf(settings),
         owner: 'builder',
         session: { ...fixture.session, attempts: 3 },
+        directory: join(fixture.directory, 'instances'),
         interval: 0.02,
         logger: fixture.logger,
         ...others,
@@ -43,7 +45,12 @@ export async function instanceFixture(
 }
 
 /** Adds an AMI of this account with an empty disk. @returns its id */
-export function addImage(region: Region, name: string, architecture = 'x86_64', description = ''): string {
+export function addImage(
+  region: Region,
+  name: string,
+  architecture = 'x86_64',
+  platform?: 'Windows',
+): string {
   const snapshot = region.snapshots.add({
     volumeSize: 1,
     state: 'completed',
@@ -55,8 +62,8 @@ export function addImage(region: Region, name: string, architecture = 'x86_64', 
   const image = region.images.add({
     name,
     architecture,
+    platform,
     registration: {
-      Description: description,
       RootDeviceName: '/dev/sda1',
       BlockDeviceMappings: [{ DeviceName: '/dev/sda1', Ebs: { DeleteOnTermination: false } }],
     },

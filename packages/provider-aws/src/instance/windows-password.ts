@@ -1,0 +1,69 @@
+import { constants, generateKeyPair, privateDecrypt } from 'node:crypto';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { makeStateDirectory, unlessMissing, writeDurably } from '@nodepool-builder/image-builder/module-kit';
+import type { InstanceSite } from './launches.ts';
+
+const BITS = 2048;
+
+/** A pair of keys with which a Windows of EC2 encrypts its password, and which only this host can decrypt. */
+export interface PasswordKey {
+  /** Line of `authorized_keys`. */
+  readonly publicKey: string;
+  /** PEM. */
+  readonly privateKey: string;
+}
+
+export async function newPasswordKey(): Promise<PasswordKey> {
+  const pair = await promisify(generateKeyPair)('rsa', { modulusLength: BITS });
+  const { e = '', n = '' } = pair.publicKey.export({ format: 'jwk' });
+  const parts = [Buffer.from('ssh-rsa'), wireInteger(e), wireInteger(n)];
+  const wire = Buffer.concat(parts.flatMap((part) => [lengthOf(part), part]));
+  const privateKey = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return { publicKey: `ssh-rsa ${wire.toString('base64')} nodepool-builder`, privateKey };
+}
+
+/** A positive number of RFC 4251. */
+function wireInteger(base64url: string): Buffer {
+  const bytes = Buffer.from(base64url, 'base64url');
+  return (bytes[0] ?? 0) < 0x80 ? bytes : Buffer.concat([Buffer.of(0), bytes]);
+}
+
+function lengthOf(bytes: Buffer): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(bytes.length);
+  return length;
+}
+
+/** Keeps the private key of a launch in a file that only this user can read. */
+export async function keepPasswordKey(directory: string, launch: string, privateKey: string): Promise<void> {
+  await makeStateDirectory(directory);
+  await writeDurably(fileOf(directory, launch), privateKey);
+}
+
+export async function forgetPasswordKey(directory: string, launch: string): Promise<void> {
+  await rm(fileOf(directory, launch), { force: true });
+}
+
+function fileOf(directory: string, launch: string): string {
+  return join(directory, `${launch}.key`);
+}
+
+/** The administrator's password. Undefined before Windows has set it, and without the key of this launch. */
+export async function readPassword(
+  { region, directory }: InstanceSite,
+  launch: string,
+  InstanceId: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const key = await unlessMissing(readFile(fileOf(directory, launch), 'utf8'));
+  if (key === undefined) return undefined;
+  const { PasswordData: data = '' } = await region.call('GetPasswordData', signal, (options) =>
+    region.ec2.getPasswordData({ InstanceId }, options),
+  );
+  if (data.trim() === '') return undefined;
+  // Not all releases of Node decrypt with the padding of PKCS #1: 0, 2, bytes that are not 0, 0, the password.
+  const padded = privateDecrypt({ key, padding: constants.RSA_NO_PADDING }, Buffer.from(data, 'base64'));
+  return padded.subarray(padded.indexOf(0, 2) + 1).toString();
+}
