@@ -40,8 +40,6 @@ export interface OciImage extends TaggedImage {
   readonly manifest: StoredManifest;
   readonly annotations: Readonly<Record<string, string>>;
   readonly uploadedAt: Date;
-  /** Digests of the manifests of an index. */
-  readonly children: readonly string[];
 }
 
 /** Tag of an image. */
@@ -86,8 +84,7 @@ const READER = new JsonReader({
 
 /** Reads a manifest. Undefined if the provider did not push it. */
 export function readImage(provider: string, tag: string, manifest: StoredManifest): OciImage | undefined {
-  const content = parse(manifest.text);
-  const { annotations = {}, manifests = [] } = content ?? {};
+  const { annotations = {} } = parse(manifest.text) ?? {};
   const tagged = readImageTags(annotations);
   if (tagged?.provider !== provider) return undefined;
   const uploaded = Date.parse(annotations[UPLOADED] ?? '');
@@ -97,8 +94,12 @@ export function readImage(provider: string, tag: string, manifest: StoredManifes
     manifest,
     annotations,
     uploadedAt: new Date(Number.isNaN(uploaded) ? 0 : uploaded),
-    children: manifests.map(({ digest }) => digest),
   };
+}
+
+/** Digests of the manifests that an index names. */
+export function childrenOf({ text }: StoredManifest): readonly string[] {
+  return parse(text)?.manifests?.map(({ digest }) => digest) ?? [];
 }
 
 function parse(text: string): ReturnType<(typeof READER)['parse']> | undefined {

@@ -25,7 +25,9 @@ import {
   Turns,
 } from '@nodepool-builder/image-builder/module-kit';
 import { cancelUpload, tryUpload } from './blob-upload.ts';
+import { pushContainerImage } from './container-image.ts';
 import {
+  childrenOf,
   latestTag,
   type NewManifest,
   type OciImage,
@@ -37,7 +39,7 @@ import {
 import { type OciEntry, parseRepository } from './oci-settings.ts';
 import { type OciUpload, type UploadRecord, UploadRecords } from './oci-upload.ts';
 import { pushArtifact, pushContainerDisk } from './push-image.ts';
-import { Registry, type RegistryOptions } from './registry.ts';
+import { Registry, type RegistryOptions, type StoredManifest } from './registry.ts';
 
 /** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
 const CLEANUP_TIME = 120_000;
@@ -260,25 +262,39 @@ export class OciProvider implements ImageProvider {
     await this.#point(image.imageName, signal); // another process may have moved it back
   }
 
-  /** Removes a manifest with all its tags, and the manifests of its index that no other image has. */
-  async #removeManifests({ manifest: { digest }, children }: OciImage, signal: AbortSignal): Promise<void> {
-    await this.#registry.deleteManifest(digest, signal);
-    if (children.length === 0) return;
-    const needed = new Set((await this.#images(signal)).flatMap((other) => other.children));
-    for (const child of children) if (!needed.has(child)) await this.#registry.deleteManifest(child, signal);
+  /** Removes a manifest with all its tags, and the manifests that it alone named. */
+  async #removeManifests({ manifest }: OciImage, signal: AbortSignal): Promise<void> {
+    await this.#registry.deleteManifest(manifest.digest, signal);
+    await this.#removeUnnamed(childrenOf(manifest), signal);
+  }
+
+  /** Removes manifests that no tag of the repository names, neither directly nor by an index. */
+  async #removeUnnamed(digests: readonly string[], signal: AbortSignal): Promise<void> {
+    if (digests.length === 0) return;
+    const tagged = await this.#tagged(signal);
+    const named = new Set(tagged.flatMap(({ manifest }) => [manifest.digest, ...childrenOf(manifest)]));
+    for (const digest of digests) {
+      if (!named.has(digest)) await this.#registry.deleteManifest(digest, signal);
+    }
   }
 
   /** All images of this provider, by their tags. */
   async #images(signal: AbortSignal): Promise<OciImage[]> {
-    const tags = (await this.#registry.tags(signal)).toSorted();
-    const found: OciImage[] = [];
-    const rest = tags.values();
+    return (await this.#tagged(signal)).flatMap(({ tag, manifest }) => {
+      const image = readImage(this.name, tag, manifest);
+      // `latest` has the manifest of an image with another tag.
+      return image !== undefined && tagOf(image) === tag ? [image] : [];
+    });
+  }
+
+  /** All tags of the repository, in their order, with their manifests. */
+  async #tagged(signal: AbortSignal): Promise<{ readonly tag: string; readonly manifest: StoredManifest }[]> {
+    const found: { readonly tag: string; readonly manifest: StoredManifest }[] = [];
+    const rest = (await this.#registry.tags(signal)).values();
     const read = async (): Promise<void> => {
       for (const tag of rest) {
         const manifest = await this.#registry.manifest(tag, signal);
-        const image = manifest && readImage(this.name, tag, manifest);
-        // `latest` has the manifest of an image with another tag.
-        if (image !== undefined && tagOf(image) === tag) found.push(image);
+        if (manifest !== undefined) found.push({ tag, manifest });
       }
     };
     await Promise.all(Array.from({ length: READS }, read));
@@ -316,6 +332,7 @@ export class OciProvider implements ImageProvider {
     const records = this.#records();
     const record = await records.read(uploadId);
     if (record?.location !== undefined) await cancelUpload(this.#registry, record.location, signal);
+    await this.#removeUnnamed(record?.manifests ?? [], signal);
     await records.remove(uploadId);
   }
 
@@ -346,12 +363,22 @@ function dated({ imageId, builtAt }: OciImage): {
   return { imageId, builtAt: builtAt?.getTime() };
 }
 
+/** Formats that a container image can be made of. All others are disks. */
+const ARCHIVES: ReadonlySet<ImageFormat> = new Set(['tar', 'tgz']);
+
 /** Pushes everything but the tag. */
 async function push(upload: OciUpload, record: UploadRecord): Promise<NewManifest> {
-  switch (upload.entry.layout) {
-    case 'container-disk':
-      return await pushContainerDisk(upload, record);
-    default:
-      return await pushArtifact(upload, record);
+  const { entry, request } = upload;
+  const { layout } = entry;
+  const { format } = request.file;
+  if (layout === 'artifact') return await pushArtifact(upload, record);
+  if ((layout === 'container-image') !== ARCHIVES.has(format)) {
+    const reason = `layout: ${layout} cannot hold an image of the format ${format}`;
+    throw new ImageError(
+      'provider-refused',
+      `provider ${entry.name}: ${reason}; set image-type or another layout`,
+    );
   }
+  const pushImage = layout === 'container-image' ? pushContainerImage : pushContainerDisk;
+  return await pushImage(upload, record);
 }

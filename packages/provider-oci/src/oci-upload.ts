@@ -17,6 +17,8 @@ const UPLOAD = {
     uploaded: TEXT,
     /** ISO 8601: the last change of this record. */
     changed: TEXT,
+    /** Digests of manifests without a tag, which an index will name. */
+    manifests: { type: 'array', items: TEXT },
     /** The blob on its way: `layer`, or a digest. */
     'blob-name': TEXT,
     location: TEXT,
@@ -119,4 +121,14 @@ export async function blobState(
       });
     },
   };
+}
+
+/** Puts a manifest without a tag on record, before it is pushed. */
+export async function addManifest(
+  { records, request: { uploadId } }: OciUpload,
+  digest: string,
+): Promise<void> {
+  const record = await records.read(uploadId);
+  if (record === undefined) throw new Error(`upload ${uploadId} has no record`);
+  await records.write({ ...record, manifests: [...new Set([...(record.manifests ?? []), digest])] });
 }

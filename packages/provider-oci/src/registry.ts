@@ -26,7 +26,7 @@ const RETRY: RetryLimits = { attempts: 6, firstDelay: 1, longestDelay: 30, longe
 /** Bytes of the largest manifest that registries have to accept. */
 const LONGEST_BODY = 4 * 2 ** 20;
 
-export const MANIFEST_TYPES = [
+const MANIFEST_TYPES = [
   'application/vnd.oci.image.manifest.v1+json',
   'application/vnd.oci.image.index.v1+json',
 ] as const;

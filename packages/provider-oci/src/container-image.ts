@@ -1,0 +1,178 @@
+import { pipeline, Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { createGunzip } from 'node:zlib';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { checksumsOf, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { uploadBlob } from './blob-upload.ts';
+import { annotationsOf, type Descriptor, INDEX_TYPE, type NewManifest } from './image-manifest.ts';
+import { addManifest, blobState, type OciUpload, type UploadRecord } from './oci-upload.ts';
+import { pushContainer } from './push-image.ts';
+import { readTar, type TarFile, tarContent } from './tar-reader.ts';
+
+/** Bytes of the largest manifest that registries have to accept. */
+const LONGEST_MANIFEST = 4 * 2 ** 20;
+
+const TEXT = { type: 'string' } as const;
+
+const DESCRIPTOR = {
+  type: 'object',
+  required: ['mediaType', 'digest', 'size'],
+  properties: {
+    mediaType: TEXT,
+    digest: TEXT,
+    size: { type: 'integer', minimum: 0 },
+    urls: { type: 'array', items: TEXT },
+  },
+} as const;
+
+/** A manifest or an index. */
+const MANIFEST = new JsonReader({
+  type: 'object',
+  properties: {
+    config: DESCRIPTOR,
+    layers: { type: 'array', items: DESCRIPTOR },
+    manifests: { type: 'array', items: DESCRIPTOR },
+  },
+});
+
+const CONFIG = new JsonReader({
+  type: 'object',
+  properties: { architecture: TEXT, os: TEXT, variant: TEXT },
+});
+
+type Content = ReturnType<(typeof MANIFEST)['parse']>;
+type BlobDescriptor = NonNullable<Content['config']>;
+
+/**
+ * Pushes a container image: the images of an archive of the OCI layout as they are, below an index with our annotations;
+ * any other tar as the only layer of an image.
+ *
+ * @returns the manifest for the tag
+ */
+export async function pushContainerImage(upload: OciUpload, record: UploadRecord): Promise<NewManifest> {
+  const { format, path } = upload.request.file;
+  if (format === 'tgz') {
+    return await pushContainer(upload, record, unzip);
+  }
+  const files = new Map<string, TarFile>();
+  for await (const file of readTar(path)) {
+    if (/^(?:oci-layout|index\.json|manifest\.json|blobs\/.*)$/.test(file.name)) files.set(file.name, file);
+  }
+  if (files.has('oci-layout') && files.has('index.json')) return await pushArchive(upload, record, files);
+  if (!files.has('manifest.json')) return await pushContainer(upload, record, (pieces) => pieces);
+  throw new ImageError(
+    'provider-refused',
+    `"${path}" is an archive of docker, not of the OCI layout; save it with podman save --format oci-archive`,
+  );
+}
+
+function unzip(pieces: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  // An error of the file ends the iteration.
+  return pipeline(Readable.from(copies(pieces)), createGunzip(), () => {});
+}
+
+/** The memory of pieces is reused, and streams read ahead. */
+async function* copies(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  for await (const piece of pieces) yield Buffer.from(piece);
+}
+
+async function pushArchive(
+  upload: OciUpload,
+  { uploaded }: UploadRecord,
+  files: ReadonlyMap<string, TarFile>,
+): Promise<NewManifest> {
+  const { entry, request } = upload;
+  const { file } = request;
+  const archive = new Archive(upload, files);
+  const { manifests = [] } = await archive.parse(MANIFEST, 'index.json');
+  if (manifests.length === 0) throw archive.damaged('its index names no image');
+  const pushed: Descriptor[] = [];
+  for (const descriptor of manifests) pushed.push(await archive.push(descriptor));
+  const checksums = file.checksums ?? (await checksumsOf(file.path, { signal: upload.signal }));
+  const annotations = annotationsOf(entry.name, request, { uploaded, checksums });
+  const index = { schemaVersion: 2, mediaType: INDEX_TYPE, manifests: pushed, annotations };
+  return { type: INDEX_TYPE, text: JSON.stringify(index) };
+}
+
+/** An archive of the OCI layout, as `podman save --format oci-archive` writes it. */
+class Archive {
+  readonly #upload: OciUpload;
+  readonly #files: ReadonlyMap<string, TarFile>;
+  #done = 0;
+
+  constructor(upload: OciUpload, files: ReadonlyMap<string, TarFile>) {
+    this.#upload = upload;
+    this.#files = files;
+  }
+
+  /** Pushes a manifest or an index with everything below. @returns its descriptor, with the platform */
+  async push(descriptor: BlobDescriptor): Promise<Descriptor> {
+    const { registry, signal } = this.#upload;
+    const { digest, mediaType } = descriptor;
+    const name = blobName(digest);
+    const { config, layers = [], manifests = [] } = await this.parse(MANIFEST, name);
+    for (const child of manifests) await this.push(child);
+    for (const blob of config === undefined ? layers : [config, ...layers]) await this.#pushBlob(blob);
+    await addManifest(this.#upload, digest);
+    await registry.putManifest(digest, mediaType, (await this.#read(name)).toString(), signal);
+    return config === undefined || 'platform' in descriptor
+      ? descriptor
+      : { ...descriptor, ...(await this.#platform(config)) };
+  }
+
+  async parse<T>(reader: { parse(text: string): T }, name: string): Promise<T> {
+    const text = (await this.#read(name)).toString();
+    try {
+      return reader.parse(text);
+    } catch (error) {
+      throw this.damaged(`in ${name}, ${(error as Error).message}`);
+    }
+  }
+
+  damaged(reason: string): ImageError {
+    const { path } = this.#upload.request.file;
+    return new ImageError(
+      'provider-refused',
+      `the archive "${path}" is damaged: ${reason}; build the image again`,
+    );
+  }
+
+  /** Runtimes choose an image of an index by its platform. */
+  async #platform({ digest }: BlobDescriptor): Promise<{ readonly platform?: object }> {
+    const { architecture, os, variant } = await this.parse(CONFIG, blobName(digest));
+    return architecture && os ? { platform: { architecture, os, ...(variant && { variant }) } } : {};
+  }
+
+  async #read(name: string): Promise<Buffer> {
+    const file = this.#find(name);
+    if (file.size > LONGEST_MANIFEST) throw this.damaged(`${name} has ${file.size} bytes`);
+    return await buffer(tarContent(this.#upload.request.file.path, file));
+  }
+
+  #find(name: string): TarFile {
+    const file = this.#files.get(name);
+    if (file === undefined) throw this.damaged(`it lacks ${name}`);
+    return file;
+  }
+
+  async #pushBlob({ digest, urls }: BlobDescriptor): Promise<void> {
+    // A layer with a URL of its own is not distributed.
+    if (urls !== undefined && urls.length > 0) return;
+    const { registry, entry, request, limit, signal, onProgress } = this.#upload;
+    const { path, size: total } = request.file;
+    const file = this.#find(blobName(digest));
+    if (!(await registry.hasBlob(digest, signal))) {
+      const { state, save } = await blobState(this.#upload, digest);
+      const { 'chunk-size': chunkSize } = entry;
+      const pieces = (): AsyncIterable<Buffer> => tarContent(path, file);
+      const blob = await uploadBlob({ registry, pieces, chunkSize, state, save, limit, signal });
+      if (blob.digest !== digest) throw this.damaged(`${digest} has the digest ${blob.digest}`);
+    }
+    this.#done += file.size;
+    onProgress({ done: Math.min(this.#done, total * 0.99), total });
+  }
+}
+
+function blobName(digest: string): string {
+  return `blobs/${digest.replace(':', '/')}`;
+}
