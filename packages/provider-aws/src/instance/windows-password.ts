@@ -3,7 +3,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeStateDirectory, unlessMissing, writeDurably } from '@nodepool-builder/image-builder/module-kit';
-import type { InstanceSite } from './launches.ts';
+import type { AwsRegion } from '../aws-session.ts';
 
 const BITS = 2048;
 
@@ -52,7 +52,7 @@ function fileOf(directory: string, launch: string): string {
 
 /** The administrator's password. Undefined before Windows has set it, and without the key of this launch. */
 export async function readPassword(
-  { region, directory }: InstanceSite,
+  { region, directory }: { readonly region: AwsRegion; readonly directory: string },
   launch: string,
   InstanceId: string,
   signal: AbortSignal,
