@@ -1,5 +1,5 @@
-#!/usr/bin/env -S node --max-semi-space-size=1
-// Uploads leave much garbage that is small and dies young: a young generation that grows with it takes more memory.
+#!/usr/bin/env -S node --max-semi-space-size=1 --heap-growing-percent=40
+// Uploads leave much garbage that is small: a young generation that grows with it, or an old one, takes more memory.
 // This file keeps to the syntax of old releases of Node.js, and imports the rest once it knows the release.
 import { readFileSync } from 'node:fs';
 

@@ -173,7 +173,7 @@ async function sendSnapshot(
             onRetry: () => {},
           },
         );
-        await list.add(index, digest);
+        list.add(index, digest);
         put.set(index, digest);
       },
     });
