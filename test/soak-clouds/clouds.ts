@@ -1,6 +1,7 @@
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 import { awsCloud } from './aws-cloud.ts';
 import { directoryCloud } from './directory-cloud.ts';
+import { s3Cloud } from './s3-cloud.ts';
 
 /**
  * Opens a cloud without images.
@@ -13,6 +14,7 @@ type OpenCloud = (faultRate: number) => Promise<SoakCloud>;
 export const CLOUDS: Readonly<Record<string, OpenCloud>> = {
   aws: awsCloud,
   directory: directoryCloud,
+  s3: s3Cloud,
 };
 
 /** Opens clouds by name; closes those that are open if one cannot be opened. */

@@ -228,7 +228,7 @@ export class S3Provider implements ImageProvider, Disposable {
     const { uploadId, imageId, imageName, file, builtAt, metadata = {} } = request;
     const existing = await this.#refuseForeign(request, externalId, signal);
     if (existing?.manifest['upload-id'] === uploadId && existing.isWhole) {
-      await this.#store.remove(this.#intentKey(uploadId), signal);
+      await this.#end(uploadId, externalId, signal);
       return;
     }
     const upload: MultipartUpload = {
@@ -258,6 +258,12 @@ export class S3Provider implements ImageProvider, Disposable {
       metadata,
     };
     await this.#store.write(this.#manifestKey(externalId), MANIFEST.text(manifest), signal);
+    await this.#end(uploadId, externalId, signal);
+  }
+
+  /** Ends a finished upload. A request to start it, whose answer was lost, may have left a multipart upload of its own. */
+  async #end(uploadId: string, externalId: string, signal: AbortSignal): Promise<void> {
+    await abortMultiparts(this.#store, this.#key(externalId), signal);
     await this.#store.remove(this.#intentKey(uploadId), signal);
   }
 

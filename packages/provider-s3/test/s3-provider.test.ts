@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { CloudError, checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { startFaultProxy } from '../../../test/fixtures/fault-proxy/fault-proxy.ts';
+import { losesAnswer } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { type S3Fixture, s3Fixture } from './s3-fixture.ts';
 
 const MIB = 2 ** 20;
@@ -104,6 +106,18 @@ test('parts that the object store has are not sent again', async (t) => {
     (await provider.list()).map(({ uploadId }) => uploadId),
     ['u1'],
   );
+});
+
+test('a lost answer to the start of an upload leaves nothing behind', async (t) => {
+  const fixture = await s3Fixture(t);
+  const proxy = await startFaultProxy(fixture.entry().endpoint ?? '');
+  t.after(() => proxy.close());
+  const lost = proxy.inject({ method: 'POST', path: /\?uploads/ }, losesAnswer());
+  const provider = fixture.open({ endpoint: proxy.url }, ['raw']);
+  await provider.upload(await requestFor(fixture));
+  assert.equal(lost.hits, 1);
+  const { Uploads: uploads = [] } = await fixture.client.listMultipartUploads({ Bucket: fixture.bucket });
+  assert.deepEqual(uploads, []);
 });
 
 test('the pointer has the image that was built last, also after a deletion', async (t) => {
