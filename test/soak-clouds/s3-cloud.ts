@@ -54,7 +54,10 @@ export async function s3Cloud(faultRate: number): Promise<SoakCloud> {
             externalId,
             imageId,
             flaw: manifest === undefined ? 'without a manifest' : undefined,
-            isSame: async ({ md5 }) => createHash('md5').update(await read(externalId)).digest('hex') === md5,
+            isSame: async ({ md5 }) =>
+              createHash('md5')
+                .update(await read(externalId))
+                .digest('hex') === md5,
           };
         }),
       );

@@ -51,14 +51,7 @@ export async function measureBlockUpload(
   await writeFile(config, dump(configuration(cloud)));
   const program = (name: string, ...args: readonly string[]): Program =>
     Program.start(
-      [
-        'env',
-        ...variables(cloud),
-        process.execPath,
-        ...HEAP_FLAGS,
-        join(import.meta.dirname, name),
-        ...args,
-      ],
+      ['env', ...variables(cloud), process.execPath, ...HEAP_FLAGS, join(import.meta.dirname, name), ...args],
       context,
     );
   const bare = program('block-client.ts');
