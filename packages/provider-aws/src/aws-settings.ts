@@ -66,7 +66,7 @@ export const AWS_SETTINGS = {
     'volume-type': {
       enum: ['gp2', 'gp3', 'io1', 'io2', 'st1', 'sc1', 'standard'],
       default: 'gp3',
-      description: 'Type of the root volume.',
+      description: 'Type of the root volume of images, and of instances of `on-instance`.',
     },
     'volume-size': {
       type: 'integer',

@@ -177,6 +177,13 @@ export async function claimCapture(
   const isOurs = tags[IMAGE_TAGS.provider] === entry.name && tags[INSTANCE_TAGS.capturedOf] !== undefined;
   const isFree = isUnclaimed(image.Tags) || tags[IMAGE_TAGS.uploadId] === request.uploadId;
   if (!isOurs || !isFree) return false;
+  const { 'imds-support': imds } = entry;
+  if (imds === 'v2.0' && image.ImdsSupport !== imds) {
+    const change = { ImageId: id, ImdsSupport: { Value: imds } };
+    await region.call('ModifyImageAttribute', signal, (options) =>
+      region.ec2.modifyImageAttribute(change, options),
+    );
+  }
   const input = { Resources: [id, ...snapshotsOf(image)], Tags: toTags(uploadTags(entry, request)) };
   await region.call('CreateTags', signal, (options) => region.ec2.createTags(input, options));
   return true;

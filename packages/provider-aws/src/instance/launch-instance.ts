@@ -1,4 +1,10 @@
-import type { Image, InstanceTypeInfo, RunInstancesRequest } from '@aws-sdk/client-ec2';
+import type {
+  BlockDeviceMapping,
+  EbsBlockDevice,
+  Image,
+  InstanceTypeInfo,
+  RunInstancesRequest,
+} from '@aws-sdk/client-ec2';
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
 import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { listImages, toTags } from '../amis.ts';
@@ -28,7 +34,6 @@ export async function launchInstance(
   request: LaunchRequest,
   signal: AbortSignal,
 ): Promise<string> {
-  const { region } = site;
   const image = await baseImage(site, request.image, signal);
   const InstanceType = await instanceType(site, request, image, signal);
   signal.throwIfAborted();
@@ -40,12 +45,30 @@ export async function launchInstance(
     KeyName: launch.name,
     InstanceType,
   } as RunInstancesRequest;
-  const { Instances: [instance] = [] } = await region.call('RunInstances', unaborted, (options) =>
-    region.ec2.runInstances(input, options),
-  );
-  const id = instance?.InstanceId ?? '';
+  const id = await runInstance(site, input, signal);
   await waitUntilBooted(site, id, signal);
   return id;
+}
+
+/** Sends the request again as long as AWS does not know the new key pair everywhere. */
+async function runInstance(
+  { region, entry, interval }: InstanceSite,
+  input: RunInstancesRequest,
+  signal: AbortSignal,
+): Promise<string> {
+  const unaborted = new AbortController().signal;
+  const run = async (): Promise<string | undefined> => {
+    try {
+      const { Instances: [instance] = [] } = await region.call('RunInstances', unaborted, (options) =>
+        region.ec2.runInstances(input, options),
+      );
+      return instance?.InstanceId ?? '';
+    } catch (error) {
+      if (awsCode(error) === 'InvalidKeyPair.NotFound') return undefined;
+      throw error;
+    }
+  };
+  return await poll(run, { subject: `provider ${entry.name}: key pair`, timeout: LAG, interval, signal });
 }
 
 /** The AMI with this id, or the newest available one of this account with this name. */
@@ -88,7 +111,8 @@ export async function tryLaunch(site: InstanceSite, signal: AbortSignal): Promis
   if (image === undefined) return 'could not be tried: this account has no AMI';
   const InstanceType = (await instanceType(site, {}, image, signal)) as RunInstancesRequest['InstanceType'];
   const launch = { name: 'nodepool-builder-doctor', buildId: 'doctor', launchedAt: new Date(), port: 22 };
-  const input = { ...launchInput(site, launch, {}, image), InstanceType, DryRun: true };
+  const { ClientToken: _, ...rest } = launchInput(site, launch, {}, image);
+  const input = { ...rest, InstanceType, DryRun: true };
   try {
     await region.call('RunInstances', signal, (options) => region.ec2.runInstances(input, options));
   } catch (error) {
@@ -101,7 +125,7 @@ export async function tryLaunch(site: InstanceSite, signal: AbortSignal): Promis
 async function instanceType(
   site: InstanceSite,
   { minRam, nameFilter }: Pick<LaunchRequest, 'minRam' | 'nameFilter'>,
-  { Architecture: architecture = 'x86_64' }: Image,
+  { Architecture: architecture = 'x86_64', BootMode: bootMode }: Image,
   signal: AbortSignal,
 ): Promise<string> {
   const { region, entry } = site;
@@ -111,9 +135,11 @@ async function instanceType(
   const Filters = Object.entries({
     'current-generation': 'true',
     'bare-metal': 'false',
+    hypervisor: 'nitro', // its console is never late, and it boots with UEFI
     'supported-usage-class': 'on-demand',
     'supported-root-device-type': 'ebs',
     'processor-info.supported-architecture': architecture,
+    ...((bootMode === 'uefi' || bootMode === 'legacy-bios') && { 'supported-boot-mode': bootMode }),
     ...(nameFilter !== undefined && { 'instance-type': `*${nameFilter}*` }),
   }).map(([Name, value]) => ({ Name, Values: [value] }));
   const types: InstanceTypeInfo[] = [];
@@ -189,19 +215,18 @@ function launchInput(
   site: InstanceSite,
   launch: LaunchRecord,
   { userData }: Pick<LaunchRequest, 'userData'>,
-  { ImageId, BlockDeviceMappings: mappings = [] }: Image,
+  image: Image,
 ): RunInstancesRequest {
   const { entry } = site;
   const { 'subnet-id': SubnetId, 'security-group-id': group, imdsv2 } = entry;
   const { 'public-ipv4': withV4, 'public-ipv6': withV6, 'iam-instance-profile': profile } = entry;
   const SecurityGroupIds = group === undefined ? undefined : [group].flat();
   const Tags = toTags(launchTags(site, launch));
-  const kept = mappings.filter(({ Ebs }) => Ebs?.DeleteOnTermination === false);
   const isPlain = withV4 === undefined && !withV6;
   return {
     MinCount: 1,
     MaxCount: 1,
-    ImageId,
+    ImageId: image.ImageId,
     ClientToken: launch.name,
     InstanceInitiatedShutdownBehavior: 'stop',
     TagSpecifications: (['instance', 'volume'] as const).map((ResourceType) => ({ ResourceType, Tags })),
@@ -210,9 +235,7 @@ function launchInput(
     ...(profile !== undefined && {
       IamInstanceProfile: { [profile.startsWith('arn:') ? 'Arn' : 'Name']: profile },
     }),
-    ...(kept.length > 0 && {
-      BlockDeviceMappings: kept.map(({ DeviceName }) => ({ DeviceName, Ebs: { DeleteOnTermination: true } })),
-    }),
+    BlockDeviceMappings: volumes(entry, image),
     ...(isPlain
       ? { ...(SubnetId && { SubnetId }), ...(SecurityGroupIds && { SecurityGroupIds }) }
       : {
@@ -227,6 +250,26 @@ function launchInput(
           ],
         }),
   };
+}
+
+/** The volumes of an AMI, all of which go with the instance. A capture inherits the root volume of the settings. */
+function volumes(
+  entry: InstanceSite['entry'],
+  { BlockDeviceMappings: mappings = [], RootDeviceName: root }: Image,
+): BlockDeviceMapping[] {
+  const { 'volume-type': VolumeType, 'volume-size': size, iops, throughput } = entry;
+  const ofRoot = (smallest = 0): EbsBlockDevice => ({
+    VolumeType,
+    ...(size !== undefined && { VolumeSize: Math.max(size, smallest) }),
+    ...(iops !== undefined && { Iops: iops }),
+    ...(throughput !== undefined && { Throughput: throughput }),
+  });
+  return mappings
+    .filter(({ Ebs }) => Ebs !== undefined)
+    .map(({ DeviceName, Ebs }) => ({
+      DeviceName,
+      Ebs: { DeleteOnTermination: true, ...(DeviceName === root && ofRoot(Ebs?.VolumeSize)) },
+    }));
 }
 
 async function waitUntilBooted(

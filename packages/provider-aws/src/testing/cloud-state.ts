@@ -27,7 +27,7 @@ export interface ImageState extends Resource {
   readonly architecture: string;
   /** Of Windows. */
   readonly platform?: 'Windows' | undefined;
-  readonly registration: Partial<RegisterImageRequest>;
+  registration: Partial<RegisterImageRequest>;
   readonly snapshots: readonly string[];
   readonly owner: string;
   isPublic: boolean;

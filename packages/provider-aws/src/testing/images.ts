@@ -129,6 +129,9 @@ export const IMAGE_OPERATIONS = {
   ModifyImageAttribute(region: Region, input: ModifyImageAttributeRequest) {
     const image = region.images.get(input.ImageId);
     for (const { UserId: id } of input.LaunchPermission?.Add ?? []) if (id) image.sharedWith.add(id);
+    const { ImdsSupport: imds } = input;
+    if (imds?.Value !== undefined)
+      image.registration = { ...image.registration, ImdsSupport: imds.Value as 'v2.0' };
     return {};
   },
 };

@@ -90,6 +90,8 @@ export const INSTANCE_OPERATIONS = {
         'instance-type': type.name,
         'bare-metal': String(type.isBareMetal ?? false),
         'current-generation': 'true',
+        hypervisor: type.isBareMetal ? undefined : 'nitro',
+        'supported-boot-mode': type.architecture === 'arm64' ? 'uefi' : 'legacy-bios',
         'supported-usage-class': 'on-demand',
         'supported-root-device-type': 'ebs',
         'processor-info.supported-architecture': type.architecture,
@@ -192,8 +194,9 @@ export const INSTANCE_OPERATIONS = {
     const { Name: name = '' } = input;
     checkName(region, name);
     const data = diskBlocks(instance.disk ?? {});
+    const [mapping] = instance.request.BlockDeviceMappings ?? [];
     const snapshot = region.snapshots.add({
-      volumeSize: region.snapshots.get(root).volumeSize,
+      volumeSize: mapping?.Ebs?.VolumeSize ?? region.snapshots.get(root).volumeSize,
       description: `Created by CreateImage(${instance.id}) for ami`,
       tags: tagsFor('snapshot', input.TagSpecifications, kinds),
       state: 'completed',
@@ -255,7 +258,8 @@ function launch(region: Region, input: RunInstancesRequest): InstanceState {
     throw new AwsRefusal('InvalidParameterValue', reason);
   }
   const pair = region.keyPairs.all().find(({ name }) => name === input.KeyName);
-  if (input.KeyName !== undefined && pair === undefined) {
+  const isKnown = pair !== undefined && pair.hiddenLists-- <= 0; // not at once everywhere
+  if (input.KeyName !== undefined && !isKnown) {
     throw new AwsRefusal('InvalidKeyPair.NotFound', `The key pair '${input.KeyName}' does not exist`);
   }
   if (image.platform !== undefined && pair !== undefined && !pair.publicKey.startsWith('ssh-rsa ')) {

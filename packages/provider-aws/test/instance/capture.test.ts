@@ -35,7 +35,11 @@ test('a captured AMI is claimed by one upload, copied and shared, and deleted as
   const instance = await stoppedInstance(fixture);
   const { externalId = '' } = await instance.capture({ imageId: 'debian-1' });
   await instance.destroy();
-  const provider = fixture.open({ 'copy-regions': ['us-west-2'], 'share-accounts': ['210987654321'] });
+  const provider = fixture.open({
+    'imds-support': 'v2.0',
+    'copy-regions': ['us-west-2'],
+    'share-accounts': ['210987654321'],
+  });
   assert.deepEqual(await provider.list(), []);
   assert.deepEqual(await provider.partialUploads(), []);
   assert.equal(await provider.claim('ami-00000000000000000', CLAIM), undefined);
@@ -52,6 +56,7 @@ test('a captured AMI is claimed by one upload, copied and shared, and deleted as
     [externalId, 'u1', 'debian-1', 'debian'],
   );
   assert.deepEqual(await provider.partialUploads(), []);
+  assert.equal(fixture.double.region().images.get(externalId).registration.ImdsSupport, 'v2.0');
   const west = fixture.double.region('us-west-2');
   assert.equal(west.images.all().length, 1);
   assert.deepEqual([...(west.images.all()[0]?.sharedWith ?? [])], ['210987654321']);

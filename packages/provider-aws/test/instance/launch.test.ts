@@ -49,6 +49,8 @@ test('an instance has the settings and the request, and its volumes go with it',
       'iam-instance-profile': 'builder',
       imdsv2: 'required',
       tags: { team: 'infra' },
+      'volume-size': 20,
+      throughput: 250,
     },
     { scope: 'a1' },
   );
@@ -63,7 +65,12 @@ test('an instance has the settings and the request, and its volumes go with it',
     UserData: Buffer.from('#cloud-config').toString('base64'),
     MetadataOptions: { HttpTokens: 'required' },
     IamInstanceProfile: { Name: 'builder' },
-    BlockDeviceMappings: [{ DeviceName: '/dev/sda1', Ebs: { DeleteOnTermination: true } }],
+    BlockDeviceMappings: [
+      {
+        DeviceName: '/dev/sda1',
+        Ebs: { DeleteOnTermination: true, VolumeType: 'gp3', VolumeSize: 20, Throughput: 250 },
+      },
+    ],
     SubnetId: 'subnet-1',
     SecurityGroupIds: ['sg-1'],
   });
