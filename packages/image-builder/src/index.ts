@@ -28,8 +28,6 @@ export type {
   BuilderService,
   BuilderServices,
   BuilderSite,
-  CloudImageEntry,
-  CloudImageKeys,
   Diagnostic,
   ImageBuilderClass,
   ImageServices,

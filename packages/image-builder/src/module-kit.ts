@@ -54,7 +54,7 @@ export {
   retryAfterSeconds,
   SYSTEM_CLOCK,
 } from './http/retry-policy.ts';
-export { type FilterEntry, filterEntry, SELF } from './image-filter/image-filter.ts';
+export { type FilterEntry, filterEntry, IMAGE_FILTERS, SELF } from './image-filter/image-filter.ts';
 export type { LatestImage } from './image-filter/latest-image.ts';
 export {
   checkImageId,
@@ -75,7 +75,14 @@ export type { Probe, SaveOptions } from './instance/instance-provider.ts';
 export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
 export { BUILD_LOG, limitMode, makeDirectory, makeStateDirectory, STATE_FILE } from './modes.ts';
-export type { BuildRequest, ProviderImages, ProviderServices } from './modules.ts';
+export type {
+  BuildRequest,
+  CloudImageEntry,
+  CloudImageKeys,
+  ImageChoice,
+  ProviderImages,
+  ProviderServices,
+} from './modules.ts';
 export { runCommand, startError } from './process/command.ts';
 export { DecisiveLines } from './process/decisive-lines.ts';
 export { INHERITED_VARIABLES, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';

@@ -2,11 +2,11 @@ import type { BaseImageBuilder } from './base.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
 import type { DiskImage } from './disk-image.ts';
 import type { ImageFormat } from './formats.ts';
-import type { FilterEntry } from './image-filter/image-filter.ts';
+import type { FilterEntry, IMAGE_FILTERS } from './image-filter/image-filter.ts';
 import type { InstanceProvider } from './instance/instance-provider.ts';
 import type { ImageRepository } from './repository.ts';
 import type { ObjectSchema, SettingsOf, SettingsSchema } from './settings-schema.ts';
-import type { CheckOptions, ImageProvider, Logger } from './types.ts';
+import type { CheckOptions, ImageProvider, Logger, OperationOptions } from './types.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: modules of all settings are assignable to no other type
 type AnySettings = any; // oxlint-disable-line typescript/no-explicit-any
@@ -29,6 +29,8 @@ export interface SettingsContext {
   readonly name: string;
   /** Modules of the entries of `providers`, by the entry's name. Those that need no entry are included. */
   readonly providers: ReadonlyMap<string, ProviderModule>;
+  /** Names of the `cloud-images` of a provider. */
+  readonly cloudImages?: (provider: string) => readonly string[];
   /** `script-dir`, if there is one. */
   readonly scriptDir?: string;
   /** Makes a path absolute: a relative one counts from the directory of the configuration file. */
@@ -107,10 +109,23 @@ export interface ProviderImages {
   diskimage(image: Readonly<Record<string, unknown>>, provider: string): Readonly<Record<string, unknown>>;
 }
 
+/** Chooses an image: one of `cloud-images`, or the latest one that passes filters. */
+export interface ImageChoice {
+  readonly 'cloud-image'?: string;
+  readonly 'image-filters'?: SettingsOf<typeof IMAGE_FILTERS>;
+}
+
 /** Services of the calling program for a builder. */
 export interface BuilderServices {
   /** @throws ImageError `invalid-configuration` if the configuration has no provider of instances with this name */
   instanceProvider(name: string): InstanceProvider;
+  /**
+   * Chooses an image of a provider. Absent in a program that has no configuration of images.
+   *
+   * @returns its id in the provider
+   * @throws ImageError `image-not-found`, `invalid-configuration`, `invalid-filter`
+   */
+  chooseImage?(provider: string, choice: ImageChoice, options?: OperationOptions): Promise<string>;
   /** Seconds for which instances of failed builds are kept, instead of those in the settings. */
   readonly keepOnFailure?: number;
   /** Whether an instance may stay after its build has failed or was interrupted. Default true. */

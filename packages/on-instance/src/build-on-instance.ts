@@ -58,6 +58,7 @@ interface BuildParts {
   readonly identity: Identity;
   readonly login: Login;
   readonly hostKey: HostKey;
+  readonly services: BuilderServices;
 }
 
 /**
@@ -82,7 +83,17 @@ export async function buildOnInstance(
       earlier?.entry ?? ({ provider: name, phase: 'launching', stepsDone: 0, afterRestart, recipe } as const);
     const hostKey = new HostKey(entry.hostKey);
     const login = await loginOf(settings, identity, hostKey);
-    const build = new InstanceBuild({ settings, context, provider, claim, entry, identity, login, hostKey });
+    const build = new InstanceBuild({
+      settings,
+      services,
+      context,
+      provider,
+      claim,
+      entry,
+      identity,
+      login,
+      hostKey,
+    });
     if (await build.run(earlier?.instance)) release = () => {};
   } finally {
     release();
@@ -169,9 +180,10 @@ class InstanceBuild {
   async #launch(): Promise<Instance> {
     const { settings, context, provider, claim, identity, login } = this.#parts;
     const { signal, imageId } = context;
-    const { 'base-image': image, 'min-ram': minRam, 'name-filter': nameFilter, username } = settings;
+    const { 'min-ram': minRam, 'name-filter': nameFilter, username } = settings;
     if (settings['after-restart'] === 'resume' && identity.isOwn) await claim.keepKey(identity.privateKey);
     await this.#update({});
+    const image = await this.#baseImage();
     context.log(`launching an instance of ${image} in provider ${provider.name}`);
     const instance = await provider.launch(
       {
@@ -189,6 +201,18 @@ class InstanceBuild {
     context.log(`instance ${instance.id} is launched`);
     context.progress(5, 100);
     return instance;
+  }
+
+  /** Name or id of the base image, which filters may choose. */
+  async #baseImage(): Promise<string> {
+    const { settings, services, context, provider } = this.#parts;
+    const { 'base-image': choice } = settings;
+    if (typeof choice === 'string') return choice;
+    if (services.chooseImage === undefined) {
+      const remedy = 'name the base image itself';
+      throw new ImageError('invalid-configuration', `this program cannot choose a base image; ${remedy}`);
+    }
+    return await services.chooseImage(provider.name, choice, { signal: context.signal });
   }
 
   /** Performs the remaining phases of the build. Returns the id of the snapshot, if there is one. */

@@ -1,4 +1,11 @@
-import type { BuilderModule, Diagnostic, SettingsContext } from '@nodepool-builder/image-builder';
+import {
+  type BuilderModule,
+  type Diagnostic,
+  ImageError,
+  type ProviderModule,
+  parseImageFilter,
+  type SettingsContext,
+} from '@nodepool-builder/image-builder';
 import { InstanceReaper } from './instance-reaper.ts';
 import { OnInstanceBuilder } from './on-instance-builder.ts';
 import {
@@ -45,7 +52,7 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
 
 function* diagnostics(
   block: OnInstanceBlock,
-  { providers, scriptDir }: SettingsContext,
+  { providers, cloudImages, scriptDir }: SettingsContext,
 ): Iterable<Diagnostic> {
   const { provider, connection, winrm, setup, steps = [] } = block;
   const module = providers.get(provider);
@@ -61,6 +68,7 @@ function* diagnostics(
     const remedy = 'name one that runs instances, or none, for QEMU on this host';
     yield { pointer: '/provider', reason, remedy };
   }
+  yield* baseImageDiagnostics(block, module, cloudImages?.(provider) ?? []);
   if (connection === 'winrm' && winrm === undefined) {
     const reason = 'lacks the key "winrm", which connection: winrm needs';
     yield { pointer: '', reason, remedy: 'name the file with the password there: password-file' };
@@ -86,6 +94,34 @@ function* diagnostics(
   if (setup !== undefined && scriptDir === undefined) {
     const reason = 'is a script of script-dir, which is not set';
     yield { pointer: '/setup', reason, remedy: 'set script-dir' };
+  }
+}
+
+/** Checks a base image that is chosen when the build starts. */
+function* baseImageDiagnostics(
+  { provider, 'base-image': baseImage }: OnInstanceBlock,
+  module: ProviderModule | undefined,
+  cloudImages: readonly string[],
+): Iterable<Diagnostic> {
+  if (typeof baseImage === 'string') return;
+  const pointer = '/base-image';
+  const { 'image-filters': filters, 'cloud-image': name } = baseImage;
+  const remedy = 'write the image itself, or one of image-filters and cloud-image';
+  if ((name === undefined) === (filters == null || filters.length === 0)) {
+    yield { pointer, reason: 'needs either image-filters or cloud-image', remedy };
+  } else if (module !== undefined && module.openImages === undefined) {
+    const reason = `cannot be chosen: provider "${provider}" is of type ${module.type} and lists no images`;
+    yield { pointer, reason, remedy: 'write the image itself' };
+  } else if (name !== undefined && !cloudImages.includes(name)) {
+    const reason = `"${name}" is not among cloud-images of provider "${provider}"`;
+    yield { pointer: `${pointer}/cloud-image`, reason, remedy: 'add it there, or at the top level' };
+  }
+  try {
+    const entries = (filters ?? []).map((filter) => ({ ...filter, values: filter.values.map(String) }));
+    parseImageFilter(entries);
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    yield { pointer: `${pointer}/image-filters`, reason: error.message, remedy: 'correct it' };
   }
 }
 
@@ -131,7 +167,10 @@ function read(
   const fingerprint = winrm?.fingerprint && parseFingerprint(winrm.fingerprint);
   return {
     ...block,
-    'base-image': providers.get(block.provider)?.bootsFiles ? absolute(baseImage) : baseImage,
+    'base-image':
+      typeof baseImage === 'string' && providers.get(block.provider)?.bootsFiles
+        ? absolute(baseImage)
+        : baseImage,
     username: block.username ?? USERS[shell],
     shell,
     ...(winrm && fingerprint && { winrm: { ...winrm, fingerprint } }),

@@ -1,4 +1,5 @@
 import type { ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
+import { IMAGE_FILTERS } from '@nodepool-builder/image-builder/module-kit';
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 const FILE = { ...TEXT, format: 'path' } as const;
@@ -54,8 +55,24 @@ const BLOCK = {
         'The entry of `providers` that runs the instance. The default needs no entry: it is QEMU on this host.',
     },
     'base-image': {
-      ...TEXT,
-      description: 'Image that the instance boots: a path with QEMU, else a name or an id in the provider.',
+      type: ['string', 'object'],
+      minLength: 1,
+      additionalProperties: false,
+      $comment: 'write one of image-filters and cloud-image',
+      properties: {
+        'image-filters': {
+          ...IMAGE_FILTERS,
+          description:
+            'The latest image that passes these filters when the build starts. Default owner: `self`.',
+        },
+        'cloud-image': {
+          ...TEXT,
+          description: 'Name in `cloud-images` of the provider, or of the top level.',
+        },
+      },
+      description:
+        'Image that the instance boots: a path with QEMU, else a name or an id in the provider; or a mapping with ' +
+        'filters, or with the name of one of `cloud-images`.',
     },
     'min-ram': {
       type: 'integer',

@@ -66,6 +66,33 @@ describe('an image built on an instance', () => {
     assert.equal(image.snapshots, undefined);
   });
 
+  test('is made of the base image that filters choose when the build starts', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const choice = { 'image-filters': [{ name: 'name', values: ['debian-*'] }] };
+    const chosen: unknown[] = [];
+    const settings = { 'base-image': choice, steps: [{ run: 'echo done > /opt/mark' }] };
+    const builder = site.builder(
+      settings,
+      {},
+      {
+        chooseImage: async (...args) => {
+          chosen.push(args.slice(0, 2));
+          return site.base;
+        },
+      },
+    );
+    const image = await site.build(builder);
+    assert.equal(site.read(image, 'opt/mark'), 'done\n');
+    assert.deepEqual(chosen, [['sshds', choice]]);
+    assert.ok(
+      site.lines.some((line) => line.includes(`launching an instance of ${site.base} in provider sshds`)),
+    );
+    await assert.rejects(site.build(site.builder(settings), { imageId: 'custom-0000000002' }), {
+      code: 'invalid-configuration',
+    });
+    assert.deepEqual(site.provider.instances, []);
+  });
+
   test('is built without SFTP, with a key of the base image, which stays', async (t) => {
     const site = await OnInstanceSite.start(t, { sftp: false });
     const { privateKey, publicKey } = await site.makeKey();

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { BuildJob, DiskImage, Image } from '@nodepool-builder/image-builder';
+import type { BuilderServices, BuildJob, DiskImage, Image } from '@nodepool-builder/image-builder';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { InstanceReaper, type OnInstance, OnInstanceBuilder } from '../src/index.ts';
@@ -73,9 +73,14 @@ export class OnInstanceSite {
   }
 
   /** Returns a builder as a new process has it. */
-  builder(settings: Partial<OnInstance> = {}, diskimage: Partial<DiskImage> = {}): OnInstanceBuilder {
+  builder(
+    settings: Partial<OnInstance> = {},
+    diskimage: Partial<DiskImage> = {},
+    services: Partial<BuilderServices> = {},
+  ): OnInstanceBuilder {
     return new OnInstanceBuilder({ ...DISKIMAGE, ...diskimage }, this.#settings(settings), {
       instanceProvider: () => this.provider,
+      ...services,
     });
   }
 

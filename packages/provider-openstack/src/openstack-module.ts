@@ -1,4 +1,10 @@
-import type { ObjectSchema, ProviderEntry, ProviderModule } from '@nodepool-builder/image-builder';
+import {
+  ImageError,
+  type ObjectSchema,
+  type ProviderEntry,
+  type ProviderModule,
+} from '@nodepool-builder/image-builder';
+import type { CloudImageEntry, FilterEntry } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from './cloud-settings.ts';
 import type { InstanceSettings } from './instance/instance-cloud.ts';
 import { OpenStackInstanceProvider } from './instance/openstack-instance-provider.ts';
@@ -80,6 +86,16 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
   type: 'openstack',
   description: 'images and instances in an OpenStack cloud',
   settings: SETTINGS,
+  cloudImages: {
+    properties: {
+      'image-name': {
+        type: SCALAR,
+        description:
+          'Exact name of the image. Default: the name of the entry, if it has neither `image-filters` nor `image-id`.',
+      },
+    },
+    filters: cloudImageFilters,
+  },
   *check(entry) {
     if (entry['image-import'] !== 'web-download' || entry['image-import-url'] !== undefined) return;
     yield {
@@ -129,6 +145,15 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
     });
   },
 };
+
+function cloudImageFilters(image: CloudImageEntry): readonly FilterEntry[] {
+  const { name: entry, 'image-name': configured, 'image-filters': filters = [] } = image;
+  const name = textOf(configured) ?? (filters.length === 0 ? entry : undefined);
+  if (name === undefined) return filters;
+  if (!/[*?]/.test(name)) return [{ name: 'name', values: [name] }, ...filters];
+  const reason = `"${name}" is a pattern, but image-name is exact; use a filter "name"`;
+  throw new ImageError('invalid-filter', reason);
+}
 
 /** A scalar as text; undefined if it is empty. */
 function textOf(value: unknown): string | undefined {

@@ -1,5 +1,6 @@
 import { parseDuration } from '../duration.ts';
 import { ImageError } from '../errors.ts';
+import type { SettingsSchema } from '../settings-schema.ts';
 
 /**
  * Selects images of any provider. An image passes if, for every key that is present, it has one of the values. Images
@@ -34,6 +35,31 @@ export interface FilterEntry {
   readonly name: string;
   readonly values: readonly string[];
 }
+
+/** Schema of a list of filters in YAML. */
+export const IMAGE_FILTERS = {
+  type: ['array', 'null'],
+  items: {
+    type: 'object',
+    required: ['name', 'values'],
+    additionalProperties: false,
+    properties: {
+      name: {
+        type: 'string',
+        minLength: 1,
+        description: 'Key of the filter, as in `nodepool-builder latest --filter`.',
+      },
+      values: {
+        type: 'array',
+        items: { type: ['string', 'number', 'boolean'] },
+        description: 'Values. One match suffices.',
+      },
+    },
+  },
+  description:
+    'Filters of images in the provider. An image must match all of them; the latest of them is chosen.',
+} as const;
+IMAGE_FILTERS satisfies SettingsSchema;
 
 /** Keys whose values are compared as text. */
 const TEXT_KEYS: Readonly<Record<string, keyof ImageFilter>> = {

@@ -146,6 +146,7 @@ async function build(
       { ...diskimage, ...(formats.length > 0 && { formats }) },
       {
         instanceProvider: (provider) => providers.instanceProvider(provider),
+        chooseImage: providers.chooseImage.bind(providers),
         instancesOutliveBuilds: false, // no daemon would delete an instance that outlives this process
       },
     );

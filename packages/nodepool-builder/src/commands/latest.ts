@@ -1,17 +1,19 @@
-import { type ImageCandidate, latestImage, parseImageFilter } from '@nodepool-builder/image-builder';
-import { type FilterEntry, filterEntry, type LatestImage } from '@nodepool-builder/image-builder/module-kit';
+import type { ImageCandidate } from '@nodepool-builder/image-builder';
+import { filterEntry } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
-import type { ProviderConfiguration } from '../configuration/configuration.ts';
+import type { CloudImageConfiguration, ProviderConfiguration } from '../configuration/configuration.ts';
+import { findCloudImage, findLatest, noImage } from '../daemon/choose-image.ts';
 import type { Modules } from '../modules.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { append, jsonFileOption } from './options.ts';
-import { CommandError, choiceOf, type JsonOptions, printResult } from './output.ts';
+import { CommandError, choiceOf, type JsonOptions, messageOf, printResult } from './output.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { type Column, formatTime, textTable } from './table.ts';
 
 interface LatestOptions extends ProviderOptions, JsonOptions {
   readonly filter?: readonly string[];
   readonly image?: string;
+  readonly cloudImage?: string;
   readonly known?: readonly string[];
   readonly explain?: true;
 }
@@ -39,6 +41,12 @@ export function registerLatest(program: Command, modules: Modules): void {
         'filter by the image-filters of this image of the provider in nodepool.yaml',
       ).conflicts('filter'),
     )
+    .addOption(
+      new Option(
+        '--cloud-image <name>',
+        'choose this entry of cloud-images of nodepool.yaml, of the provider or of the top level',
+      ).conflicts(['filter', 'image']),
+    )
     .option(
       '--known <external-id>',
       'consider this image, too, even if the cloud does not list it yet',
@@ -64,13 +72,14 @@ Example:
 async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   const { known = [], explain = false } = options;
   const found = await withProvider(options, modules, async ({ configuration, provider, signal }) => {
-    const filter = parseImageFilter(filterEntries(options, configuration));
-    const find = async (withRefused: boolean): Promise<LatestImage> =>
-      latestImage(await provider.candidates(filter, { known, withRefused, signal }), filter);
-    const first = await find(explain);
-    // Refused images are only asked for on request, or if no image passes.
-    return first.latest === undefined && !explain ? await find(true) : first;
+    const { imageId, filters } = selectionOf(options, configuration);
+    if (imageId !== undefined) return imageId;
+    return await findLatest(provider, filters, { known, explain, signal });
   });
+  if (typeof found === 'string') {
+    await printResult({ 'external-id': found }, [found], options);
+    return;
+  }
   const chosen = found.latest && describe(found.latest);
   const refused = found.refused.map(({ candidate, reason }) => ({ ...describe(candidate), reason }));
   if (explain && !options.json) {
@@ -125,19 +134,29 @@ export const LATEST = recordSchema(
   ['name', 'image-name', 'owner', 'status', 'created', 'built', 'refused'],
 );
 
-function filterEntries(
-  { filter = [], image }: LatestOptions,
-  { name, entry: { images } }: ProviderConfiguration,
-): readonly FilterEntry[] {
-  if (image === undefined) return filter.map(filterEntry);
-  const entries = images.find((configured) => configured.name === image)?.['image-filters'];
-  if (entries !== undefined) return entries;
-  const usable = images.filter((configured) => configured['image-filters'] !== undefined);
+function selectionOf(
+  { filter = [], image, cloudImage }: LatestOptions,
+  configuration: ProviderConfiguration,
+): Pick<CloudImageConfiguration, 'imageId' | 'filters'> {
+  if (cloudImage !== undefined) return cloudImageOf(configuration, cloudImage);
+  if (image === undefined) return { filters: filter.map(filterEntry) };
+  const { name, entry } = configuration;
+  const filters = entry.images.find((configured) => configured.name === image)?.['image-filters'];
+  if (filters !== undefined) return { filters };
+  const usable = entry.images.filter((configured) => configured['image-filters'] !== undefined);
   const names = usable.map((configured) => configured.name);
   throw new CommandError(
     `provider "${name}" has no image "${image}" with image-filters in a nodepool.yaml; ${choiceOf(names)}; or use --filter`,
     { exitReason: 'not-found' },
   );
+}
+
+function cloudImageOf(configuration: ProviderConfiguration, name: string): CloudImageConfiguration {
+  try {
+    return findCloudImage(configuration, name);
+  } catch (error) {
+    throw new CommandError(messageOf(error), { exitReason: 'not-found', cause: error });
+  }
 }
 
 function describe(candidate: ImageCandidate): Record<string, string | null> {
@@ -151,17 +170,4 @@ function describe(candidate: ImageCandidate): Record<string, string | null> {
     created: createdAt.toISOString(),
     built: builtAt?.toISOString() ?? null,
   };
-}
-
-/** Number of reasons in a message. */
-const MOST_REASONS = 5;
-
-function noImage(provider: string, { refused }: LatestImage): string {
-  const nothing = `no image in provider "${provider}" passes the filters`;
-  if (refused.length === 0) return `${nothing}: none has a matching name`;
-  const counts = new Map<string, number>();
-  for (const { reason } of refused) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-  const reasons = [...counts].map(([reason, count]) => `${reason} (${count})`);
-  const rest = reasons.length > MOST_REASONS ? '; for more, see --explain' : '';
-  return `${nothing}; ${refused.length} with a matching name: ${reasons.slice(0, MOST_REASONS).join('; ')}${rest}`;
 }

@@ -68,8 +68,20 @@ export interface ProviderConfiguration {
   /** Result of the module's `prepare`, such as credentials. */
   readonly prepared: PreparationResult;
   readonly imageType: ImageFormat;
+  /** Its own `cloud-images`, and those of the top level. */
+  readonly cloudImages: readonly CloudImageConfiguration[];
   /** Values of `{provider.…}` in `template-hostname`: `name`, `region_name`, `max_servers` and so on. */
   readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+/** An image that a provider has, and that is chosen by its id or by filters. */
+export interface CloudImageConfiguration {
+  readonly name: string;
+  /** Id in the provider; filters then mean nothing. */
+  readonly imageId?: string;
+  readonly filters: readonly FilterEntry[];
+  /** Why no image can be chosen. */
+  readonly reason?: string;
 }
 
 /** Keys of an entry of `providers`, with their defaults. */

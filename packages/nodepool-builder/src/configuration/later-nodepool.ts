@@ -7,7 +7,6 @@ const PROVIDER_KEYS: Readonly<Record<string, (types: readonly string[]) => strin
     `"type: ${first}" (${others.map((type) => `or ${type}`).join(', ')}) in place of "driver"`,
   diskimages: () => '"images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages"',
   pools: () => 'nothing in place of "pools"',
-  'cloud-images': () => 'nothing in place of "cloud-images"',
 };
 
 export const LATER_PROVIDER_KEYS: readonly string[] = Object.keys(PROVIDER_KEYS);

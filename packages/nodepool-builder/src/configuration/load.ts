@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { Diagnostic, ProviderHost } from '@nodepool-builder/image-builder';
 import { Modules } from '../modules.ts';
 import { cronDiagnostics } from './checks.ts';
+import { cloudImageDiagnostics } from './cloud-image-checks.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { ConfigurationError, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
 import { toDiskImage } from './disk-image.ts';
@@ -104,7 +105,7 @@ export async function loadConfiguration(
 
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
-  const read = await readProviders([...parts.implicit, ...described.providers], place, report);
+  const read = await readProviders([...parts.implicit, ...described.providers], parts.source, place, report);
   const providers = read.filter(takesImages);
   // A wrong time that is only a warning is that of `cron`, which is ignored.
   const general = timeDiagnostics.length === 0 ? parts.general : { ...parts.general, cron: null };
@@ -138,6 +139,7 @@ const CHECKS: readonly ((parts: ConfigurationParts) => Iterable<Diagnostic>)[] =
   storeDiagnostics,
   providerReferenceDiagnostics,
   providerDiagnostics,
+  cloudImageDiagnostics,
   diskImageDiagnostics,
 ];
 
@@ -181,6 +183,7 @@ class Report {
 
 async function readProviders(
   listed: readonly ListedProvider[],
+  { 'cloud-images': cloudImages }: ConfigurationSource,
   place: ProviderPlace,
   report: Report,
 ): Promise<readonly ProviderConfiguration[]> {
@@ -192,7 +195,7 @@ async function readProviders(
       if (!reported.has(reason)) report.locate(pointer, { severity: 'warning', reason, remedy });
       reported.add(reason);
     };
-    const found = await toProvider(provider, { ...place, warn });
+    const found = await toProvider(provider, { ...place, warn }, cloudImages);
     const { error } = found.prepared;
     if (error !== undefined) warn(`${humanPath(pointer)}: ${error.message}`, 'until then uploads to it fail');
     read.push(found);

@@ -2,6 +2,7 @@ import { dirname, resolve } from 'node:path';
 import type { SettingsContext, SettingsOf } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import type { Modules } from '../modules.ts';
+import { cloudImagesOf } from './cloud-images.ts';
 import type { GeneralSettings } from './configuration.ts';
 import { type DiskImageEntry, diskImageEntries } from './disk-images.ts';
 import { MANAGER } from './manager.ts';
@@ -47,6 +48,12 @@ export function readParts(
     implicit,
     context: {
       providers: new Map([...implicit, ...providers].map(({ name, module }) => [name, module])),
+      cloudImages: (provider) => {
+        const found = providers.findLast(({ name }) => name === provider);
+        return found === undefined
+          ? []
+          : cloudImagesOf(found, source['cloud-images']).map(({ name }) => name);
+      },
       ...(general['script-dir'] && { scriptDir: general['script-dir'] }),
       absolute,
     },

@@ -5,9 +5,10 @@ import {
   parseImageFilter,
 } from '@nodepool-builder/image-builder';
 import { below, missingKeys, nameDiagnostics, namesOf } from './checks.ts';
+import { toFilterEntries } from './cloud-images.ts';
 import { imageIdDiagnostics } from './disk-image-checks.ts';
 import type { ConfigurationParts } from './parts.ts';
-import { type ListedProvider, toFilterEntries } from './provider.ts';
+import type { ListedProvider } from './provider.ts';
 import { describesDiskImage } from './provider-images.ts';
 import type { ProviderImageSource } from './provider-schema.ts';
 

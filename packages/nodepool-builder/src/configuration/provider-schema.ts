@@ -6,29 +6,52 @@ import {
   type ProviderModule,
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_FILTERS, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { ModuleError } from '../module-error.ts';
 import { LATER_PROVIDER_KEYS } from './later-nodepool.ts';
 import { elsewhere, TEXT } from './schema-node.ts';
 
-/** `image-filters` of an image of a provider. */
-const IMAGE_FILTERS = {
+/** Keys of `cloud-images`, in `providers` and at the top level. */
+const CLOUD_IMAGE = {
+  name: { ...TEXT, description: 'Name, for `nodepool-builder latest --cloud-image` and for launchers.' },
+  'image-filters': IMAGE_FILTERS,
+} as const satisfies Record<string, SettingsSchema>;
+
+/** `cloud-images` of the top level. */
+export const CLOUD_IMAGES = {
   type: ['array', 'null'],
   items: {
     type: 'object',
-    required: ['name', 'values'],
+    required: ['name', 'image-filters'],
     additionalProperties: false,
-    properties: {
-      name: { type: 'string', minLength: 1, description: 'Key of the filter, as in `--filter`.' },
-      values: {
-        type: 'array',
-        items: { type: ['string', 'number', 'boolean'] },
-        description: 'Values. One match suffices.',
-      },
-    },
+    properties: CLOUD_IMAGE,
   },
-  description: 'Filters for `nodepool-builder latest --image`. An image must match all of them.',
+  description:
+    'Images that filters choose in each provider, the same everywhere. An entry of `providers[].cloud-images` with ' +
+    'the same name and conditions of its own takes precedence there.',
 } as const satisfies SettingsSchema;
+
+/** A valid entry of `cloud-images`. */
+export interface CloudImageSource {
+  readonly name: string;
+  readonly 'image-id'?: string | number | null;
+  readonly 'image-filters'?: SettingsOf<typeof IMAGE_FILTERS>;
+  readonly [key: string]: unknown;
+}
+
+/** Keys of `providers[].cloud-images` that say how a launcher reaches a machine. */
+export const LAUNCHER_KEYS: readonly string[] = [
+  'username',
+  'password',
+  'key',
+  'config-drive',
+  'connection-type',
+  'connection-port',
+  'python-path',
+  'shell-type',
+  'user-data',
+  'custom-data',
+];
 
 const PROVIDER_IMAGE = {
   type: 'object',
@@ -49,7 +72,10 @@ const PROVIDER_IMAGE = {
       default: false,
       description: 'The manager does not upload this image; images in the provider stay.',
     },
-    'image-filters': IMAGE_FILTERS,
+    'image-filters': {
+      ...IMAGE_FILTERS,
+      description: 'Filters for `nodepool-builder latest --image`. An image must match all of them.',
+    },
   },
 } as const satisfies ObjectSchema;
 
@@ -126,6 +152,7 @@ export interface ProviderSource extends Partial<CommonProviderKeys> {
   readonly type?: string;
   readonly 'image-type'?: SettingsOf<typeof IMAGE_TYPE>;
   readonly images?: readonly ProviderImageSource[] | null;
+  readonly 'cloud-images'?: readonly CloudImageSource[] | null;
   readonly [key: string]: unknown;
 }
 
@@ -169,15 +196,20 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
     items: providerImageSchema([...builders.values()]),
     description: `The images that it uses.${exceptions && ` Only ${exceptions} may do without.`}`,
   };
-  const last: Properties = { ...PROVIDER_KEYS, images, ...OTHER_KEYS };
+  const last: Properties = {
+    ...PROVIDER_KEYS,
+    images,
+    'cloud-images': cloudImagesSchema(modules),
+    ...OTHER_KEYS,
+  };
   return {
     type: 'object',
     required: ['name'],
     // `null` is no type: ajv refuses an empty list.
     if: { properties: { type: { enum: [...withoutImages, null] } }, required: ['type'] },
-    else: { required: ['images'] },
+    else: { if: { required: ['cloud-images'] }, else: { required: ['images'] } },
     additionalProperties: false,
-    properties: { ...first, ...moduleKeys(modules, { ...first, ...last }), ...last },
+    properties: { ...first, ...settingsKeys(modules, { ...first, ...last }), ...last },
   };
 }
 
@@ -209,12 +241,51 @@ function providerImageSchema(builders: readonly BuilderModule[]): SettingsSchema
   return { ...PROVIDER_IMAGE, properties: { ...PROVIDER_IMAGE.properties, ...SNAPSHOT_KEYS, ...added } };
 }
 
+/** Schema of `providers[].cloud-images`, with the keys that modules add. */
+function cloudImagesSchema(modules: readonly ProviderModule[]): SettingsSchema {
+  const common: Properties = {
+    ...CLOUD_IMAGE,
+    'image-id': {
+      type: ['string', 'number', 'null'],
+      description: 'Id of the image in the provider, in place of filters.',
+    },
+    ...elsewhere(...LAUNCHER_KEYS),
+  };
+  const added = moduleKeys(
+    modules.map(({ type, cloudImages }) => [type, cloudImages?.properties ?? {}]),
+    common,
+    'all cloud images have',
+  );
+  return {
+    type: ['array', 'null'],
+    items: {
+      type: 'object',
+      required: ['name'],
+      additionalProperties: false,
+      properties: { ...common, ...added },
+    },
+    description:
+      'Images of the provider for launchers, for `nodepool-builder latest --cloud-image` and for ' +
+      "`on-instance.base-image`. Each is the latest image that passes its filters. Only the provider's own images pass, " +
+      'unless a filter `owner` names other owners.',
+  };
+}
+
+function settingsKeys(modules: readonly ProviderModule[], common: Properties): Properties {
+  const keys = modules.map(({ type, settings }): [string, Properties] => [type, settings.properties]);
+  return moduleKeys(keys, common, 'all providers have');
+}
+
 /** The keys of all modules. Several may have the same key if they accept the same values. */
-function moduleKeys(modules: readonly ProviderModule[], common: Properties): Properties {
+function moduleKeys(
+  modules: readonly (readonly [type: string, properties: Properties])[],
+  common: Properties,
+  taken: string,
+): Properties {
   const keys = new Map<string, { owner: string; node: SettingsSchema }>();
-  for (const { type, settings } of modules) {
-    for (const [key, { description, ...node }] of Object.entries<SettingsSchema>(settings.properties)) {
-      if (key in common) throw collision(type, key, 'all providers have');
+  for (const [type, properties] of modules) {
+    for (const [key, { description, ...node }] of Object.entries<SettingsSchema>(properties)) {
+      if (key in common) throw collision(type, key, taken);
       const { owner, node: other } = keys.get(key) ?? { owner: type, node };
       const { description: sentences = '', ...accepted }: SettingsSchema = other;
       if (!isDeepStrictEqual(accepted, node))

@@ -5,9 +5,10 @@ import type {
   ProviderHost,
   ProviderModule,
 } from '@nodepool-builder/image-builder';
-import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
+import { cloudImagesOf, toFilterEntries } from './cloud-images.ts';
 import type { ProviderConfiguration, ProviderImageConfiguration, ProviderSettings } from './configuration.ts';
 import {
+  type CloudImageSource,
   DEFAULT_PROVIDER_TYPE,
   PROVIDER_KEYS,
   type ProviderImageSource,
@@ -64,11 +65,13 @@ export function listedProvider(
   return { pointer, name, source, module, entry };
 }
 
-/** Adds what the module reads beyond an entry. */
+/** Adds what the module reads beyond an entry. @param cloudImages of the top level */
 export async function toProvider(
-  { name, source, module, entry }: ListedProvider,
+  listed: ListedProvider,
   host: ProviderHost,
+  cloudImages: readonly CloudImageSource[] | null = [],
 ): Promise<ProviderConfiguration> {
+  const { name, source, module, entry } = listed;
   const { prepared, imageType: preferred = 'qcow2' } = await prepare(module, entry, host);
   const imageType = source['image-type'] ?? preferred;
   return {
@@ -77,6 +80,7 @@ export async function toProvider(
     entry: { ...entry, images: lastOfEachName(entry.images) },
     prepared,
     imageType,
+    cloudImages: cloudImagesOf(listed, cloudImages),
     attributes: {
       ...templateAttributes(source),
       name,
@@ -108,13 +112,6 @@ function toImage(source: ProviderImageSource): ProviderImageConfiguration {
     meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
     ...(filters && { 'image-filters': toFilterEntries(filters) }),
   };
-}
-
-/** Reads `image-filters`; a filter is created when it is used, as ages in it count from then. */
-export function toFilterEntries(
-  source: NonNullable<ProviderImageSource['image-filters']>,
-): readonly FilterEntry[] {
-  return source.map(({ name, values }) => ({ name, values: values.map(toText) }));
 }
 
 /** Keys of a provider that the Python builder kept as attributes, with its defaults. */

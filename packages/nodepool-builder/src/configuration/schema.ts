@@ -5,7 +5,12 @@ import { type DiskImageSource, diskImageSchema, sectionSchemas } from './disk-im
 import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
 import { MANAGER } from './manager.ts';
 import { NOTIFICATIONS } from './notification.ts';
-import { type ProviderSource, providerSchema } from './provider-schema.ts';
+import {
+  CLOUD_IMAGES,
+  type CloudImageSource,
+  type ProviderSource,
+  providerSchema,
+} from './provider-schema.ts';
 import { elsewhere, TEXT } from './schema-node.ts';
 
 const OPTIONAL_PATH = { type: ['string', 'null'] } as const;
@@ -86,6 +91,7 @@ export interface ConfigurationSource extends Partial<SettingsOf<typeof GENERAL>>
   readonly 'images-dir': string;
   readonly diskimages?: readonly DiskImageSource[] | null;
   readonly providers?: readonly ProviderSource[] | null;
+  readonly 'cloud-images'?: readonly CloudImageSource[] | null;
   readonly manager?: Partial<SettingsOf<typeof MANAGER>>;
   /** Sections of builders. */
   readonly [section: string]: unknown;
@@ -117,6 +123,7 @@ export function configurationSchema(modules: Modules): SettingsSchema {
         items: providerSchema(modules),
         description: 'Places to upload images to, and to run machines in.',
       },
+      'cloud-images': CLOUD_IMAGES,
       cron: CRON,
       manager: MANAGER,
       ...elsewhere(

@@ -394,6 +394,7 @@ function createBuilders(
 ): ReadonlyMap<string, BaseImageBuilder> {
   const services = {
     instanceProvider: (name: string) => providers.instanceProvider(name),
+    chooseImage: providers.chooseImage.bind(providers),
     ...(keepOnFailure !== undefined && { keepOnFailure }),
   };
   return new Map(diskimages.map((diskimage) => [diskimage.name, modules.createBuilder(diskimage, services)]));

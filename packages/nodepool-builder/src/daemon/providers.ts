@@ -6,9 +6,12 @@ import {
   type ImageProvider,
   type InstanceProvider,
   type Logger,
+  type OperationOptions,
 } from '@nodepool-builder/image-builder';
-import type { ProviderServices } from '@nodepool-builder/image-builder/module-kit';
+import type { ImageChoice, ProviderServices } from '@nodepool-builder/image-builder/module-kit';
+import { toFilterEntries } from '../configuration/cloud-images.ts';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
+import { findCloudImage, resolveCloudImage } from './choose-image.ts';
 
 /** Settings of {@link Providers}. */
 export interface ProvidersOptions {
@@ -121,6 +124,23 @@ export class Providers implements BuilderServices, Disposable {
     }
     this.#used.add(name);
     return opened.instances;
+  }
+
+  /** @throws ImageError `image-not-found`, `invalid-configuration`, `invalid-filter`, and errors of the provider */
+  async chooseImage(name: string, choice: ImageChoice, options: OperationOptions = {}): Promise<string> {
+    const { configuration, provider } = this.get(name) ?? {};
+    if (configuration === undefined || provider === undefined) {
+      throw new ImageError(
+        'invalid-configuration',
+        `no provider "${name}" takes images here; add one that does to providers and reload`,
+      );
+    }
+    const { 'cloud-image': image, 'image-filters': filters } = choice;
+    const selection =
+      image === undefined
+        ? { filters: toFilterEntries(filters ?? []) }
+        : findCloudImage(configuration, image);
+    return await resolveCloudImage(provider, selection, options);
   }
 
   [Symbol.dispose](): void {

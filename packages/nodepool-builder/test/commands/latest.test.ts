@@ -63,8 +63,15 @@ test('latest prints only the id, and compares times of builds, not of files', as
 test('latest of a provider of nodepool.yaml, with --explain and --json', async (t) => {
   const directory = await createPool(t);
   const config = join(directory, 'nodepool.yaml');
-  const providers = [{ name: 'local', type: 'directory', directory: 'pool', images: IMAGES }];
-  await writeFile(config, JSON.stringify({ 'images-dir': 'images', providers }));
+  const own = [
+    { name: 'ubuntu', 'image-filters': [{ name: 'image-name', values: ['ubuntu'] }] },
+    { name: 'fixed', 'image-id': 'debian-1.qcow2' },
+  ];
+  const providers = [
+    { name: 'local', type: 'directory', directory: 'pool', images: IMAGES, 'cloud-images': own },
+  ];
+  const top = [{ name: 'debian', 'image-filters': [{ name: 'name', values: ['debian-*'] }] }];
+  await writeFile(config, JSON.stringify({ 'images-dir': 'images', providers, 'cloud-images': top }));
   const args = ['-c', config, '--provider', 'local', '--filter', 'image-name=debian', '--explain'];
   const [code, stdout, stderr] = await latest(t, ...args);
   assert.deepEqual([code, stdout], [0, 'debian-2.qcow2']);
@@ -95,6 +102,19 @@ test('latest of a provider of nodepool.yaml, with --explain and --json', async (
     (await latest(t, ...byImage, 'debian')).join(),
     /^3,,.* "local" has no image "debian" with image-filters in a nodepool\.yaml; choose one of: newest; or use --filter$/,
   );
+  const byCloudImage = ['-c', config, '--provider', 'local', '--cloud-image'];
+  assert.deepEqual(await latest(t, ...byCloudImage, 'ubuntu'), [0, 'ubuntu-3.qcow2', '']);
+  assert.deepEqual(await latest(t, ...byCloudImage, 'debian'), [0, 'debian-2.qcow2', '']);
+  assert.deepEqual(await latest(t, ...byCloudImage, 'fixed', '--json'), [
+    0,
+    '{\n  "external-id": "debian-1.qcow2"\n}',
+    '',
+  ]);
+  assert.deepEqual(await latest(t, ...byCloudImage, 'bsd'), [
+    3,
+    '',
+    'nodepool-builder: provider "local" has no cloud image "bsd"; choose one of: ubuntu, fixed, debian',
+  ]);
   const missing = await latest(t, '-c', config, '--provider', 'cloud');
   assert.deepEqual(missing, [
     3,

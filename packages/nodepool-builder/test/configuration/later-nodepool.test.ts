@@ -58,8 +58,7 @@ describe('a file for a later nodepool', () => {
       'refused',
       'nodepool.yaml:9:5: providers[0].driver is a key of nodepool 0.4 and later, which uses ZooKeeper: the file is ' +
         'written for such a release; write "type: openstack" (or directory, or qemu) in place of "driver", and ' +
-        '"images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages", and nothing in place of "pools", and ' +
-        'nothing in place of "cloud-images"',
+        '"images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages", and nothing in place of "pools"',
     ]);
   });
 

@@ -64,6 +64,46 @@ const FINGERPRINT = 'SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU';
 
 const CLOUD = 'providers: [{name: cloud, images: [{name: node, diskimage: "a\'b"}]}]';
 
+const CLOUD_IMAGES = 'cloud-images: [{name: debian, image-filters: [{name: name, values: [debian-*]}]}]';
+
+/** A disk image with this base image. */
+function basedOn(baseImage: string, provider = 'cloud'): string {
+  const block = `provider: ${provider}, base-image: ${baseImage}, steps: [x]`;
+  return `${CLOUD}\n${CLOUD_IMAGES}\ndiskimages: [{name: "a'b", builder: on-instance, on-instance: {${block}}}]\n`;
+}
+
+describe('the base image', () => {
+  for (const [what, written, read] of [
+    [
+      'filters',
+      '{image-filters: [{name: tag, values: [7]}]}',
+      { 'image-filters': [{ name: 'tag', values: [7] }] },
+    ],
+    ['the name of a cloud image', '{cloud-image: debian}', { 'cloud-image': 'debian' }],
+  ] as const) {
+    it(`is chosen by ${what}`, async () => {
+      const { diskimages } = await configurationOf(basedOn(written));
+      assert.deepEqual(settingsOfImage(diskimages[0])['base-image'], read);
+    });
+  }
+
+  for (const [written, provider, reason] of [
+    ['{}', 'cloud', /base-image needs either image-filters or cloud-image/],
+    [
+      '{cloud-image: bsd}',
+      'cloud',
+      /base-image\.cloud-image "bsd" is not among cloud-images of provider "cloud"/,
+    ],
+    ['{cloud-image: debian}', 'qemu', /base-image cannot be chosen: provider "qemu" is of type qemu/],
+    ['{image-filters: [{name: os, values: [x]}]}', 'cloud', /image-filters image filter: unknown key "os"/],
+  ] as const) {
+    it(`cannot be ${written} in provider ${provider}`, async () => {
+      const text = basedOn(written, provider);
+      assert.match((await diagnosticsOf(text)).join('\n'), reason);
+    });
+  }
+});
+
 describe('the block on-instance', () => {
   it('needs a base image and something to run on it; the rest has defaults', async () => {
     assert.deepEqual(await settingsOf('base-image: base.qcow2, steps: [apt-get update]'), {

@@ -53,6 +53,63 @@ async function qemu(t: TestContext, memory: Readonly<Record<string, number>>): P
   return await entries(t, written.join(', '));
 }
 
+describe('an image of a provider', () => {
+  const provider = {
+    name: 'pool',
+    type: 'directory',
+    'cloud-images': [
+      { name: 'debian', 'image-filters': [{ name: 'image-name', values: ['debian'] }] },
+      { name: 'fixed', 'image-id': 'x.qcow2' },
+    ],
+  };
+
+  async function withImage(t: TestContext): Promise<Providers> {
+    const providers = open(t);
+    const directory = temporaryDirectory(t);
+    const configuration = await entries(t, JSON.stringify({ ...provider, directory }));
+    providers.configure(configuration);
+    const path = join(temporaryDirectory(t), '1.qcow2');
+    writeFileSync(path, 'disk');
+    await providers.get('pool')?.provider?.upload({
+      uploadId: '1',
+      imageId: '1',
+      imageName: 'debian',
+      file: { format: 'qcow2', path, size: 4 },
+    });
+    return providers;
+  }
+
+  it('is chosen by filters, or by the name of a cloud image', async (t) => {
+    const providers = await withImage(t);
+    const filters = [{ name: 'name', values: ['deb*'] }];
+    assert.deepEqual(
+      await Promise.all([
+        providers.chooseImage('pool', { 'image-filters': filters }),
+        providers.chooseImage('pool', { 'cloud-image': 'debian' }),
+        providers.chooseImage('pool', { 'cloud-image': 'fixed' }),
+      ]),
+      ['debian-1.qcow2', 'debian-1.qcow2', 'x.qcow2'],
+    );
+  });
+
+  it('is not chosen in vain', async (t) => {
+    const providers = await withImage(t);
+    const filters = [{ name: 'property:os', values: ['bsd'] }];
+    await assert.rejects(providers.chooseImage('pool', { 'image-filters': filters }), {
+      code: 'image-not-found',
+      message: /no image in provider "pool" passes the filters; 1 with a matching name: its property os/,
+    });
+    await assert.rejects(providers.chooseImage('pool', { 'cloud-image': 'bsd' }), {
+      code: 'invalid-configuration',
+      message: /has no cloud image "bsd"; choose one of: debian, fixed/,
+    });
+    await assert.rejects(providers.chooseImage('qemu', { 'cloud-image': 'debian' }), {
+      code: 'invalid-configuration',
+      message: /no provider "qemu" takes images here/,
+    });
+  });
+});
+
 describe('providers of instances', () => {
   it('stay open over a reload that does not change them', async (t) => {
     const providers = open(t);

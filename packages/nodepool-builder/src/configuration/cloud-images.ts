@@ -1,0 +1,75 @@
+import { ImageError, type ProviderModule, parseImageFilter } from '@nodepool-builder/image-builder';
+import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
+import type { CloudImageConfiguration } from './configuration.ts';
+import { type CloudImageSource, LAUNCHER_KEYS, type ProviderSource } from './provider-schema.ts';
+import { lastOfEachName, toText } from './values.ts';
+
+/** An entry of `providers`, with its module. */
+interface CloudImageProvider {
+  readonly source: ProviderSource;
+  readonly module: ProviderModule;
+}
+
+type Sources = readonly CloudImageSource[] | null | undefined;
+
+/**
+ * Cloud images of a provider, with their filters. Ages in filters count from their use.
+ *
+ * @param shared `cloud-images` of the top level, with the filters of this project in any provider
+ */
+export function cloudImagesOf(
+  { source, module }: CloudImageProvider,
+  shared: Sources,
+): readonly CloudImageConfiguration[] {
+  if (module.openImages === undefined) return [];
+  const common = new Map(lastOfEachName(shared ?? []).map((image) => [image.name, image]));
+  const own = lastOfEachName(source['cloud-images'] ?? []).map((image) => {
+    const substitute = hasCondition(image) ? undefined : common.get(image.name);
+    return substitute === undefined ? toCloudImage(image, module) : toCloudImage(substitute, {});
+  });
+  const names = new Set(own.map(({ name }) => name));
+  const others = [...common.values()].filter(({ name }) => !names.has(name));
+  return [...own, ...others.map((image) => toCloudImage(image, {}))];
+}
+
+/** Keys of an entry of `cloud-images` that are no conditions in any provider. */
+const NO_CONDITIONS: ReadonlySet<string> = new Set(['name', ...LAUNCHER_KEYS]);
+
+function hasCondition(image: CloudImageSource): boolean {
+  return Object.entries(image).some(([key, value]) => !NO_CONDITIONS.has(key) && value != null);
+}
+
+/** Reads an entry. @param module whose keys the entry has, in the spelling of nodepool */
+export function toCloudImage(
+  image: CloudImageSource,
+  { cloudImages }: Pick<ProviderModule, 'cloudImages'>,
+): CloudImageConfiguration {
+  const { name, 'image-id': id, 'image-filters': entries, ...others } = image;
+  if (id != null && toText(id) !== '') return { name, imageId: toText(id), filters: [] };
+  try {
+    const filters = { ...(entries && { 'image-filters': toFilterEntries(entries) }) };
+    const isKnown = (key: string): boolean =>
+      NO_CONDITIONS.has(key) || Object.hasOwn(cloudImages?.properties ?? {}, key);
+    const unknown = Object.keys(others).find((key) => !isKnown(key));
+    if (unknown !== undefined) throw unusable(`the key "${unknown}" has no meaning in this provider`);
+    const found = cloudImages?.filters({ ...others, name, ...filters }) ?? filters['image-filters'] ?? [];
+    if (found.length === 0)
+      throw unusable('nothing says which image it is; add image-filters or an image-id');
+    parseImageFilter(found);
+    return { name, filters: found };
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    return { name, filters: [], reason: error.message };
+  }
+}
+
+function unusable(reason: string): ImageError {
+  return new ImageError('invalid-filter', reason);
+}
+
+/** Reads `image-filters`; a filter is created when it is used, as ages in it count from then. */
+export function toFilterEntries(
+  source: NonNullable<CloudImageSource['image-filters']>,
+): readonly FilterEntry[] {
+  return source.map(({ name, values }) => ({ name, values: values.map(toText) }));
+}

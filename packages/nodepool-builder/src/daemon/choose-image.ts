@@ -1,0 +1,78 @@
+import {
+  ImageError,
+  type ImageProvider,
+  latestImage,
+  type OperationOptions,
+  parseImageFilter,
+} from '@nodepool-builder/image-builder';
+import type { FilterEntry, LatestImage } from '@nodepool-builder/image-builder/module-kit';
+import type { CloudImageConfiguration, ProviderConfiguration } from '../configuration/configuration.ts';
+
+/** Options of {@link findLatest}. */
+interface FindOptions extends OperationOptions {
+  /** Ids to consider even if the provider does not list them yet. */
+  readonly known?: readonly string[];
+  /** Whether to list all images with a matching name that were refused. They are also listed if no image passes. */
+  readonly explain?: boolean;
+}
+
+/** Finds the latest image of a provider that passes filters. */
+export async function findLatest(
+  provider: ImageProvider,
+  filters: readonly FilterEntry[],
+  { explain = false, ...options }: FindOptions,
+): Promise<LatestImage> {
+  const filter = parseImageFilter(filters);
+  const find = async (withRefused: boolean): Promise<LatestImage> =>
+    latestImage(await provider.candidates(filter, { ...options, withRefused }), filter);
+  const first = await find(explain);
+  return first.latest === undefined && !explain ? await find(true) : first;
+}
+
+/** @throws ImageError `invalid-configuration`, `invalid-filter` */
+export function findCloudImage(
+  { name: provider, cloudImages }: ProviderConfiguration,
+  name: string,
+): CloudImageConfiguration {
+  const found = cloudImages.find((image) => image.name === name);
+  if (found === undefined) {
+    const names = cloudImages.map((image) => image.name).join(', ');
+    const choice = names === '' ? 'add it to cloud-images' : `choose one of: ${names}`;
+    throw new ImageError(
+      'invalid-configuration',
+      `provider "${provider}" has no cloud image "${name}"; ${choice}`,
+    );
+  }
+  if (found.reason === undefined) return found;
+  throw new ImageError('invalid-filter', `provider "${provider}", cloud image "${name}": ${found.reason}`);
+}
+
+/**
+ * Returns the id of a cloud image: its own, or that of the latest image that passes its filters.
+ *
+ * @throws ImageError `image-not-found`, and errors of the provider
+ */
+export async function resolveCloudImage(
+  provider: ImageProvider,
+  { imageId, filters }: Pick<CloudImageConfiguration, 'imageId' | 'filters'>,
+  options: OperationOptions = {},
+): Promise<string> {
+  if (imageId !== undefined) return imageId;
+  const found = await findLatest(provider, filters, options);
+  if (found.latest !== undefined) return found.latest.externalId;
+  throw new ImageError('image-not-found', noImage(provider.name, found));
+}
+
+/** Number of reasons in a message. */
+const MOST_REASONS = 5;
+
+/** Explains why no image was found. */
+export function noImage(provider: string, { refused }: LatestImage): string {
+  const nothing = `no image in provider "${provider}" passes the filters`;
+  if (refused.length === 0) return `${nothing}: none has a matching name`;
+  const counts = new Map<string, number>();
+  for (const { reason } of refused) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  const reasons = [...counts].map(([reason, count]) => `${reason} (${count})`);
+  const rest = reasons.length > MOST_REASONS ? '; for more, see latest --explain' : '';
+  return `${nothing}; ${refused.length} with a matching name: ${reasons.slice(0, MOST_REASONS).join('; ')}${rest}`;
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import type { CloudImageConfiguration } from '../../src/configuration/configuration.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+
+interface Loaded {
+  readonly images: Readonly<Record<string, readonly CloudImageConfiguration[]>>;
+  readonly warnings: readonly string[];
+}
+
+/** Cloud images of each provider, and the warnings. */
+async function load(t: TestContext, text: string): Promise<Loaded> {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'nodepool.yaml');
+  writeFileSync(file, `images-dir: /i\n${text}`);
+  const { configuration, warnings } = await loadConfiguration(file, {
+    place: { env: {}, cwd: directory, home: directory },
+  });
+  return {
+    images: Object.fromEntries(configuration.providers.map(({ name, cloudImages }) => [name, cloudImages])),
+    warnings: warnings
+      .map(({ line, reason }) => `${line}: ${reason}`)
+      .filter((warning) => !warning.includes('clouds.yaml')),
+  };
+}
+
+const CREDENTIALS = 'auth-url: http://127.0.0.1:1, username: u, password: p, project-name: p';
+
+describe('cloud-images', () => {
+  it('of a provider take precedence over those of the top level', async (t) => {
+    const { images, warnings } = await load(
+      t,
+      `cloud-images:
+  - {name: debian, image-filters: [{name: name, values: [debian-*]}]}
+  - {name: ubuntu, image-filters: [{name: image-name, values: [ubuntu]}]}
+  - {name: fixed, image-filters: [{name: image-name, values: [fixed]}]}
+providers:
+  - name: a
+    type: directory
+    directory: d
+    cloud-images:
+      - {name: debian, image-filters: [{name: tag, values: [good, 1, true]}]}
+      - {name: ubuntu, username: ci}
+      - {name: fixed, image-id: 12}
+  - {name: b, type: directory, directory: e, images: []}
+`,
+    );
+    assert.deepEqual(warnings, []);
+    assert.deepEqual(images, {
+      a: [
+        { name: 'debian', filters: [{ name: 'tag', values: ['good', '1', 'True'] }] },
+        { name: 'ubuntu', filters: [{ name: 'image-name', values: ['ubuntu'] }] },
+        { name: 'fixed', imageId: '12', filters: [] },
+      ],
+      b: [
+        { name: 'debian', filters: [{ name: 'name', values: ['debian-*'] }] },
+        { name: 'ubuntu', filters: [{ name: 'image-name', values: ['ubuntu'] }] },
+        { name: 'fixed', filters: [{ name: 'image-name', values: ['fixed'] }] },
+      ],
+    });
+  });
+
+  it('of OpenStack have the spelling of its driver in nodepool', async (t) => {
+    const { images, warnings } = await load(
+      t,
+      `providers:
+  - name: c
+    ${CREDENTIALS.replaceAll(', ', '\n    ')}
+    cloud-images:
+      - {name: Debian 12, config-drive: true, connection-type: ssh}
+      - {name: jammy, image-name: Ubuntu 22.04, image-filters: [{name: owner, values: [admin]}]}
+      - {name: any, image-name: '*'}
+      - {name: other, image-family: debian}
+`,
+    );
+    assert.deepEqual(images.c, [
+      { name: 'Debian 12', filters: [{ name: 'name', values: ['Debian 12'] }] },
+      {
+        name: 'jammy',
+        filters: [
+          { name: 'name', values: ['Ubuntu 22.04'] },
+          { name: 'owner', values: ['admin'] },
+        ],
+      },
+      { name: 'any', filters: [], reason: '"*" is a pattern, but image-name is exact; use a filter "name"' },
+      { name: 'other', filters: [], reason: 'the key "image-family" has no meaning in this provider' },
+    ]);
+    assert.match(
+      warnings.join('\n'),
+      /providers\[0\]\.cloud-images\[2\] "any" chooses no image: "\*" is a pattern/,
+    );
+  });
+
+  for (const [what, text, reason] of [
+    [
+      'without a condition',
+      'providers: [{name: a, type: directory, directory: d, cloud-images: [{name: x}]}]',
+      /nodepool\.yaml:2:\d+: .*cloud-images\[0\] "x" chooses no image: nothing says which image it is/,
+    ],
+    [
+      'with an unknown filter',
+      'cloud-images:\n  - {name: x, image-filters: [{name: status, values: [a]}]}',
+      /nodepool\.yaml:3:\d+: cloud-images\[0\] "x" chooses no image: image filter: unknown key "status"/,
+    ],
+    [
+      'without filters at the top level',
+      'cloud-images: [{name: x}]',
+      /cloud-images\[0\] lacks the key "image-filters"/,
+    ],
+    [
+      'absent, in a provider without images',
+      'providers: [{name: a, type: directory, directory: d}]',
+      /providers\[0\] lacks the key "images"/,
+    ],
+  ] as const) {
+    it(`${what} are refused`, async (t) => {
+      await assert.rejects(load(t, text), reason);
+    });
+  }
+
+  it('are useless in a provider without images', async (t) => {
+    const { warnings } = await load(
+      t,
+      'providers: [{name: q, type: qemu, cloud-images: [{name: x, image-id: y}]}]',
+    );
+    assert.match(warnings.join('\n'), /cloud-images means nothing: a provider of type qemu has no images/);
+  });
+});
