@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { type BandwidthLimit, CloudError, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { digestOf, type Registry } from './registry.ts';
 import { RegistryError } from './registry-error.ts';
@@ -100,6 +100,11 @@ export async function cancelUpload(registry: Registry, location: string, signal:
 export async function tryUpload(registry: Registry, signal: AbortSignal): Promise<void> {
   const { location } = await start(registry, signal);
   await cancelUpload(registry, location.href, signal);
+}
+
+/** Asks for the deletion of a manifest that does not exist: it tells whether the registry permits deletions. */
+export async function tryDeletion(registry: Registry, signal: AbortSignal): Promise<void> {
+  await registry.deleteManifest(digestOf(`no manifest ${randomUUID()}`), signal);
 }
 
 /** An unfinished upload at the registry. */

@@ -110,8 +110,9 @@ function normalized(name: string): string {
   return plain === 'index.docker.io' ? 'docker.io' : plain;
 }
 
-function split(text: string): Credentials {
+function split(text: string): Credentials | undefined {
   const at = text.indexOf(':');
+  if (at === -1) return undefined;
   return { username: text.slice(0, at), password: text.slice(at + 1) };
 }
 
@@ -131,9 +132,17 @@ async function askHelper(name: string, server: string, subject: string): Promise
   });
   child.stdin?.on('error', () => {}); // it may end without reading
   child.stdin?.end(server);
-  const { Username: username, Secret: secret } = HELPER_ANSWER.parse(await promise);
+  const { Username: username, Secret: secret } = readAnswer(await promise, `${subject}: ${program}`);
   if (!secret) return undefined;
   return username === '<token>' ? { identityToken: secret } : { username: username ?? '', password: secret };
+}
+
+function readAnswer(text: string, subject: string): ReturnType<(typeof HELPER_ANSWER)['parse']> {
+  try {
+    return HELPER_ANSWER.parse(text);
+  } catch (error) {
+    throw new CloudError('auth-failed', subject, `its answer cannot be read: ${(error as Error).message}`);
+  }
 }
 
 const HELPER_ANSWER = new JsonReader({ type: 'object', properties: { Username: TEXT, Secret: TEXT } });

@@ -24,7 +24,7 @@ import {
   steadyProgress,
   Turns,
 } from '@nodepool-builder/image-builder/module-kit';
-import { cancelUpload, tryUpload } from './blob-upload.ts';
+import { cancelUpload, tryDeletion, tryUpload } from './blob-upload.ts';
 import { pushContainerImage } from './container-image.ts';
 import {
   childrenOf,
@@ -40,12 +40,16 @@ import { type OciEntry, parseRepository } from './oci-settings.ts';
 import { type OciUpload, type UploadRecord, UploadRecords } from './oci-upload.ts';
 import { pushArtifact, pushContainerDisk } from './push-image.ts';
 import { Registry, type RegistryOptions, type StoredManifest } from './registry.ts';
+import { DeletionForbidden } from './registry-error.ts';
 
 /** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
 const CLEANUP_TIME = 120_000;
 
 /** Manifests that are read at a time. */
 const READS = 8;
+
+/** How often the tag `latest` is set in one go. Only a registry that answers from a cache needs as many. */
+const ROUNDS = 10;
 
 /** A tag (OCI distribution specification, "Pulling manifests"). */
 const TAG = /^\w[\w.-]{0,127}$/;
@@ -105,7 +109,7 @@ export class OciProvider implements ImageProvider {
           await registry.putManifest(tag, type, text, signal);
         }
         await this.#point(request.imageName, signal);
-        if (!isDone && existing !== undefined) await this.#removeManifests(existing, signal);
+        if (!isDone && existing !== undefined) await this.#removeReplaced(existing, signal);
         await records.remove(uploadId);
         onProgress({ done: 1, total: 1 });
         return { externalId: this.#externalId(tag) };
@@ -175,6 +179,9 @@ export class OciProvider implements ImageProvider {
     const rights = `permission to push of provider ${this.name}`;
     const pushed = await attempt(rights, signal, async () => await tryUpload(registry, signal));
     yield pushed.problem ?? { subject: rights, state: 'ok', finding: `an upload to ${repository} can begin` };
+    const deletions = `permission to delete of provider ${this.name}`;
+    const deleted = await attempt(deletions, signal, async () => await tryDeletion(registry, signal));
+    yield deleted.problem ?? { subject: deletions, state: 'ok', finding: `${repository} permits deletions` };
   }
 
   #connect(retry: RegistryOptions['retry'] = this.#options.registry.retry): Registry {
@@ -242,8 +249,8 @@ export class OciProvider implements ImageProvider {
     await this.#latest.run(async () => {
       const pointer = latestTag(imageName);
       // Repeated after each change: another process may have changed the tag without seeing this image.
-      for (;;) {
-        const images = (await this.#images(signal)).filter(
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const images = (await this.#images(signal, tagOf({ imageName, imageId: '' }))).filter(
           (image) => image.imageName === imageName && image.tag !== without?.tag,
         );
         const [newest] = images.toSorted(byBuild(images, dated, Date.now()));
@@ -253,7 +260,20 @@ export class OciProvider implements ImageProvider {
         if (latest !== undefined && readImage(this.name, pointer, latest) === undefined) return;
         await this.#registry.putManifest(pointer, newest.manifest.type, newest.manifest.text, signal);
       }
+      this.#options.logger.warn(
+        `provider ${this.name}: the registry still names another image as ${pointer} after ${ROUNDS} changes`,
+      );
     });
+  }
+
+  /** Removes an image whose tag names another one now. Nobody sees it, so it may stay where deletions are forbidden. */
+  async #removeReplaced(image: OciImage, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#removeManifests(image, signal);
+    } catch (error) {
+      if (!(error instanceof DeletionForbidden)) throw error;
+      this.#options.logger.warn(`${error.message}; the image that was replaced stays without a tag`);
+    }
   }
 
   async #removeImage(image: OciImage, signal: AbortSignal): Promise<void> {
@@ -278,19 +298,22 @@ export class OciProvider implements ImageProvider {
     }
   }
 
-  /** All images of this provider, by their tags. */
-  async #images(signal: AbortSignal): Promise<OciImage[]> {
-    return (await this.#tagged(signal)).flatMap(({ tag, manifest }) => {
+  /** Images of this provider, by their tags. @param prefix of the tags; default: all */
+  async #images(signal: AbortSignal, prefix?: string): Promise<OciImage[]> {
+    return (await this.#tagged(signal, prefix)).flatMap(({ tag, manifest }) => {
       const image = readImage(this.name, tag, manifest);
       // `latest` has the manifest of an image with another tag.
       return image !== undefined && tagOf(image) === tag ? [image] : [];
     });
   }
 
-  /** All tags of the repository, in their order, with their manifests. */
-  async #tagged(signal: AbortSignal): Promise<{ readonly tag: string; readonly manifest: StoredManifest }[]> {
+  /** Tags of the repository, in their order, with their manifests. */
+  async #tagged(
+    signal: AbortSignal,
+    prefix = '',
+  ): Promise<{ readonly tag: string; readonly manifest: StoredManifest }[]> {
     const found: { readonly tag: string; readonly manifest: StoredManifest }[] = [];
-    const rest = (await this.#registry.tags(signal)).values();
+    const rest = (await this.#registry.tags(signal)).filter((tag) => tag.startsWith(prefix)).values();
     const read = async (): Promise<void> => {
       for (const tag of rest) {
         const manifest = await this.#registry.manifest(tag, signal);

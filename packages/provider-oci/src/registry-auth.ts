@@ -1,4 +1,9 @@
-import { CloudError, type HttpClient, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  type HttpClient,
+  JsonReader,
+  networkFailure,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { Credentials } from './credentials.ts';
 import { RegistryError } from './registry-error.ts';
 
@@ -71,7 +76,8 @@ async function fetchToken(
   const identityToken = credentials?.identityToken;
   if (identityToken === undefined)
     for (const [key, value] of Object.entries(query)) url.searchParams.append(key, value);
-  const answer = await client.send({
+  const what = `${subject}: token of ${url.host}`;
+  const sent = client.send({
     url,
     signal,
     ...(identityToken === undefined
@@ -85,7 +91,11 @@ async function fetchToken(
           },
         }),
   });
-  const what = `${subject}: token of ${url.host}`;
+  const answer = await sent.catch((error: unknown) => {
+    signal.throwIfAborted();
+    const { message } = networkFailure(error);
+    throw new CloudError('connection-failed', what, `no answer: ${message}`, { cause: error });
+  });
   if (answer.status !== 200) throw new RegistryError(what, answer);
   const { token, access_token: accessToken } = readToken(answer.body, what);
   const found = token || accessToken;

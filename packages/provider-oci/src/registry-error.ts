@@ -39,6 +39,15 @@ export class RegistryError extends CloudError {
   }
 }
 
+/** The registry permits no deletions. */
+export class DeletionForbidden extends CloudError {
+  constructor(subject: string, cause: RegistryError) {
+    super('bad-request', subject, 'the registry forbids deletions; permit them in its configuration', {
+      cause,
+    });
+  }
+}
+
 function codeOf(status: number, code: string, message: string): CloudErrorCode {
   // Harbor refuses what exceeds a quota with DENIED.
   if (status < 500 && /quota/i.test(message)) return 'quota-exceeded';

@@ -7,6 +7,7 @@ import {
   type HttpAnswer,
   HttpClient,
   type HttpRequest,
+  JsonReader,
   type NetworkFailureKind,
   networkFailure,
   type RetryLimits,
@@ -16,7 +17,7 @@ import {
 import type { Credentials } from './credentials.ts';
 import type { RepositoryName } from './oci-settings.ts';
 import { authorize, parseChallenge } from './registry-auth.ts';
-import { RegistryError } from './registry-error.ts';
+import { DeletionForbidden, RegistryError } from './registry-error.ts';
 
 /** Seconds for one request: a chunk may travel slowly. */
 const TIMEOUT = 600;
@@ -30,6 +31,18 @@ const MANIFEST_TYPES = [
   'application/vnd.oci.image.manifest.v1+json',
   'application/vnd.oci.image.index.v1+json',
 ] as const;
+
+/** Types of docker. A registry hides manifests whose types a client does not accept, but their tags are taken, too. */
+const FOREIGN_TYPES = [
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+  '*/*',
+] as const;
+
+const TAGS = new JsonReader({
+  type: 'object',
+  properties: { tags: { type: ['array', 'null'], items: { type: 'string' } } },
+});
 
 export interface RegistryOptions {
   /** `providers[].name`. */
@@ -91,8 +104,12 @@ export class Registry {
     try {
       const url = typeof path === 'string' ? this.#url(path) : path;
       const answer = await this.#authorized({ ...request, url, signal, followsRedirects: false });
-      if (answer.status < 400) return answer;
-      throw new RegistryError(`${this.subject}: ${task}`, answer);
+      // A redirect to a storage tells that a blob is there.
+      if (answer.status < 300 || (answer.status < 400 && request.method === 'HEAD')) return answer;
+      if (answer.status >= 400) throw new RegistryError(`${this.subject}: ${task}`, answer);
+      const target = URL.parse(answer.headers.location ?? '', url.href)?.origin ?? 'nowhere';
+      const reason = `${url.origin} redirects to ${target}; correct repository or endpoint`;
+      throw new CloudError('bad-request', `${this.subject}: ${task}`, reason);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof CloudError || !(error instanceof Error)) throw error;
@@ -109,13 +126,14 @@ export class Registry {
     const request = {
       task: `GET manifest ${reference}`,
       path: `manifests/${reference}`,
-      headers: { accept: MANIFEST_TYPES.join(', ') },
+      headers: { accept: [...MANIFEST_TYPES, ...FOREIGN_TYPES].join(', ') },
       signal,
     };
     const answer = await this.request(request).catch(unlessAbsent);
     if (answer === undefined) return undefined;
     const { body: text, headers } = answer;
-    return { digest: digestOf(text), type: headers['content-type'] ?? '', text };
+    const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
+    return { digest: digestOf(text), type: type.trim(), text };
   }
 
   async putManifest(reference: string, type: string, text: string, signal: AbortSignal): Promise<void> {
@@ -136,8 +154,7 @@ export class Registry {
       await this.request(request).catch(unlessAbsent);
     } catch (error) {
       if (!(error instanceof RegistryError) || error.status !== 405) throw error;
-      const reason = 'the registry forbids deletions; permit them in its configuration';
-      throw new CloudError('bad-request', `${this.subject}: DELETE manifest`, reason, { cause: error });
+      throw new DeletionForbidden(`${this.subject}: ${request.task}`, error);
     }
   }
 
@@ -150,7 +167,7 @@ export class Registry {
         unlessAbsent,
       );
       if (answer === undefined) return tags;
-      const page: readonly string[] = (JSON.parse(answer.body) as { tags?: string[] | null }).tags ?? [];
+      const page = this.#readTags(answer.body);
       tags.push(...page);
       const next: string | undefined = /<(?<url>[^>]+)>;\s*rel="?next"?/i.exec(
         [answer.headers.link ?? ''].flat().join(','),
@@ -166,9 +183,23 @@ export class Registry {
     return (await this.request(request).catch(unlessAbsent)) !== undefined;
   }
 
-  /** The URL of a header `Location` or `Link`. */
+  /** The URL of a header `Location` or `Link`. @throws CloudError if it lacks TLS, unlike the endpoint */
   resolve(location: string): URL {
-    return new URL(location, this.#url(''));
+    const url = URL.parse(location, this.#url('').href);
+    const wanted = this.#options.endpoint.protocol;
+    if (url !== null && (url.protocol === 'https:' || url.protocol === wanted)) return url;
+    const reason = `the registry names a location without TLS, ${url?.origin ?? 'which is no URL'}`;
+    const remedy = 'correct the host in its configuration, or X-Forwarded-Proto of its proxy';
+    throw new CloudError('bad-request', this.subject, `${reason}; ${remedy}`);
+  }
+
+  #readTags(body: string): readonly string[] {
+    try {
+      return TAGS.parse(body).tags ?? [];
+    } catch (error) {
+      const reason = `${this.#options.endpoint.host} does not answer as a registry: ${(error as Error).message}`;
+      throw new CloudError('bad-request', `${this.subject}: GET tags`, reason);
+    }
   }
 
   #url(path: string): URL {

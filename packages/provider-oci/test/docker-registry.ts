@@ -36,8 +36,13 @@ export interface TokenAuth {
  * Starts a registry in a directory.
  *
  * @param auth default: htpasswd
+ * @param permitsDeletions default true
  */
-export async function startRegistry(directory: string, auth?: TokenAuth): Promise<DockerRegistry> {
+export async function startRegistry(
+  directory: string,
+  auth?: TokenAuth,
+  permitsDeletions = true,
+): Promise<DockerRegistry> {
   await mkdir(directory, { recursive: true });
   const authority = await createAuthority(join(directory, 'authority'));
   const { cert, key }: CertificateFiles = await authority.issue('registry', '127.0.0.1');
@@ -51,7 +56,10 @@ export async function startRegistry(directory: string, auth?: TokenAuth): Promis
     JSON.stringify({
       version: 0.1,
       log: { level: 'info' },
-      storage: { filesystem: { rootdirectory: join(directory, 'data') }, delete: { enabled: true } },
+      storage: {
+        filesystem: { rootdirectory: join(directory, 'data') },
+        delete: { enabled: permitsDeletions },
+      },
       http: {
         addr: host,
         host: `https://${host}`,

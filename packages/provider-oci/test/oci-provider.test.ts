@@ -255,6 +255,7 @@ test('doctor tells what is missing', async (t) => {
   assert.deepEqual(await states(), [
     `ok: ${fixture.repository} has 0 tags`,
     `ok: an upload to ${fixture.repository} can begin`,
+    `ok: ${fixture.repository} permits deletions`,
   ]);
   const [untrusted = ''] = await states({ 'ca-file': undefined });
   assert.match(

@@ -1,0 +1,120 @@
+// Not a unit test: it starts credential helpers.
+import assert from 'node:assert/strict';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { authFiles, type Credentials, findCredentials } from '../src/credentials.ts';
+import { parseRepository, type RepositoryName } from '../src/oci-settings.ts';
+
+const SECRET = 'hunter2-of-the-registry';
+
+interface Files {
+  /** Finds the credentials for a repository in a file. */
+  readonly find: (file: unknown, repository?: string) => Promise<Credentials | undefined>;
+  /** Installs `docker-credential-<name>`. */
+  readonly helper: (name: string, script: string) => Promise<void>;
+}
+
+async function files(t: TestContext): Promise<Files> {
+  const directory = await mkdtemp(join(tmpdir(), 'oci-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const programs = join(directory, 'bin');
+  await mkdir(programs);
+  const { PATH: before = '' } = process.env;
+  process.env.PATH = `${programs}${delimiter}${before}`;
+  t.after(() => {
+    process.env.PATH = before;
+  });
+  return {
+    async find(file, repository = 'registry.example.com/ci/images') {
+      const path = join(directory, 'config.json');
+      await writeFile(path, typeof file === 'string' ? file : JSON.stringify(file));
+      return await findCredentials([path], parseRepository(repository) as RepositoryName, 'provider ci');
+    },
+    async helper(name, script) {
+      const path = join(programs, `docker-credential-${name}`);
+      await writeFile(path, `#!/bin/sh\n${script}\n`);
+      await chmod(path, 0o755);
+    },
+  };
+}
+
+function authOf(text: string): { readonly auth: string } {
+  return { auth: Buffer.from(text).toString('base64') };
+}
+
+test('passwords and identity tokens of docker and podman', async (t) => {
+  const { find } = await files(t);
+  const known = { username: 'a', password: 'b:c' };
+  const auth = authOf('a:b:c');
+  for (const key of ['registry.example.com', 'https://registry.example.com/v1/', 'registry.example.com/ci']) {
+    assert.deepEqual(await find({ auths: { [key]: auth } }), known, key);
+  }
+  assert.equal(await find({ auths: { 'registry.example.com/other': auth } }), undefined);
+  assert.equal(await find({ auths: { 'registry.example.com': authOf('no colon') } }), undefined);
+  assert.equal(await find({}), undefined);
+  assert.deepEqual(
+    await find({ auths: { 'https://index.docker.io/v1/': auth } }, 'docker.io/ci/images'),
+    known,
+  );
+  const both = { 'registry.example.com': authOf('x:y'), 'registry.example.com/ci/images': auth };
+  assert.deepEqual(await find({ auths: both }), known);
+  assert.deepEqual(await find({ auths: { 'registry.example.com': { ...auth, identitytoken: 'i' } } }), {
+    identityToken: 'i',
+  });
+});
+
+test('credential helpers get the name of the registry on their standard input', async (t) => {
+  const { find, helper } = await files(t);
+  await helper('plain', `read server; echo "{\\"Username\\":\\"of-$server\\",\\"Secret\\":\\"${SECRET}\\"}"`);
+  await helper('token', 'echo \'{"Username":"<token>","Secret":"refresh"}\'');
+  await helper('empty', 'echo "credentials not found in native keychain"; exit 1');
+  const expected = { username: 'of-registry.example.com', password: SECRET };
+  assert.deepEqual(await find({ credsStore: 'plain' }), expected);
+  assert.deepEqual(
+    await find({ credsStore: 'empty', credHelpers: { 'registry.example.com': 'plain' } }),
+    expected,
+  );
+  assert.deepEqual(await find({ credsStore: 'token' }), { identityToken: 'refresh' });
+  const auths = { 'registry.example.com': authOf('a:b') };
+  assert.deepEqual(await find({ credsStore: 'empty', auths }), { username: 'a', password: 'b' });
+});
+
+test('errors of files and helpers name them, and no secret', async (t) => {
+  const { find, helper } = await files(t);
+  await helper('broken', `echo '${SECRET}'`);
+  await helper('failing', `echo '${SECRET}'; echo '${SECRET}' >&2; exit 3`);
+  const cases: readonly (readonly [file: unknown, reason: RegExp])[] = [
+    [
+      `{"auths": {"registry.example.com": {"auth": "${SECRET}"}}`,
+      /config\.json: it cannot be read: it is not JSON/,
+    ],
+    [{ auths: SECRET }, /it cannot be read: auths is not an object/],
+    [{ credsStore: 'broken' }, /docker-credential-broken: its answer cannot be read: it is not JSON/],
+    [{ credsStore: 'failing' }, /docker-credential-failing: it ended with 3/],
+    [{ credsStore: 'missing' }, /docker-credential-missing: it is not installed/],
+    [{ credsStore: '../evil' }, /cannot name a program/],
+  ];
+  for (const [file, message] of cases) {
+    await assert.rejects(find(file), (error) => {
+      assert.ok(error instanceof Error);
+      assert.match(error.message, message);
+      assert.equal((error as { code?: string }).code, 'auth-failed');
+      assert.ok(!`${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`.includes(SECRET));
+      return true;
+    });
+  }
+});
+
+test('the files of podman come before that of docker', () => {
+  const home = '/home/ci';
+  assert.deepEqual(authFiles('/a/b.json', { env: {}, home }), ['/a/b.json']);
+  assert.deepEqual(authFiles(undefined, { env: { REGISTRY_AUTH_FILE: '/r' }, home }), ['/r']);
+  const env = { XDG_RUNTIME_DIR: '/run/user/1', DOCKER_CONFIG: '/docker' };
+  assert.deepEqual(authFiles(undefined, { env, home }), [
+    '/run/user/1/containers/auth.json',
+    '/home/ci/.config/containers/auth.json',
+    '/docker/config.json',
+  ]);
+});

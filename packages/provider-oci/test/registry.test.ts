@@ -1,0 +1,269 @@
+// Not a unit test: it starts servers.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, readFile } from 'node:fs/promises';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
+import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { createAuthority } from '../../../test/fixtures/certificate-authority.ts';
+import { uploadSmallBlob } from '../src/blob-upload.ts';
+import type { Credentials } from '../src/credentials.ts';
+import { Registry } from '../src/registry.ts';
+import { requestFor, writeDisk } from './disk.ts';
+import { removeRegistry, startRegistry } from './docker-registry.ts';
+import { ociFixture, openProvider, writeAuthFile } from './oci-fixture.ts';
+import { ask, tagsOf } from './registry-content.ts';
+
+const SIGNAL = AbortSignal.timeout(60_000);
+
+interface Opened {
+  readonly registry: Registry;
+  readonly url: string;
+  /** Methods and paths of the requests so far. */
+  readonly requests: string[];
+}
+
+/** Starts a server that answers as the test says. */
+async function openRegistry(
+  t: TestContext,
+  listener: RequestListener,
+  { isSecure = false, credentials }: { isSecure?: boolean; credentials?: Credentials } = {},
+): Promise<Opened> {
+  const requests: string[] = [];
+  const record: RequestListener = (request, answer) => {
+    requests.push(`${request.method} ${request.url}`);
+    return listener(request, answer);
+  };
+  let server: Server = createServer(record);
+  let caFile: string | undefined;
+  if (isSecure) {
+    const directory = join(await mkdtemp(join(tmpdir(), 'oci-')), 'authority');
+    const authority = await createAuthority(directory);
+    const { cert, key } = await authority.issue('registry', '127.0.0.1');
+    server = createTlsServer({ cert: await readFile(cert), key: await readFile(key) }, record);
+    caFile = authority.ca;
+  }
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `${isSecure ? 'https' : 'http'}://${host}`;
+  const registry = new Registry({
+    name: 'ci',
+    endpoint: new URL(url),
+    repository: { host, path: 'ci/images' },
+    credentials: async () => await Promise.resolve(credentials),
+    caFile,
+    retry: { attempts: 3, firstDelay: 0.001 },
+  });
+  return { registry, url, requests };
+}
+
+test('an image of docker occupies its tag', async (t) => {
+  const fixture = await ociFixture(t);
+  const { directory, registry } = fixture;
+  const path = join(directory, 'disk.qcow2');
+  await writeDisk(path, 1);
+  const provider = fixture.open();
+  await provider.upload(await requestFor(path, 2));
+  const { body } = await ask(registry, 'manifests/debian-latest');
+  const { config, layers } = JSON.parse(body.toString());
+  const type = 'application/vnd.docker.distribution.manifest.v2+json';
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: type,
+    config: { ...config, mediaType: 'application/vnd.docker.container.image.v1+json' },
+    layers: layers.map((layer: object) => ({
+      ...layer,
+      mediaType: 'application/vnd.docker.image.rootfs.diff.tar.gzip',
+    })),
+  };
+  const put = {
+    method: 'PUT',
+    headers: { 'content-type': type },
+    body: JSON.stringify(manifest),
+  };
+  const { status } = await ask(registry, 'manifests/debian-debian-0000000001', put);
+  assert.equal(status, 201);
+  await assert.rejects(provider.upload(await requestFor(path, 1)), { code: 'provider-refused' });
+  assert.equal((await provider.list()).length, 1);
+  const { headers } = await ask(registry, 'manifests/debian-debian-0000000001', {
+    headers: { accept: type },
+  });
+  assert.equal(headers['content-type'], type);
+});
+
+test('a registry without deletions is a problem for doctor and deletions, not for a new upload', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'oci-'));
+  const registry = await startRegistry(join(directory, 'registry'), undefined, false);
+  t.after(() => removeRegistry(registry, directory));
+  const { host, caFile } = registry;
+  const settings = {
+    repository: `${host}/ci/images`,
+    'auth-file': await writeAuthFile(directory, host),
+    'ca-file': caFile,
+  };
+  const lines: string[] = [];
+  const provider = openProvider(settings, directory, lines);
+  const path = join(directory, 'disk.qcow2');
+  await writeDisk(path, 1);
+  const request = await requestFor(path);
+  const { externalId } = await provider.upload(request);
+  await assert.rejects(provider.delete(externalId), /the registry forbids deletions/);
+  const results = await Array.fromAsync(provider.diagnose());
+  assert.deepEqual(
+    results.map(({ state }) => state),
+    ['ok', 'ok', 'problem'],
+  );
+  assert.match(results.at(-1)?.finding ?? '', /the registry forbids deletions/);
+  await provider.upload({ ...request, uploadId: 'second' });
+  assert.deepEqual(
+    (await provider.list()).map(({ uploadId }) => uploadId),
+    ['second'],
+  );
+  assert.match(lines.join('\n'), /the image that was replaced stays without a tag/);
+  assert.deepEqual(await tagsOf(registry), ['debian-debian-0000000001', 'debian-latest']);
+});
+
+test('a redirect to another host is an error that names it', async (t) => {
+  const { registry } = await openRegistry(t, (_request, answer) => {
+    answer.writeHead(307, { location: 'https://registry.example.com/v2/ci/images/' }).end();
+  });
+  const expected = /^provider ci: GET tags: http:\/\/.+ redirects to https:\/\/registry\.example\.com;/;
+  await assert.rejects(registry.tags(SIGNAL), { code: 'bad-request', message: expected });
+  await assert.rejects(registry.manifest('a', SIGNAL), { code: 'bad-request' });
+});
+
+test('a web site that is no registry is an error', async (t) => {
+  const { registry, requests } = await openRegistry(t, (_request, answer) => answer.end('<html>'));
+  await assert.rejects(
+    registry.tags(SIGNAL),
+    /127\.0\.0\.1:\d+ does not answer as a registry: it is not JSON/,
+  );
+  assert.equal(requests.length, 1);
+});
+
+test('no bytes travel to a location without TLS', async (t) => {
+  const { registry, requests } = await openRegistry(
+    t,
+    (request, answer) => {
+      const host = request.headers.host ?? '';
+      const location = `http://${host}/v2/ci/images/blobs/uploads/1`;
+      if (request.method === 'HEAD') answer.writeHead(404).end();
+      else answer.writeHead(202, { location }).end();
+    },
+    { isSecure: true },
+  );
+  await assert.rejects(uploadSmallBlob(registry, Buffer.from('secret'), SIGNAL), {
+    code: 'bad-request',
+    message: /^provider ci: the registry names a location without TLS, http:\/\/127/,
+  });
+  assert.deepEqual(
+    requests.map((line) => line.split(' ')[0]),
+    ['HEAD', 'POST'],
+  );
+});
+
+test('all pages of the tags are read', async (t) => {
+  const { registry } = await openRegistry(t, (request, answer) => {
+    const last = new URL(request.url ?? '', 'http://localhost').searchParams.get('last');
+    if (last === null) answer.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
+    answer.end(JSON.stringify({ name: 'ci/images', tags: [last === null ? 'a' : 'b'] }));
+  });
+  assert.deepEqual(await registry.tags(SIGNAL), ['a', 'b']);
+});
+
+test('a registry that is busy is asked again, after the time that it names', async (t) => {
+  let count = 0;
+  const { registry } = await openRegistry(t, (_request, answer) => {
+    count += 1;
+    if (count < 3) answer.writeHead(count === 1 ? 429 : 503, { 'retry-after': '0' });
+    answer.end(JSON.stringify({ tags: null }));
+  });
+  assert.deepEqual(await registry.tags(SIGNAL), []);
+  assert.equal(count, 3);
+});
+
+/** A registry with a token service. `check` looks at a request for a token. */
+async function openWithTokens(
+  t: TestContext,
+  credentials: Credentials,
+  check: (request: IncomingMessage, form: URLSearchParams) => void,
+): Promise<Opened & { readonly expire: () => void }> {
+  let valid = 0;
+  const opened: Opened = await openRegistry(
+    t,
+    (request, answer) => {
+      const url = new URL(request.url ?? '', 'http://localhost');
+      if (url.pathname !== '/token') {
+        if (valid > 0 && request.headers.authorization === `Bearer token-${valid}`) {
+          return answer.end(JSON.stringify({ tags: ['a'] }));
+        }
+        const parameters = `realm="${opened.url}/token",service="registry",scope="repository:ci/images:pull"`;
+        return answer.writeHead(401, { 'www-authenticate': `Bearer ${parameters}` }).end();
+      }
+      let text = '';
+      return request
+        .on('data', (piece) => {
+          text += String(piece);
+        })
+        .on('end', () => {
+          check(request, request.method === 'POST' ? new URLSearchParams(text) : url.searchParams);
+          valid += 1;
+          answer.end(JSON.stringify({ [valid % 2 === 0 ? 'token' : 'access_token']: `token-${valid}` }));
+        });
+    },
+    { credentials },
+  );
+  return {
+    ...opened,
+    expire: () => {
+      valid += 1;
+    },
+  };
+}
+
+test('a password buys tokens, and an expired token is replaced', async (t) => {
+  const seen: unknown[] = [];
+  const { registry, requests, expire } = await openWithTokens(
+    t,
+    { username: 'builder', password: 'a:b' },
+    ({ headers: { authorization } }, form) =>
+      seen.push([authorization, form.get('service'), form.get('scope')]),
+  );
+  await registry.tags(SIGNAL);
+  await registry.tags(SIGNAL);
+  expire();
+  await registry.tags(SIGNAL);
+  const wanted = [
+    `Basic ${Buffer.from('builder:a:b').toString('base64')}`,
+    'registry',
+    'repository:ci/images:pull',
+  ];
+  assert.deepEqual(seen, [wanted, wanted]);
+  assert.equal(requests.length, 7);
+});
+
+test('an identity token buys tokens, in a body that is not logged', async (t) => {
+  const seen: unknown[] = [];
+  const { registry, requests } = await openWithTokens(t, { identityToken: 'refresh' }, ({ headers }, form) =>
+    seen.push([headers.authorization, form.get('grant_type'), form.get('refresh_token'), form.get('scope')]),
+  );
+  assert.deepEqual(await registry.tags(SIGNAL), ['a']);
+  assert.deepEqual(seen, [[undefined, 'refresh_token', 'refresh', 'repository:ci/images:pull']]);
+  assert.ok(!requests.join().includes('refresh'));
+});
+
+test('a token service that is away is named in the error', async (t) => {
+  const { registry } = await openRegistry(t, (_request, answer) => {
+    answer.writeHead(401, { 'www-authenticate': 'Bearer realm="http://127.0.0.1:1/token"' }).end();
+  });
+  await assert.rejects(registry.tags(SIGNAL), {
+    code: 'connection-failed',
+    message: /^provider ci: token of 127\.0\.0\.1:1: no answer: .*ECONNREFUSED/,
+  });
+});
