@@ -1,12 +1,12 @@
 import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createGunzip } from 'node:zlib';
-import { ImageError } from '@nodepool-builder/image-builder';
+import { ImageError, type ImageFormat } from '@nodepool-builder/image-builder';
 import { checksumsOf, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { uploadBlob } from './blob-upload.ts';
 import { annotationsOf, type Descriptor, INDEX_TYPE, type NewManifest } from './image-manifest.ts';
 import { addManifest, blobState, type OciUpload, type UploadRecord } from './oci-upload.ts';
-import { pushContainer } from './push-image.ts';
+import { pushArtifact, pushContainer, pushContainerDisk } from './push-image.ts';
 import { readTar, type TarFile, tarContent } from './tar-reader.ts';
 
 /** Bytes of the largest manifest that registries have to accept. */
@@ -43,13 +43,33 @@ const CONFIG = new JsonReader({
 type Content = ReturnType<(typeof MANIFEST)['parse']>;
 type BlobDescriptor = NonNullable<Content['config']>;
 
+/** Formats that a container image can be made of. All others are disks. */
+const ARCHIVES: ReadonlySet<ImageFormat> = new Set(['tar', 'tgz']);
+
+/** Pushes everything of an image but the tag. @returns the manifest for the tag */
+export async function pushImage(upload: OciUpload, record: UploadRecord): Promise<NewManifest> {
+  const { entry, request } = upload;
+  const { layout } = entry;
+  const { format } = request.file;
+  if (layout === 'artifact') return await pushArtifact(upload, record);
+  if ((layout === 'container-image') !== ARCHIVES.has(format)) {
+    const reason = `layout: ${layout} cannot hold an image of the format ${format}`;
+    throw new ImageError(
+      'provider-refused',
+      `provider ${entry.name}: ${reason}; set image-type or another layout`,
+    );
+  }
+  const push = layout === 'container-image' ? pushContainerImage : pushContainerDisk;
+  return await push(upload, record);
+}
+
 /**
  * Pushes a container image: the images of an archive of the OCI layout as they are, below an index with our annotations;
  * any other tar as the only layer of an image.
  *
  * @returns the manifest for the tag
  */
-export async function pushContainerImage(upload: OciUpload, record: UploadRecord): Promise<NewManifest> {
+async function pushContainerImage(upload: OciUpload, record: UploadRecord): Promise<NewManifest> {
   const { format, path } = upload.request.file;
   if (format === 'tgz') {
     return await pushContainer(upload, record, unzip);

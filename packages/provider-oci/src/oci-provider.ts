@@ -25,11 +25,10 @@ import {
   Turns,
 } from '@nodepool-builder/image-builder/module-kit';
 import { cancelUpload, tryDeletion, tryUpload } from './blob-upload.ts';
-import { pushContainerImage } from './container-image.ts';
+import { pushImage } from './container-image.ts';
 import {
   childrenOf,
   latestTag,
-  type NewManifest,
   type OciImage,
   readImage,
   tagOf,
@@ -37,8 +36,7 @@ import {
   toProviderImage,
 } from './image-manifest.ts';
 import { type OciEntry, parseRepository } from './oci-settings.ts';
-import { type OciUpload, type UploadRecord, UploadRecords } from './oci-upload.ts';
-import { pushArtifact, pushContainerDisk } from './push-image.ts';
+import { type UploadRecord, UploadRecords } from './oci-upload.ts';
 import { Registry, type RegistryOptions, type StoredManifest } from './registry.ts';
 import { DeletionForbidden } from './registry-error.ts';
 
@@ -105,7 +103,7 @@ export class OciProvider implements ImageProvider {
           const registry = this.#registry;
           const { entry } = this.#options;
           const upload = { registry, entry, request, records, limit: this.#limit, onProgress, signal };
-          const { type, text } = await push(upload, await records.begin(request));
+          const { type, text } = await pushImage(upload, await records.begin(request));
           await registry.putManifest(tag, type, text, signal);
         }
         await this.#point(request.imageName, signal);
@@ -384,24 +382,4 @@ function dated({ imageId, builtAt }: OciImage): {
   readonly builtAt: number | undefined;
 } {
   return { imageId, builtAt: builtAt?.getTime() };
-}
-
-/** Formats that a container image can be made of. All others are disks. */
-const ARCHIVES: ReadonlySet<ImageFormat> = new Set(['tar', 'tgz']);
-
-/** Pushes everything but the tag. */
-async function push(upload: OciUpload, record: UploadRecord): Promise<NewManifest> {
-  const { entry, request } = upload;
-  const { layout } = entry;
-  const { format } = request.file;
-  if (layout === 'artifact') return await pushArtifact(upload, record);
-  if ((layout === 'container-image') !== ARCHIVES.has(format)) {
-    const reason = `layout: ${layout} cannot hold an image of the format ${format}`;
-    throw new ImageError(
-      'provider-refused',
-      `provider ${entry.name}: ${reason}; set image-type or another layout`,
-    );
-  }
-  const pushImage = layout === 'container-image' ? pushContainerImage : pushContainerDisk;
-  return await pushImage(upload, record);
 }
