@@ -41,16 +41,16 @@ export class GalleryImages implements ImageStore {
     this.#settings = settings;
   }
 
-  idOf(plan: ImagePlan): string | undefined {
-    const { builtAt } = plan.request;
-    return builtAt && this.#id(plan, versionOf(plan, builtAt));
+  idOf(plan: ImagePlan, disk?: SourceDisk): string | undefined {
+    const time = plan.request.builtAt ?? disk?.createdAt;
+    return time && this.#id(plan, versionOf(plan, time));
   }
 
-  async find(plan: ImagePlan, signal: AbortSignal): Promise<StoredImage | undefined> {
+  async find(plan: ImagePlan, signal: AbortSignal, disk?: SourceDisk): Promise<StoredImage | undefined> {
     const { uploadId } = plan.request;
     const isOurs = (image: StoredImage | undefined): image is StoredImage =>
       image !== undefined && isOf(image, this.#session.name, uploadId);
-    const id = this.idOf(plan);
+    const id = this.idOf(plan, disk);
     const first = id && (await this.get(id, signal));
     if (first && isOurs(first)) return first;
     const versions = await this.#versions(definitionOf(plan), signal).catch(unlessAbsent);

@@ -51,26 +51,28 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
   }
   const before = await fileState(path);
   const size = diskSize(format === 'raw' ? before.size : before.size - FOOTER_SIZE);
-  const found = await settledImage(upload);
+  const name = diskName(upload.plan);
+  const found = await settledImage(upload, await upload.disks.get(name, upload.signal));
   if (found !== undefined) {
-    await removeDisks(upload);
+    await removeDisks(upload, name);
     return found.id;
   }
   try {
-    return await sendImage(upload, size, before);
+    return await sendImage(upload, name, size, before);
   } catch (error) {
     if (upload.signal.aborted) throw error;
-    // Another process may have finished the same upload, and deleted its disk.
+    // Another process may have finished the same upload, and deleted this disk.
     const other = await settledImage(upload).catch(() => undefined);
     if (other === undefined) throw error;
+    await removeDisks(upload, name);
     return other.id;
   }
 }
 
-async function sendImage(upload: ImageUpload, size: number, before: Stats): Promise<string> {
+async function sendImage(upload: ImageUpload, name: string, size: number, before: Stats): Promise<string> {
   const { plan, images, disks, limit, signal, onProgress, logger, provider } = upload;
   const { path } = plan.request.file;
-  const disk = await openDisk(upload, size);
+  const disk = await openDisk(upload, name, size);
   const isResumed = disk.state === 'ActiveUpload';
   if (isResumed)
     logger.info(`provider ${provider}: upload of ${plan.request.imageId} resumes on disk ${disk.name}`);
@@ -93,6 +95,7 @@ async function sendImage(upload: ImageUpload, size: number, before: Stats): Prom
     throw error;
   }
   await disks.revoke(disk.name, signal);
+  await refuseOther(upload, disk);
   onProgress({ done: 92, total: 100 });
   let id: string;
   try {
@@ -103,16 +106,28 @@ async function sendImage(upload: ImageUpload, size: number, before: Stats): Prom
     throw error;
   }
   onProgress({ done: 98, total: 100 });
-  await removeDisks(upload);
+  await removeDisks(upload, disk.name);
   return id;
 }
 
+/**
+ * Another process with the same upload may have replaced the disk by one that is not complete.
+ *
+ * @throws CloudError `conflict`
+ */
+async function refuseOther({ provider, plan, disks, signal }: ImageUpload, disk: UploadDisk): Promise<void> {
+  const now = await disks.get(disk.name, signal);
+  if (now?.uniqueId === disk.uniqueId) return;
+  const subject = `provider ${provider}: upload of image ${plan.request.imageId}`;
+  throw new CloudError('conflict', subject, `another process has replaced disk ${disk.name}`);
+}
+
 /** The complete image of the upload. Waits for one that is being created, and deletes one that failed. */
-async function settledImage(upload: ImageUpload): Promise<StoredImage | undefined> {
+async function settledImage(upload: ImageUpload, disk?: UploadDisk): Promise<StoredImage | undefined> {
   const { plan, images, signal, provider, timeout, pollInterval } = upload;
   const deadline = performance.now() + timeout * 1000;
   for (;;) {
-    const image = await images.find(plan, signal);
+    const image = await images.find(plan, signal, disk);
     if (image === undefined) return undefined;
     const subject = `provider ${provider}: upload of image ${plan.request.imageId}`;
     if (!isOf(image, provider, plan.request.uploadId)) {
@@ -138,10 +153,9 @@ async function settledImage(upload: ImageUpload): Promise<StoredImage | undefine
 }
 
 /** The disk for the pages: that of an earlier attempt with the same bytes, else a new one. */
-async function openDisk(upload: ImageUpload, size: number): Promise<UploadDisk> {
+async function openDisk(upload: ImageUpload, name: string, size: number): Promise<UploadDisk> {
   const { plan, disks, signal } = upload;
   const { checksums } = plan.request.file;
-  const name = `nodepool-${plan.key}-${checksums?.sha256.slice(0, 8) ?? randomUUID().slice(0, 8)}`;
   const known = await disks.get(name, signal);
   if (known !== undefined) {
     if (
@@ -149,18 +163,36 @@ async function openDisk(upload: ImageUpload, size: number): Promise<UploadDisk> 
       known.size === size &&
       readImageTags(known.tags)?.checksums?.sha256 === checksums?.sha256
     ) {
-      return known;
+      // One that another process has just begun to create is created once more, which waits for it.
+      if (known.creation === 'Succeeded') return known;
+    } else {
+      await disks.delete(known, signal);
     }
-    await disks.delete(known, signal);
+  } else if (plan.request.shared !== true) {
+    await removeDisks(upload);
   }
-  if (plan.request.shared !== true) await removeDisks(upload);
   await upload.record(name);
   const created = await disks.create(name, size, plan, signal);
   return created.state === '' ? ((await disks.get(name, signal)) ?? created) : created;
 }
 
-/** Removes all disks of the upload. Those of other processes, which a shared upload may have, end with their uploads. */
-async function removeDisks({ plan, disks, signal }: ImageUpload): Promise<void> {
+/**
+ * Name of the disk for the bytes of the file. No other attempt has the same one if others run the same upload, or without
+ * checksums.
+ */
+function diskName({ key, request }: ImagePlan): string {
+  const content = request.shared === true ? undefined : request.file.checksums?.sha256;
+  return `nodepool-${key}-${(content ?? randomUUID()).slice(0, 8)}`;
+}
+
+/**
+ * Removes all disks of the upload.
+ *
+ * @param name of one that a list may not show yet
+ */
+async function removeDisks({ plan, disks, signal }: ImageUpload, name?: string): Promise<void> {
+  const unlisted = name === undefined ? undefined : await disks.get(name, signal);
+  if (unlisted !== undefined) await disks.delete(unlisted, signal);
   for (const disk of await disks.list(signal, plan.request.uploadId)) await disks.delete(disk, signal);
 }
 

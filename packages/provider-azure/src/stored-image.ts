@@ -46,8 +46,12 @@ export interface ImagePlan {
 export interface ImageStore {
   /** Id that the image of an upload will have; undefined where it depends on more than the upload. */
   idOf(plan: ImagePlan): string | undefined;
-  /** Finds the image of an upload, in whatever state. */
-  find(plan: ImagePlan, signal: AbortSignal): Promise<StoredImage | undefined>;
+  /**
+   * Finds the image of an upload, in whatever state.
+   *
+   * @param disk of an earlier attempt, if one is left
+   */
+  find(plan: ImagePlan, signal: AbortSignal, disk?: SourceDisk): Promise<StoredImage | undefined>;
   /**
    * Creates the image of an upload, and waits for it.
    *

@@ -28,7 +28,8 @@ export interface UploadDisk extends SourceDisk {
   readonly uniqueId: string;
   /** Bytes without the footer. */
   readonly size: number;
-  readonly isFailed: boolean;
+  /** Of its creation: `Succeeded`, `Creating`, `Failed` and so on. */
+  readonly creation: string;
 }
 
 /** The managed disks that take the bytes of uploads. An image is made of each, and then it is deleted. */
@@ -130,13 +131,13 @@ export class UploadDisks {
 }
 
 /** Whether a disk accepts pages. */
-export function isOpen({ state, isFailed }: UploadDisk): boolean {
-  return !isFailed && OPEN_STATES.includes(state);
+export function isOpen({ state, creation }: UploadDisk): boolean {
+  return creation !== 'Failed' && OPEN_STATES.includes(state);
 }
 
 function uploadDisk(disk: Disk): UploadDisk {
   const { id = '', name = '', tags = {}, diskState: state = '', uniqueId = '', timeCreated } = disk;
   const size = (disk.creationData?.uploadSizeBytes ?? 0) - FOOTER_SIZE;
-  const isFailed = disk.provisioningState === 'Failed';
-  return { id, name, tags, state, uniqueId, size, isFailed, createdAt: timeCreated ?? new Date(0) };
+  const creation = disk.provisioningState ?? '';
+  return { id, name, tags, state, uniqueId, size, creation, createdAt: timeCreated ?? new Date(0) };
 }

@@ -17,8 +17,9 @@ after(async () => {
 export async function startDouble(
   t: TestContext,
   options: Partial<ArmDoubleOptions> = {},
+  port = 0,
 ): Promise<ArmDouble> {
-  const double = await ArmDouble.start(await azurite(), options);
+  const double = await ArmDouble.start(await azurite(), options, port);
   t.after(() => double[Symbol.asyncDispose]());
   return double;
 }

@@ -352,11 +352,14 @@ export class ArmDouble implements AsyncDisposable {
     });
     const answered = Promise.withResolvers<IncomingMessage>();
     upstream.once('response', answered.resolve).once('error', answered.reject);
+    request.once('close', () => {
+      if (!request.complete) upstream.destroy(new Error('the client is gone'));
+    });
     request.pipe(upstream);
     const answer = await answered.promise;
     if (fault === 'lost') {
-      response.destroy();
       answer.resume();
+      response.destroy();
       return;
     }
     response.writeHead(answer.statusCode ?? 500, answer.headers);

@@ -1,0 +1,225 @@
+// Not a unit test: it starts Azurite
+import assert from 'node:assert/strict';
+import { readFile, utimes } from 'node:fs/promises';
+import { test } from 'node:test';
+import { inspect } from 'node:util';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { ArmRefusal, type ArmRequest } from '../src/testing/index.ts';
+import { openProvider, startDouble } from './azure-fixture.ts';
+import { diskRequest } from './disk.ts';
+
+const MEBIBYTE = 1_048_576;
+const DISKS = 'Microsoft.Compute/disks';
+const IMAGES = 'Microsoft.Compute/images';
+
+/** Expects a `CloudError` of a code, whose message matches. */
+function cloudError(code: string, message: RegExp): (error: unknown) => true {
+  return (error) => {
+    assert.ok(error instanceof CloudError, inspect(error));
+    assert.match(error.message, message);
+    assert.equal(error.code, code);
+    return true;
+  };
+}
+
+/** Fails the first requests of a name. */
+function failing(name: string, count: number, refusal: () => ArmRefusal | 'lost' | { later: ArmRefusal }) {
+  let seen = 0;
+  return (request: ArmRequest) => (request.name === name && seen++ < count ? refusal() : undefined);
+}
+
+test('only blocks with data travel, and the disk has whole MiB', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  const request = await diskRequest(t, [0, 7], 40 * MEBIBYTE + 17);
+  const { externalId } = await openProvider(double).upload(request);
+  const content = await double.content(externalId);
+  assert.equal(content.length, 41 * MEBIBYTE);
+  const source = await readFile(request.file.path);
+  assert.deepEqual(content.subarray(0, source.length), source);
+  assert.equal(
+    double.requests.filter(({ name }) => name === 'PUT pages').length,
+    3,
+    'two blocks and the footer',
+  );
+});
+
+test('throttling, server errors and lost answers are retried', async (t) => {
+  const double = await startDouble(t, { relaysPages: true, lag: 1 });
+  const request = await diskRequest(t, [0, 1, 2, 3, 4]);
+  const throttled = new ArmRefusal('TooManyRequests', 'slow down', 429, { 'retry-after': '0' });
+  const broken = new ArmRefusal('InternalServerError', 'try again', 500);
+  const busy = new ArmRefusal('ServerBusy', 'busy', 503);
+  const faults = [
+    failing('PUT disks', 1, () => throttled),
+    failing('POST disks/beginGetAccess', 1, () => broken),
+    failing('PUT pages', 3, () => busy),
+    failing('POST disks/endGetAccess', 1, () => 'lost'),
+    failing('PUT images', 1, () => 'lost'),
+    failing('GET operations', 1, () => broken),
+    failing('DELETE disks', 1, () => 'lost'),
+  ];
+  double.fault = (entry) => faults.map((fault) => fault(entry)).find((fault) => fault !== undefined);
+  const provider = openProvider(double);
+  const { externalId } = await provider.upload(request);
+  assert.deepEqual(await double.content(externalId), await readFile(request.file.path));
+  assert.equal(double.ofType(IMAGES).length, 1);
+  assert.deepEqual(double.ofType(DISKS), []);
+});
+
+test('an image that Azure cannot create is an error with its reason, and leaves nothing', async (t) => {
+  const double = await startDouble(t);
+  const request = await diskRequest(t, [0]);
+  const reason = new ArmRefusal('AllocationFailed', 'There is no room for the image.');
+  double.fault = failing('PUT images', 1, () => ({ later: reason }));
+  const provider = openProvider(double);
+  await assert.rejects(
+    provider.upload(request),
+    cloudError(
+      'image-failed',
+      /^provider azure: creation of image .*AllocationFailed.*There is no room for the image/,
+    ),
+  );
+  assert.deepEqual([...double.ofType(DISKS), ...double.ofType(IMAGES)], []);
+  await provider.upload(request);
+  assert.equal((await provider.list()).length, 1);
+});
+
+for (const [title, code, refusal, message] of [
+  [
+    'a missing permission',
+    'forbidden',
+    new ArmRefusal('AuthorizationFailed', 'The client does not have Microsoft.Compute/disks/write', 403),
+    /disks\/write; give the credentials this permission/,
+  ],
+  [
+    'an exhausted quota',
+    'quota-exceeded',
+    new ArmRefusal('OperationNotAllowed', 'would exceed the quota limit of 50000', 409),
+    /quota limit of 50000; delete what is not needed/,
+  ],
+  [
+    'a refused parameter',
+    'bad-request',
+    new ArmRefusal('InvalidParameter', 'no such region'),
+    /no such region/,
+  ],
+] as const) {
+  test(`${title} has the code ${code}`, async (t) => {
+    const double = await startDouble(t);
+    double.fault = failing('PUT disks', 10, () => refusal);
+    await assert.rejects(openProvider(double).upload(await diskRequest(t, [0])), cloudError(code, message));
+  });
+}
+
+test('a refused block leaves the disk for the next attempt only if that may succeed', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  const request = await diskRequest(t, [0, 1, 2]);
+  const provider = openProvider(double);
+  double.fault = failing('PUT pages', 1, () => new ArmRefusal('Md5Mismatch', 'the MD5 differs', 400));
+  await assert.rejects(provider.upload(request), cloudError('bad-request', /Md5Mismatch/));
+  assert.deepEqual(double.ofType(DISKS), []);
+});
+
+test('access that has expired is granted again', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  const request = await diskRequest(t, [0, 1, 2, 3, 4, 5]);
+  const expired = new ArmRefusal(
+    'AuthenticationFailed',
+    'Signature not valid in the specified time frame',
+    403,
+  );
+  double.fault = failing('PUT pages', 2, () => expired);
+  const { externalId } = await openProvider(double).upload(request);
+  assert.deepEqual(await double.content(externalId), await readFile(request.file.path));
+  const granted = double.requests.filter(({ name }) => name === 'POST disks/beginGetAccess');
+  assert.equal(granted.length, 2);
+});
+
+test('a file with other bytes does not continue on the disk of the first', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  const provider = openProvider(double);
+  const abort = new AbortController();
+  double.fault = ({ name }) => {
+    if (name === 'PUT pages') abort.abort();
+    return undefined;
+  };
+  await assert.rejects(provider.upload(await diskRequest(t, [0, 1, 2, 3]), { signal: abort.signal }));
+  assert.equal(double.ofType(DISKS).length, 1);
+  double.fault = () => undefined;
+  const other = await diskRequest(t, [5, 6]);
+  const { externalId } = await provider.upload(other);
+  assert.deepEqual(await double.content(externalId), await readFile(other.file.path));
+  assert.deepEqual(double.ofType(DISKS), []);
+});
+
+test('a file that changes during its upload is an error and leaves nothing', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  const request = await diskRequest(t, [0, 1]);
+  const { path } = request.file;
+  const changes: Promise<void>[] = [];
+  double.fault = ({ name }) => {
+    if (name === 'PUT pages') changes.push(utimes(path, 1, 1));
+    return undefined;
+  };
+  await assert.rejects(openProvider(double).upload(request), { code: 'image-changed' });
+  await Promise.all(changes);
+  assert.deepEqual(double.ofType(DISKS), []);
+});
+
+test('concurrent uploads of several processes result in one image', async (t) => {
+  const request = { ...(await diskRequest(t, [0, 1, 2])), shared: true };
+  const other = { ...(await diskRequest(t, [4, 5])), shared: true };
+  for (const polls of [0, 1, 3, 10]) {
+    const double = await startDouble(t, { polls, relaysPages: true });
+    const uploads = [request, other, request, other].map((each) => openProvider(double).upload(each));
+    const ids = new Set((await Promise.all(uploads)).map(({ externalId }) => externalId));
+    assert.equal(ids.size, 1);
+    assert.equal(double.ofType(IMAGES).length, 1);
+    assert.deepEqual(double.ofType(DISKS), []);
+  }
+});
+
+test('resources without our tags are neither listed nor touched', async (t) => {
+  const double = await startDouble(t);
+  const provider = openProvider(double);
+  const other = openProvider(double, { name: 'other' });
+  const request = await diskRequest(t, [0]);
+  const { externalId } = await other.upload(request);
+  assert.deepEqual(await provider.list(), []);
+  assert.deepEqual(await provider.partialUploads(), []);
+  await provider.discard(request.uploadId);
+  await assert.rejects(provider.delete(externalId), cloudError('conflict', /tags/));
+  assert.equal((await other.list()).length, 1);
+  assert.equal((await provider.candidates({})).length, 1);
+});
+
+test('no error has the signature of a URL', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  double.fault = failing(
+    'PUT pages',
+    99,
+    () => new ArmRefusal('InvalidHeaderValue', 'at https://a/b?sig=s3cr3t', 400),
+  );
+  await assert.rejects(openProvider(double).upload(await diskRequest(t, [0])), (error) => {
+    const text = inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true });
+    assert.doesNotMatch(text, /s3cr3t|sig=[^…]|Bearer [^…]/);
+    return true;
+  });
+});
+
+test('metadata that cannot be a tag is refused before anything is created', async (t) => {
+  const double = await startDouble(t);
+  const request = { ...(await diskRequest(t, [0])), metadata: { 'a/b': 'c' } };
+  await assert.rejects(
+    openProvider(double).upload(request),
+    cloudError('bad-request', /"a\/b" cannot be a tag/),
+  );
+  assert.deepEqual(double.requests, []);
+});
+
+test('a file in another format is refused', async (t) => {
+  const double = await startDouble(t);
+  const request = await diskRequest(t, [0]);
+  const qcow2 = { ...request, file: { ...request.file, format: 'qcow2' as const } };
+  await assert.rejects(openProvider(double).upload(qcow2), { code: 'format-unavailable' });
+});
