@@ -154,10 +154,6 @@ test('the subscription comes from the entry, the file or the environment', async
 });
 
 test('an endpoint without TLS is accepted on the loopback interface only', () => {
-  const diagnostics = (keys: object): readonly string[] => {
-    const entry = { ...readSettings(AZURE_MODULE.settings, keys, String), name: 'azure', images: [] };
-    return [...(AZURE_MODULE.check?.(entry) ?? [])].map(({ pointer, reason }) => `${pointer} ${reason}`);
-  };
   assert.deepEqual(diagnostics({ endpoint: 'http://127.0.0.1:1' }), []);
   assert.deepEqual(diagnostics({ endpoint: 'https://management.local.azurestack.external' }), []);
   assert.deepEqual(diagnostics({ endpoint: 'http://example.com' }), [
@@ -168,3 +164,8 @@ test('an endpoint without TLS is accepted on the loopback interface only', () =>
     '/target-regions has no effect without gallery-name',
   ]);
 });
+
+function diagnostics(keys: object): readonly string[] {
+  const entry = { ...readSettings(AZURE_MODULE.settings, keys, String), name: 'azure', images: [] };
+  return [...(AZURE_MODULE.check?.(entry) ?? [])].map(({ pointer, reason }) => `${pointer} ${reason}`);
+}
