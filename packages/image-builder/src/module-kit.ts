@@ -34,7 +34,7 @@ export {
   DEFAULT_LARGEST_DISK,
   isConvertible,
 } from './formats/convert.ts';
-export type { DiskFile } from './formats/disk-information.ts';
+export { type DiskFile, dataExtents } from './formats/disk-information.ts';
 export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
 export { Digester, type Slot } from './hashed-reader/digester.ts';
 export { SteadyFile } from './hashed-reader/steady-file.ts';

@@ -1,1 +1,9 @@
-import '@nodepool-builder/image-builder/testing';
+/** A double of Google Cloud for tests. */
+export {
+  GceDouble,
+  type GceDoubleOptions,
+  type GceFault,
+  type GceRequest,
+  type ImageState,
+} from './gce-double.ts';
+export { GoogleRefusal } from './model.ts';

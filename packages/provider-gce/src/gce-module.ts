@@ -1,0 +1,34 @@
+import type { ProviderModule } from '@nodepool-builder/image-builder';
+import { GceProvider } from './gce-provider.ts';
+import { GCE_SETTINGS } from './gce-settings.ts';
+
+/** `type: gce`: images in Compute Engine. */
+export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
+  type: 'gce',
+  description: 'images in Google Compute Engine',
+  settings: GCE_SETTINGS,
+  *check({ 'bucket-name': bucket, images }) {
+    if (bucket !== undefined || images.length === 0) return;
+    yield {
+      pointer: '',
+      reason: 'lacks the key "bucket-name", which uploads need',
+      remedy: 'name a bucket of Cloud Storage in the same project',
+    };
+  },
+  prepare: async () => ({ prepared: undefined, imageType: 'raw' }),
+  openImages(entry, { formats, logger, directory, onTask }) {
+    return new GceProvider({
+      entry,
+      formats,
+      directory,
+      logger,
+      session: {
+        project: entry.project,
+        credentialsFile: entry['credentials-file'],
+        endpoint: entry.endpoint,
+        storageEndpoint: entry['storage-endpoint'],
+        onTask,
+      },
+    });
+  },
+};

@@ -1,0 +1,190 @@
+import { readFile } from 'node:fs/promises';
+import type { GlobalOperationsClient, ImagesClient } from '@google-cloud/compute';
+import type { Storage } from '@google-cloud/storage';
+import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+import type { AuthClient } from 'google-auth-library';
+
+/** Reasons of Google that mean more than their HTTP status. */
+const REASONS: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
+  [/rateLimitExceeded|RESOURCE_EXHAUSTED/i, 'rate-limited'],
+  [/quota/i, 'quota-exceeded'],
+];
+
+const STATUSES: Readonly<Record<number, CloudErrorCode>> = {
+  401: 'auth-failed',
+  403: 'forbidden',
+  404: 'not-found',
+  409: 'conflict',
+  412: 'conflict',
+  429: 'rate-limited',
+};
+
+/** Status codes of gRPC, which the SDK gives for those of HTTP. */
+const GRPC: Readonly<Record<number, number>> = {
+  3: 400,
+  5: 404,
+  6: 409,
+  7: 403,
+  8: 429,
+  13: 500,
+  14: 503,
+  16: 401,
+};
+
+const SCOPES = ['https://www.googleapis.com/auth/cloud-platform'];
+
+export interface GceSessionOptions {
+  /** `providers[].name`. */
+  readonly name: string;
+  readonly project?: string | undefined;
+  readonly credentialsFile?: string | undefined;
+  readonly endpoint?: string | undefined;
+  readonly storageEndpoint?: string | undefined;
+  readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
+}
+
+/** The clients of one project. */
+export interface GceClients {
+  readonly project: string;
+  readonly images: ImagesClient;
+  readonly operations: GlobalOperationsClient;
+  readonly storage: Storage;
+}
+
+/** The credentials of one entry of `providers`. The SDK is loaded with the first request. */
+export class GceSession {
+  readonly #options: GceSessionOptions;
+  #clients: Promise<GceClients> | undefined;
+
+  constructor(options: GceSessionOptions) {
+    this.#options = options;
+  }
+
+  async open(): Promise<GceClients> {
+    this.#clients ??= this.#open().catch((error: unknown) => {
+      this.#clients = undefined;
+      throw this.error('credentials', error);
+    });
+    return await this.#clients;
+  }
+
+  /**
+   * Runs one request. An abort ends the wait for its answer.
+   *
+   * @throws CloudError, or the signal's reason
+   */
+  async call<T>(task: string, signal: AbortSignal, request: (clients: GceClients) => Promise<T>): Promise<T> {
+    signal.throwIfAborted();
+    const clients = await this.open();
+    const start = performance.now();
+    try {
+      return await request(clients);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.error(task, error);
+    } finally {
+      this.#options.onTask?.(task, performance.now() - start);
+    }
+  }
+
+  error(task: string, error: unknown): Error {
+    if (!(error instanceof Error) || error instanceof CloudError) return error as Error;
+    const {
+      code = 0,
+      message,
+      errors,
+    } = error as Error & {
+      code?: number | string;
+      errors?: readonly { readonly reason?: string; readonly message?: string }[];
+    };
+    const subject = `provider ${this.#options.name}: ${task}`;
+    const reasons = errors?.map(({ reason }) => reason ?? '').join(' ') ?? '';
+    const number = typeof code === 'number' ? (GRPC[code] ?? code) : Number(code) || 0;
+    const [, known] = REASONS.find(([pattern]) => pattern.test(`${reasons} ${message}`)) ?? [];
+    if (number === 0 && known === undefined) {
+      const failure = networkFailure(error);
+      return new CloudError('connection-failed', subject, `no answer: ${failure.message}`, { cause: error });
+    }
+    const byStatus = STATUSES[number] ?? (number >= 500 ? 'service-unavailable' : 'bad-request');
+    const meant = number === 403 || number === 429 || number === 0 ? (known ?? byStatus) : byStatus;
+    return new CloudError(meant, subject, message, { cause: error });
+  }
+
+  close(): void {
+    void this.#clients
+      ?.then(async ({ images, operations }) => {
+        await Promise.all([images.close(), operations.close()]);
+      })
+      .catch(() => {});
+    this.#clients = undefined;
+  }
+
+  async #open(): Promise<GceClients> {
+    const { project, credentialsFile, endpoint, storageEndpoint } = this.#options;
+    const [{ ImagesClient, GlobalOperationsClient }, { Storage }, { GoogleAuth }] = await Promise.all([
+      import('@google-cloud/compute'),
+      import('@google-cloud/storage'),
+      import('google-auth-library'),
+    ]);
+    const auth = new GoogleAuth({
+      scopes: SCOPES,
+      ...(credentialsFile !== undefined && { authClient: await readCredentials(credentialsFile) }),
+      ...(project !== undefined && { projectId: project }),
+    });
+    const projectId = project ?? (await auth.getProjectId());
+    const url = endpoint === undefined ? undefined : new URL(endpoint);
+    const place = url && {
+      apiEndpoint: url.hostname,
+      port: Number(url.port) || (url.protocol === 'http:' ? 80 : 443),
+      protocol: url.protocol.slice(0, -1),
+    };
+    const options = { auth: auth as never, projectId, fallback: true as const, ...place };
+    return {
+      project: projectId,
+      images: new ImagesClient(options),
+      operations: new GlobalOperationsClient(options),
+      storage: new Storage({
+        projectId,
+        authClient: auth as never,
+        ...(storageEndpoint && { apiEndpoint: storageEndpoint, useAuthWithCustomEndpoint: true }),
+      }),
+    };
+  }
+}
+
+interface CredentialsFile {
+  readonly type?: string;
+  readonly client_email?: string;
+  readonly private_key?: string;
+  readonly client_id?: string;
+  readonly client_secret?: string;
+  readonly refresh_token?: string;
+  readonly project_id?: string;
+  readonly credential_source?: { readonly environment_id?: string; readonly executable?: object };
+}
+
+/** Reads a file with credentials. The kinds that the library itself would read, without its warnings. */
+async function readCredentials(path: string): Promise<AuthClient> {
+  const { AwsClient, IdentityPoolClient, JWT, PluggableAuthClient, UserRefreshClient } = await import(
+    'google-auth-library'
+  );
+  const file = JSON.parse(await readFile(path, 'utf8')) as CredentialsFile;
+  const { type, client_email: email, private_key: key, credential_source: source } = file;
+  if (type === 'service_account' && email && key) {
+    return new JWT({ email, key, scopes: SCOPES, ...(file.project_id && { projectId: file.project_id }) });
+  }
+  if (type === 'authorized_user') {
+    const { client_id: clientId, client_secret: clientSecret, refresh_token: refreshToken } = file;
+    return new UserRefreshClient({ clientId, clientSecret, refreshToken } as never);
+  }
+  if (type === 'external_account') {
+    const Client = source?.environment_id?.startsWith('aws')
+      ? AwsClient
+      : source?.executable === undefined
+        ? IdentityPoolClient
+        : PluggableAuthClient;
+    return new Client({ ...file, scopes: SCOPES } as never);
+  }
+  const reason = `"${path}" has credentials of the type "${type}"; use a key of a service account, or workload identity federation`;
+  throw new CloudError('bad-request', 'credentials', reason);
+}

@@ -1,0 +1,51 @@
+import type { ObjectSchema, ProviderEntry } from '@nodepool-builder/image-builder';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+/** Keys of an entry of `providers` with `type: gce`: those of nodepool's driver where it has one. */
+export const GCE_SETTINGS = {
+  type: 'object',
+  properties: {
+    project: { ...TEXT, description: 'Project of the images. Default: that of the credentials.' },
+    'credentials-file': {
+      ...TEXT,
+      description:
+        'File with credentials: a key of a service account, or a configuration of workload identity federation. Default: ' +
+        'the application default credentials.',
+    },
+    endpoint: { ...TEXT, description: 'URL of Compute Engine. Default: that of Google.' },
+    'storage-endpoint': { ...TEXT, description: 'URL of Cloud Storage. Default: that of Google.' },
+    'bucket-name': {
+      ...TEXT,
+      description:
+        'Bucket of Cloud Storage that files pass through. They are removed once the image is there.',
+    },
+    'image-import-timeout': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      description: 'Seconds from the last byte until the image is available. Default: 3600.',
+    },
+    'image-family': {
+      ...TEXT,
+      description: 'Family of the images. `meta.family` of an image overrides it. Default: none.',
+    },
+    'guest-os-features': {
+      type: 'array',
+      items: TEXT,
+      description: 'Features of the system, such as `UEFI_COMPATIBLE`, `GVNIC`, `VIRTIO_SCSI_MULTIQUEUE`.',
+    },
+    'storage-locations': {
+      type: 'array',
+      items: TEXT,
+      description:
+        'Regions in which images are stored. Default: the multi-region that is nearest to the bucket.',
+    },
+    tags: {
+      type: 'object',
+      additionalProperties: { type: 'string' },
+      description: 'Labels of the images besides our own.',
+    },
+  },
+} as const satisfies ObjectSchema;
+
+export type GceEntry = ProviderEntry<typeof GCE_SETTINGS>;

@@ -1,0 +1,349 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createGzip } from 'node:zlib';
+import type { protos } from '@google-cloud/compute';
+import type { File } from '@google-cloud/storage';
+import type { Progress, UploadRequest } from '@nodepool-builder/image-builder';
+import {
+  type BandwidthLimit,
+  CloudError,
+  dataExtents,
+  metered,
+  portion,
+  RecordDirectory,
+  safeName,
+  unlessAbsent,
+} from '@nodepool-builder/image-builder/module-kit';
+import type { GceSession } from './gce-session.ts';
+import type { GceEntry } from './gce-settings.ts';
+import { imageDescription, imageLabels, imageResourceName, labelValue, taggedImage } from './image-labels.ts';
+import { diskArchive, diskSize } from './sparse-tar.ts';
+
+export type Image = protos.google.cloud.compute.v1.IImage;
+
+/** Begin of the names of our objects. */
+export const OBJECTS = 'nodepool-builder/';
+
+/** Bytes of a request of a resumable upload: a multiple of 256 KiB. */
+const CHUNK = 8 * 2 ** 20;
+
+/** Compression that keeps up with a network of a gigabit. */
+const GZIP_LEVEL = 4;
+
+/** Part of an upload's progress that the transfer takes. */
+const TRANSFER = 90;
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+const UPLOAD = {
+  type: 'object',
+  required: ['upload-id', 'request-id'],
+  properties: {
+    'upload-id': TEXT,
+    /** Of the request that creates the image: a repeated request creates no second one. */
+    'request-id': TEXT,
+    /** Session of the resumable upload. */
+    session: TEXT,
+    /** Whether Cloud Storage has the whole object, and its checksum was compared. */
+    transferred: { type: 'boolean' },
+    /** Operation that creates the image. */
+    operation: TEXT,
+  },
+} as const;
+
+/** Records of unfinished uploads of this host. */
+export class UploadRecords {
+  readonly #records: RecordDirectory<typeof UPLOAD>;
+
+  /** @param directory it is created with the first record */
+  constructor(directory: string) {
+    this.#records = new RecordDirectory(directory, UPLOAD);
+  }
+
+  async read(uploadId: string): Promise<UploadRecord | undefined> {
+    return await this.#records.read(safeName(uploadId));
+  }
+
+  async write(record: UploadRecord): Promise<void> {
+    await this.#records.write(safeName(record['upload-id']), record);
+  }
+
+  async remove(uploadId: string): Promise<void> {
+    await this.#records.remove(safeName(uploadId));
+  }
+}
+
+type StoredRecord = Parameters<RecordDirectory<typeof UPLOAD>['write']>[1];
+type UploadRecord = { -readonly [Key in keyof StoredRecord]: StoredRecord[Key] };
+
+/** What one upload needs. */
+export interface GceUpload {
+  readonly session: GceSession;
+  readonly entry: GceEntry;
+  readonly request: UploadRequest;
+  readonly records: UploadRecords;
+  /** Seconds between two looks at something that is pending, at most. */
+  readonly interval: number;
+  readonly limit: BandwidthLimit | undefined;
+  readonly onProgress: (progress: Progress) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Uploads a raw image and makes an image of Compute Engine of it. @returns its name */
+export async function uploadImage(upload: GceUpload): Promise<string> {
+  const { request, records } = upload;
+  const record: UploadRecord = (await records.read(request.uploadId)) ?? {
+    'upload-id': request.uploadId,
+    'request-id': randomUUID(),
+  };
+  const [found] = await findImages(upload, 'uploadId', request.uploadId);
+  if (found?.name && found.status === 'READY') return found.name;
+  if (found === undefined) {
+    await records.write(record);
+    await transfer(upload, record);
+  }
+  const name = found?.name ?? (await createImage(upload, record));
+  await waitForImage(upload, name, record);
+  return name;
+}
+
+/** The object of an upload. */
+async function objectOf(
+  { session, entry, signal }: Pick<GceUpload, 'session' | 'entry' | 'signal'>,
+  uploadId: string,
+): Promise<File> {
+  signal.throwIfAborted();
+  const { storage } = await session.open();
+  return storage.bucket(entry['bucket-name'] ?? '').file(`${OBJECTS}${encodeURIComponent(uploadId)}.tar.gz`);
+}
+
+/** Streams the disk as a compressed archive to Cloud Storage, or goes on with an interrupted transfer. */
+async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> {
+  if (record.transferred === true) return;
+  const { session, request, records, signal } = upload;
+  const file = await objectOf(upload, request.uploadId);
+  const earlier = record.session;
+  try {
+    if (earlier === undefined) {
+      const metadata = {
+        contentType: 'application/gzip',
+        metadata: { uploadId: request.uploadId, provider: upload.entry.name },
+      };
+      const [uri] = await session.call(
+        'StartResumableUpload',
+        signal,
+        async () => await file.createResumableUpload({ metadata }),
+      );
+      record.session = uri;
+      await records.write(record);
+    }
+    await session.call('Upload', signal, async () => {
+      await send(upload, file, record.session ?? '');
+    });
+  } catch (error) {
+    const isGone =
+      error instanceof CloudError && ['not-found', 'bad-request', 'conflict'].includes(error.code);
+    if (earlier === undefined || !isGone) throw error;
+    // The session has expired, or the archive would be another one.
+    const fresh: UploadRecord = { 'upload-id': request.uploadId, 'request-id': record['request-id'] };
+    delete record.session;
+    await records.write(fresh);
+    await transfer(upload, fresh);
+    return;
+  }
+  record.transferred = true;
+  await records.write(record);
+}
+
+async function send(upload: GceUpload, file: File, uri: string): Promise<void> {
+  const { request, limit, signal, onProgress } = upload;
+  const { path } = request.file;
+  const parts = await dataExtents({ path, format: 'raw' }, { signal });
+  const archive = diskArchive(path, parts, { signal, onProgress: portion(onProgress, 0, TRANSFER) });
+  const target = file.createWriteStream({ uri, resumable: true, chunkSize: CHUNK, validation: 'crc32c' });
+  const gzip = createGzip({ level: GZIP_LEVEL });
+  const compressed = metered(gzip as AsyncIterable<Buffer>, { limit, signal, onBytes: () => {} });
+  await Promise.all([
+    pipeline(Readable.from(archive), gzip, { signal }),
+    pipeline(Readable.from(compressed, { objectMode: false }), target, { signal }),
+  ]);
+}
+
+/** Requests the image, or finds the one that an earlier request created. @returns its name */
+async function createImage(upload: GceUpload, record: UploadRecord): Promise<string> {
+  const { session, entry, request, records, signal } = upload;
+  const { 'bucket-name': bucket = '', 'guest-os-features': features, 'storage-locations': locations } = entry;
+  const { metadata = {}, uploadId } = request;
+  const file = await objectOf(upload, uploadId);
+  const first = imageResourceName(request);
+  const second = `${first.slice(0, 50)}-${labelValue(`${uploadId}!`).slice(-8)}`;
+  for (const name of [first, second]) {
+    const image: Image = {
+      name,
+      description: imageDescription(entry.name, request),
+      labels: imageLabels(entry.name, request, entry.tags),
+      rawDisk: {
+        source: `https://storage.googleapis.com/${bucket}/${file.name}`,
+        containerType: 'TAR',
+      },
+      diskSizeGb: diskSize(request.file.size) / 2 ** 30,
+      ...family(entry, metadata),
+      ...(metadata.architecture && {
+        architecture: ARCHITECTURES[metadata.architecture] ?? metadata.architecture,
+      }),
+      ...(features && { guestOsFeatures: features.map((type) => ({ type })) }),
+      ...(locations && { storageLocations: [...locations] }),
+    };
+    try {
+      const operation = await session.call('InsertImage', signal, async ({ images, project }) => {
+        const requestId = record['request-id'];
+        const [started] = await images.insert({ project, imageResource: image, requestId });
+        return started.name;
+      });
+      if (operation) {
+        record.operation = operation;
+        await records.write(record);
+      }
+      return name;
+    } catch (error) {
+      if (!(error instanceof CloudError) || error.code !== 'conflict') throw error;
+      const existing = await getImage(upload, name);
+      if (taggedImage(existing?.description)?.uploadId === uploadId) return name;
+    }
+  }
+  throw new CloudError('conflict', `provider ${entry.name}`, `an image ${first} of somebody else exists`);
+}
+
+/** Names of architectures in Compute Engine. */
+const ARCHITECTURES: Readonly<Record<string, string>> = {
+  x86_64: 'X86_64',
+  arm64: 'ARM64',
+  aarch64: 'ARM64',
+};
+
+function family(entry: GceEntry, metadata: Readonly<Record<string, string>>): { family?: string } {
+  const name = metadata.family ?? entry['image-family'];
+  return name === undefined ? {} : { family: name };
+}
+
+async function waitForImage(upload: GceUpload, name: string, record: UploadRecord): Promise<void> {
+  const { session, entry, signal, interval } = upload;
+  const subject = `provider ${entry.name}: image ${name}`;
+  const { operation } = record;
+  const timeout = entry['image-import-timeout'] ?? 3600;
+  const end = performance.now() + timeout * 1000;
+  for (let pause = interval / 8; ; pause = Math.min(interval, pause * 2)) {
+    if (operation !== undefined) {
+      const found = await session
+        .call('GetOperation', signal, async ({ operations, project }) => {
+          const [answer] = await operations.get({ project, operation });
+          return answer;
+        })
+        .catch(unlessAbsent);
+      const errors = found?.error?.errors ?? [];
+      if (errors.length > 0) {
+        const reasons = errors.map(({ code, message }) => `${message ?? ''} (${code ?? ''})`.trim());
+        throw new CloudError('image-failed', subject, reasons.join('; '));
+      }
+    }
+    const image = await getImage(upload, name);
+    if (image?.status === 'READY') return;
+    if (image?.status === 'FAILED') throw new CloudError('image-failed', subject, 'its status is FAILED');
+    if (performance.now() > end) {
+      throw new CloudError('image-timeout', subject, `not ready after ${timeout} s (image-import-timeout)`);
+    }
+    await delay(pause * 1000, undefined, { signal });
+  }
+}
+
+type Finder = Pick<GceUpload, 'session' | 'signal'>;
+
+/** An image of the own project. Undefined if it does not exist. */
+export async function getImage(
+  { session, signal }: Finder,
+  name: string,
+  project?: string,
+): Promise<Image | undefined> {
+  const asked = session.call('GetImage', signal, async (clients) => {
+    const [image] = await clients.images.get({ project: project ?? clients.project, image: name });
+    return image;
+  });
+  return await asked.catch(unlessAbsent);
+}
+
+/** Lists own images by one of our labels. */
+export async function findImages(
+  finder: Finder,
+  tag: 'provider' | 'uploadId',
+  value: string,
+): Promise<Image[]> {
+  const label = { provider: 'nodepool_provider_name', uploadId: 'nodepool_upload_id' }[tag];
+  const images = await listImages(finder, { filter: `labels.${label}=${labelValue(value)}` });
+  return images.filter(({ description }) => taggedImage(description)?.[tag] === value);
+}
+
+/** Lists images of a project, all pages of them. */
+export async function listImages(
+  { session, signal }: Finder,
+  { filter, project }: { filter?: string; project?: string },
+): Promise<Image[]> {
+  return await session.call('ListImages', signal, async (clients) => {
+    const request = { project: project ?? clients.project, ...(filter !== undefined && { filter }) };
+    const found: Image[] = [];
+    for await (const image of clients.images.listAsync(request, { autoPaginate: false })) {
+      signal.throwIfAborted();
+      found.push(image);
+    }
+    return found;
+  });
+}
+
+/** Deletes an image of the own project, and waits until it is gone. A missing one is no error. */
+export async function removeImage(
+  finder: Finder & Pick<GceUpload, 'interval'>,
+  { name, family: familyName, deprecated }: Image,
+): Promise<void> {
+  const { session, signal, interval } = finder;
+  const image = name ?? '';
+  if (familyName && !deprecated?.state) {
+    // From here on, nobody gets it by its family.
+    const obsolete = { state: 'OBSOLETE' };
+    await session
+      .call('DeprecateImage', signal, async ({ images, project }) => {
+        await images.deprecate({ project, image, deprecationStatusResource: obsolete });
+      })
+      .catch(unlessAbsent);
+  }
+  await session
+    .call('DeleteImage', signal, async ({ images, project }) => {
+      await images.delete({ project, image });
+    })
+    .catch(unlessAbsent);
+  while ((await getImage(finder, image)) !== undefined) await delay(interval * 100, undefined, { signal });
+}
+
+/** Removes the object of an upload, and its record. */
+export async function removeObject(
+  upload: Pick<GceUpload, 'session' | 'entry' | 'signal' | 'records'>,
+  uploadId: string,
+): Promise<void> {
+  const { session, signal, records } = upload;
+  const record = await records.read(uploadId);
+  const file = await objectOf(upload, uploadId);
+  if (record?.session !== undefined && record.transferred !== true) {
+    // Without this the session would stay for a week.
+    await session.call('CancelUpload', signal, async () => {
+      await file.storage.authClient?.request?.({
+        url: record.session ?? '',
+        method: 'DELETE',
+        validateStatus: () => true,
+      });
+    });
+  }
+  await session.call('DeleteObject', signal, async () => {
+    await file.delete({ ignoreNotFound: true });
+  });
+  await records.remove(uploadId);
+}

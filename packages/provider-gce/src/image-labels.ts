@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import type { UploadRequest } from '@nodepool-builder/image-builder';
+import {
+  cloudImageName,
+  fileTags,
+  IMAGE_TAGS,
+  imageTags,
+  readImageTags,
+  type TaggedImage,
+} from '@nodepool-builder/image-builder/module-kit';
+
+/** Length of names, and of keys and values of labels. */
+const LONGEST = 63;
+
+/** A text as the value of a label: its digest stands for characters that labels cannot have. */
+export function labelValue(text: string): string {
+  const plain = text.toLowerCase().replaceAll(/[^a-z0-9_-]/g, '-');
+  if (plain === text && text.length <= LONGEST) return text;
+  return `${plain.slice(0, LONGEST - 9)}-${digestOf(text)}`;
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8);
+}
+
+/** The name of an image in Compute Engine, which must be unique in the project. */
+export function imageResourceName(request: UploadRequest): string {
+  const text = cloudImageName(request);
+  const plain = text
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]/g, '-')
+    .replace(/^[^a-z]/, 'i-')
+    .replace(/-+$/, '');
+  return plain === text && text.length <= LONGEST ? text : `${plain.slice(0, LONGEST - 9)}-${digestOf(text)}`;
+}
+
+/** Labels of an image, by which lists find it. */
+export function imageLabels(
+  provider: string,
+  request: UploadRequest,
+  more: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const metadata = Object.entries({ ...more, ...request.metadata });
+  return {
+    ...Object.fromEntries(metadata.map(([key, value]) => [labelValue(key), labelValue(value)])),
+    [IMAGE_TAGS.provider]: labelValue(provider),
+    [IMAGE_TAGS.imageId]: labelValue(request.imageId),
+    [IMAGE_TAGS.uploadId]: labelValue(request.uploadId),
+    [IMAGE_TAGS.imageName]: labelValue(request.imageName),
+  };
+}
+
+/** Description of an image: all tags as JSON, as labels cannot have every character. */
+export function imageDescription(provider: string, request: UploadRequest): string {
+  return JSON.stringify({ ...request.metadata, ...imageTags(provider, request), ...fileTags(request.file) });
+}
+
+/** Tags in a description; empty for that of an image of somebody else. */
+export function tagsOf(description: unknown): Record<string, string> {
+  try {
+    const tags: unknown = JSON.parse(String(description));
+    if (typeof tags !== 'object' || tags === null) return {};
+    return Object.fromEntries(
+      Object.entries(tags).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
+    );
+  } catch {
+    return {};
+  }
+}
+
+/** What the tags of an image say. Undefined if this software did not upload it. */
+export function taggedImage(description: unknown): TaggedImage | undefined {
+  return readImageTags(tagsOf(description));
+}

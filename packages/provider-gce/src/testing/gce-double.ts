@@ -1,0 +1,315 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { CRC32C } from '@google-cloud/storage';
+import { GoogleRefusal, readRequest, routesOf } from './model.ts';
+import { StorageDouble } from './storage-double.ts';
+
+/** An image of the double, as the API describes it. */
+export interface ImageState {
+  readonly project: string;
+  readonly resource: Record<string, unknown> & { readonly name: string };
+  status: 'PENDING' | 'READY' | 'FAILED';
+  /** Descriptions in which it stays pending, or stays after its deletion. */
+  pendingReads: number;
+  isDeleted: boolean;
+}
+
+interface OperationState {
+  readonly name: string;
+  readonly image: ImageState | undefined;
+  error?: { readonly code: string; readonly message: string };
+}
+
+/** How the double behaves. */
+export interface GceDoubleOptions {
+  /** Project of the credentials. */
+  readonly project: string;
+  /** Descriptions in which something stays pending. */
+  readonly pendingReads: number;
+}
+
+/** A request that the double has read. */
+export interface GceRequest {
+  /** `Images.Insert`, or `PUT /upload/storage/…` for Cloud Storage. */
+  readonly operation: string;
+  readonly input: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Answers a request in place of the double. Undefined: the double answers. `lost`: the double carries the request out,
+ * but the answer does not arrive.
+ */
+export type GceFault = (request: GceRequest) => GoogleRefusal | 'lost' | undefined;
+
+const DEFAULTS: GceDoubleOptions = { project: 'ci-project', pendingReads: 0 };
+
+const ROUTES = routesOf([
+  'Images.Insert',
+  'Images.Get',
+  'Images.List',
+  'Images.Delete',
+  'Images.Deprecate',
+  'Images.GetFromFamily',
+  'GlobalOperations.Get',
+]);
+
+/** Names of resources of Compute Engine. */
+const NAME = /^[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/** Keys and values of labels. */
+const LABEL = /^[a-z0-9_-]{0,63}$/;
+
+/**
+ * A server that behaves like the images of Compute Engine, and like the uploads of Cloud Storage. It refuses each request
+ * that does not fit Google's description, which it takes from the SDK. Clients reach it with `endpoint` and
+ * `storage-endpoint`, and with credentials whose token it issues.
+ */
+export class GceDouble implements AsyncDisposable {
+  readonly images: ImageState[] = [];
+  readonly storage = new StorageDouble((bytes) => {
+    const crc = new CRC32C();
+    crc.update(bytes);
+    return crc.toString();
+  });
+  readonly requests: GceRequest[] = [];
+  /** Default: no faults. */
+  fault: GceFault = () => undefined;
+  /** Why an import fails. Default: it succeeds. */
+  importError: ((image: ImageState) => { code: string; message: string } | undefined) | undefined;
+  readonly #options: GceDoubleOptions;
+  readonly #server: Server;
+  readonly #operations = new Map<string, OperationState>();
+  readonly #byRequestId = new Map<string, OperationState>();
+
+  private constructor(options: Partial<GceDoubleOptions>) {
+    this.#options = { ...DEFAULTS, ...options };
+    this.#server = createServer((request, response) => {
+      this.#serve(request, response).catch((error: unknown) => response.destroy(error as Error));
+    });
+  }
+
+  /** Starts one at a free port of the loopback interface. */
+  static async start(options: Partial<GceDoubleOptions> = {}): Promise<GceDouble> {
+    const double = new GceDouble(options);
+    const listening = Promise.withResolvers<void>();
+    double.#server.once('error', listening.reject).listen(0, '127.0.0.1', listening.resolve);
+    await listening.promise;
+    return double;
+  }
+
+  /** URL for the settings `endpoint` and `storage-endpoint`. */
+  get endpoint(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /**
+   * Content of a file for `credentials-file`: workload identity federation, whose token the double issues.
+   *
+   * @param subjectFile a file with the token of the host; it contains the secret
+   */
+  credentials(subjectFile: string): object {
+    return {
+      type: 'external_account',
+      audience: '//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/p',
+      subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+      token_url: `${this.endpoint}/token`,
+      credential_source: { file: subjectFile },
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = Promise.withResolvers<void>();
+    this.#server.close(() => closed.resolve());
+    this.#server.closeAllConnections();
+    await closed.promise;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    const url = new URL(request.url ?? '', this.endpoint);
+    const answer = this.#answer(request, url, body);
+    if (answer === 'lost') {
+      response.destroy();
+      return;
+    }
+    const { status, headers, json } = answer;
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    response.end(json === undefined ? undefined : JSON.stringify(json));
+  }
+
+  #answer(
+    request: IncomingMessage,
+    url: URL,
+    body: Buffer,
+  ): { status: number; headers?: Readonly<Record<string, string>>; json?: object } | 'lost' {
+    const { method = '', headers } = request;
+    try {
+      if (url.pathname === '/token') {
+        const json = {
+          access_token: 'token',
+          token_type: 'Bearer',
+          expires_in: 3600,
+          issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+        };
+        return { status: 200, json };
+      }
+      // The URL of a session is its own authorization.
+      const isSession = url.searchParams.has('upload_id');
+      if (headers.authorization !== 'Bearer token' && !isSession) {
+        throw new GoogleRefusal(401, 'authError', 'Request had invalid authentication credentials.');
+      }
+      if (!url.pathname.startsWith('/compute/')) {
+        const entry = { operation: `${method} ${url.pathname}`, input: {} };
+        const fault = this.#record(entry);
+        const answered = this.storage.answer({ method, url, headers, body });
+        if (answered === undefined) throw new GoogleRefusal(404, 'notFound', 'Not Found');
+        return fault ?? answered;
+      }
+      const route = ROUTES.find((one) => one.verb === method && one.pattern.test(url.pathname));
+      if (route === undefined) throw new GoogleRefusal(404, 'notFound', `${method} ${url.pathname}`);
+      const path = { ...route.pattern.exec(url.pathname)?.groups } as Record<string, string>;
+      const json: unknown = body.length > 0 ? JSON.parse(body.toString()) : undefined;
+      const input = readRequest(route, path, url.searchParams, json);
+      const fault = this.#record({ operation: route.name, input });
+      const output = this.#compute(route.name, input);
+      return fault ?? { status: 200, json: output };
+    } catch (error) {
+      if (!(error instanceof GoogleRefusal)) throw error;
+      const { status, reason, message } = error;
+      const errors = [{ message, domain: 'global', reason }];
+      return { status, json: { error: { code: status, message, errors } } };
+    }
+  }
+
+  #record(entry: GceRequest): 'lost' | undefined {
+    this.requests.push(entry);
+    const fault = this.fault(entry);
+    if (fault instanceof GoogleRefusal) throw fault;
+    return fault;
+  }
+
+  #compute(name: string, input: Record<string, unknown>): object {
+    const project = String(input.project);
+    switch (name) {
+      case 'Images.Insert':
+        return this.#insert(project, input);
+      case 'Images.Get':
+        return describe(this.#image(project, String(input.image)));
+      case 'Images.List':
+        return this.#list(project, input);
+      case 'Images.Delete': {
+        const image = this.#image(project, String(input.image));
+        image.isDeleted = true;
+        image.pendingReads = this.#options.pendingReads;
+        if (image.pendingReads === 0) this.images.splice(this.images.indexOf(image), 1);
+        return describeOperation(this.#operation(image));
+      }
+      case 'Images.Deprecate': {
+        const image = this.#image(project, String(input.image));
+        image.resource.deprecated = input.deprecationStatusResource;
+        return describeOperation(this.#operation(image));
+      }
+      case 'GlobalOperations.Get': {
+        const operation = this.#operations.get(String(input.operation));
+        if (operation === undefined) throw new GoogleRefusal(404, 'notFound', 'no such operation');
+        return describeOperation(operation);
+      }
+      default:
+        throw new GoogleRefusal(501, 'notImplemented', name);
+    }
+  }
+
+  #insert(project: string, input: Record<string, unknown>): object {
+    const resource = input.imageResource as ImageState['resource'] & {
+      labels?: Record<string, string>;
+      rawDisk?: { source?: string };
+    };
+    const { requestId } = input;
+    const known = this.#byRequestId.get(String(requestId));
+    if (requestId !== undefined && known !== undefined) return describeOperation(known);
+    if (!NAME.test(resource.name)) {
+      throw new GoogleRefusal(400, 'invalid', `Invalid value for field 'resource.name': '${resource.name}'`);
+    }
+    for (const text of Object.entries(resource.labels ?? {}).flat()) {
+      if (!LABEL.test(text)) throw new GoogleRefusal(400, 'invalid', `Invalid label '${text}'`);
+    }
+    if (this.images.some((one) => one.project === project && one.resource.name === resource.name)) {
+      const reason = `The resource 'projects/${project}/global/images/${resource.name}' already exists`;
+      throw new GoogleRefusal(409, 'alreadyExists', reason);
+    }
+    const image: ImageState = {
+      project,
+      resource: { ...resource, creationTimestamp: new Date().toISOString() },
+      status: 'PENDING',
+      pendingReads: this.#options.pendingReads,
+      isDeleted: false,
+    };
+    this.images.push(image);
+    const operation = this.#operation(image);
+    const source =
+      /^https:\/\/storage\.googleapis\.com\/(.+)$/.exec(resource.rawDisk?.source ?? '')?.[1] ?? '';
+    const error = this.storage.objects.has(source)
+      ? this.importError?.(image)
+      : { code: 'RESOURCE_NOT_FOUND', message: `The object ${source} was not found` };
+    if (error !== undefined) {
+      operation.error = error;
+      image.status = 'FAILED';
+    }
+    if (requestId !== undefined) this.#byRequestId.set(String(requestId), operation);
+    return describeOperation(operation);
+  }
+
+  #operation(image: ImageState | undefined): OperationState {
+    const operation = { name: `operation-${this.#operations.size + 1}`, image };
+    this.#operations.set(operation.name, operation);
+    return operation;
+  }
+
+  #image(project: string, name: string): ImageState {
+    const image = this.images.find((one) => one.project === project && one.resource.name === name);
+    if (image === undefined) {
+      const reason = `The resource 'projects/${project}/global/images/${name}' was not found`;
+      throw new GoogleRefusal(404, 'notFound', reason);
+    }
+    if (image.pendingReads-- > 0) return image;
+    if (image.isDeleted) {
+      this.images.splice(this.images.indexOf(image), 1);
+      return this.#image(project, name);
+    }
+    if (image.status === 'PENDING') image.status = 'READY';
+    return image;
+  }
+
+  #list(project: string, { filter, maxResults = 500, pageToken = 0 }: Record<string, unknown>): object {
+    const conditions = [...String(filter ?? '').matchAll(/\(?([\w.]+)\s*=\s*"?([^\s")]+)"?\)?/g)];
+    const found = this.images.filter((image) => {
+      const fields: Record<string, unknown> = { ...image.resource };
+      return (
+        image.project === project &&
+        conditions.every(([, key = '', value = '']) => {
+          const [first = '', second] = key.split('.');
+          const field = fields[first] as Record<string, string> | string | undefined;
+          return (
+            (second === undefined ? field : (field as Record<string, string> | undefined)?.[second]) === value
+          );
+        })
+      );
+    });
+    const first = Number(pageToken);
+    const end = first + Number(maxResults);
+    return {
+      items: found.slice(first, end).map(describe),
+      ...(end < found.length && { nextPageToken: String(end) }),
+    };
+  }
+}
+
+function describe({ resource, status, isDeleted }: ImageState): object {
+  return { ...resource, status: isDeleted ? 'DELETING' : status };
+}
+
+function describeOperation({ name, error }: OperationState): object {
+  return { name, status: 'DONE', ...(error && { error: { errors: [error] }, httpErrorStatusCode: 400 }) };
+}

@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import { GoogleRefusal } from './model.ts';
+
+/** An object of Cloud Storage. */
+export interface StoredObject {
+  readonly bucket: string;
+  readonly name: string;
+  readonly bytes: Buffer;
+  readonly generation: number;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly updated: Date;
+}
+
+/** A session of a resumable upload. */
+interface Session {
+  readonly bucket: string;
+  readonly name: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  bytes: Buffer;
+}
+
+interface StorageRequest {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Buffer;
+}
+
+interface StorageAnswer {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly json?: object;
+}
+
+/** The part of Cloud Storage's JSON API that uploads need. @see https://cloud.google.com/storage/docs/performing-resumable-uploads */
+export class StorageDouble {
+  readonly objects = new Map<string, StoredObject>();
+  readonly sessions = new Map<string, Session>();
+  /** Bytes that arrived in sessions. */
+  receivedBytes = 0;
+  readonly #crc32c: (bytes: Buffer) => string;
+  #generation = 1;
+
+  /** @param crc32c in base64 */
+  constructor(crc32c: (bytes: Buffer) => string) {
+    this.#crc32c = crc32c;
+  }
+
+  answer(request: StorageRequest): StorageAnswer | undefined {
+    const { method, url } = request;
+    const upload = /^\/upload\/storage\/v1\/b\/([^/]+)\/o$/.exec(url.pathname);
+    if (upload !== null) {
+      const id = url.searchParams.get('upload_id');
+      return id === null ? this.#start(request, upload[1] ?? '') : this.#continue(request, id);
+    }
+    const object = /^\/storage\/v1\/b\/([^/]+)\/o\/(.+)$/.exec(url.pathname);
+    if (object !== null) {
+      const key = `${object[1]}/${decodeURIComponent(object[2] ?? '')}`;
+      const found = this.objects.get(key);
+      if (found === undefined) throw new GoogleRefusal(404, 'notFound', `No such object: ${key}`);
+      const match = url.searchParams.get('ifGenerationMatch');
+      if (match !== null && Number(match) !== found.generation) {
+        throw new GoogleRefusal(412, 'conditionNotMet', 'At least one of the pre-conditions did not hold.');
+      }
+      if (method === 'GET') return { status: 200, json: this.#describe(found) };
+      if (method === 'DELETE') {
+        this.objects.delete(key);
+        return { status: 204 };
+      }
+    }
+    const list = /^\/storage\/v1\/b\/([^/]+)\/o$/.exec(url.pathname);
+    if (list !== null && method === 'GET') {
+      const prefix = `${list[1]}/${url.searchParams.get('prefix') ?? ''}`;
+      const items = [...this.objects].filter(([key]) => key.startsWith(prefix));
+      return { status: 200, json: { items: items.map(([, one]) => this.#describe(one)) } };
+    }
+    return undefined;
+  }
+
+  #start({ url, headers, body }: StorageRequest, bucket: string): StorageAnswer {
+    const id = randomUUID();
+    const metadata = (body.length > 0 ? JSON.parse(body.toString()) : {}) as Record<string, unknown>;
+    const name = url.searchParams.get('name') ?? String(metadata.name ?? '');
+    if (name === '' || url.searchParams.get('uploadType') !== 'resumable') {
+      throw new GoogleRefusal(400, 'required', 'Required');
+    }
+    this.sessions.set(id, { bucket, name, metadata, bytes: Buffer.alloc(0) });
+    const location = `http://${headers.host}${url.pathname}?uploadType=resumable&upload_id=${id}`;
+    return { status: 200, headers: { location } };
+  }
+
+  #continue({ method, headers, body }: StorageRequest, id: string): StorageAnswer {
+    const session = this.sessions.get(id);
+    if (session === undefined) throw new GoogleRefusal(404, 'notFound', 'the session has expired');
+    if (method === 'DELETE') {
+      this.sessions.delete(id);
+      return { status: 499 };
+    }
+    const range = /^bytes (?:(?<first>\d+)-(?<last>\d+)|\*)\/(?<total>\d+|\*)$/.exec(
+      String(headers['content-range'] ?? ''),
+    )?.groups;
+    if (range === undefined)
+      throw new GoogleRefusal(400, 'badRequest', 'Failed to parse Content-Range header.');
+    if (range.first !== undefined) {
+      if (Number(range.first) !== session.bytes.length) {
+        throw new GoogleRefusal(400, 'badRequest', `the session has ${session.bytes.length} bytes`);
+      }
+      if (range.total === '*' && body.length % 262_144 !== 0) {
+        throw new GoogleRefusal(400, 'badRequest', 'a chunk must be a multiple of 256 KiB');
+      }
+      this.receivedBytes += body.length;
+      session.bytes = Buffer.concat([session.bytes, body]);
+    }
+    const { length } = session.bytes;
+    if (range.total === '*' || Number(range.total) !== length) {
+      return { status: 308, headers: length === 0 ? {} : { range: `bytes=0-${length - 1}` } };
+    }
+    const { bucket, name, bytes, metadata } = session;
+    const object = { bucket, name, bytes, metadata, generation: this.#generation++, updated: new Date() };
+    this.objects.set(`${bucket}/${name}`, object);
+    return { status: 200, json: this.#describe(object) };
+  }
+
+  #describe({ bucket, name, bytes, metadata, generation, updated }: StoredObject): object {
+    return {
+      ...metadata,
+      kind: 'storage#object',
+      bucket,
+      name,
+      size: String(bytes.length),
+      generation: String(generation),
+      crc32c: this.#crc32c(bytes),
+      updated: updated.toISOString(),
+    };
+  }
+}
