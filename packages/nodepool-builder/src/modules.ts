@@ -50,6 +50,7 @@ const BUILT_IN: readonly Module[] = [
 export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {
   aws: '@nodepool-builder/provider-aws',
   azure: '@nodepool-builder/provider-azure',
+  gce: '@nodepool-builder/provider-gce',
   oci: '@nodepool-builder/provider-oci',
   s3: '@nodepool-builder/provider-s3',
 };

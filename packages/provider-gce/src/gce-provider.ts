@@ -279,7 +279,7 @@ function toCandidate(image: Image, project: string, isOwn: boolean): ImageCandid
     isOwn,
     owner: project,
     ...(tagged && { imageName: tagged.imageName, imageId: tagged.imageId }),
-    ...(architecture && { architecture: tags.architecture ?? String(architecture).toLowerCase() }),
+    ...(architecture && { architecture: tags.architecture ?? architecture.toLowerCase() }),
     tags: splitTags(tags.tags),
     properties: { ...image.labels, ...tags, ...(image.family && { family: image.family }) },
     createdAt: new Date(image.creationTimestamp ?? 0),

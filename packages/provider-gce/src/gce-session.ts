@@ -111,11 +111,7 @@ export class GceSession {
   }
 
   close(): void {
-    void this.#clients
-      ?.then(async ({ images, operations }) => {
-        await Promise.all([images.close(), operations.close()]);
-      })
-      .catch(() => {});
+    void closeClients(this.#clients);
     this.#clients = undefined;
   }
 
@@ -187,4 +183,9 @@ async function readCredentials(path: string): Promise<AuthClient> {
   }
   const reason = `"${path}" has credentials of the type "${type}"; use a key of a service account, or workload identity federation`;
   throw new CloudError('bad-request', 'credentials', reason);
+}
+
+async function closeClients(clients: Promise<GceClients> | undefined): Promise<void> {
+  const opened = await clients?.catch(() => undefined);
+  await Promise.allSettled([opened?.images.close(), opened?.operations.close()]);
 }

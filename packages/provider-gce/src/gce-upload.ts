@@ -200,7 +200,7 @@ async function createImage(upload: GceUpload, record: UploadRecord): Promise<str
       const operation = await session.call('InsertImage', signal, async ({ images, project }) => {
         const requestId = record['request-id'];
         const [started] = await images.insert({ project, imageResource: image, requestId });
-        return started.name;
+        return (started.latestResponse as { readonly name?: string }).name;
       });
       if (operation) {
         record.operation = operation;

@@ -34,22 +34,14 @@ export async function gceFixture(
   const lines: string[] = [];
   const log = (message: string): void => void lines.push(message);
   const logger: Logger = { debug: log, info: log, warn: log, error: log };
-  const entry = (settings: Partial<GceEntry> = {}): GceEntry => ({
-    ...readSettings(GCE_SETTINGS, {}, (path) => path),
-    name: 'ci',
-    images: [],
-    project: 'ci-project',
-    'bucket-name': 'images',
-    ...settings,
-  });
   return {
     double,
     directory,
     lines,
-    entry,
+    entry: entryOf,
     open: (settings) => {
       const provider = new GceProvider({
-        entry: entry(settings),
+        entry: entryOf(settings),
         formats: ['raw'],
         directory: join(directory, 'records'),
         session: {
@@ -64,5 +56,17 @@ export async function gceFixture(
       t.after(() => provider.close());
       return provider;
     },
+  };
+}
+
+/** An entry of `providers` with default settings. */
+function entryOf(settings: Partial<GceEntry> = {}): GceEntry {
+  return {
+    ...readSettings(GCE_SETTINGS, {}, (path) => path),
+    name: 'ci',
+    images: [],
+    project: 'ci-project',
+    'bucket-name': 'images',
+    ...settings,
   };
 }

@@ -226,9 +226,9 @@ export class GceDouble implements AsyncDisposable {
       labels?: Record<string, string>;
       rawDisk?: { source?: string };
     };
-    const { requestId } = input;
-    const known = this.#byRequestId.get(String(requestId));
-    if (requestId !== undefined && known !== undefined) return describeOperation(known);
+    const requestId = typeof input.requestId === 'string' ? input.requestId : undefined;
+    const known = this.#byRequestId.get(requestId ?? '');
+    if (known !== undefined) return describeOperation(known);
     if (!NAME.test(resource.name)) {
       throw new GoogleRefusal(400, 'invalid', `Invalid value for field 'resource.name': '${resource.name}'`);
     }
@@ -257,7 +257,7 @@ export class GceDouble implements AsyncDisposable {
       operation.error = error;
       image.status = 'FAILED';
     }
-    if (requestId !== undefined) this.#byRequestId.set(String(requestId), operation);
+    if (requestId !== undefined) this.#byRequestId.set(requestId, operation);
     return describeOperation(operation);
   }
 
@@ -283,7 +283,9 @@ export class GceDouble implements AsyncDisposable {
   }
 
   #list(project: string, { filter, maxResults = 500, pageToken = 0 }: Record<string, unknown>): object {
-    const conditions = [...String(filter ?? '').matchAll(/\(?([\w.]+)\s*=\s*"?([^\s")]+)"?\)?/g)];
+    const conditions = [
+      ...(typeof filter === 'string' ? filter : '').matchAll(/\(?([\w.]+)\s*=\s*"?([^\s")]+)"?\)?/g),
+    ];
     const found = this.images.filter((image) => {
       const fields: Record<string, unknown> = { ...image.resource };
       return (

@@ -62,7 +62,7 @@ export interface Route {
 export function routesOf(names: readonly string[]): readonly Route[] {
   return names.map((name) => {
     const [service = '', method = ''] = name.split('.');
-    const { requestType, options } = TYPES[service]?.methods[method] as Method;
+    const { requestType, options } = (TYPES[service] as Service).methods[method] as Method;
     const [verb = '', path = ''] = ['get', 'post', 'delete', 'patch', 'put'].flatMap((one) => {
       const found = options[`(google.api.http).${one}`];
       return found === undefined ? [] : [one.toUpperCase(), found];

@@ -80,12 +80,12 @@ export class StorageDouble {
   #start({ url, headers, body }: StorageRequest, bucket: string): StorageAnswer {
     const id = randomUUID();
     const metadata = (body.length > 0 ? JSON.parse(body.toString()) : {}) as Record<string, unknown>;
-    const name = url.searchParams.get('name') ?? String(metadata.name ?? '');
+    const name = url.searchParams.get('name') ?? textOf(metadata.name);
     if (name === '' || url.searchParams.get('uploadType') !== 'resumable') {
       throw new GoogleRefusal(400, 'required', 'Required');
     }
     this.sessions.set(id, { bucket, name, metadata, bytes: Buffer.alloc(0) });
-    const location = `http://${headers.host}${url.pathname}?uploadType=resumable&upload_id=${id}`;
+    const location = `http://${textOf(headers.host)}${url.pathname}?uploadType=resumable&upload_id=${id}`;
     return { status: 200, headers: { location } };
   }
 
@@ -133,4 +133,8 @@ export class StorageDouble {
       updated: updated.toISOString(),
     };
   }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
