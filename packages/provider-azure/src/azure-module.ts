@@ -1,6 +1,7 @@
 import type { ObjectSchema, ProviderModule } from '@nodepool-builder/image-builder';
 import { AzureProvider } from './azure-provider.ts';
 import { type AzureAccount, endpointFault } from './azure-session.ts';
+import { CLOUD_IMAGE_KEYS } from './cloud-image-keys.ts';
 import { CREDENTIAL_KINDS, createCredential, readServicePrincipal } from './credentials.ts';
 
 /** Type of text that YAML may read as a number. */
@@ -115,6 +116,7 @@ export const AZURE_MODULE: ProviderModule<typeof SETTINGS, Host> = {
   type: 'azure',
   description: 'managed images or a gallery in Microsoft Azure',
   settings: SETTINGS,
+  cloudImages: CLOUD_IMAGE_KEYS,
   *check(entry) {
     const fault = entry.endpoint === undefined ? undefined : endpointFault(entry.endpoint);
     if (fault !== undefined) {

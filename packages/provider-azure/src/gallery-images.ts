@@ -228,9 +228,11 @@ function placeOf(id: string): Place | undefined {
 function stored(version: GalleryImageVersion): StoredImage {
   const { id = '', location, tags = {}, provisioningState: state = '', publishingProfile } = version;
   const place = placeOf(id);
+  const { gallery = '', definition = '', version: number = '' } = place ?? {};
   const resourceGroup = place?.resourceGroup.toLowerCase() ?? '';
   return {
     id,
+    properties: { gallery, definition, version: number },
     name: undefined,
     location,
     resourceGroup,

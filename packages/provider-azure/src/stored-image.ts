@@ -28,6 +28,8 @@ export interface StoredImage {
   readonly tags: Readonly<Record<string, string>>;
   /** In Azure's spelling. */
   readonly architecture?: string | undefined;
+  /** What else filters can ask for. */
+  readonly properties?: Readonly<Record<string, string>>;
   /** Time that Azure knows, where it knows one. */
   readonly createdAt?: Date | undefined;
 }
@@ -164,7 +166,7 @@ export function toCandidate(image: StoredImage): ImageCandidate {
     ...(tagged?.builtAt && { builtAt: tagged.builtAt }),
     ...(architecture !== undefined && { architecture }),
     tags: splitTags(tags.tags),
-    properties: { location, 'resource-group': resourceGroup, ...tags },
+    properties: { location, 'resource-group': resourceGroup, ...image.properties, ...tags },
     createdAt: uploadedAt(image),
   };
 }

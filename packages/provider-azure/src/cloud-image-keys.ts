@@ -1,0 +1,95 @@
+import { ImageError } from '@nodepool-builder/image-builder';
+import type {
+  CloudImageEntry,
+  CloudImageKeys,
+  FilterEntry,
+} from '@nodepool-builder/image-builder/module-kit';
+
+const TEXT = { type: ['string', 'number', 'null'] } as const;
+
+/** Keys of nodepool for images that this software cannot look for: those of other publishers. */
+const FOREIGN: readonly string[] = ['community-gallery-image', 'image-reference'];
+
+/** Keys with which nodepool's driver chooses an image. */
+export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
+  properties: {
+    'image-filter': {
+      type: ['object', 'null'],
+      additionalProperties: false,
+      properties: {
+        name: { ...TEXT, description: 'Name of the image.' },
+        location: { ...TEXT, description: 'Region of the image.' },
+        tags: { type: ['object', 'null'], description: 'Tags of the image.' },
+      },
+      description: "nodepool's filter of images of the resource group. The newest build that matches wins.",
+    },
+    'shared-gallery-image': {
+      type: ['object', 'null'],
+      additionalProperties: false,
+      properties: {
+        'gallery-name': { ...TEXT, description: 'Name of the gallery.' },
+        name: { ...TEXT, description: 'Name of the image definition.' },
+        version: { ...TEXT, description: 'Version. Default: that of the newest build.' },
+      },
+      description: 'With `gallery-name` of the provider: an image definition.',
+    },
+    'community-gallery-image': {
+      type: ['object', 'null'],
+      description: 'An image of a community gallery, for launchers alone.',
+    },
+    'image-reference': {
+      type: ['object', 'null'],
+      description: 'An image of the marketplace, for launchers alone.',
+    },
+  },
+  filters(image) {
+    const foreign = FOREIGN.find((key) => image[key] != null);
+    if (foreign !== undefined) {
+      const reason = `${foreign} names an image of another publisher, which no filter finds; write its image-id`;
+      throw new ImageError('invalid-filter', reason);
+    }
+    const { location, name, tags } = membersOf(image, 'image-filter');
+    const gallery = membersOf(image, 'shared-gallery-image');
+    return [
+      ...(image['image-filters'] ?? []),
+      ...entry('name', name === undefined ? undefined : literal(name)),
+      ...entry('property:location', textOf(location)?.toLowerCase().replaceAll(' ', '')),
+      ...Object.entries(isObject(tags) ? tags : {}).flatMap(([tag, value]) =>
+        entry(`property:${tag}`, value),
+      ),
+      ...entry('property:gallery', gallery['gallery-name']),
+      ...entry('property:definition', gallery.name),
+      ...entry('property:version', gallery.version),
+    ];
+  },
+};
+
+type Members = Readonly<Record<string, unknown>>;
+
+function membersOf(image: CloudImageEntry, key: string): Members {
+  const value = image[key];
+  return isObject(value) ? value : {};
+}
+
+function isObject(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null;
+}
+
+function entry(name: string, value: unknown): readonly FilterEntry[] {
+  const text = textOf(value);
+  return text === undefined ? [] : [{ name, values: [text] }];
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+    ? String(value)
+    : undefined;
+}
+
+/** nodepool compares names, in which Azure allows no wildcard. */
+function literal(name: unknown): string | undefined {
+  const text = textOf(name);
+  if (text === undefined || !/[*?]/.test(text)) return text;
+  const reason = `image-filter.name is "${text}", but nodepool has no wildcards; write image-filters`;
+  throw new ImageError('invalid-filter', reason);
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CLOUD_IMAGE_KEYS } from '../src/cloud-image-keys.ts';
+
+const filters = (keys: object): readonly string[] =>
+  CLOUD_IMAGE_KEYS.filters({ name: 'debian', ...keys }).map(({ name, values }) => `${name}=${values.join()}`);
+
+test('image-filter of nodepool: all of its conditions must match', () => {
+  const filter = { name: 'debian-12', location: 'West Europe', tags: { team: 'ci', size: 2 } };
+  assert.deepEqual(filters({ 'image-filter': filter }), [
+    'name=debian-12',
+    'property:location=westeurope',
+    'property:team=ci',
+    'property:size=2',
+  ]);
+  assert.deepEqual(filters({ 'image-filters': [{ name: 'tag', values: ['a', 'b'] }] }), ['tag=a,b']);
+  assert.deepEqual(filters({ 'image-filter': null }), []);
+});
+
+test('an image definition of a gallery', () => {
+  const image = { 'gallery-name': 'ci', name: 'debian' };
+  assert.deepEqual(filters({ 'shared-gallery-image': image }), [
+    'property:gallery=ci',
+    'property:definition=debian',
+  ]);
+  assert.deepEqual(
+    filters({ 'shared-gallery-image': { ...image, version: '1.2.3' } }).at(-1),
+    'property:version=1.2.3',
+  );
+});
+
+test('images of other publishers cannot be looked for', () => {
+  const reference = { publisher: 'Debian', offer: 'debian-12', sku: '12', version: 'latest' };
+  assert.throws(
+    () => filters({ 'image-reference': reference }),
+    /image-reference names an image of another publisher/,
+  );
+  assert.throws(() => filters({ 'image-filter': { name: 'debian-*' } }), /no wildcards/);
+});
