@@ -4,6 +4,7 @@ import type { S3 } from '@aws-sdk/client-s3';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildHandler } from '@smithy/types';
 import { awsError } from './aws-error.ts';
+import { renewedCredentials, retryWithRenewed } from './renewed-credentials.ts';
 
 export interface SessionOptions {
   /** `providers[].name`. */
@@ -132,10 +133,12 @@ export class AwsSession {
       import('@aws-sdk/credential-providers'),
     ]);
     if (this.#isClosed) throw new CloudError('connection-failed', this.#subject, 'it is being closed');
-    const credentials = fromNodeProviderChain({
+    const chain = {
       ...(profile !== undefined && { profile }),
       ...(credentialsFile !== undefined && { filepath: credentialsFile }),
-    });
+      ignoreCache: true,
+    };
+    const credentials = renewedCredentials(() => fromNodeProviderChain(chain)());
     const settings = {
       ...(name !== undefined && { region: name }),
       ...(profile !== undefined && { profile }),
@@ -152,6 +155,10 @@ export class AwsSession {
     const ebs = new EBS({ ...settings, ...(endpoint && { endpoint }) });
     ebs.middlewareStack.add(withPayloadDigest, { name: 'payloadDigest', step: 'build' });
     const s3 = new S3({ ...settings, ...(s3Endpoint && { endpoint: s3Endpoint, forcePathStyle: true }) });
+    const place = { name: 'renewedCredentials', step: 'initialize' } as const;
+    ec2.middlewareStack.add(retryWithRenewed(ec2.config.credentials), place);
+    ebs.middlewareStack.add(retryWithRenewed(ebs.config.credentials), place);
+    s3.middlewareStack.add(retryWithRenewed(s3.config.credentials), place);
     try {
       return new AwsRegion(await ec2.config.region(), { ec2, ebs, s3 }, this.options);
     } catch (cause) {

@@ -28,6 +28,8 @@ const EC2_OPERATIONS: Readonly<Record<string, Operation>> = {
 export interface AwsRequest {
   readonly operation: string;
   readonly region: string;
+  /** Id of the key that signed it. */
+  readonly accessKeyId: string;
   readonly input: Readonly<Record<string, unknown>>;
 }
 
@@ -112,15 +114,15 @@ export class AwsDouble implements AsyncDisposable {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-    const scope = /Credential=[^/]+\/\d+\/([^/]+)\/([^/]+)\/aws4_request/.exec(
+    const scope = /Credential=([^/]+)\/\d+\/([^/]+)\/([^/]+)\/aws4_request/.exec(
       request.headers.authorization ?? '',
     );
-    const [, regionName = '', service = ''] = scope ?? [];
+    const [, accessKeyId = '', regionName = '', service = ''] = scope ?? [];
     const body = Buffer.concat(chunks);
     const answer = { ebs: answerEbs, sts: answerSts }[service] ?? answerEc2;
     const { status, type, text, headers } = await answer(request, body, async (operation, input, run) => {
       if (scope === null) throw new AwsRefusal('AuthFailure', 'The request is not signed', 401);
-      const entry = { operation, region: regionName, input };
+      const entry = { operation, region: regionName, accessKeyId, input };
       this.requests.push(entry);
       const fault = this.fault(entry);
       if (fault instanceof AwsRefusal) throw fault;

@@ -1,0 +1,62 @@
+// Not a unit test: it starts servers and qemu-img.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { type AwsFault, AwsRefusal, allBlocks } from '../src/testing/index.ts';
+import { awsFixture, SECRET } from './aws-fixture.ts';
+import { digestsOf, requestFor, writeDisk } from './disk.ts';
+
+/** The keys of the fixture expire after some blocks. */
+function expiring(onExpiry: () => void): AwsFault {
+  let blocks = 0;
+  return ({ operation, accessKeyId }) => {
+    if (operation === 'PutSnapshotBlock' && blocks++ === 5) onExpiry();
+    if (blocks <= 5 || accessKeyId !== 'AKIDEXAMPLE') return undefined;
+    const reason = 'The security token included in the request is expired';
+    if (operation === 'PutSnapshotBlock') return new AwsRefusal('ExpiredTokenException', reason, 403);
+    return new AwsRefusal('RequestExpired', reason);
+  };
+}
+
+test('credentials that were renewed in their file are used once the old ones have expired', async (t) => {
+  const { double, directory, session, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, Object.fromEntries(Array.from({ length: 40 }, (_, index) => [index, 'a'])));
+  const { credentialsFile = '' } = session;
+  double.fault = expiring(() => {
+    const keys = [
+      'aws_access_key_id = AKIDRENEWED',
+      `aws_secret_access_key = ${SECRET}`,
+      'aws_session_token = t',
+    ];
+    writeFileSync(credentialsFile, ['[default]', ...keys, ''].join('\n'));
+  });
+  const provider = open();
+  await provider.upload(requestFor(path));
+  const [snapshot] = double.region().snapshots.all();
+  assert.ok(snapshot);
+  assert.deepEqual(allBlocks(snapshot), await digestsOf(path));
+  const keys = double.requests.map(({ accessKeyId }) => accessKeyId);
+  assert.equal(keys[0], 'AKIDEXAMPLE');
+  assert.equal(keys.at(-1), 'AKIDRENEWED');
+  assert.equal((await provider.list()).length, 1);
+});
+
+test('credentials that have expired are the reason of a failure, and are not tried again', async (t) => {
+  const { double, directory, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, Object.fromEntries(Array.from({ length: 40 }, (_, index) => [index, 'a'])));
+  double.fault = expiring(() => {});
+  await assert.rejects(open().upload(requestFor(path)), (error) => {
+    assert.ok(error instanceof CloudError);
+    assert.equal(error.code, 'auth-failed');
+    assert.match(error.message, /is expired .*; check the credentials, and whether they have expired/);
+    return true;
+  });
+  const blocks = double.requests.flatMap(({ operation, input }) =>
+    operation === 'PutSnapshotBlock' ? [input.BlockIndex] : [],
+  );
+  assert.equal(new Set(blocks).size, blocks.length, 'each block was sent once');
+});
