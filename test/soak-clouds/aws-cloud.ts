@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
 import { AwsDouble, AwsRefusal, allBlocks, BLOCK_SIZE } from '@nodepool-builder/provider-aws/testing';
 import type { SoakCloud, SoakImage } from '../soak/soak-cloud.ts';
+import { writeProfile } from './aws-profile.ts';
 
 /** Failures as AWS reports them; the carried out request of a lost answer is the worst one. */
 const FAULTS = [
@@ -14,6 +15,7 @@ const FAULTS = [
 
 /** The double of EC2 and EBS direct, whose lists lag behind. */
 export async function awsCloud(faultRate: number): Promise<SoakCloud> {
+  const profile = await writeProfile('soak', 'soak');
   const double = await AwsDouble.start({ lag: 1, pendingLists: 1 });
   const region = double.region();
   let [requests, faults] = [0, 0];
@@ -31,8 +33,8 @@ export async function awsCloud(faultRate: number): Promise<SoakCloud> {
       'region-name': region.name,
       endpoint: double.endpoint,
       'image-type': 'raw',
+      ...profile.settings,
     },
-    environment: { AWS_ACCESS_KEY_ID: 'soak', AWS_SECRET_ACCESS_KEY: 'soak' },
     images: async () =>
       region.images.all().map((image) => ({
         externalId: image.id,
@@ -51,7 +53,10 @@ export async function awsCloud(faultRate: number): Promise<SoakCloud> {
         .map(({ id, state }) => `snapshot ${id} (${state}) belongs to no image`);
     },
     traffic: () => ({ requests, faults }),
-    close: async () => await double[Symbol.asyncDispose](),
+    close: async () => {
+      await double[Symbol.asyncDispose]();
+      await profile.remove();
+    },
   };
 }
 

@@ -1,6 +1,8 @@
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 import { awsCloud } from './aws-cloud.ts';
+import { azureCloud } from './azure-cloud.ts';
 import { directoryCloud } from './directory-cloud.ts';
+import { ociCloud } from './oci-cloud.ts';
 import { s3Cloud } from './s3-cloud.ts';
 
 /**
@@ -13,7 +15,9 @@ type OpenCloud = (faultRate: number) => Promise<SoakCloud>;
 /** All clouds that can be soaked, by the type of their provider. */
 export const CLOUDS: Readonly<Record<string, OpenCloud>> = {
   aws: awsCloud,
+  azure: azureCloud,
   directory: directoryCloud,
+  oci: ociCloud,
   s3: s3Cloud,
 };
 

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename } from 'node:path';
 import { S3 } from '@aws-sdk/client-s3';
 import { startS3Server } from '../fixtures/s3/s3-server.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
+import { writeProfile } from './aws-profile.ts';
 import { startFaultyService } from './faulty-service.ts';
 
 const BUCKET = 'soak';
@@ -15,13 +14,7 @@ export async function s3Cloud(faultRate: number): Promise<SoakCloud> {
   const { endpoint, region, credentials } = server;
   const client = new S3({ endpoint, region, credentials, forcePathStyle: true });
   await client.createBucket({ Bucket: BUCKET });
-  const directory = await mkdtemp(join(tmpdir(), 'nodepool-soak-s3-'));
-  const file = join(directory, 'credentials');
-  const { accessKeyId, secretAccessKey } = credentials;
-  await writeFile(
-    file,
-    `[soak]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secretAccessKey}\n`,
-  );
+  const profile = await writeProfile(credentials.accessKeyId, credentials.secretAccessKey);
   const service = await startFaultyService(endpoint, faultRate);
   const read = async (key: string): Promise<Uint8Array> => {
     const { Body: body } = await client.getObject({ Bucket: BUCKET, Key: key });
@@ -39,24 +32,23 @@ export async function s3Cloud(faultRate: number): Promise<SoakCloud> {
       'bucket-name': BUCKET,
       endpoint: service.proxy.url,
       'region-name': region,
-      'shared-credentials-file': file,
-      'profile-name': 'soak',
+      ...profile.settings,
       'image-type': 'raw',
     },
     images: async () => {
       const all = new Set(await keys());
       const images = [...all].filter((key) => IMAGE.test(key));
       return await Promise.all(
-        images.map(async (externalId) => {
-          const manifest = all.has(`${externalId}.json`) ? await read(`${externalId}.json`) : undefined;
+        images.map(async (key) => {
+          const manifest = all.has(`${key}.json`) ? await read(`${key}.json`) : undefined;
           const { 'image-id': imageId = '' } = JSON.parse(String(Buffer.from(manifest ?? '{}'))) as Manifest;
           return {
-            externalId,
+            externalId: basename(key),
             imageId,
             flaw: manifest === undefined ? 'without a manifest' : undefined,
             isSame: async ({ md5 }) =>
               createHash('md5')
-                .update(await read(externalId))
+                .update(await read(key))
                 .digest('hex') === md5,
           };
         }),
@@ -80,7 +72,7 @@ export async function s3Cloud(faultRate: number): Promise<SoakCloud> {
       client.destroy();
       await service.proxy.close();
       await server.stop();
-      await rm(directory, { recursive: true, force: true });
+      await profile.remove();
     },
   };
 }
@@ -89,6 +81,6 @@ interface Manifest {
   readonly 'image-id'?: string;
 }
 
-/** `soak-0001.raw`. */
-const IMAGE = /^soak-\d+\.raw$/;
-const LATEST = /^soak-latest\.raw\.json$/;
+/** `soak-0001.raw`, and what comes before it with a prefix. */
+const IMAGE = /^(?:.*\/)?[a-z]+-\d+\.raw$/;
+const LATEST = /-latest\.raw\.json$/;

@@ -14,7 +14,7 @@ export class KilledBuilder {
 
   /** @param longestLife - milliseconds that it may serve between two kills */
   constructor(site: SoakSite, longestLife: number) {
-    const [command, args] = builderCommand('-d', '-c', site.config);
+    const [command, args] = builderCommand('-d', '-c', site.config, '--upload-workers', '16');
     const variables = Object.entries(site.environment).map(([name, value]) => `${name}=${value}`);
     this.#command = ['env', [...variables, command, ...args]];
     this.#longestLife = longestLife;

@@ -35,12 +35,12 @@ export interface TokenAuth {
 /**
  * Starts a registry in a directory.
  *
- * @param auth default: htpasswd
+ * @param auth default: htpasswd. `none`: it needs no credentials, and has no TLS
  * @param permitsDeletions default true
  */
 export async function startRegistry(
   directory: string,
-  auth?: TokenAuth,
+  auth?: TokenAuth | 'none',
   permitsDeletions = true,
 ): Promise<DockerRegistry> {
   await mkdir(directory, { recursive: true });
@@ -62,14 +62,17 @@ export async function startRegistry(
       },
       http: {
         addr: host,
-        host: `https://${host}`,
         secret: 'of-the-locations',
-        tls: { certificate: cert, key },
+        ...(auth === 'none'
+          ? { relativeurls: true }
+          : { host: `https://${host}`, tls: { certificate: cert, key } }),
       },
-      auth:
-        auth === undefined
-          ? { htpasswd: { realm: 'registry', path: join(directory, 'htpasswd') } }
-          : { token: { ...auth, rootcertbundle: auth.certificate, certificate: undefined } },
+      ...(auth !== 'none' && {
+        auth:
+          auth === undefined
+            ? { htpasswd: { realm: 'registry', path: join(directory, 'htpasswd') } }
+            : { token: { ...auth, rootcertbundle: auth.certificate, certificate: undefined } },
+      }),
     }),
   );
   const log: string[] = [];

@@ -1,0 +1,72 @@
+import { readFile } from 'node:fs/promises';
+import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
+import { ArmDouble, type ArmFault, ArmRefusal, Azurite } from '@nodepool-builder/provider-azure/testing';
+import type { SoakCloud } from '../soak/soak-cloud.ts';
+
+/** Failures as Azure reports them; the last ones are carried out, and fail an operation that was accepted. */
+const FAULTS: readonly (() => ReturnType<ArmFault>)[] = [
+  () => new ArmRefusal('TooManyRequests', 'The request is being throttled.', 429, { 'retry-after': '1' }),
+  () => new ArmRefusal('InternalServerError', 'An internal error occurred.', 500),
+  () => new ArmRefusal('ServerBusy', 'The server is busy.', 503),
+  () => 'lost',
+  () => ({ later: new ArmRefusal('InternalExecutionError', 'An internal execution error occurred.', 500) }),
+];
+
+const IMAGE = 'Microsoft.Compute/images';
+
+/** The double of Azure Resource Manager, with the page blobs of Azurite. */
+export async function azureCloud(faultRate: number): Promise<SoakCloud> {
+  const azurite = await Azurite.start();
+  const double = await ArmDouble.start(azurite, { lag: 1, polls: 0, relaysPages: true });
+  const { operations, resources } = double.cloud;
+  let faults = 0;
+  double.fault = ({ name }) => {
+    if (Math.random() >= faultRate) return undefined;
+    faults += 1;
+    // Only an operation can fail later.
+    const possible = /^(?:PUT|DELETE|POST) (?!pages)/.test(name) ? FAULTS : FAULTS.slice(0, -1);
+    return possible[Math.floor(Math.random() * possible.length)]?.();
+  };
+  return {
+    entry: {
+      name: 'azure',
+      type: 'azure',
+      endpoint: double.endpoint,
+      location: 'westeurope',
+      'resource-group': 'images',
+      'subscription-id': double.subscription,
+      'azure-credential': 'managed-identity',
+      'image-type': 'raw',
+    },
+    environment: double.environment,
+    images: async () =>
+      resources
+        .all()
+        .filter(({ type }) => type === IMAGE)
+        .map(({ id, tags = {}, properties: { provisioningState: state } }) => ({
+          externalId: id,
+          imageId: tags[IMAGE_TAGS.imageId] ?? '',
+          flaw: state === 'Succeeded' ? undefined : String(state),
+          isSame: async ({ path, size }) => {
+            const content = await double.content(id);
+            const rest = content.subarray(size);
+            return (
+              content.subarray(0, size).equals(await readFile(path)) && rest.equals(Buffer.alloc(rest.length))
+            );
+          },
+        })),
+    remains: async () => {
+      const others = resources.all().filter(({ type }) => type !== IMAGE);
+      // Time passes in the double with each question: a deletion that nobody waits for goes on.
+      for (const { id } of others) await operations.askFor(id);
+      return others
+        .filter(({ id }) => resources.find(id) !== undefined)
+        .map(({ id, properties: { provisioningState: state } }) => `${id} (${String(state)}) is left`);
+    },
+    traffic: () => ({ requests: double.requests.length, faults }),
+    close: async () => {
+      await double[Symbol.asyncDispose]();
+      await azurite[Symbol.asyncDispose]();
+    },
+  };
+}
