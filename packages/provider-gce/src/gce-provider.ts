@@ -1,5 +1,6 @@
 import type {
   CandidateOptions,
+  CheckResult,
   ImageCandidate,
   ImageFilter,
   ImageFormat,
@@ -21,6 +22,7 @@ import {
   steadyProgress,
   Turns,
 } from '@nodepool-builder/image-builder/module-kit';
+import { diagnoseGce } from './diagnose-gce.ts';
 import { GceSession, type GceSessionOptions } from './gce-session.ts';
 import type { GceEntry } from './gce-settings.ts';
 import {
@@ -204,6 +206,12 @@ export class GceProvider implements ImageProvider, Disposable {
       });
     }
     return partial;
+  }
+
+  async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
+    const { entry, session } = this.#options;
+    const { endpoint } = session;
+    yield* diagnoseGce({ session: this.#session, entry, endpoint, signal: signalOf(options) });
   }
 
   /** Ends the clients. */

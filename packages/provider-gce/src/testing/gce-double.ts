@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { CRC32C } from '@google-cloud/storage';
-import { GoogleRefusal, readRequest, routesOf } from './model.ts';
+import { GoogleRefusal, invalid, readRequest, routesOf } from './model.ts';
 import { StorageDouble } from './storage-double.ts';
 
 /** An image of the double, as the API describes it. */
@@ -51,6 +51,7 @@ const ROUTES = routesOf([
   'Images.Deprecate',
   'Images.GetFromFamily',
   'GlobalOperations.Get',
+  'Projects.Get',
 ]);
 
 /** Names of resources of Compute Engine. */
@@ -76,6 +77,10 @@ export class GceDouble implements AsyncDisposable {
   fault: GceFault = () => undefined;
   /** Why an import fails. Default: it succeeds. */
   importError: ((image: ImageState) => { code: string; message: string } | undefined) | undefined;
+  /** Permissions that the credentials lack, for the requests that ask for them. */
+  readonly missingPermissions = new Set<string>();
+  /** Most images of a project. */
+  imageQuota = 100;
   readonly #options: GceDoubleOptions;
   readonly #server: Server;
   readonly #operations = new Map<string, OperationState>();
@@ -160,6 +165,12 @@ export class GceDouble implements AsyncDisposable {
       if (headers.authorization !== 'Bearer token' && !isSession) {
         throw new GoogleRefusal(401, 'authError', 'Request had invalid authentication credentials.');
       }
+      const asked = this.#askedPermissions(method, url, body);
+      if (asked !== undefined) {
+        this.#record({ operation: `${method} ${url.pathname}`, input: {} });
+        const permissions = asked.filter((permission) => !this.missingPermissions.has(permission));
+        return { status: 200, json: permissions.length === 0 ? {} : { permissions } };
+      }
       if (!url.pathname.startsWith('/compute/')) {
         const entry = { operation: `${method} ${url.pathname}`, input: {} };
         const fault = this.#record(entry);
@@ -181,6 +192,21 @@ export class GceDouble implements AsyncDisposable {
       const errors = [{ message, domain: 'global', reason }];
       return { status, json: { error: { code: status, message, errors } } };
     }
+  }
+
+  /** Permissions that a request asks about: in the project, or in a bucket. */
+  #askedPermissions(method: string, url: URL, body: Buffer): readonly string[] | undefined {
+    if (method === 'POST' && /^\/v3\/projects\/[^/]+:testIamPermissions$/.test(url.pathname)) {
+      const { permissions } = JSON.parse(body.toString()) as { permissions?: unknown };
+      if (!Array.isArray(permissions)) throw invalid('permissions: not a list');
+      return permissions.map(String);
+    }
+    const bucket = /^\/storage\/v1\/b\/([^/]+)\/iam\/testPermissions$/.exec(url.pathname)?.[1];
+    if (method !== 'GET' || bucket === undefined) return undefined;
+    if (this.storage.missingBuckets.has(bucket)) {
+      throw new GoogleRefusal(404, 'notFound', 'The specified bucket does not exist.');
+    }
+    return url.searchParams.getAll('permissions');
   }
 
   #record(entry: GceRequest): 'lost' | undefined {
@@ -215,6 +241,13 @@ export class GceDouble implements AsyncDisposable {
         const operation = this.#operations.get(String(input.operation));
         if (operation === undefined) throw new GoogleRefusal(404, 'notFound', 'no such operation');
         return describeOperation(operation);
+      }
+      case 'Projects.Get': {
+        if (this.missingPermissions.has('compute.projects.get')) {
+          throw new GoogleRefusal(403, 'forbidden', "Required 'compute.projects.get' permission");
+        }
+        const usage = this.images.filter((image) => image.project === project).length;
+        return { name: project, quotas: [{ metric: 'IMAGES', limit: this.imageQuota, usage }] };
       }
       default:
         throw new GoogleRefusal(501, 'notImplemented', name);

@@ -36,6 +36,8 @@ interface StorageAnswer {
 export class StorageDouble {
   readonly objects = new Map<string, StoredObject>();
   readonly sessions = new Map<string, Session>();
+  /** Buckets that do not exist. */
+  readonly missingBuckets = new Set<string>();
   /** Bytes that arrived in sessions. */
   receivedBytes = 0;
   readonly #crc32c: (bytes: Buffer) => string;

@@ -1,0 +1,132 @@
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { attempt, CloudError } from '@nodepool-builder/image-builder/module-kit';
+import type { GceClients, GceSession } from './gce-session.ts';
+import type { GceEntry } from './gce-settings.ts';
+
+/** Permissions in the project. Families come from `meta` of an image, too, so `deprecate` is always one of them. */
+const PROJECT_PERMISSIONS = [
+  'compute.globalOperations.get',
+  'compute.images.create',
+  'compute.images.delete',
+  'compute.images.deprecate',
+  'compute.images.get',
+  'compute.images.list',
+  'compute.images.setLabels',
+];
+
+/** Permissions in the bucket. */
+const BUCKET_PERMISSIONS = [
+  'storage.objects.create',
+  'storage.objects.delete',
+  'storage.objects.get',
+  'storage.objects.list',
+];
+
+/** Part of a quota from which on it is nearly used up. */
+const NEARLY_FULL = 0.9;
+
+const REMEDY = 'add them to a role of the service account';
+
+interface Diagnosis {
+  readonly session: GceSession;
+  readonly entry: GceEntry;
+  /** URL of Compute Engine and of the Resource Manager. Default: those of Google. */
+  readonly endpoint: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Checks credentials, permissions, bucket and quota. It changes nothing. */
+export async function* diagnoseGce(diagnosis: Diagnosis): AsyncGenerator<CheckResult> {
+  const { session, entry, signal } = diagnosis;
+  const subject = `credentials of provider ${entry.name}`;
+  const opened = await attempt(subject, signal, async () =>
+    session.call('ListImages', signal, async ({ images, project }) => {
+      await images.list({ project, maxResults: 1 }, { autoPaginate: false, retry: null });
+      return project;
+    }),
+  );
+  if (opened.problem) {
+    yield opened.problem;
+    return;
+  }
+  yield { subject, state: 'ok', finding: `Compute Engine accepts them in the project ${opened.value}` };
+  yield await checkProject(diagnosis);
+  const { 'bucket-name': bucket } = entry;
+  if (bucket !== undefined) yield await checkBucket(diagnosis, bucket);
+  const quota = await checkQuota(diagnosis);
+  if (quota !== undefined) yield quota;
+}
+
+async function checkProject(diagnosis: Diagnosis): Promise<CheckResult> {
+  const { session, entry, endpoint, signal } = diagnosis;
+  const subject = `permissions of provider ${entry.name}`;
+  try {
+    const { permissions: granted = [] } = await session.call('TestIamPermissions', signal, async (clients) =>
+      ask<{ permissions?: readonly string[] }>(clients, signal, {
+        url: `${endpoint ?? 'https://cloudresourcemanager.googleapis.com'}/v3/projects/${clients.project}:testIamPermissions`,
+        method: 'POST',
+        data: { permissions: PROJECT_PERMISSIONS },
+      }),
+    );
+    return compare(subject, PROJECT_PERMISSIONS, granted);
+  } catch (error) {
+    if (!(error instanceof CloudError)) throw error;
+    const finding = `cannot be asked: ${error.message}`;
+    const remedy = 'enable the API cloudresourcemanager.googleapis.com in the project';
+    return { subject, state: 'warning', finding, remedy };
+  }
+}
+
+async function checkBucket({ session, entry, signal }: Diagnosis, bucket: string): Promise<CheckResult> {
+  const subject = `bucket ${bucket} of provider ${entry.name}`;
+  const remedy = 'create it, or name another one in bucket-name';
+  const answer = await attempt(
+    subject,
+    signal,
+    async () =>
+      session.call('TestBucketPermissions', signal, async ({ storage }) => {
+        const [granted] = await storage.bucket(bucket).iam.testPermissions(BUCKET_PERMISSIONS);
+        return Object.keys(granted).filter((permission) => granted[permission]);
+      }),
+    remedy,
+  );
+  return answer.problem ?? compare(subject, BUCKET_PERMISSIONS, answer.value);
+}
+
+/** @returns undefined if the quota is not to be seen: no upload needs the permission for that */
+async function checkQuota(diagnosis: Diagnosis): Promise<CheckResult | undefined> {
+  const { session, entry, endpoint, signal } = diagnosis;
+  const subject = `quota of images of provider ${entry.name}`;
+  try {
+    const { quotas = [] } = await session.call('GetProject', signal, async (clients) =>
+      ask<{ quotas?: readonly { metric?: string; limit?: number; usage?: number }[] }>(clients, signal, {
+        url: `${endpoint ?? 'https://compute.googleapis.com'}/compute/v1/projects/${clients.project}`,
+      }),
+    );
+    const { limit, usage } = quotas.find(({ metric }) => metric === 'IMAGES') ?? {};
+    if (limit === undefined || usage === undefined) return undefined;
+    const finding = `${usage} of ${limit} are used`;
+    if (usage < limit * NEARLY_FULL) return { subject, state: 'ok', finding };
+    const state = usage < limit ? 'warning' : 'problem';
+    return { subject, state, finding, remedy: 'delete images, or ask Google for a higher quota IMAGES' };
+  } catch (error) {
+    if (error instanceof CloudError) return undefined;
+    throw error;
+  }
+}
+
+function compare(subject: string, wanted: readonly string[], granted: readonly string[]): CheckResult {
+  const missing = wanted.filter((permission) => !granted.includes(permission));
+  if (missing.length === 0) return { subject, state: 'ok', finding: 'no permission is missing' };
+  return { subject, state: 'problem', finding: `missing: ${missing.join(', ')}`, remedy: REMEDY };
+}
+
+/** Sends a request that the clients have no method for. */
+async function ask<T>(
+  { storage }: GceClients,
+  signal: AbortSignal,
+  request: { readonly url: string; readonly method?: 'POST'; readonly data?: object },
+): Promise<T> {
+  const { data } = await storage.authClient.request<T>({ ...request, signal });
+  return data;
+}

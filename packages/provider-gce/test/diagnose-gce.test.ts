@@ -1,0 +1,78 @@
+// Not a unit test: it starts servers.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { GoogleRefusal } from '../src/testing/index.ts';
+import { type GceFixture, gceFixture, SECRET } from './gce-fixture.ts';
+
+async function diagnose(fixture: GceFixture): Promise<readonly CheckResult[]> {
+  return await Array.fromAsync(fixture.open().diagnose());
+}
+
+test('doctor finds everything in order, and changes nothing', async (t) => {
+  const fixture = await gceFixture(t);
+  assert.deepEqual(await diagnose(fixture), [
+    {
+      subject: 'credentials of provider ci',
+      state: 'ok',
+      finding: 'Compute Engine accepts them in the project ci-project',
+    },
+    { subject: 'permissions of provider ci', state: 'ok', finding: 'no permission is missing' },
+    { subject: 'bucket images of provider ci', state: 'ok', finding: 'no permission is missing' },
+    { subject: 'quota of images of provider ci', state: 'ok', finding: '0 of 100 are used' },
+  ]);
+  const operations = fixture.double.requests.map(({ operation }) => operation);
+  assert.deepEqual(operations, [
+    'Images.List',
+    'POST /v3/projects/ci-project:testIamPermissions',
+    'GET /storage/v1/b/images/iam/testPermissions',
+    'Projects.Get',
+  ]);
+});
+
+test('doctor names missing permissions', async (t) => {
+  const fixture = await gceFixture(t);
+  const missing = ['compute.images.create', 'compute.images.deprecate', 'storage.objects.delete'];
+  for (const permission of missing) fixture.double.missingPermissions.add(permission);
+  const problems = (await diagnose(fixture)).filter(({ state }) => state === 'problem');
+  assert.deepEqual(
+    problems.map(({ finding }) => finding),
+    ['missing: compute.images.create, compute.images.deprecate', 'missing: storage.objects.delete'],
+  );
+});
+
+test('doctor says what is wrong with the bucket, the quota and the credentials', async (t) => {
+  const fixture = await gceFixture(t);
+  const { double } = fixture;
+  double.storage.missingBuckets.add('images');
+  double.imageQuota = 0;
+  const problems = (await diagnose(fixture)).filter(({ state }) => state === 'problem');
+  assert.deepEqual(
+    problems.map(({ subject }) => subject),
+    ['bucket images of provider ci', 'quota of images of provider ci'],
+  );
+  assert.match(problems[0]?.finding ?? '', /The specified bucket does not exist/);
+
+  double.fault = () => new GoogleRefusal(401, 'authError', 'Invalid Credentials');
+  const refused = await diagnose(fixture);
+  assert.deepEqual(
+    refused.map(({ subject, state }) => [subject, state]),
+    [['credentials of provider ci', 'problem']],
+  );
+  assert.match(refused[0]?.finding ?? '', /Invalid Credentials/);
+  assert.ok(!JSON.stringify(refused).includes(SECRET));
+});
+
+test('doctor goes on where it may not ask', async (t) => {
+  const fixture = await gceFixture(t);
+  const { double } = fixture;
+  double.missingPermissions.add('compute.projects.get');
+  double.fault = ({ operation }) =>
+    operation.startsWith('POST /v3/') ? new GoogleRefusal(403, 'forbidden', 'API is disabled') : undefined;
+  const results = await diagnose(fixture);
+  assert.deepEqual(
+    results.map(({ state }) => state),
+    ['ok', 'warning', 'ok'],
+  );
+  assert.match(results[1]?.finding ?? '', /cannot be asked.*API is disabled/);
+});
