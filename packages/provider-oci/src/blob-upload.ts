@@ -38,6 +38,14 @@ class UploadLost extends Error {
   override readonly name = 'UploadLost';
 }
 
+/** The registry, or a proxy before it, takes shorter requests only. */
+class ChunkTooLong extends Error {
+  override readonly name = 'ChunkTooLong';
+}
+
+/** Bytes of a chunk that every registry should take. */
+const SHORT_CHUNK = 65_536;
+
 /**
  * Sends a blob in chunks. It goes on where an earlier process was killed, if the registry still has its bytes.
  *
@@ -54,6 +62,12 @@ export async function uploadBlob(upload: BlobUpload): Promise<Blob> {
       return await sendAll(upload, session);
     } catch (error) {
       signal.throwIfAborted();
+      if (session !== undefined && error instanceof ChunkTooLong) {
+        await cancelUpload(registry, session.location.href, signal);
+        session = undefined;
+        restarts -= 1;
+        continue;
+      }
       if (!(error instanceof UploadLost)) throw error;
       if (restarts >= RESTARTS) {
         const reason = `the registry lost the upload ${restarts + 1} times: ${error.message}`;
@@ -114,8 +128,8 @@ interface Session {
   offset: number;
   /** The smallest chunk that the registry takes, apart from the last one. */
   readonly smallestChunk: number;
-  /** Whether an earlier process began it. */
-  readonly isResumed: boolean;
+  /** Whether the registry may have other bytes: an earlier process began it, or it does not tell how many it has. */
+  isDoubtful: boolean;
 }
 
 async function start(
@@ -141,7 +155,7 @@ async function start(
 async function startSession({ registry, save, signal }: BlobUpload): Promise<Session> {
   const { location, smallestChunk } = await start(registry, signal);
   await save({ location: location.href });
-  return { location, offset: 0, smallestChunk, isResumed: false };
+  return { location, offset: 0, smallestChunk, isDoubtful: false };
 }
 
 async function findSession(
@@ -150,7 +164,7 @@ async function findSession(
   signal: AbortSignal,
 ): Promise<Session | undefined> {
   const found = await readSession(registry, registry.resolve(location), signal);
-  return found && { ...found, smallestChunk: 0, isResumed: true };
+  return found && { ...found, smallestChunk: 0, isDoubtful: true };
 }
 
 /** Asks the registry for the state of an upload; undefined if it has lost it. */
@@ -182,7 +196,8 @@ function isLost(error: unknown): boolean {
 
 async function sendAll(upload: BlobUpload, session: Session): Promise<Blob> {
   const { pieces, save, signal } = upload;
-  const chunkSize = Math.max(upload.chunkSize, session.smallestChunk);
+  const longest = Math.min(upload.chunkSize, upload.registry.longestChunk);
+  const chunkSize = Math.max(longest, session.smallestChunk);
   const hash = createHash('sha256');
   const resumedAt = session.offset;
   let waiting: Buffer[] = [];
@@ -244,13 +259,26 @@ async function patch(
     const answer = await registry.send({ task: 'PATCH blob', method: 'PATCH', path, headers, body, signal });
     const { location, range } = answer.headers;
     if (location !== undefined) session.location = registry.resolve(location);
-    // A range of one byte cannot be told from an empty one.
-    session.offset = range === undefined || end === 1 ? end : offsetOf(range);
+    // Amazon ECR takes all chunks, but always tells the range of the first one. The digest decides in the end.
+    if (range !== undefined && end > 1 && offsetOf(range) !== end) session.isDoubtful = true;
+    session.offset = end;
   } catch (error) {
+    if (isTooLong(error, body, session)) {
+      registry.longestChunk = 2 ** Math.ceil(Math.log2(body.length) - 1);
+      throw new ChunkTooLong((error as Error).message);
+    }
     if (isLost(error)) throw new UploadLost((error as Error).message);
     throw error;
   }
-  if (session.offset !== end) throw new UploadLost(`it has ${session.offset} bytes, not ${end}`);
+}
+
+/**
+ * Whether a registry refuses the length of a first chunk: GitHub's with status 416, proxies with 413. Later chunks have the
+ * same length.
+ */
+function isTooLong(error: unknown, { length }: Buffer, { offset, smallestChunk }: Session): boolean {
+  if (!(error instanceof RegistryError) || ![413, 416].includes(error.status)) return false;
+  return offset === 0 && length > Math.max(SHORT_CHUNK, smallestChunk);
 }
 
 async function finish({ registry, signal }: BlobUpload, session: Session, { digest }: Blob): Promise<void> {
@@ -264,7 +292,7 @@ async function finish({ registry, signal }: BlobUpload, session: Session, { dige
       } catch (error) {
         if (isLost(error)) throw new UploadLost((error as Error).message);
         // Bytes of another process: those of an earlier release of the compressor, or of a file that changed.
-        const isOther = error instanceof RegistryError && error.status === 400 && session.isResumed;
+        const isOther = error instanceof RegistryError && error.status === 400 && session.isDoubtful;
         throw isOther ? new UploadLost(error.message) : error;
       }
     },

@@ -77,6 +77,8 @@ export interface RegistryRequest extends Omit<HttpRequest, 'url' | 'signal' | 'f
 /** One repository of a registry. */
 export class Registry {
   readonly policy: RetryPolicy;
+  /** Bytes of the longest chunk that the registry takes, as far as it is known. */
+  longestChunk = Number.POSITIVE_INFINITY;
   readonly #options: RegistryOptions;
   #client: Promise<HttpClient> | undefined;
   /** The header `Authorization`, by what the requests may do. */
