@@ -7,6 +7,7 @@ import { HttpError } from './http-error.ts';
 import { API } from './openapi.ts';
 import {
   BUILD_RECORD,
+  CLOUD_IMAGE_RECORD,
   IMAGE_RECORD,
   PLAN_RECORD,
   SERVER_RECORD,
@@ -32,6 +33,7 @@ const LISTS = [
   { list: 'builds', id: 'image-id', schema: BUILD_RECORD, of: 'the builds, newest first' },
   { list: 'uploads', id: 'upload-id', schema: UPLOAD_RECORD, of: 'the uploads, newest first' },
   { list: 'plan', schema: PLAN_RECORD, of: 'what the manager would do next' },
+  { list: 'cloud-images', schema: CLOUD_IMAGE_RECORD, of: 'what filters choose now' },
   {
     list: 'builders',
     schema: SITE_RECORDS.properties.builders.items,

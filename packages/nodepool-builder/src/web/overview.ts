@@ -1,7 +1,14 @@
 import type { Item } from './feed.ts';
 import { type Html, html } from './html.ts';
 import { actionLink, age, badge, buildPath, bytes, counted, progress } from './markup.ts';
-import type { BuildRecord, ImageRecord, PlanRecord, SiteRecords, UploadRecord } from './records.ts';
+import type {
+  BuildRecord,
+  CloudImageRecord,
+  ImageRecord,
+  PlanRecord,
+  SiteRecords,
+  UploadRecord,
+} from './records.ts';
 import { siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
@@ -47,6 +54,8 @@ export function* overviewParts(
   const others = builds.filter(({ diskimage }) => diskimage === null || !names.has(diskimage));
   yield part('others', others, () => otherBuilds(others, canAct));
   yield part('plan', plan, () => planList(plan));
+  const cloudImages = records['cloud-images'];
+  yield part('cloud-images', cloudImages, () => cloudImageList(cloudImages));
   const rooms = builders.map((builder) => [builder, bytes(builder['disk-free'])]);
   const shown = JSON.stringify(rooms, (key, value: unknown) => (key === 'disk-free' ? undefined : value));
   yield part('builders', [shown, servers], () => builderList(records));
@@ -202,6 +211,21 @@ function planList(plan: readonly PlanRecord[]): Html {
       : html`<p class="quiet">Nothing is planned.</p>`;
   return html`<section data-part="plan" aria-labelledby="plan"><h2 id="plan">What comes next</h2>${list}
 ${more > 0 && html`<p><a href="/api/v1/plan">${counted(more, 'more step')} in the API</a></p>`}</section>`;
+}
+
+function cloudImageList(images: readonly CloudImageRecord[]): Html {
+  if (images.length === 0) return html`<section data-part="cloud-images" hidden></section>`;
+  const items = images.map((image) => {
+    const { provider, name, error, since, built, 'external-id': id, 'external-name': externalName } = image;
+    const state = error === null && id !== null ? 'ready' : error === null ? 'waiting' : 'failed';
+    return html`<li><span class="badge ${state}">${name}</span><span class="quiet">in ${provider}</span>
+<span class="id">${id ?? 'none'}${externalName !== null && externalName !== id && html` (${externalName})`}</span>
+${since !== null && html`<span>for ${age(since)}</span>`}
+${built !== null && html`<span class="quiet">built ${age(built)} ago</span>`}
+<span class="why quiet">${error}</span></li>`;
+  });
+  return html`<section data-part="cloud-images" aria-labelledby="cloud-images">
+<h2 id="cloud-images">Chosen by filters</h2><ul class="records card">${items}</ul></section>`;
 }
 
 function builderList({ builders, servers }: SiteRecords): Html {

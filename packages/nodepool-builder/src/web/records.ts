@@ -98,6 +98,26 @@ export const SERVER_RECORD = exactly({
   running: { ...COUNT, description: 'Jobs that builders do now.' },
 });
 
+/** Schema of a {@link CloudImageRecord}. */
+export const CLOUD_IMAGE_RECORD = exactly({
+  provider: { ...TEXT, description: 'Name of the provider.' },
+  name: { ...TEXT, description: 'Name in `cloud-images`, or in `images` of the provider.' },
+  list: { enum: ['cloud-images', 'images'], description: 'List of the configuration that has it.' },
+  'external-id': {
+    ...TEXT_OR_NULL,
+    description: "The provider's id of the image that is chosen now; null if none is known.",
+  },
+  'external-name': { ...TEXT_OR_NULL, description: 'Its name in the provider; null if it is unknown.' },
+  built: { ...TEXT_OR_NULL, description: 'Time of its build, in ISO 8601; null if it is unknown.' },
+  since: {
+    ...TEXT_OR_NULL,
+    description:
+      'When this process saw the choice change; for its first choice, the time of creation of the image in the ' +
+      'provider. Null for a fixed id.',
+  },
+  error: { ...TEXT_OR_NULL, description: 'Why the last attempt to choose failed; null if it did not.' },
+});
+
 /** Schema of {@link SiteRecords}. */
 export const SITE_RECORDS = exactly({
   at: { ...TEXT, description: 'Time of this state, in ISO 8601.' },
@@ -105,6 +125,7 @@ export const SITE_RECORDS = exactly({
   builds: { type: 'array', items: BUILD_RECORD },
   uploads: { type: 'array', items: UPLOAD_RECORD },
   plan: { type: 'array', items: PLAN_RECORD },
+  'cloud-images': { type: 'array', items: CLOUD_IMAGE_RECORD },
   builders: { type: 'array', items: BUILDER_STATUS },
   servers: { type: 'array', items: SERVER_RECORD },
   problems: { type: 'array', items: TEXT, description: 'Why something is missing here.' },
@@ -120,6 +141,8 @@ export type PlanRecord = SettingsOf<typeof PLAN_RECORD>;
 export type PlaceRecord = SettingsOf<typeof PLACE>;
 /** A disk image of the configuration. */
 export type ImageRecord = SettingsOf<typeof IMAGE_RECORD>;
+/** An image that is chosen by its id or by filters. */
+export type CloudImageRecord = SettingsOf<typeof CLOUD_IMAGE_RECORD>;
 /** A job server. */
 export type ServerRecord = SettingsOf<typeof SERVER_RECORD>;
 /** All that the page and the API show. */

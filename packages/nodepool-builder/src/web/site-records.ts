@@ -33,6 +33,7 @@ export function siteRecords(site: Site): SiteRecords {
     builds,
     uploads,
     plan,
+    'cloud-images': site.cloudImages,
     builders: site.builders,
     servers: site.servers.map(toServerRecord),
     problems: site.problems,

@@ -15,6 +15,8 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { type BuilderStatus, readBuilderStatuses } from '../control/builder-status.ts';
 import { askServers } from '../daemon/fleet.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
+import type { CloudImageWatch } from './cloud-image-watch.ts';
+import type { CloudImageRecord } from './records.ts';
 
 /** The state of all images and builders at one time. */
 export interface Site {
@@ -27,6 +29,8 @@ export interface Site {
   readonly plan: Plan | undefined;
   readonly builders: readonly BuilderStatus[];
   readonly servers: readonly JobServerStatus[];
+  /** What the filters of the configuration choose. */
+  readonly cloudImages: readonly CloudImageRecord[];
   /** Reasons why something is missing, in words. */
   readonly problems: readonly string[];
 }
@@ -42,6 +46,7 @@ export interface SiteViewOptions {
   readonly configuration: Configuration;
   readonly servers: readonly ServerAddress[];
   readonly logger: Logger;
+  readonly cloudImages: Pick<CloudImageWatch, 'records'>;
   /** Maximum age of what {@link SiteView.current} returns, in milliseconds. Default 2,000. */
   readonly interval?: number;
 }
@@ -59,6 +64,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
   readonly servers: readonly ServerAddress[];
   readonly #logger: Logger;
   readonly #interval: number;
+  readonly #cloudImages: SiteViewOptions['cloudImages'];
   readonly #stop = new AbortController();
   #configuration: Configuration;
   #store: { readonly location: string; readonly opened: Promise<StateStore> } | undefined;
@@ -66,13 +72,14 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
   #last: Site | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ configuration, servers, logger, interval = 2000 }: SiteViewOptions) {
+  constructor({ configuration, servers, logger, cloudImages, interval = 2000 }: SiteViewOptions) {
     super();
     this.setMaxListeners(0); // one for each browser
     this.servers = servers;
     this.#configuration = configuration;
     this.#logger = logger;
     this.#interval = interval;
+    this.#cloudImages = cloudImages;
   }
 
   get configuration(): Configuration {
@@ -183,6 +190,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
       plan: records?.plan,
       builders,
       servers,
+      cloudImages: this.#cloudImages.records,
       problems,
     };
     this.#last = site;

@@ -4,6 +4,7 @@ import { CommandError, messageOf } from '../commands/output.ts';
 import { type WebOptions, webAddress } from '../commands/web-options.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { Access } from './access.ts';
+import { CloudImageWatch } from './cloud-image-watch.ts';
 import type { LocalBuilder } from './context.ts';
 import type { EventMetrics } from './event-metrics.ts';
 import { createServer } from './server.ts';
@@ -17,6 +18,8 @@ export interface WebServiceOptions {
   readonly configuration: Configuration;
   readonly servers: readonly ServerAddress[];
   readonly logger: (name: string) => Logger;
+  /** Environment with the proxies for clouds. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
   readonly events: EventMetrics;
   /** The builder of this process. */
   readonly builder?: LocalBuilder;
@@ -41,16 +44,28 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
   const { options, events, builder } = site;
   const access = await Access.open(options);
   const logger = site.logger('nodepool.web');
-  const view = new SiteView({ configuration: site.configuration, servers: site.servers, logger });
+  const cloudImages = new CloudImageWatch({
+    configuration: site.configuration,
+    logger,
+    environment: site.environment,
+  });
+  const view = new SiteView({
+    configuration: site.configuration,
+    servers: site.servers,
+    logger,
+    cloudImages,
+  });
   const server = await createServer({ view, access, logger, address, options, events, builder });
   const close = async (): Promise<void> => {
     await server.close();
     await view.close();
+    await cloudImages.close();
   };
   try {
     const url = await server.listen(address);
     const reload = (configuration: Configuration): void => {
       view.reload(configuration);
+      cloudImages.reload(configuration);
       void events.configure(configuration);
     };
     logger.info(`status page at ${url}`);

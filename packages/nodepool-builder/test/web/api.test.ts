@@ -3,8 +3,10 @@ import { request } from 'node:http';
 import { describe, it } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { runInProcess } from '../../../../test/fixtures/command-in-process.ts';
+import { provider } from '../../../../test/fixtures/managed-site.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { MAY_ACT, startWebSite, TOKEN, type WebSite } from '../../../../test/fixtures/web-site.ts';
+import type { CloudImageRecord } from '../../src/web/records.ts';
 
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
@@ -60,6 +62,28 @@ async function statusFor(
 }
 
 describe('the API of --web', () => {
+  it('shows what filters choose, as the page does', async (t) => {
+    const site = await startWebSite(t, {
+      'cloud-images': [{ name: 'absent', 'image-filters': [{ name: 'tag', values: ['none'] }] }],
+      providers: [provider('east', { 'cloud-images': [{ name: 'fixed', 'image-id': '<x>.qcow2' }] })],
+    });
+    const images = await waitUntil('the first look', async () => {
+      const { body } = await site.api('/cloud-images');
+      const all = body as CloudImageRecord[];
+      return all.length === 2 && all[1]?.error != null && all;
+    });
+    assert.deepEqual(
+      images.map((image) => [image.name, image['external-id'], image.since]),
+      [
+        ['fixed', '<x>.qcow2', null],
+        ['absent', null, null],
+      ],
+    );
+    const page = await (await fetch(site.url)).text();
+    assert.match(page, /Chosen by filters.*fixed<\/span>.*in east.*&lt;x&gt;\.qcow2/s);
+    assert.match(page, /absent<\/span>.*no image in provider &quot;east&quot; passes the filters/s);
+  });
+
   it('answers as its OpenAPI document says', async (t) => {
     const site = await startWebSite(t);
     const [upload] = await untilUploaded(site);

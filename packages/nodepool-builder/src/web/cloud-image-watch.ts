@@ -1,0 +1,163 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import { messageOf } from '../commands/output.ts';
+import type {
+  CloudImageConfiguration,
+  Configuration,
+  ProviderConfiguration,
+} from '../configuration/configuration.ts';
+import { findLatest, noImage } from '../daemon/choose-image.ts';
+import { Providers } from '../daemon/providers.ts';
+import type { CloudImageRecord } from './records.ts';
+
+/** Time limit for the choice of one image, in milliseconds. */
+const TIMEOUT = 60_000;
+
+/** Settings of {@link CloudImageWatch}. */
+export interface CloudImageWatchOptions {
+  readonly configuration: Pick<Configuration, 'providers'>;
+  readonly logger: Logger;
+  /** Environment with the proxies for clouds. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Pause between two looks, in milliseconds. Default 60,000. */
+  readonly interval?: number;
+}
+
+/** An image that a provider has and that something of the configuration chooses. */
+interface Choice {
+  readonly configuration: ProviderConfiguration;
+  readonly list: CloudImageRecord['list'];
+  readonly image: CloudImageConfiguration;
+}
+
+/** Follows what the filters of a configuration choose, and since when. */
+export class CloudImageWatch {
+  readonly #options: CloudImageWatchOptions;
+  readonly #providers: Providers;
+  #stop = new AbortController();
+  #records: ReadonlyMap<string, CloudImageRecord> = new Map();
+  #watching: Promise<void>;
+
+  constructor(options: CloudImageWatchOptions) {
+    this.#options = options;
+    const { logger, environment } = options;
+    this.#providers = new Providers({ logger: () => logger, environment });
+    this.#watching = this.#watch(options.configuration, this.#stop.signal);
+  }
+
+  /** The last result of each choice, in the order of the configuration. */
+  get records(): readonly CloudImageRecord[] {
+    return [...this.#records.values()];
+  }
+
+  /** Follows another configuration. Choices that it also has keep their time. */
+  reload(configuration: Pick<Configuration, 'providers'>): void {
+    this.#stop.abort(new Error('the configuration was reloaded'));
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    this.#watching = this.#watching.then(() => this.#watch(configuration, signal));
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new Error('the status page is being closed'));
+    await this.#watching;
+    this.#providers[Symbol.dispose]();
+  }
+
+  /** Looks at intervals until the signal aborts. It does not fail. */
+  async #watch({ providers }: Pick<Configuration, 'providers'>, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    this.#providers.configure({ providers, instanceProviders: [] })();
+    const choices = providers.flatMap(choicesOf);
+    this.#records = new Map(
+      choices.map((choice) => [keyOf(choice), this.#records.get(keyOf(choice)) ?? unknownImage(choice)]),
+    );
+    if (choices.every(isFixed)) return;
+    const byProvider = [...Map.groupBy(choices, ({ configuration }) => configuration.name).values()];
+    while (!signal.aborted) {
+      await Promise.all(byProvider.map((own) => this.#look(own, signal)));
+      await delay(this.#options.interval ?? 60_000, undefined, { signal, ref: false }).catch(() => {});
+    }
+  }
+
+  /** Looks what one provider has, filter by filter. */
+  async #look(choices: readonly Choice[], signal: AbortSignal): Promise<void> {
+    for (const choice of choices.filter((one) => !isFixed(one))) {
+      const key = keyOf(choice);
+      const before = this.#records.get(key) ?? unknownImage(choice);
+      const record = await this.#choose(choice, before, signal);
+      if (signal.aborted) return;
+      if (record === before) continue;
+      this.#records = new Map(this.#records).set(key, record);
+    }
+  }
+
+  async #choose(
+    { configuration, image }: Choice,
+    before: CloudImageRecord,
+    signal: AbortSignal,
+  ): Promise<CloudImageRecord> {
+    const { logger } = this.#options;
+    const { name } = configuration;
+    const subject = `provider ${name}, ${before.list}: ${image.name}`;
+    const withError = (error: string): CloudImageRecord => {
+      if (error === before.error) return before;
+      logger.warn(`${subject}: ${error}`);
+      return { ...before, error };
+    };
+    try {
+      const provider: ImageProvider | undefined = this.#providers.get(name)?.provider;
+      if (provider === undefined) return before;
+      const timeout = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
+      const found = await findLatest(provider, image.filters, { signal: timeout });
+      const { latest } = found;
+      if (latest === undefined) {
+        const none = withError(noImage(name, found));
+        return none === before ? before : { ...none, ...NO_IMAGE };
+      }
+      const { externalId, name: externalName, createdAt, builtAt } = latest;
+      const isSame = before['external-id'] === externalId;
+      if (isSame && before.error === null) return before;
+      const isFirst = before['external-id'] === null;
+      if (!isSame && !isFirst) logger.info(`${subject} is now image ${externalId}`);
+      const since = isFirst ? createdAt.toISOString() : new Date().toISOString();
+      return {
+        ...before,
+        'external-id': externalId,
+        'external-name': externalName,
+        built: builtAt?.toISOString() ?? null,
+        since: isSame ? before.since : since,
+        error: null,
+      };
+    } catch (error) {
+      return signal.aborted ? before : withError(messageOf(error));
+    }
+  }
+}
+
+const NO_IMAGE = { 'external-id': null, 'external-name': null, built: null, since: null } as const;
+
+function choicesOf(configuration: ProviderConfiguration): readonly Choice[] {
+  const uploads = configuration.entry.images.flatMap(({ name, 'image-filters': filters }) =>
+    filters === undefined ? [] : [{ name, filters }],
+  );
+  return [
+    ...configuration.cloudImages.map((image): Choice => ({ configuration, list: 'cloud-images', image })),
+    ...uploads.map((image): Choice => ({ configuration, list: 'images', image })),
+  ];
+}
+
+/** Identifies a choice and its conditions: others are another choice. */
+function keyOf({ configuration, list, image }: Choice): string {
+  return JSON.stringify([configuration.name, list, image]);
+}
+
+/** Whether an image needs no look: its id is fixed, or nothing can be chosen. */
+function isFixed({ image }: Choice): boolean {
+  return image.imageId !== undefined || image.reason !== undefined;
+}
+
+function unknownImage({ configuration, list, image }: Choice): CloudImageRecord {
+  const { name, imageId = null, reason = null } = image;
+  return { provider: configuration.name, name, list, ...NO_IMAGE, 'external-id': imageId, error: reason };
+}
