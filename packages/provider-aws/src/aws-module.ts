@@ -2,6 +2,7 @@ import type { ProviderModule } from '@nodepool-builder/image-builder';
 import { AwsProvider } from './aws-provider.ts';
 import type { SessionOptions } from './aws-session.ts';
 import { AWS_SETTINGS, type AwsEntry } from './aws-settings.ts';
+import { AWS_CLOUD_IMAGES } from './cloud-images.ts';
 import { AwsInstanceProvider } from './instance/aws-instance-provider.ts';
 
 /** `type: aws`: AMIs and instances in EC2. */
@@ -9,6 +10,7 @@ export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
   type: 'aws',
   description: 'AMIs and instances in Amazon EC2',
   settings: AWS_SETTINGS,
+  cloudImages: AWS_CLOUD_IMAGES,
   tellsPasswords: true,
   *check(entry) {
     const { 'import-method': method, 'bucket-name': bucket, 'imds-support': imds } = entry;

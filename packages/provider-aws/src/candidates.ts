@@ -56,15 +56,38 @@ function nameFilters({ name, imageName }: ImageFilter): Filter[] {
   ];
 }
 
+/** Properties that are no tags. */
+const FACTS: ReadonlySet<string> = new Set([
+  'image-type',
+  'root-device-type',
+  'virtualization-type',
+  'hypervisor',
+]);
+
 /** The conditions that AWS can judge. */
 function conditions({ architecture, properties = new Map() }: ImageFilter): Filter[] {
-  const tags = [...properties].flatMap(([name, values]) => exact(`tag:${name}`, values));
+  const tags = [...properties].flatMap(([name, values]) =>
+    exact(FACTS.has(name) ? name : `tag:${name}`, values),
+  );
   return [{ Name: 'state', Values: ['available'] }, ...exact('architecture', architecture), ...tags];
 }
 
 function exact(name: string, values: readonly string[] | undefined): Filter[] {
   if (values === undefined) return [];
   return [{ Name: name, Values: values.map((value) => value.replaceAll(/[*?\\]/g, String.raw`\$&`)) }];
+}
+
+/** What AWS knows of an image, by the names of its filters. */
+function facts(image: Image): Record<string, string> {
+  const { ImageType, RootDeviceType, VirtualizationType, Hypervisor } = image;
+  return Object.fromEntries(
+    Object.entries({
+      'image-type': ImageType,
+      'root-device-type': RootDeviceType,
+      'virtualization-type': VirtualizationType,
+      hypervisor: Hypervisor,
+    }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
 }
 
 function toCandidate(image: Image, isOwn: boolean): ImageCandidate {
@@ -85,7 +108,7 @@ function toCandidate(image: Image, isOwn: boolean): ImageCandidate {
     ...(image.Architecture !== undefined && { architecture: image.Architecture }),
     visibility: image.Public === true ? 'public' : 'private',
     tags: splitTags(properties.tags),
-    properties,
+    properties: { ...facts(image), ...properties },
     createdAt: new Date(image.CreationDate ?? 0),
     ...(tagged?.builtAt && { builtAt: tagged.builtAt }),
   };

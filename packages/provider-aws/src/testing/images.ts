@@ -75,6 +75,10 @@ export const IMAGE_OPERATIONS = {
           'owner-id': image.owner,
           'is-public': String(image.isPublic),
           description: image.description,
+          'image-type': 'machine',
+          'root-device-type': 'ebs',
+          'virtualization-type': 'hvm',
+          hypervisor: 'xen',
           'creation-date': image.createdAt.toISOString(),
         }),
     );
@@ -164,6 +168,7 @@ function describe(image: ImageState): Image {
     RootDeviceType: 'ebs',
     RootDeviceName: registration.RootDeviceName,
     VirtualizationType: 'hvm',
+    Hypervisor: 'xen',
     EnaSupport: registration.EnaSupport,
     BootMode: registration.BootMode,
     ImdsSupport: registration.ImdsSupport,
