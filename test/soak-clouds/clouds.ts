@@ -2,6 +2,7 @@ import type { SoakCloud } from '../soak/soak-cloud.ts';
 import { awsCloud } from './aws-cloud.ts';
 import { azureCloud } from './azure-cloud.ts';
 import { directoryCloud } from './directory-cloud.ts';
+import { gceCloud } from './gce-cloud.ts';
 import { ociCloud } from './oci-cloud.ts';
 import { s3Cloud } from './s3-cloud.ts';
 
@@ -17,6 +18,7 @@ export const CLOUDS: Readonly<Record<string, OpenCloud>> = {
   aws: awsCloud,
   azure: azureCloud,
   directory: directoryCloud,
+  gce: gceCloud,
   oci: ociCloud,
   s3: s3Cloud,
 };
