@@ -63,7 +63,11 @@ export async function gceCloud(faultRate: number): Promise<SoakCloud> {
   };
 }
 
-function keepFile({ storage }: GceDouble, { operation, input }: GceRequest, files: Map<string, Buffer>): void {
+function keepFile(
+  { storage }: GceDouble,
+  { operation, input }: GceRequest,
+  files: Map<string, Buffer>,
+): void {
   if (operation !== 'Images.Insert') return;
   const { name, rawDisk } = input.imageResource as { name: string; rawDisk?: { source?: string } };
   const key = rawDisk?.source?.replace('https://storage.googleapis.com/', '') ?? '';
