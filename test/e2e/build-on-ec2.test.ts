@@ -39,7 +39,8 @@ describe('an image made on an instance of EC2', () => {
     undo(() => rm(directory, { recursive: true }));
     double = await AwsDouble.start({ boot: sshdMachines(directory) });
     undo(() => double[Symbol.asyncDispose]());
-    addImage(double.region(), 'base');
+    // Smaller than a volume of AWS can be: its file is read several times.
+    addImage(double.region(), 'base', 'x86_64', undefined, 1 / 64);
     gearmand = await startGearmand();
     undo(() => gearmand.stop());
     file = join(directory, 'nodepool.yaml');

@@ -50,9 +50,10 @@ export function addImage(
   name: string,
   architecture = 'x86_64',
   platform?: 'Windows',
+  volumeSize = 1,
 ): string {
   const snapshot = region.snapshots.add({
-    volumeSize: 1,
+    volumeSize,
     state: 'completed',
     pendingLists: 0,
     isComplete: true,
