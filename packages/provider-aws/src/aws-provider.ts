@@ -30,6 +30,7 @@ import {
   readTags,
   removeImage,
   removeSnapshot,
+  snapshotsOf,
   usersOf,
 } from './amis.ts';
 import { type AwsRegion, AwsSession, type SessionOptions } from './aws-session.ts';
@@ -155,15 +156,21 @@ export class AwsProvider implements ImageProvider, Disposable {
       ),
     );
     for (const region of await this.#regions()) {
-      for (const image of await findImages(region, 'provider', this.name, signal)) {
+      const images = await findImages(region, 'provider', this.name, signal);
+      const used = new Set(images.flatMap(snapshotsOf));
+      const finished = new Set<string>();
+      for (const image of images) {
         const { uploadId } = readImageTags(readTags(image.Tags)) ?? {};
         const isPartial = image.State !== 'available' || (uploadId !== undefined && !whole.has(uploadId));
         if (uploadId !== undefined && isPartial) partial.push(partialImage(region, image, uploadId));
+        else if (uploadId !== undefined) finished.add(uploadId);
       }
       for (const snapshot of await findSnapshots(region, 'provider', this.name, signal)) {
         const { SnapshotId: id = '', Tags } = snapshot;
         const { uploadId } = readImageTags(readTags(Tags)) ?? {};
-        if (uploadId === undefined || whole.has(uploadId)) continue;
+        if (uploadId === undefined || used.has(id)) continue;
+        // The snapshots of an AMI that is still being copied are unknown.
+        if (whole.has(uploadId) && !finished.has(uploadId)) continue;
         if ((await usersOf(region, id, signal)).length === 0) {
           partial.push(partialSnapshot(region, snapshot, uploadId));
         }

@@ -1,0 +1,45 @@
+// Not a unit test: it starts servers and qemu-img.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { awsFixture } from './aws-fixture.ts';
+import { requestFor, writeDisk } from './disk.ts';
+
+test('a snapshot that no AMI of its finished upload has is an orphan; those of the AMI are not', async (t) => {
+  const { double, directory, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a' });
+  const provider = open({ 'copy-regions': ['eu-west-1'] });
+  await provider.upload(requestFor(path));
+  assert.deepEqual(await provider.partialUploads(), []);
+  const regions = [double.region(), double.region('eu-west-1')];
+  const orphans = regions.map((region) => {
+    const tags = region.snapshots.all()[0]?.tags;
+    const state = {
+      volumeSize: 1,
+      state: 'pending',
+      pendingLists: 0,
+      isComplete: false,
+      blocks: new Map(),
+    } as const;
+    return region.snapshots.add({ ...state, tags, sharedWith: new Set() });
+  });
+  const partial = await provider.partialUploads();
+  assert.deepEqual(
+    partial.map(({ uploadId, subject }) => [uploadId, subject]),
+    orphans.map(({ id }, index) => ['u1', `snapshot ${id} in ${regions[index]?.name} (pending)`]),
+  );
+  for (const one of partial) assert.equal(await one.remove(), true);
+  assert.deepEqual(
+    regions.map((region) => region.snapshots.all().length),
+    [1, 1],
+  );
+  assert.deepEqual(await provider.partialUploads(), []);
+
+  // The copy is not complete, and its snapshot may be one that AWS does not show yet.
+  const [copy] = double.region('eu-west-1').images.all();
+  assert.ok(copy);
+  Object.assign(copy, { state: 'pending', pendingLists: 100, snapshots: [] });
+  const subjects = (await provider.partialUploads()).map(({ subject }) => subject);
+  assert.deepEqual(subjects, [`AMI ${copy.id} in eu-west-1 (pending)`]);
+});
