@@ -107,7 +107,7 @@ async function pushArchive(
   const { manifests = [] } = await archive.parse(MANIFEST, 'index.json');
   if (manifests.length === 0) throw archive.damaged('its index names no image');
   const pushed: Descriptor[] = [];
-  for (const descriptor of manifests) pushed.push(await archive.push(descriptor));
+  for (const descriptor of manifests) pushed.push(...(await archive.push(descriptor)));
   const checksums = file.checksums ?? (await checksumsOf(file.path, { signal: upload.signal }));
   const annotations = annotationsOf(entry.name, request, { uploaded, checksums });
   const index = { schemaVersion: 2, mediaType: INDEX_TYPE, manifests: pushed, annotations };
@@ -125,19 +125,26 @@ class Archive {
     this.#files = files;
   }
 
-  /** Pushes a manifest or an index with everything below. @returns its descriptor, with the platform */
-  async push(descriptor: BlobDescriptor): Promise<Descriptor> {
+  /**
+   * Pushes a manifest with its blobs, or those of an index. buildx writes an index below that of the archive, and podman and
+   * skopeo pull no image below two.
+   *
+   * @returns the descriptors of the manifests, with their platforms
+   */
+  async push(descriptor: BlobDescriptor): Promise<readonly Descriptor[]> {
     const { registry, signal } = this.#upload;
     const { digest, mediaType } = descriptor;
     const name = blobName(digest);
     const { config, layers = [], manifests = [] } = await this.parse(MANIFEST, name);
-    for (const child of manifests) await this.push(child);
+    const below: Descriptor[] = [];
+    for (const child of manifests) below.push(...(await this.push(child)));
+    if (below.length > 0) return below;
     for (const blob of config === undefined ? layers : [config, ...layers]) await this.#pushBlob(blob);
     await addManifest(this.#upload, digest);
     await registry.putManifest(digest, mediaType, (await this.#read(name)).toString(), signal);
     return config === undefined || 'platform' in descriptor
-      ? descriptor
-      : { ...descriptor, ...(await this.#platform(config)) };
+      ? [descriptor]
+      : [{ ...descriptor, ...(await this.#platform(config)) }];
   }
 
   async parse<T>(reader: { parse(text: string): T }, name: string): Promise<T> {

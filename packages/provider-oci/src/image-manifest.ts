@@ -77,7 +77,7 @@ const READER = new JsonReader({
     annotations: { type: 'object', additionalProperties: TEXT },
     manifests: {
       type: 'array',
-      items: { type: 'object', required: ['digest'], properties: { digest: TEXT } },
+      items: { type: 'object', required: ['digest'], properties: { digest: TEXT, mediaType: TEXT } },
     },
   },
 });
@@ -97,9 +97,28 @@ export function readImage(provider: string, tag: string, manifest: StoredManifes
   };
 }
 
-/** Digests of the manifests that an index names. */
-export function childrenOf({ text }: StoredManifest): readonly string[] {
-  return parse(text)?.manifests?.map(({ digest }) => digest) ?? [];
+/** Types of manifests that name others. */
+const INDEX_TYPES: ReadonlySet<string | undefined> = new Set([
+  INDEX_TYPE,
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+]);
+
+/** Digests of the manifests that indexes name, also by further indexes. */
+export async function digestsBelow(
+  manifests: Iterable<StoredManifest>,
+  read: (digest: string) => Promise<StoredManifest | undefined>,
+): Promise<Set<string>> {
+  const found = new Set<string>();
+  const queue = [...manifests];
+  for (const { text } of queue) {
+    for (const { digest, mediaType } of parse(text)?.manifests ?? []) {
+      if (found.has(digest)) continue;
+      found.add(digest);
+      const index = INDEX_TYPES.has(mediaType) ? await read(digest) : undefined;
+      if (index !== undefined) queue.push(index);
+    }
+  }
+  return found;
 }
 
 function parse(text: string): ReturnType<(typeof READER)['parse']> | undefined {

@@ -27,7 +27,7 @@ import {
 import { cancelUpload, tryDeletion, tryUpload } from './blob-upload.ts';
 import { pushImage } from './container-image.ts';
 import {
-  childrenOf,
+  digestsBelow,
   latestTag,
   type OciImage,
   readImage,
@@ -282,18 +282,24 @@ export class OciProvider implements ImageProvider {
 
   /** Removes a manifest with all its tags, and the manifests that it alone named. */
   async #removeManifests({ manifest }: OciImage, signal: AbortSignal): Promise<void> {
+    const below = await this.#digestsBelow([manifest], signal);
     await this.#registry.deleteManifest(manifest.digest, signal);
-    await this.#removeUnnamed(childrenOf(manifest), signal);
+    await this.#removeUnnamed([...below], signal);
   }
 
   /** Removes manifests that no tag of the repository names, neither directly nor by an index. */
   async #removeUnnamed(digests: readonly string[], signal: AbortSignal): Promise<void> {
     if (digests.length === 0) return;
-    const tagged = await this.#tagged(signal);
-    const named = new Set(tagged.flatMap(({ manifest }) => [manifest.digest, ...childrenOf(manifest)]));
+    const tagged = (await this.#tagged(signal)).map(({ manifest }) => manifest);
+    const named = await this.#digestsBelow(tagged, signal);
+    for (const { digest } of tagged) named.add(digest);
     for (const digest of digests) {
       if (!named.has(digest)) await this.#registry.deleteManifest(digest, signal);
     }
+  }
+
+  async #digestsBelow(manifests: readonly StoredManifest[], signal: AbortSignal): Promise<Set<string>> {
+    return await digestsBelow(manifests, async (digest) => await this.#registry.manifest(digest, signal));
   }
 
   /** Images of this provider, by their tags. @param prefix of the tags; default: all */

@@ -93,6 +93,55 @@ test('an image that somebody else has tagged stays', async (t) => {
   assert.equal((await ask(registry, 'manifests/theirs')).status, 200);
 });
 
+/** Puts a further index between that of an archive and its manifests, as buildx does. */
+async function nestIndex({ directory }: OciFixture, archive: string): Promise<object> {
+  const { stdout: inner } = await run('tar', ['-xOf', archive, 'index.json']);
+  const digest = createHash('sha256').update(inner).digest('hex');
+  const mediaType = 'application/vnd.oci.image.index.v1+json';
+  const outer = {
+    schemaVersion: 2,
+    manifests: [{ mediaType, digest: `sha256:${digest}`, size: Buffer.byteLength(inner) }],
+  };
+  await mkdir(join(directory, 'blobs/sha256'), { recursive: true });
+  await writeFile(join(directory, 'blobs/sha256', digest), inner);
+  await writeFile(join(directory, 'index.json'), JSON.stringify(outer));
+  await run('tar', ['--delete', '-f', archive, 'index.json']);
+  await run('tar', ['-rf', archive, '-C', directory, 'index.json', `blobs/sha256/${digest}`]);
+  return JSON.parse(inner);
+}
+
+test('an archive with two indexes becomes an image that every client pulls', async (t) => {
+  const fixture = await ociFixture(t);
+  const { directory, registry, repository } = fixture;
+  const archive = await makeArchive(fixture, 1);
+  const inner = await nestIndex(fixture, archive);
+  const provider = fixture.open(image);
+  const { externalId } = await provider.upload(await requestFor(archive, 1, 'tar'));
+  const { manifests } = JSON.parse((await ask(registry, 'manifests/debian-latest')).body.toString());
+  const manifest = `manifests/${manifests[0].digest}`;
+  await copy(fixture, `docker://${repository}:debian-latest`, `dir:${join(directory, 'copied')}`);
+
+  // Another owner's index names an index that names the manifest.
+  const type = 'application/vnd.oci.image.index.v1+json';
+  const put = async (reference: string, content: object): Promise<void> => {
+    const body = JSON.stringify({ ...content, schemaVersion: 2, mediaType: type });
+    const { status } = await ask(registry, `manifests/${reference}`, {
+      method: 'PUT',
+      headers: { 'content-type': type },
+      body,
+    });
+    assert.equal(status, 201);
+  };
+  await put('inner', inner);
+  const { headers } = await ask(registry, 'manifests/inner');
+  const digest = String(headers['docker-content-digest']);
+  await put('theirs', { manifests: [{ mediaType: type, digest, size: Number(headers['content-length']) }] });
+  await put('inner', { manifests: [] });
+  await provider.delete(externalId);
+  assert.deepEqual(await tagsOf(registry), ['inner', 'theirs']);
+  assert.equal((await ask(registry, manifest)).status, 200);
+});
+
 test('a damaged tgz is refused', async (t) => {
   const fixture = await ociFixture(t);
   const path = join(fixture.directory, 'root.tgz');
