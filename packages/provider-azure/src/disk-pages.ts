@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { PageBlobClient } from '@azure/storage-blob';
 import {
   type BandwidthLimit,
@@ -14,7 +13,7 @@ import { FOOTER_SIZE } from './fixed-vhd.ts';
 const BLOCK = 4 * 1_048_576;
 
 /** Blocks in memory, and requests at a time. */
-const CONCURRENCY = 12;
+const CONCURRENCY = 8;
 
 /** Bytes of a page. */
 const PAGE = 512;
@@ -86,9 +85,8 @@ export class DiskPages {
   }
 
   async #put(bytes: Buffer, offset: number): Promise<void> {
-    const transactionalContentMD5 = createHash('md5').update(bytes).digest();
     await this.#call(async (client, abortSignal) => {
-      await client.uploadPages(bytes, offset, bytes.length, { abortSignal, transactionalContentMD5 });
+      await client.uploadPages(bytes, offset, bytes.length, { abortSignal });
     });
   }
 

@@ -84,7 +84,7 @@ export class UploadDisks {
   /** @returns the URL for its pages, which is a secret */
   async grant(name: string, signal: AbortSignal): Promise<string> {
     const { resourceGroup } = this.#session.account;
-    const request = `access to disk ${name}`;
+    const request = `grant of access to disk ${name}`;
     const { accessSAS: url } = await this.#session.call(
       request,
       signal,
@@ -109,7 +109,7 @@ export class UploadDisks {
   async revoke(name: string, signal: AbortSignal): Promise<void> {
     const { resourceGroup } = this.#session.account;
     await this.#session.call(
-      `end of access to disk ${name}`,
+      `revocation of access to disk ${name}`,
       signal,
       async ({ disks }, options) => await disks.revokeAccess(resourceGroup, name, options),
       this.#settings.timeout,

@@ -1,0 +1,27 @@
+/**
+ * The double of Azure in a process of its own: answers the line `address` with its URL, `pages` with that of the page
+ * blobs, `environment` with the variables for its tokens, and `received` with the number of the bytes of pages that it has
+ * received since the last such line.
+ */
+import { createInterface } from 'node:readline';
+import { ArmDouble } from '@nodepool-builder/provider-azure/testing';
+import { PageSink } from './page-sink.ts';
+
+const sink = new PageSink();
+await sink.start();
+const double = await ArmDouble.start(sink, { polls: 0 });
+
+const answers: Readonly<Record<string, () => string>> = {
+  address: () => double.endpoint,
+  pages: () => sink.url,
+  environment: () => JSON.stringify(double.environment),
+  received: () => {
+    const { received } = sink;
+    sink.received = 0;
+    return String(received);
+  },
+};
+
+for await (const line of createInterface(process.stdin)) console.log(answers[line]?.());
+sink.close();
+await double[Symbol.asyncDispose]();
