@@ -13,6 +13,8 @@ export interface Blob {
 export interface BlobState {
   /** URL for the next request of the unfinished upload. It changes with each chunk. */
   readonly location?: string | undefined;
+  /** Bytes of the smallest chunk that the registry takes for it, apart from the last one. */
+  readonly smallestChunk?: number | undefined;
   /** Known once all bytes were sent. */
   readonly blob?: Blob | undefined;
 }
@@ -54,8 +56,7 @@ const SHORT_CHUNK = 65_536;
 export async function uploadBlob(upload: BlobUpload): Promise<Blob> {
   const { registry, state, signal } = upload;
   if (state.blob !== undefined && (await registry.hasBlob(state.blob.digest, signal))) return state.blob;
-  let session =
-    state.location === undefined ? undefined : await findSession(registry, state.location, signal);
+  let session = await findSession(registry, state, signal);
   for (let restarts = 0; ; restarts += 1) {
     try {
       session ??= await startSession(upload);
@@ -126,7 +127,6 @@ interface Session {
   location: URL;
   /** Bytes that the registry has. */
   offset: number;
-  /** The smallest chunk that the registry takes, apart from the last one. */
   readonly smallestChunk: number;
   /** Whether the registry may have other bytes: an earlier process began it, or it does not tell how many it has. */
   isDoubtful: boolean;
@@ -154,17 +154,24 @@ async function start(
 
 async function startSession({ registry, save, signal }: BlobUpload): Promise<Session> {
   const { location, smallestChunk } = await start(registry, signal);
-  await save({ location: location.href });
-  return { location, offset: 0, smallestChunk, isDoubtful: false };
+  const session = { location, offset: 0, smallestChunk, isDoubtful: false };
+  await save(stateOf(session));
+  return session;
 }
 
 async function findSession(
   registry: Registry,
-  location: string,
+  { location, smallestChunk = 0 }: BlobState,
   signal: AbortSignal,
 ): Promise<Session | undefined> {
+  if (location === undefined) return undefined;
   const found = await readSession(registry, registry.resolve(location), signal);
-  return found && { ...found, smallestChunk: 0, isDoubtful: true };
+  return found && { ...found, smallestChunk, isDoubtful: true };
+}
+
+/** The state that the next process needs. */
+function stateOf({ location, smallestChunk }: Session, blob?: Blob): BlobState {
+  return { location: location.href, smallestChunk, blob };
 }
 
 /** Asks the registry for the state of an upload; undefined if it has lost it. */
@@ -206,18 +213,21 @@ async function sendAll(upload: BlobUpload, session: Session): Promise<Blob> {
     hash.update(piece);
     const skipped = Math.min(piece.length, Math.max(0, resumedAt - size));
     size += piece.length;
-    if (skipped === piece.length) continue;
-    waiting.push(piece.subarray(skipped));
-    length += piece.length - skipped;
-    if (length < chunkSize) continue;
-    await sendChunk(upload, session, Buffer.concat(waiting, length));
-    [waiting, length] = [[], 0];
+    for (let at = skipped; at < piece.length; ) {
+      const part = piece.subarray(at, at + chunkSize - length);
+      at += part.length;
+      length += part.length;
+      waiting.push(part);
+      if (length < chunkSize) continue;
+      await sendChunk(upload, session, Buffer.concat(waiting, length));
+      [waiting, length] = [[], 0];
+    }
   }
   if (length > 0) await sendChunk(upload, session, Buffer.concat(waiting, length));
   if (session.offset !== size) throw new UploadLost(`it has ${session.offset} bytes of ${size}`);
   signal.throwIfAborted();
   const blob = { digest: `sha256:${hash.digest('hex')}`, size };
-  await save({ location: session.location.href, blob });
+  await save(stateOf(session, blob));
   await finish(upload, session, blob);
   return blob;
 }
@@ -241,7 +251,7 @@ async function sendChunk(upload: BlobUpload, session: Session, bytes: Buffer): P
     },
     { signal, onRetry: () => {} },
   );
-  await save({ location: session.location.href });
+  await save(stateOf(session));
 }
 
 async function patch(

@@ -1,6 +1,6 @@
 import type { Checksums, Progress, UploadRequest } from '@nodepool-builder/image-builder';
 import { type BandwidthLimit, RecordDirectory, safeName } from '@nodepool-builder/image-builder/module-kit';
-import type { Blob, BlobState } from './blob-upload.ts';
+import { type Blob, type BlobState, cancelUpload } from './blob-upload.ts';
 import type { OciEntry } from './oci-settings.ts';
 import type { Registry } from './registry.ts';
 
@@ -19,9 +19,10 @@ const UPLOAD = {
     changed: TEXT,
     /** Digests of manifests without a tag, which an index will name. */
     manifests: { type: 'array', items: TEXT },
-    /** The blob on its way: `layer`, or a digest. */
+    /** The blob on its way: how it is made of the file, or its digest. */
     'blob-name': TEXT,
     location: TEXT,
+    'smallest-chunk': { type: 'integer', minimum: 0 },
     /** These are known once all its bytes were sent. */
     digest: TEXT,
     size: { type: 'integer', minimum: 0 },
@@ -97,17 +98,19 @@ export interface SentLayer {
 
 /** The state of a blob on record, and the way to change it. */
 export async function blobState(
-  { records, request: { uploadId } }: OciUpload,
+  { registry, records, request: { uploadId }, signal }: OciUpload,
   name: string,
   /** Called once all bytes were sent. */
   layer: () => Pick<SentLayer, 'diffId' | 'checksums'> | undefined = () => undefined,
 ): Promise<{ readonly state: BlobState; readonly save: (state: BlobState) => Promise<void> }> {
   const record = await records.read(uploadId);
-  const { location, digest, size } = record?.['blob-name'] === name ? record : {};
+  const isSame = record?.['blob-name'] === name;
+  if (!isSame && record?.location !== undefined) await cancelUpload(registry, record.location, signal);
+  const { location, digest, size, 'smallest-chunk': smallestChunk } = isSame ? record : {};
   const isSent = digest !== undefined && size !== undefined;
   return {
-    state: { location, ...(isSent && { blob: { digest, size } }) },
-    save: async ({ location: next, blob }) => {
+    state: { location, smallestChunk, ...(isSent && { blob: { digest, size } }) },
+    save: async ({ location: next, smallestChunk: smallest, blob }) => {
       const before = await records.read(uploadId);
       if (before === undefined) throw new Error(`upload ${uploadId} has no record`);
       const { digest: _1, size: _2, 'diff-id': _3, md5: _4, sha256: _5, location: _6, ...identity } = before;
@@ -116,6 +119,7 @@ export async function blobState(
         ...identity,
         'blob-name': name,
         ...(next !== undefined && { location: next }),
+        ...(smallest !== undefined && { 'smallest-chunk': smallest }),
         ...blob,
         ...(sent && { 'diff-id': sent.diffId, ...sent.checksums }),
       });

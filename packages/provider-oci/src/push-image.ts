@@ -120,7 +120,9 @@ async function pushLayer(upload: OciUpload, wrap?: Wrap): Promise<SentLayer> {
       await reader.close();
     }
   };
-  const { state, save } = await blobState(upload, 'layer', () => layer);
+  // A change of the file or of these settings makes another blob.
+  const name = [entry.layout, entry.compression, request.file.format, known?.sha256 ?? size].join(' ');
+  const { state, save } = await blobState(upload, name, () => layer);
   const { 'chunk-size': chunkSize } = entry;
   const blob = await uploadBlob({ registry, pieces, chunkSize, state, save, limit, signal });
   if (layer !== undefined) return { blob, ...layer };
