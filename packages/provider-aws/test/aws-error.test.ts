@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
+import { awsCode, awsError } from '../src/aws-error.ts';
+
+/** An error as the SDK throws it. */
+function sdkError(name: string, status: number): Error {
+  return Object.assign(new Error('the reason'), { name, $metadata: { httpStatusCode: status } });
+}
+
+test('codes of AWS become those of clouds, by their names before their status', () => {
+  const expected: readonly [name: string, status: number, code: CloudErrorCode][] = [
+    ['RequestThrottledException', 400, 'rate-limited'],
+    ['RequestLimitExceeded', 503, 'rate-limited'],
+    ['SnapshotLimitExceeded', 400, 'quota-exceeded'],
+    ['UnauthorizedOperation', 403, 'forbidden'],
+    ['InvalidClientTokenId', 403, 'auth-failed'],
+    ['ExpiredTokenException', 400, 'auth-failed'],
+    ['InvalidAMIID.NotFound', 400, 'not-found'],
+    ['InvalidAMIName.Duplicate', 400, 'conflict'],
+    ['InternalError', 500, 'service-unavailable'],
+    ['InvalidParameterValue', 400, 'bad-request'],
+  ];
+  for (const [name, status, code] of expected) {
+    const error = awsError('provider ci: RegisterImage', sdkError(name, status));
+    assert.ok(error instanceof CloudError);
+    assert.equal(error.code, code, name);
+    assert.match(error.message, new RegExp(`^provider ci: RegisterImage: the reason \\(${name}\\)`));
+    assert.equal(awsCode(error), name);
+  }
+});
+
+test('without an answer the connection has failed, which a retry may mend', () => {
+  const error = awsError(
+    'provider ci: DescribeImages',
+    Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }),
+  );
+  assert.ok(error instanceof CloudError);
+  assert.deepEqual([error.code, error.retriable], ['connection-failed', true]);
+});
