@@ -14,15 +14,19 @@ export interface Challenge {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** Parses the header of one challenge, or the first one that is known of several. */
-export function parseChallenge(header: string | undefined): Challenge | undefined {
-  const match = /(?:^|,\s*)(?<scheme>basic|bearer)(?:\s+(?<rest>.*))?$/i.exec(header ?? '');
-  if (match?.groups === undefined) return undefined;
-  const { scheme = '', rest = '' } = match.groups;
-  const pairs = [...rest.matchAll(/(?<key>[\w-]+)="(?<value>[^"]*)"/g)].map(
-    ({ groups: { key = '', value = '' } = {} }) => [key.toLowerCase(), value],
-  );
-  return { scheme: scheme.toLowerCase(), parameters: Object.fromEntries(pairs) as Record<string, string> };
+/** Parses a header. Of several challenges, the first known one counts. */
+export function parseChallenge(header = ''): Challenge | undefined {
+  const challenges: { readonly scheme: string; readonly parameters: Record<string, string> }[] = [];
+  // Every second part is the content of quotation marks.
+  const parts = header.split('"');
+  for (let at = 0; at < parts.length; at += 2) {
+    for (const word of (parts[at] ?? '').toLowerCase().split(/[\s,]/)) {
+      const parameters = challenges.at(-1)?.parameters;
+      if (word.endsWith('=') && parameters) parameters[word.slice(0, -1)] = parts[at + 1] ?? '';
+      else if (word !== '' && !word.includes('=')) challenges.push({ scheme: word, parameters: {} });
+    }
+  }
+  return challenges.find(({ scheme }) => scheme === 'basic' || scheme === 'bearer');
 }
 
 const TOKEN = new JsonReader({

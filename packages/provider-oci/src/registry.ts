@@ -171,9 +171,7 @@ export class Registry {
       if (answer === undefined) return tags;
       const page = this.#readTags(answer.body);
       tags.push(...page);
-      const next: string | undefined = /<(?<url>[^>]+)>;\s*rel="?next"?/i.exec(
-        [answer.headers.link ?? ''].flat().join(','),
-      )?.groups?.url;
+      const next = nextPage([answer.headers.link ?? ''].flat().join(','));
       path = next === undefined || page.length === 0 ? undefined : this.resolve(next);
     }
     return tags;
@@ -268,4 +266,10 @@ const REMEDIES: Partial<Record<NetworkFailureKind, string>> = {
 /** Digest of a manifest or a blob. */
 export function digestOf(bytes: string | Uint8Array): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+/** The URL with the relation `next` in a header `Link: <url>; rel="next"`. */
+function nextPage(links: string): string | undefined {
+  const next = links.split('<').find((link) => /;\s?rel="?next\b/i.test(link));
+  return next?.split('>', 1)[0];
 }

@@ -13,6 +13,7 @@ import { createAuthority } from '../../../test/fixtures/certificate-authority.ts
 import { uploadSmallBlob } from '../src/blob-upload.ts';
 import type { Credentials } from '../src/credentials.ts';
 import { Registry } from '../src/registry.ts';
+import { parseChallenge } from '../src/registry-auth.ts';
 import { requestFor, writeDisk } from './disk.ts';
 import { removeRegistry, startRegistry } from './docker-registry.ts';
 import { ociFixture, openProvider, writeAuthFile } from './oci-fixture.ts';
@@ -266,4 +267,24 @@ test('a token service that is away is named in the error', async (t) => {
     code: 'connection-failed',
     message: /^provider ci: token of 127\.0\.0\.1:1: no answer: .*ECONNREFUSED/,
   });
+});
+
+test('challenges', () => {
+  const bearer =
+    'Bearer realm="https://a.example.com/token?a=b, c",Service="of a",scope="repository:a:pull,push"';
+  const expected = {
+    scheme: 'bearer',
+    parameters: {
+      realm: 'https://a.example.com/token?a=b, c',
+      service: 'of a',
+      scope: 'repository:a:pull,push',
+    },
+  };
+  assert.deepEqual(parseChallenge(bearer), expected);
+  assert.deepEqual(parseChallenge(`Negotiate, ${bearer}, Basic realm="b"`), expected);
+  assert.deepEqual(parseChallenge('BASIC realm="a"'), { scheme: 'basic', parameters: { realm: 'a' } });
+  assert.deepEqual(parseChallenge('Basic'), { scheme: 'basic', parameters: {} });
+  for (const other of [undefined, '', 'Negotiate', '="', 'realm="Basic"']) {
+    assert.equal(parseChallenge(other), undefined);
+  }
 });
