@@ -33,7 +33,9 @@ function translate({ name, values }: FilterEntry): readonly FilterEntry[] {
     return [{ name: `property:${name.slice(4)}`, values }];
   }
   if (name === 'is-public') {
-    return [{ name: 'visibility', values: values.map((value) => (value === 'true' ? 'public' : 'private')) }];
+    return [
+      { name: 'visibility', values: values.map((value) => (/^true$/i.test(value) ? 'public' : 'private')) },
+    ];
   }
   if (ALWAYS[name] !== undefined && values.includes(ALWAYS[name])) return [];
   const reason = `the filter "${name}" with the values "${values.join('", "')}" has no equivalent here`;

@@ -29,6 +29,13 @@ async function load(t: TestContext, text: string): Promise<Loaded> {
 
 const CREDENTIALS = 'auth-url: http://127.0.0.1:1, username: u, password: p, project-name: p';
 
+/** Filters of an AMI, by their keys. */
+const AMAZON = new Map([
+  ['name', ['debian-*']],
+  ['property:team', ['ci']],
+  ['visibility', ['public']],
+]);
+
 describe('cloud-images', () => {
   it('of a provider take precedence over those of the top level', async (t) => {
     const { images, warnings } = await load(
@@ -92,6 +99,43 @@ providers:
       warnings.join('\n'),
       /providers\[0\]\.cloud-images\[2\] "any" chooses no image: "\*" is a pattern/,
     );
+  });
+
+  it('of several clouds have the spellings of their drivers in nodepool', async (t) => {
+    const { images } = await load(
+      t,
+      `providers:
+  - name: amazon
+    type: aws
+    region-name: eu-central-1
+    cloud-images:
+      - name: debian
+        image-filters:
+          - {name: name, values: [debian-*]}
+          - {name: 'tag:team', values: [ci]}
+          - {name: is-public, values: [true]}
+      - {name: odd, image-filters: [{name: description, values: [xen]}]}
+  - name: microsoft
+    type: azure
+    resource-group: images
+    location: westeurope
+    cloud-images:
+      - {name: debian, image-filter: {name: debian-12, tags: {team: ci}}, username: ci}
+`,
+    );
+    const [debian, odd] = images.amazon ?? [];
+    assert.deepEqual(new Map(debian?.filters.map(({ name, values }) => [name, values])), AMAZON);
+    assert.deepEqual(odd?.filters, []);
+    assert.match(odd.reason ?? '', /the filter "description"/);
+    assert.deepEqual(images.microsoft, [
+      {
+        name: 'debian',
+        filters: [
+          { name: 'name', values: ['debian-12'] },
+          { name: 'property:team', values: ['ci'] },
+        ],
+      },
+    ]);
   });
 
   for (const [what, text, reason] of [
