@@ -1,6 +1,12 @@
 import type { ComputeManagementClient } from '@azure/arm-compute';
 import type { TokenCredential } from '@azure/identity';
-import { CloudError, withAbort, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  HttpClient,
+  parseJson,
+  withAbort,
+  withTimeout,
+} from '@nodepool-builder/image-builder/module-kit';
 import { azureError } from './azure-error.ts';
 
 /** One of the national clouds. */
@@ -157,12 +163,11 @@ export class AzureSession {
       const token = await this.#credential.getToken(scopeOf(this.account), { abortSignal: signal });
       const { subscription, resourceGroup } = this.account;
       const path = `/subscriptions/${subscription}/resourceGroups/${resourceGroup}/providers/Microsoft.Authorization/permissions`;
-      const answer = await fetch(`${endpointOf(this.account)}${path}?api-version=2022-04-01`, {
-        headers: { authorization: `Bearer ${token?.token}` },
-        signal,
-      });
-      const body = (await answer.json()) as PermissionAnswer;
-      if (answer.ok) return body.value ?? [];
+      const url = new URL(`${endpointOf(this.account)}${path}?api-version=2022-04-01`);
+      const headers = { authorization: `Bearer ${token?.token}` };
+      const answer = await new HttpClient({ timeout: 60 }).send({ url, headers, signal });
+      const body = parseJson(answer.body) as PermissionAnswer;
+      if (answer.status === 200) return body.value ?? [];
       const { code = '', message = `status ${answer.status}` } = body.error ?? {};
       throw Object.assign(new Error(message), { name: 'RestError', statusCode: answer.status, code });
     });
