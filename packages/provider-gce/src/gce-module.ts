@@ -1,4 +1,5 @@
 import type { ProviderModule } from '@nodepool-builder/image-builder';
+import { CLOUD_IMAGE_KEYS } from './cloud-image-keys.ts';
 import { GceProvider } from './gce-provider.ts';
 import { GCE_SETTINGS } from './gce-settings.ts';
 
@@ -7,6 +8,7 @@ export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
   type: 'gce',
   description: 'images in Google Compute Engine',
   settings: GCE_SETTINGS,
+  cloudImages: CLOUD_IMAGE_KEYS,
   *check({ 'bucket-name': bucket, images }) {
     if (bucket !== undefined || images.length === 0) return;
     yield {

@@ -134,10 +134,10 @@ export class GceProvider implements ImageProvider, Disposable {
     const [name, ...names] = imageName ?? [];
     const conditions = [
       ...(family !== undefined && families.length === 0 && options.withRefused !== true
-        ? [`family=${family}`]
+        ? [`family="${family}"`]
         : []),
       ...(name !== undefined && names.length === 0
-        ? [`labels.${IMAGE_TAGS.imageName}=${labelValue(name)}`]
+        ? [`labels.${IMAGE_TAGS.imageName}="${labelValue(name)}"`]
         : []),
     ];
     const query = conditions.length > 0 ? { filter: conditions.map((one) => `(${one})`).join(' ') } : {};

@@ -1,7 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import type { GlobalOperationsClient, ImagesClient } from '@google-cloud/compute';
 import type { Storage } from '@google-cloud/storage';
-import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError } from '@nodepool-builder/image-builder';
+import {
+  CloudError,
+  type CloudErrorCode,
+  networkFailure,
+  unlessAborted,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { AuthClient } from 'google-auth-library';
 
 /** Reasons of Google that mean more than their HTTP status. */
@@ -19,17 +25,25 @@ const STATUSES: Readonly<Record<number, CloudErrorCode>> = {
   429: 'rate-limited',
 };
 
-/** Status codes of gRPC, which the SDK gives for those of HTTP. */
+/** Status codes of gRPC, which the SDK gives for those of HTTP: 409 becomes 10. */
 const GRPC: Readonly<Record<number, number>> = {
+  2: 500,
   3: 400,
+  4: 504,
   5: 404,
   6: 409,
   7: 403,
   8: 429,
+  9: 400,
+  10: 409,
+  12: 501,
   13: 500,
   14: 503,
   16: 401,
 };
+
+/** Errors of the SDK for an object whose checksum is not that of the bytes that were sent, or that lacks some of them. */
+const MISMATCHES: readonly unknown[] = ['FILE_NO_UPLOAD', 'FILE_NO_UPLOAD_DELETE'];
 
 const SCOPES = ['https://www.googleapis.com/auth/cloud-platform'];
 
@@ -75,10 +89,10 @@ export class GceSession {
    */
   async call<T>(task: string, signal: AbortSignal, request: (clients: GceClients) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    const clients = await this.open();
+    const clients = await unlessAborted(this.open(), signal);
     const start = performance.now();
     try {
-      return await request(clients);
+      return await unlessAborted(request(clients), signal);
     } catch (error) {
       signal.throwIfAborted();
       throw this.error(task, error);
@@ -88,7 +102,10 @@ export class GceSession {
   }
 
   error(task: string, error: unknown): Error {
-    if (!(error instanceof Error) || error instanceof CloudError) return error as Error;
+    // An ImageError is one of the file on this host.
+    if (!(error instanceof Error) || error instanceof CloudError || error instanceof ImageError) {
+      return error as Error;
+    }
     const {
       code = 0,
       message,
@@ -98,6 +115,9 @@ export class GceSession {
       errors?: readonly { readonly reason?: string; readonly message?: string }[];
     };
     const subject = `provider ${this.#options.name}: ${task}`;
+    if (MISMATCHES.includes(code) || error instanceof RangeError) {
+      return new CloudError('image-failed', subject, 'the object is not what was sent', { cause: error });
+    }
     const reasons = errors?.map(({ reason }) => reason ?? '').join(' ') ?? '';
     const number = typeof code === 'number' ? (GRPC[code] ?? code) : Number(code) || 0;
     const [, known] = REASONS.find(([pattern]) => pattern.test(`${reasons} ${message}`)) ?? [];
@@ -164,7 +184,7 @@ async function readCredentials(path: string): Promise<AuthClient> {
   const { AwsClient, IdentityPoolClient, JWT, PluggableAuthClient, UserRefreshClient } = await import(
     'google-auth-library'
   );
-  const file = JSON.parse(await readFile(path, 'utf8')) as CredentialsFile;
+  const file = parseCredentials(path, await readFile(path, 'utf8').catch((error: unknown) => error));
   const { type, client_email: email, private_key: key, credential_source: source } = file;
   if (type === 'service_account' && email && key) {
     return new JWT({ email, key, scopes: SCOPES, ...(file.project_id && { projectId: file.project_id }) });
@@ -183,6 +203,19 @@ async function readCredentials(path: string): Promise<AuthClient> {
   }
   const reason = `"${path}" has credentials of the type "${type}"; use a key of a service account, or workload identity federation`;
   throw new CloudError('bad-request', 'credentials', reason);
+}
+
+/** An error never quotes the file, which contains secrets. */
+function parseCredentials(path: string, text: unknown): CredentialsFile {
+  if (typeof text !== 'string') {
+    const { message } = Object(text) as Error;
+    throw new CloudError('bad-request', 'credentials', `"${path}" cannot be read: ${message}`);
+  }
+  try {
+    return Object(JSON.parse(text)) as CredentialsFile;
+  } catch {
+    throw new CloudError('bad-request', 'credentials', `"${path}" is not JSON`);
+  }
 }
 
 async function closeClients(clients: Promise<GceClients> | undefined): Promise<void> {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -115,8 +115,12 @@ async function objectOf(
   uploadId: string,
 ): Promise<File> {
   signal.throwIfAborted();
+  const { 'bucket-name': bucket } = entry;
+  if (bucket === undefined) {
+    throw new CloudError('bad-request', `provider ${entry.name}`, 'an upload needs the key bucket-name');
+  }
   const { storage } = await session.open();
-  return storage.bucket(entry['bucket-name'] ?? '').file(`${OBJECTS}${encodeURIComponent(uploadId)}.tar.gz`);
+  return storage.bucket(bucket).file(`${OBJECTS}${encodeURIComponent(uploadId)}.tar.gz`);
 }
 
 /** Streams the disk as a compressed archive to Cloud Storage, or goes on with an interrupted transfer. */
@@ -126,6 +130,11 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
   const file = await objectOf(upload, request.uploadId);
   const earlier = record.session;
   try {
+    if (earlier !== undefined && (await isStored(upload, file))) {
+      record.transferred = true;
+      await records.write(record);
+      return;
+    }
     if (earlier === undefined) {
       const metadata = {
         contentType: 'application/gzip',
@@ -144,7 +153,8 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
     });
   } catch (error) {
     const isGone =
-      error instanceof CloudError && ['not-found', 'bad-request', 'conflict'].includes(error.code);
+      error instanceof CloudError &&
+      ['not-found', 'bad-request', 'conflict', 'image-failed'].includes(error.code);
     if (earlier === undefined || !isGone) throw error;
     // The session has expired, or the archive would be another one.
     const fresh: UploadRecord = { 'upload-id': request.uploadId, 'request-id': record['request-id'] };
@@ -155,6 +165,15 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
   }
   record.transferred = true;
   await records.write(record);
+}
+
+/** Whether an earlier process sent the last byte. Cloud Storage has compared the checksum of a whole object. */
+async function isStored({ session, request, signal }: GceUpload, file: File): Promise<boolean> {
+  const asked = session.call('GetObject', signal, async () => {
+    const [{ metadata }] = await file.getMetadata();
+    return metadata?.uploadId === request.uploadId;
+  });
+  return (await asked.catch(unlessAbsent)) ?? false;
 }
 
 async function send(upload: GceUpload, file: File, uri: string): Promise<void> {
@@ -198,7 +217,7 @@ async function createImage(upload: GceUpload, record: UploadRecord): Promise<str
     };
     try {
       const operation = await session.call('InsertImage', signal, async ({ images, project }) => {
-        const requestId = record['request-id'];
+        const requestId = requestIdFor(record['request-id'], name);
         const [started] = await images.insert({ project, imageResource: image, requestId });
         return (started.latestResponse as { readonly name?: string }).name;
       });
@@ -216,6 +235,12 @@ async function createImage(upload: GceUpload, record: UploadRecord): Promise<str
   throw new CloudError('conflict', `provider ${entry.name}`, `an image ${first} of somebody else exists`);
 }
 
+/** An id as a UUID that is always the same for one name. */
+function requestIdFor(requestId: string, name: string): string {
+  const hex = createHash('sha256').update(`${requestId} ${name}`).digest('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
 /** Names of architectures in Compute Engine. */
 const ARCHITECTURES: Readonly<Record<string, string>> = {
   x86_64: 'X86_64',
@@ -229,26 +254,15 @@ function family(entry: GceEntry, metadata: Readonly<Record<string, string>>): { 
 }
 
 async function waitForImage(upload: GceUpload, name: string, record: UploadRecord): Promise<void> {
-  const { session, entry, signal, interval } = upload;
+  const { entry, signal, interval } = upload;
   const subject = `provider ${entry.name}: image ${name}`;
   const { operation } = record;
   const timeout = entry['image-import-timeout'] ?? 3600;
   const end = performance.now() + timeout * 1000;
   for (let pause = interval / 8; ; pause = Math.min(interval, pause * 2)) {
-    if (operation !== undefined) {
-      const found = await session
-        .call('GetOperation', signal, async ({ operations, project }) => {
-          const [answer] = await operations.get({ project, operation });
-          return answer;
-        })
-        .catch(unlessAbsent);
-      const errors = found?.error?.errors ?? [];
-      if (errors.length > 0) {
-        const reasons = errors.map(({ code, message }) => `${message ?? ''} (${code ?? ''})`.trim());
-        throw new CloudError('image-failed', subject, reasons.join('; '));
-      }
-    }
+    const isDone = operation === undefined || (await isOperationDone(upload, operation, subject));
     const image = await getImage(upload, name);
+    if (image === undefined && isDone) throw new CloudError('image-failed', subject, 'it is gone');
     if (image?.status === 'READY') return;
     if (image?.status === 'FAILED') throw new CloudError('image-failed', subject, 'its status is FAILED');
     if (performance.now() > end) {
@@ -256,6 +270,29 @@ async function waitForImage(upload: GceUpload, name: string, record: UploadRecor
     }
     await delay(pause * 1000, undefined, { signal });
   }
+}
+
+/**
+ * Whether an operation has ended. One that Compute Engine does not know any longer has.
+ *
+ * @throws CloudError `image-failed` with all of its reasons
+ */
+async function isOperationDone(
+  { session, signal }: Finder,
+  operation: string,
+  subject: string,
+): Promise<boolean> {
+  const asked = session.call('GetOperation', signal, async ({ operations, project }) => {
+    const [answer] = await operations.get({ project, operation });
+    return answer;
+  });
+  const found = await asked.catch(unlessAbsent);
+  const errors = found?.error?.errors ?? [];
+  if (errors.length > 0) {
+    const reasons = errors.map(({ code, message }) => `${message ?? ''} (${code ?? ''})`.trim());
+    throw new CloudError('image-failed', subject, reasons.join('; '));
+  }
+  return found === undefined || found.status === 'DONE';
 }
 
 type Finder = Pick<GceUpload, 'session' | 'signal'>;
@@ -280,7 +317,7 @@ export async function findImages(
   value: string,
 ): Promise<Image[]> {
   const label = { provider: 'nodepool_provider_name', uploadId: 'nodepool_upload_id' }[tag];
-  const images = await listImages(finder, { filter: `labels.${label}=${labelValue(value)}` });
+  const images = await listImages(finder, { filter: `labels.${label}="${labelValue(value)}"` });
   return images.filter(({ description }) => taggedImage(description)?.[tag] === value);
 }
 
@@ -316,12 +353,15 @@ export async function removeImage(
       })
       .catch(unlessAbsent);
   }
-  await session
-    .call('DeleteImage', signal, async ({ images, project }) => {
-      await images.delete({ project, image });
-    })
-    .catch(unlessAbsent);
-  while ((await getImage(finder, image)) !== undefined) await delay(interval * 100, undefined, { signal });
+  const deleted = session.call('DeleteImage', signal, async ({ images, project }) => {
+    const [started] = await images.delete({ project, image });
+    return (started.latestResponse as { readonly name?: string }).name;
+  });
+  const operation = await deleted.catch(unlessAbsent);
+  while ((await getImage(finder, image)) !== undefined) {
+    if (operation !== undefined) await isOperationDone(finder, operation, `deletion of image ${image}`);
+    await delay(interval * 100, undefined, { signal });
+  }
 }
 
 /** Removes the object of an upload, and its record. */
@@ -331,6 +371,10 @@ export async function removeObject(
 ): Promise<void> {
   const { session, signal, records } = upload;
   const record = await records.read(uploadId);
+  if (upload.entry['bucket-name'] === undefined) {
+    await records.remove(uploadId);
+    return;
+  }
   const file = await objectOf(upload, uploadId);
   if (record?.session !== undefined && record.transferred !== true) {
     // Without this the session would stay for a week.

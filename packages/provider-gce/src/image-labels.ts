@@ -12,11 +12,23 @@ import {
 /** Length of names, and of keys and values of labels. */
 const LONGEST = 63;
 
+/** Labels of an image, at most. */
+const MOST_LABELS = 64;
+
+/** Bytes of a description, at most. */
+const LONGEST_DESCRIPTION = 2048;
+
 /** A text as the value of a label: its digest stands for characters that labels cannot have. */
 export function labelValue(text: string): string {
   const plain = text.toLowerCase().replaceAll(/[^a-z0-9_-]/g, '-');
   if (plain === text && text.length <= LONGEST) return text;
   return `${plain.slice(0, LONGEST - 9)}-${digestOf(text)}`;
+}
+
+/** A text as the key of a label, which begins with a letter. */
+function labelKey(text: string): string {
+  const key = labelValue(text);
+  return /^[a-z]/.test(key) ? key : labelValue(`k-${text}`);
 }
 
 function digestOf(text: string): string {
@@ -29,9 +41,9 @@ export function imageResourceName(request: UploadRequest): string {
   const plain = text
     .toLowerCase()
     .replaceAll(/[^a-z0-9-]/g, '-')
-    .replace(/^[^a-z]/, 'i-')
-    .replace(/-+$/, '');
-  return plain === text && text.length <= LONGEST ? text : `${plain.slice(0, LONGEST - 9)}-${digestOf(text)}`;
+    .replace(/^[^a-z]/, 'i-');
+  const isName = plain === text && text.length <= LONGEST && !text.endsWith('-');
+  return isName ? text : `${plain.slice(0, LONGEST - 9)}-${digestOf(text)}`;
 }
 
 /** Labels of an image, by which lists find it. */
@@ -40,19 +52,33 @@ export function imageLabels(
   request: UploadRequest,
   more: Readonly<Record<string, string>> = {},
 ): Record<string, string> {
-  const metadata = Object.entries({ ...more, ...request.metadata });
-  return {
-    ...Object.fromEntries(metadata.map(([key, value]) => [labelValue(key), labelValue(value)])),
+  const own = {
     [IMAGE_TAGS.provider]: labelValue(provider),
     [IMAGE_TAGS.imageId]: labelValue(request.imageId),
     [IMAGE_TAGS.uploadId]: labelValue(request.uploadId),
     [IMAGE_TAGS.imageName]: labelValue(request.imageName),
   };
+  const metadata = Object.entries({ ...more, ...request.metadata })
+    .map(([key, value]) => [labelKey(key), labelValue(value)] as const)
+    .slice(0, MOST_LABELS - Object.keys(own).length);
+  return { ...Object.fromEntries(metadata), ...own };
 }
 
-/** Description of an image: all tags as JSON, as labels cannot have every character. */
+/**
+ * Description of an image: all tags as JSON, as labels cannot have every character. Metadata that would make it too long is
+ * in the labels alone.
+ */
 export function imageDescription(provider: string, request: UploadRequest): string {
-  return JSON.stringify({ ...request.metadata, ...imageTags(provider, request), ...fileTags(request.file) });
+  const own = { ...imageTags(provider, request), ...fileTags(request.file) };
+  let description = JSON.stringify(own);
+  const metadata: Record<string, string> = {};
+  for (const [key, value] of Object.entries(request.metadata ?? {})) {
+    const longer = JSON.stringify({ ...metadata, [key]: value, ...own });
+    if (Buffer.byteLength(longer) > LONGEST_DESCRIPTION) continue;
+    metadata[key] = value;
+    description = longer;
+  }
+  return description;
 }
 
 /** Tags in a description; empty for that of an image of somebody else. */

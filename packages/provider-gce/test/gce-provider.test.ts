@@ -83,6 +83,8 @@ for (const task of STEPS) {
           [externalId],
         );
         await assertDisk(fixture, archives.get(externalId), request.file.path);
+        // Nothing was sent twice.
+        assert.equal(double.storage.receivedBytes, archives.get(externalId)?.length);
       }
       assert.equal(double.images.length, end === 'upload' ? 1 : 0);
       assert.equal(double.storage.objects.size, 0);
@@ -135,6 +137,25 @@ test('an interrupted transfer goes on where it was', async (t) => {
   const archive = archives.get(externalId);
   await assertDisk(fixture, archive, request.file.path);
   assert.equal(double.storage.receivedBytes, archive?.length);
+});
+
+test('an interrupted transfer of a disk that is another archive now starts over', async (t) => {
+  const fixture = await gceFixture(t);
+  const { double } = fixture;
+  const archives = keepArchives(fixture);
+  const request = await requestFor(fixture, 1, 30 * MIB);
+  let puts = 0;
+  double.fault = ({ operation }) => {
+    if (!operation.startsWith('PUT ') || ++puts <= 2) return undefined;
+    return new GoogleRefusal(403, 'forbidden', 'no more');
+  };
+  await kill(fixture, request, { task: 'Upload', count: 1 });
+  double.fault = () => undefined;
+  const file = await open(request.file.path, 'r+');
+  await file.write(randomBytes(4096), 0, undefined, 0);
+  await file.close();
+  const { externalId } = await fixture.open().upload(request);
+  await assertDisk(fixture, archives.get(externalId), request.file.path);
 });
 
 test('a failed import gives its reasons and leaves nothing', async (t) => {

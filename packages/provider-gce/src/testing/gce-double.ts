@@ -58,7 +58,10 @@ const ROUTES = routesOf([
 const NAME = /^[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Keys and values of labels. */
-const LABEL = /^[a-z0-9_-]{0,63}$/;
+const LABEL_KEY = /^[a-z][a-z0-9_-]{0,62}$/;
+const LABEL_VALUE = /^[a-z0-9_-]{0,63}$/;
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * A server that behaves like the images of Compute Engine, and like the uploads of Cloud Storage. It refuses each request
@@ -81,6 +84,10 @@ export class GceDouble implements AsyncDisposable {
   readonly missingPermissions = new Set<string>();
   /** Most images of a project. */
   imageQuota = 100;
+  /** Why deletions fail. Default: they succeed. */
+  deleteError: { readonly code: string; readonly message: string } | undefined;
+  /** Images in one answer to a list, at most. */
+  pageSize = 500;
   readonly #options: GceDoubleOptions;
   readonly #server: Server;
   readonly #operations = new Map<string, OperationState>();
@@ -227,6 +234,11 @@ export class GceDouble implements AsyncDisposable {
         return this.#list(project, input);
       case 'Images.Delete': {
         const image = this.#image(project, String(input.image));
+        if (this.deleteError !== undefined) {
+          const refused = this.#operation(image);
+          refused.error = this.deleteError;
+          return describeOperation(refused);
+        }
         image.isDeleted = true;
         image.pendingReads = this.#options.pendingReads;
         if (image.pendingReads === 0) this.images.splice(this.images.indexOf(image), 1);
@@ -265,9 +277,16 @@ export class GceDouble implements AsyncDisposable {
     if (!NAME.test(resource.name)) {
       throw new GoogleRefusal(400, 'invalid', `Invalid value for field 'resource.name': '${resource.name}'`);
     }
-    for (const text of Object.entries(resource.labels ?? {}).flat()) {
-      if (!LABEL.test(text)) throw new GoogleRefusal(400, 'invalid', `Invalid label '${text}'`);
+    const labels = Object.entries(resource.labels ?? {});
+    for (const [key, value] of labels) {
+      const isLabel = LABEL_KEY.test(key) && LABEL_VALUE.test(value);
+      if (!isLabel) throw invalid(`Invalid label '${key}': '${value}'`);
     }
+    if (labels.length > 64) throw invalid('Labels can have at most 64 entries');
+    if (Buffer.byteLength(String(resource.description ?? '')) > 2048) {
+      throw invalid("Invalid value for field 'resource.description': must be at most 2048 characters");
+    }
+    if (requestId !== undefined && !UUID.test(String(requestId))) throw invalid('requestId must be a UUID');
     if (this.images.some((one) => one.project === project && one.resource.name === resource.name)) {
       const reason = `The resource 'projects/${project}/global/images/${resource.name}' already exists`;
       throw new GoogleRefusal(409, 'alreadyExists', reason);
@@ -315,15 +334,16 @@ export class GceDouble implements AsyncDisposable {
     return image;
   }
 
-  #list(project: string, { filter, maxResults = 500, pageToken = 0 }: Record<string, unknown>): object {
-    const conditions = [
-      ...(typeof filter === 'string' ? filter : '').matchAll(/\(?([\w.]+)\s*=\s*"?([^\s")]+)"?\)?/g),
-    ];
+  #list(
+    project: string,
+    { filter, maxResults = this.pageSize, pageToken = 0 }: Record<string, unknown>,
+  ): object {
+    const conditions = typeof filter === 'string' ? filter.split(' ').map(readCondition) : [];
     const found = this.images.filter((image) => {
       const fields: Record<string, unknown> = { ...image.resource };
       return (
         image.project === project &&
-        conditions.every(([, key = '', value = '']) => {
+        conditions.every(({ key, value }) => {
           const [first = '', second] = key.split('.');
           const field = fields[first] as Record<string, string> | string | undefined;
           return (
@@ -333,12 +353,20 @@ export class GceDouble implements AsyncDisposable {
       );
     });
     const first = Number(pageToken);
-    const end = first + Number(maxResults);
+    const end = first + Math.min(Number(maxResults), this.pageSize);
     return {
       items: found.slice(first, end).map(describe),
       ...(end < found.length && { nextPageToken: String(end) }),
     };
   }
+}
+
+/** Reads `KEY="VALUE"`, in parentheses if it is one of several. */
+function readCondition(text: string): { readonly key: string; readonly value: string } {
+  const found = /^\(?([\w.]+)="([^\s"]+)"\)?$/.exec(text);
+  if (found === null) throw invalid(`Invalid value for field 'filter': '${text}'`);
+  const [, key = '', value = ''] = found;
+  return { key, value };
 }
 
 function describe({ resource, status, isDeleted }: ImageState): object {

@@ -118,6 +118,10 @@ export class StorageDouble {
       return { status: 308, headers: length === 0 ? {} : { range: `bytes=0-${length - 1}` } };
     }
     const { bucket, name, bytes, metadata } = session;
+    const claimed = /crc32c=([^,]+)/.exec(String(headers['x-goog-hash'] ?? ''))?.[1];
+    if (claimed !== undefined && claimed !== this.#crc32c(bytes)) {
+      throw new GoogleRefusal(400, 'invalid', 'Provided CRC32C does not match the calculated one.');
+    }
     const object = { bucket, name, bytes, metadata, generation: this.#generation++, updated: new Date() };
     this.objects.set(`${bucket}/${name}`, object);
     return { status: 200, json: this.#describe(object) };

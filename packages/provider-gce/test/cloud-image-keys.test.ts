@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CLOUD_IMAGE_KEYS } from '../src/cloud-image-keys.ts';
+
+const filters = (keys: object): readonly string[] =>
+  CLOUD_IMAGE_KEYS.filters({ name: 'debian', ...keys }).map(({ name, values }) => `${name}=${values.join()}`);
+
+test('a family of nodepool, of the own project or another one', () => {
+  assert.deepEqual(filters({ 'image-family': 'debian-ci' }), ['property:family=debian-ci']);
+  assert.deepEqual(filters({ 'image-family': 'debian-13', 'image-project': 'debian-cloud' }), [
+    'property:family=debian-13',
+    'owner=debian-cloud',
+  ]);
+  assert.deepEqual(filters({ 'image-family': null }), []);
+});
+
+test('a family and filters: all of them must match', () => {
+  const filter = { name: 'property:team', values: ['ci', 'qa'] };
+  assert.deepEqual(filters({ 'image-family': 'debian-ci', 'image-filters': [filter] }), [
+    'property:team=ci,qa',
+    'property:family=debian-ci',
+  ]);
+});

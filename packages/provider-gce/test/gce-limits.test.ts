@@ -1,0 +1,150 @@
+// Not a unit test: it starts servers.
+import assert from 'node:assert/strict';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { UploadRequest } from '@nodepool-builder/image-builder';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { GceSession } from '../src/gce-session.ts';
+import { type GceFixture, gceFixture } from './gce-fixture.ts';
+
+const MIB = 2 ** 20;
+
+async function requestFor(
+  { directory }: GceFixture,
+  more: Partial<UploadRequest> = {},
+): Promise<UploadRequest> {
+  const path = join(directory, 'disk.raw');
+  const file = await open(path, 'w');
+  await file.truncate(4 * MIB);
+  await file.write(Buffer.alloc(MIB, 'some data'));
+  await file.close();
+  return {
+    uploadId: '0000000012',
+    imageId: 'debian-0000000001',
+    imageName: 'debian',
+    file: { format: 'raw', path, size: 4 * MIB },
+    ...more,
+  };
+}
+
+const codeOf = (error: unknown): string => (error instanceof CloudError ? error.code : String(error));
+
+test('metadata of any kind fits into labels and description', async (t) => {
+  const fixture = await gceFixture(t);
+  const many = Object.fromEntries(Array.from({ length: 80 }, (_, index) => [`key${index}`, 'value']));
+  const metadata = { '1st': 'Ä', '': 'empty', notes: 'x'.repeat(3000), team: 'ci', ...many };
+  const provider = fixture.open();
+  await provider.upload(await requestFor(fixture, { metadata }));
+  const [candidate] = await provider.candidates({});
+  assert.equal(candidate?.properties.team, 'ci');
+  assert.equal(candidate?.properties['1st'], 'Ä');
+  assert.equal((await provider.list()).length, 1);
+});
+
+test('a name that somebody else has gets a suffix', async (t) => {
+  const fixture = await gceFixture(t);
+  const resource = { name: 'debian-debian-0000000001', creationTimestamp: '2026-05-01T00:00:00Z' };
+  fixture.double.images.push({
+    project: 'ci-project',
+    resource,
+    status: 'READY',
+    pendingReads: 0,
+    isDeleted: false,
+  });
+  const provider = fixture.open();
+  const { externalId } = await provider.upload(await requestFor(fixture));
+  assert.match(externalId, /^debian-debian-0000000001-[0-9a-f]{8}$/);
+  await provider.delete(externalId);
+  assert.deepEqual(
+    fixture.double.images.map((image) => image.resource.name),
+    ['debian-debian-0000000001'],
+  );
+});
+
+test('lists have all pages', async (t) => {
+  const fixture = await gceFixture(t);
+  fixture.double.pageSize = 2;
+  const provider = fixture.open();
+  const request = await requestFor(fixture);
+  for (const number of [1, 2, 3, 4, 5]) {
+    await provider.upload({ ...request, uploadId: `u${number}`, imageId: `debian-000000000${number}` });
+  }
+  assert.equal((await provider.list()).length, 5);
+  assert.equal((await provider.candidates({})).length, 5);
+});
+
+test('an import whose image disappears fails at once', async (t) => {
+  const fixture = await gceFixture(t, { pendingReads: 3 });
+  const { double } = fixture;
+  double.fault = ({ operation }) => {
+    if (operation === 'Images.Get') double.images.length = 0;
+    return undefined;
+  };
+  await assert.rejects(fixture.open().upload(await requestFor(fixture)), /it is gone/);
+});
+
+test('a deletion that Compute Engine gives up fails with its reason', async (t) => {
+  const fixture = await gceFixture(t);
+  const provider = fixture.open();
+  const { externalId } = await provider.upload(await requestFor(fixture));
+  fixture.double.deleteError = { code: 'RESOURCE_NOT_READY', message: 'The resource is busy.' };
+  await assert.rejects(provider.delete(externalId), /The resource is busy\. \(RESOURCE_NOT_READY\)/);
+  fixture.double.deleteError = undefined;
+  await provider.delete(externalId);
+  assert.deepEqual(fixture.double.images, []);
+});
+
+test('an abort does not wait for an answer', async (t) => {
+  const fixture = await gceFixture(t);
+  const session = new GceSession({ name: 'ci', project: 'ci-project', endpoint: fixture.double.endpoint });
+  t.after(() => session.close());
+  const aborting = new AbortController();
+  const never = session.call('Never', aborting.signal, async () => {
+    aborting.abort(new Error('enough'));
+    await new Promise(() => {});
+  });
+  await assert.rejects(never, /enough/);
+});
+
+test('a disk that changes during the transfer is an error of this host', async (t) => {
+  const fixture = await gceFixture(t);
+  const request = await requestFor(fixture);
+  fixture.double.fault = ({ operation }) => {
+    if (operation.startsWith('PUT ')) void writeFile(request.file.path, 'another content');
+    return undefined;
+  };
+  await assert.rejects(fixture.open().upload(request), (error) => {
+    assert.doesNotMatch(codeOf(error), /connection-failed/);
+    return true;
+  });
+});
+
+test('an error of the file with credentials does not quote it', async (t) => {
+  const fixture = await gceFixture(t);
+  const directory = await mkdtemp(join(tmpdir(), 'gce-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const credentialsFile = join(directory, 'key.json');
+  await writeFile(credentialsFile, 'private_key: very-secret');
+  const session = new GceSession({ name: 'ci', project: 'ci-project', credentialsFile });
+  t.after(() => session.close());
+  await assert.rejects(session.open(), (error) => {
+    assert.ok(error instanceof CloudError);
+    assert.equal(error.code, 'bad-request');
+    assert.match(error.message, /key\.json" is not JSON/);
+    assert.doesNotMatch(`${error.message} ${error.cause}`, /secret/);
+    return true;
+  });
+  await rm(credentialsFile);
+  await assert.rejects(session.open(), /key\.json" cannot be read: ENOENT/);
+  assert.equal(fixture.lines.length, 0);
+});
+
+test('a provider without a bucket lists, discards and refuses uploads', async (t) => {
+  const fixture = await gceFixture(t);
+  const provider = fixture.open({ 'bucket-name': undefined as never });
+  assert.deepEqual(await provider.list(), []);
+  await provider.discard('u1');
+  await assert.rejects(provider.upload(await requestFor(fixture)), /needs the key bucket-name/);
+});
