@@ -283,10 +283,11 @@ export class GceDouble implements AsyncDisposable {
       if (!isLabel) throw invalid(`Invalid label '${key}': '${value}'`);
     }
     if (labels.length > 64) throw invalid('Labels can have at most 64 entries');
-    if (Buffer.byteLength(String(resource.description ?? '')) > 2048) {
+    const { description = '' } = resource as { description?: string };
+    if (Buffer.byteLength(description) > 2048) {
       throw invalid("Invalid value for field 'resource.description': must be at most 2048 characters");
     }
-    if (requestId !== undefined && !UUID.test(String(requestId))) throw invalid('requestId must be a UUID');
+    if (requestId !== undefined && !UUID.test(requestId)) throw invalid('requestId must be a UUID');
     if (this.images.some((one) => one.project === project && one.resource.name === resource.name)) {
       const reason = `The resource 'projects/${project}/global/images/${resource.name}' already exists`;
       throw new GoogleRefusal(409, 'alreadyExists', reason);
