@@ -295,15 +295,14 @@ export class S3Provider implements ImageProvider, Disposable {
    * @returns the image that has the name
    */
   async #refuseForeign(
-    { imageId, imageName, uploadId }: UploadRequest,
+    { imageId, imageName }: UploadRequest,
     externalId: string,
     signal: AbortSignal,
   ): Promise<Entry | undefined> {
     const manifest = await this.#manifest(externalId, signal);
     const object = await this.#store.head(this.#key(externalId), signal);
     if (manifest === undefined) {
-      const isOurs = (await this.#intent(this.#intentKey(uploadId), signal))?.['external-id'] === externalId;
-      if (object === undefined || isOurs) return undefined;
+      if (object === undefined || (await this.#isIntended(externalId, signal))) return undefined;
       throw this.#notOurs(externalId);
     }
     if (manifest['image-id'] === imageId && manifest['image-name'] === imageName) {
@@ -314,6 +313,14 @@ export class S3Provider implements ImageProvider, Disposable {
       'provider-refused',
       `${this.#key(externalId)} is image ${otherId} of ${otherName} already; delete that one or use another image-id`,
     );
+  }
+
+  /** Whether an unfinished upload, of whatever process, is to make this image. */
+  async #isIntended(externalId: string, signal: AbortSignal): Promise<boolean> {
+    for (const { key } of await this.#store.list(this.#intentKey(''), signal)) {
+      if ((await this.#intent(key, signal))?.['external-id'] === externalId) return true;
+    }
+    return false;
   }
 
   /** Removes what an unfinished upload has left. A finished image stays. */

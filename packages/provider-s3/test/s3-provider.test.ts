@@ -120,6 +120,25 @@ test('a lost answer to the start of an upload leaves nothing behind', async (t) 
   assert.deepEqual(uploads, []);
 });
 
+test('an upload replaces the object of another one that was killed before its manifest', async (t) => {
+  const fixture = await s3Fixture(t);
+  const request = await requestFor(fixture);
+  const program = join(import.meta.dirname, 'killed-upload.ts');
+  const args = [...process.execArgv.filter((argument) => !argument.startsWith('--test')), program];
+  const step = { task: 'CompleteMultipartUpload', count: 1 };
+  const entry = fixture.entry();
+  const settings = JSON.stringify({ entry, request: { ...request, builtAt: undefined }, step });
+  const child = spawn(process.execPath, [...args, settings], { stdio: ['ignore', 'inherit', 'inherit'] });
+  await once(child, 'exit');
+  const provider = fixture.open({}, ['raw']);
+  await provider.upload({ ...request, uploadId: 'u2' });
+  await provider.discard(request.uploadId);
+  assert.deepEqual(
+    (await provider.list()).map(({ uploadId }) => uploadId),
+    ['u2'],
+  );
+});
+
 test('the pointer has the image that was built last, also after a deletion', async (t) => {
   const fixture = await s3Fixture(t);
   const provider = fixture.open({ prefix: 'ci/' }, ['raw']);
