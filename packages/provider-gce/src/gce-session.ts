@@ -137,7 +137,7 @@ export class GceSession {
 
   async #open(): Promise<GceClients> {
     const { project, credentialsFile, endpoint, storageEndpoint } = this.#options;
-    const [{ ImagesClient, GlobalOperationsClient }, { Storage }, { GoogleAuth }] = await Promise.all([
+    const [{ ImagesClient, GlobalOperationsClient }, { IdempotencyStrategy, Storage }, { GoogleAuth }] = await Promise.all([
       import('@google-cloud/compute'),
       import('@google-cloud/storage'),
       import('google-auth-library'),
@@ -162,6 +162,8 @@ export class GceSession {
       storage: new Storage({
         projectId,
         authClient: auth as never,
+        // Names of objects belong to one upload: each request may be repeated.
+        retryOptions: { idempotencyStrategy: IdempotencyStrategy.RetryAlways, maxRetries: 5 },
         ...(storageEndpoint && { apiEndpoint: storageEndpoint, useAuthWithCustomEndpoint: true }),
       }),
     };
