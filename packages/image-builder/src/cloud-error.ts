@@ -1,3 +1,5 @@
+import type { Logger } from './types.ts';
+
 /** Error codes of clouds, each with a remedy, and whether a retry may succeed. */
 const CLOUD_ERRORS = {
   'auth-failed': { retriable: false, remedy: 'check the credentials, and whether they have expired' },
@@ -23,21 +25,19 @@ const LONGEST_MESSAGE = 500;
 export class CloudError extends Error {
   override readonly name = 'CloudError';
   readonly code: CloudErrorCode;
+  /** Whether the same call may succeed later without any change, or leaves something that a later call removes. */
+  retriable: boolean;
 
   /**
    * @param subject what failed: `provider aws: RegisterImage`
    * @param reason the cloud's own message, without secrets
    */
   constructor(code: CloudErrorCode, subject: string, reason: string, options?: ErrorOptions) {
-    const { remedy } = CLOUD_ERRORS[code];
+    const { remedy, retriable } = CLOUD_ERRORS[code];
     const shown = reason.length > LONGEST_MESSAGE ? `${reason.slice(0, LONGEST_MESSAGE)}…` : reason;
     super(`${subject}: ${shown}${remedy === undefined ? '' : `; ${remedy}`}`, options);
     this.code = code;
-  }
-
-  /** Whether the same call may succeed later without any change. */
-  get retriable(): boolean {
-    return CLOUD_ERRORS[this.code].retriable;
+    this.retriable = retriable;
   }
 }
 
@@ -45,4 +45,48 @@ export class CloudError extends Error {
 export function unlessAbsent(error: unknown): undefined {
   if (error instanceof CloudError && error.code === 'not-found') return;
   throw error;
+}
+
+/** Time limit for the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
+const CLEANUP_TIME = 120_000;
+
+/** A failed upload. */
+interface FailedUpload {
+  /** `providers[].name`. */
+  readonly provider: string;
+  readonly imageId: string;
+  readonly logger: Logger;
+  /** The upload's own signal: after an abort, the upload stays on record anyway. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Removes what a failed upload has left.
+ *
+ * @returns the error to throw. It is retriable if the cleanup failed: the upload stays on record, and its discard
+ * repeats the cleanup
+ */
+export async function cleanUpAfter(
+  error: unknown,
+  { provider, imageId, logger, signal }: FailedUpload,
+  remove: (signal: AbortSignal) => Promise<void>,
+): Promise<unknown> {
+  try {
+    await remove(AbortSignal.timeout(CLEANUP_TIME));
+    return error;
+  } catch (failure) {
+    const subject = `provider ${provider}: upload of image ${imageId}`;
+    const details = { error: failure };
+    logger.warn(
+      `${subject}: the cleanup after its failure failed and is repeated: ${String(failure)}`,
+      details,
+    );
+    if (signal.aborted) return error;
+    if (!(error instanceof CloudError)) {
+      const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup failed, too`;
+      return new CloudError('image-failed', subject, reason, { cause: error });
+    }
+    error.retriable = true;
+    return error;
+  }
 }

@@ -7,7 +7,7 @@ export { createMask, visible } from './build/mask.ts';
 export { byBuild, type DatedImage } from './build-order.ts';
 export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
-export { CloudError, type CloudErrorCode, unlessAbsent } from './cloud-error.ts';
+export { CloudError, type CloudErrorCode, cleanUpAfter, unlessAbsent } from './cloud-error.ts';
 export { checkDirectory, checkImagesDirectory, checkRoom } from './diagnosis/check-directory.ts';
 export { checkDiskImage, checkKvm, checkProgram } from './diagnosis/check-host.ts';
 export {

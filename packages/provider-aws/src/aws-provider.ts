@@ -17,7 +17,7 @@ import type {
 import {
   BandwidthLimit,
   CloudError,
-  IMAGE_TAGS,
+  cleanUpAfter,
   readImageTags,
   signalOf,
   steadyProgress,
@@ -41,9 +41,6 @@ import { removeSnapshots, uploadSnapshot } from './ebs-direct.ts';
 import { claimCapture } from './instance/capture.ts';
 import { distributeImage, registerImage } from './register-image.ts';
 import { importImage, importSnapshot, removeImport } from './s3-import.ts';
-
-/** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
-const CLEANUP_TIME = 120_000;
 
 export interface AwsProviderOptions {
   readonly entry: AwsEntry;
@@ -87,8 +84,13 @@ export class AwsProvider implements ImageProvider, Disposable {
         onProgress({ done: 1, total: 1 });
         return { externalId };
       } catch (error) {
-        await this.#cleanUp(request);
-        throw error;
+        const failed = {
+          provider: this.name,
+          imageId: request.imageId,
+          logger: this.#options.logger,
+          signal,
+        };
+        throw await cleanUpAfter(error, failed, (cleanup) => this.#remove(request.uploadId, cleanup));
       }
     });
   }
@@ -224,17 +226,6 @@ export class AwsProvider implements ImageProvider, Disposable {
     const { directory, entry } = this.#options;
     if (directory !== undefined) return new UploadRecords(directory);
     throw new CloudError('bad-request', `provider ${entry.name}`, 'this program uploads nothing');
-  }
-
-  async #cleanUp(request: UploadRequest): Promise<void> {
-    try {
-      await this.#remove(request.uploadId, AbortSignal.timeout(CLEANUP_TIME));
-    } catch (error) {
-      this.#options.logger.warn(
-        `provider ${this.name}: the cleanup after the failed upload of image ${request.imageId} failed: ${String(error)}; remove what has the tag ${IMAGE_TAGS.uploadId}=${request.uploadId}`,
-        { error },
-      );
-    }
   }
 
   /** Removes everything of an upload, the AMIs first. */

@@ -16,6 +16,7 @@ import { splitTags } from '@nodepool-builder/image-builder';
 import {
   BandwidthLimit,
   CloudError,
+  cleanUpAfter,
   IMAGE_TAGS,
   SELF,
   signalOf,
@@ -38,9 +39,6 @@ import {
   uploadImage,
 } from './gce-upload.ts';
 import { labelValue, taggedImage, tagsOf } from './image-labels.ts';
-
-/** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
-const CLEANUP_TIME = 120_000;
 
 export interface GceProviderOptions {
   readonly entry: GceEntry;
@@ -96,8 +94,13 @@ export class GceProvider implements ImageProvider, Disposable {
         onProgress({ done: 1, total: 1 });
         return { externalId };
       } catch (error) {
-        await this.#cleanUp(request);
-        throw error;
+        const failed = {
+          provider: this.name,
+          imageId: request.imageId,
+          logger: this.#options.logger,
+          signal,
+        };
+        throw await cleanUpAfter(error, failed, (cleanup) => this.#remove(request.uploadId, cleanup));
       }
     });
   }
@@ -235,17 +238,6 @@ export class GceProvider implements ImageProvider, Disposable {
     const { directory } = this.#options;
     if (directory !== undefined) return new UploadRecords(directory);
     throw new CloudError('bad-request', `provider ${this.name}`, 'this program uploads nothing');
-  }
-
-  async #cleanUp(request: UploadRequest): Promise<void> {
-    try {
-      await this.#remove(request.uploadId, AbortSignal.timeout(CLEANUP_TIME));
-    } catch (error) {
-      this.#options.logger.warn(
-        `provider ${this.name}: the cleanup after the failed upload of image ${request.imageId} failed: ${String(error)}; remove what has the label ${IMAGE_TAGS.uploadId}=${labelValue(request.uploadId)}`,
-        { error },
-      );
-    }
   }
 
   /** Removes everything of an upload. */

@@ -137,11 +137,12 @@ export class GceSession {
 
   async #open(): Promise<GceClients> {
     const { project, credentialsFile, endpoint, storageEndpoint } = this.#options;
-    const [{ ImagesClient, GlobalOperationsClient }, { IdempotencyStrategy, Storage }, { GoogleAuth }] = await Promise.all([
-      import('@google-cloud/compute'),
-      import('@google-cloud/storage'),
-      import('google-auth-library'),
-    ]);
+    const [{ ImagesClient, GlobalOperationsClient }, { IdempotencyStrategy, Storage }, { GoogleAuth }] =
+      await Promise.all([
+        import('@google-cloud/compute'),
+        import('@google-cloud/storage'),
+        import('google-auth-library'),
+      ]);
     const auth = new GoogleAuth({
       scopes: SCOPES,
       ...(credentialsFile !== undefined && { authClient: await readCredentials(credentialsFile) }),

@@ -19,6 +19,7 @@ import {
   byBuild,
   type CheckOptions,
   CloudError,
+  cleanUpAfter,
   Mutex,
   signalOf,
   steadyProgress,
@@ -39,9 +40,6 @@ import { type OciEntry, parseRepository } from './oci-settings.ts';
 import { type UploadRecord, UploadRecords } from './oci-upload.ts';
 import { Registry, type RegistryOptions, type StoredManifest } from './registry.ts';
 import { DeletionForbidden } from './registry-error.ts';
-
-/** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
-const CLEANUP_TIME = 120_000;
 
 /** Manifests that are read at a time. */
 const READS = 8;
@@ -112,8 +110,16 @@ export class OciProvider implements ImageProvider {
         onProgress({ done: 1, total: 1 });
         return { externalId: this.#externalId(tag) };
       } catch (error) {
-        await this.#cleanUp(request);
-        throw error;
+        // The image of a shared upload may be that of another process.
+        const failed = {
+          provider: this.name,
+          imageId: request.imageId,
+          logger: this.#options.logger,
+          signal,
+        };
+        throw await cleanUpAfter(error, failed, (cleanup) =>
+          shared ? this.#removePartial(uploadId, cleanup) : this.#remove(uploadId, cleanup),
+        );
       }
     });
   }
@@ -332,19 +338,6 @@ export class OciProvider implements ImageProvider {
     const { directory, entry } = this.#options;
     if (directory !== undefined) return new UploadRecords(directory);
     throw new CloudError('bad-request', `provider ${entry.name}`, 'this program uploads nothing');
-  }
-
-  async #cleanUp({ uploadId, shared = false }: UploadRequest): Promise<void> {
-    const signal = AbortSignal.timeout(CLEANUP_TIME);
-    try {
-      // The image of a shared upload may be that of another process.
-      await (shared ? this.#removePartial(uploadId, signal) : this.#remove(uploadId, signal));
-    } catch (error) {
-      this.#options.logger.warn(
-        `provider ${this.name}: the cleanup after the failed upload ${uploadId} failed: ${String(error)}; it is tried again`,
-        { error },
-      );
-    }
   }
 
   /** Removes everything of an upload. Blobs without a manifest are left to the garbage collection of the registry. */

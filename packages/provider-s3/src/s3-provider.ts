@@ -18,6 +18,7 @@ import {
   attempt,
   BandwidthLimit,
   byBuild,
+  cleanUpAfter,
   DamagedRecord,
   type DatedImage,
   type DirectoryManifest,
@@ -43,9 +44,6 @@ import {
 } from './multipart-upload.ts';
 import { ObjectStore, type StoredObject, type StoreOptions } from './object-store.ts';
 import type { S3Entry } from './s3-settings.ts';
-
-/** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
-const CLEANUP_TIME = 120_000;
 
 /** Manifests that are read at a time. */
 const READS = 16;
@@ -119,8 +117,13 @@ export class S3Provider implements ImageProvider, Disposable {
       try {
         await this.#place(request, externalId, signal, onProgress);
       } catch (error) {
-        await this.#cleanUp(request.uploadId);
-        throw error;
+        const failed = {
+          provider: this.name,
+          imageId: request.imageId,
+          logger: this.#options.logger,
+          signal,
+        };
+        throw await cleanUpAfter(error, failed, (cleanup) => this.#removeUpload(request.uploadId, cleanup));
       }
       await this.#point(request.imageName, request.file.format, signal);
       onProgress({ done: 1, total: 1 });
@@ -335,17 +338,6 @@ export class S3Provider implements ImageProvider, Disposable {
       await this.#store.remove(this.#key(externalId), signal);
     }
     await this.#store.remove(key, signal);
-  }
-
-  async #cleanUp(uploadId: string): Promise<void> {
-    try {
-      await this.#removeUpload(uploadId, AbortSignal.timeout(CLEANUP_TIME));
-    } catch (error) {
-      this.#options.logger.warn(
-        `provider ${this.name}: the cleanup after the failed upload ${uploadId} failed: ${String(error)}; it is tried again`,
-        { error },
-      );
-    }
   }
 
   #partialUpload(object: StoredObject, intent: Intent): PartialUpload {
