@@ -69,10 +69,10 @@ test('after an error no further block is sent, and no call of send still runs', 
     signal: NEVER,
     send: async ({ index }) => {
       running++;
-      sent.push(index);
+      const count = sent.push(index);
       await new Promise(setImmediate);
       running--;
-      if (sent.length === 5) throw new Error(`block ${index} is refused`);
+      if (count === 5) throw new Error(`block ${index} is refused`);
     },
   });
   await assert.rejects(work, /is refused/);
