@@ -59,6 +59,20 @@ for (const name of await readdir(EXAMPLES)) {
       const imageName = images[0]?.name ?? '';
       const latest = await run('latest', '--provider', provider, '--filter', `image-name=${imageName}`);
       assert.equal(latest, externalId);
+      const copy = join(directory, provider);
+      const fetched = run(
+        'latest',
+        '--provider',
+        provider,
+        '--filter',
+        `image-name=${imageName}`,
+        '--output',
+        copy,
+      );
+      if (cloud.entry.type === 's3') {
+        assert.equal(await fetched, externalId);
+        assert.deepEqual(await readFile(copy), await readFile(path));
+      } else await assert.rejects(fetched, { code: 2, message: /leave out --output/ });
     }
     const [stored, ...others] = await cloud.images();
     assert.deepEqual([stored?.imageId, stored?.flaw, others], ['0001', undefined, []]);

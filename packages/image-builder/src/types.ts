@@ -201,6 +201,12 @@ export interface ImageProvider {
    * and chooses. Nothing is cached between calls.
    */
   candidates(filter: ImageFilter, options?: CandidateOptions): Promise<readonly ImageCandidate[]>;
+  /**
+   * Downloads an image to a file, which appears once its checksum was compared. Absent where images are not files.
+   *
+   * @throws ImageError `image-not-found`
+   */
+  download?(externalId: string, path: string, options?: OperationOptions): Promise<void>;
   /** Lists partial images of interrupted uploads. Absent where uploads leave none. */
   partialUploads?(options?: OperationOptions): Promise<readonly PartialUpload[]>;
   /** Checks what uploads need: credentials, services, quota, room. It changes nothing, and retries nothing. */

@@ -1,4 +1,4 @@
-import type { ImageCandidate } from '@nodepool-builder/image-builder';
+import type { ImageCandidate, ImageProvider } from '@nodepool-builder/image-builder';
 import { filterEntry } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
 import type { CloudImageConfiguration, ProviderConfiguration } from '../configuration/configuration.ts';
@@ -6,7 +6,8 @@ import { findCloudImage, findLatest, noImage } from '../daemon/choose-image.ts';
 import type { Modules } from '../modules.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { append, jsonFileOption } from './options.ts';
-import { CommandError, choiceOf, type JsonOptions, messageOf, printResult } from './output.ts';
+import { CommandError, choiceOf, type JsonOptions, messageOf, printResult, usageError } from './output.ts';
+import { withoutProgress, withProgress } from './progress.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { type Column, formatTime, textTable } from './table.ts';
 
@@ -16,6 +17,7 @@ interface LatestOptions extends ProviderOptions, JsonOptions {
   readonly cloudImage?: string;
   readonly known?: readonly string[];
   readonly explain?: true;
+  readonly output?: string;
 }
 
 /** `latest`: prints the most recent image in a provider that passes a filter. */
@@ -56,6 +58,7 @@ export function registerLatest(program: Command, modules: Modules): void {
       '--explain',
       'list all images with a matching name on standard error, each with the reason why it was not chosen',
     )
+    .option('--output <file>', 'download the image to this file, too, and compare its SHA-256 (s3 only)')
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
     .addHelpText('after', EXAMPLES)
@@ -73,8 +76,10 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   const { known = [], explain = false } = options;
   const found = await withProvider(options, modules, async ({ configuration, provider, signal }) => {
     const { imageId, filters } = selectionOf(options, configuration);
-    if (imageId !== undefined) return imageId;
-    return await findLatest(provider, filters, { known, explain, signal });
+    const result = imageId ?? (await findLatest(provider, filters, { known, explain, signal }));
+    const chosen = typeof result === 'string' ? result : result.latest?.externalId;
+    if (chosen !== undefined) await download(provider, chosen, options, signal);
+    return result;
   });
   if (typeof found === 'string') {
     await printResult({ 'external-id': found }, [found], options);
@@ -92,6 +97,23 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   if (chosen === undefined) {
     throw new CommandError(noImage(options.provider, found), { exitReason: 'not-found' });
   }
+}
+
+/** Downloads the image if `--output` asks for it. */
+async function download(
+  provider: ImageProvider,
+  externalId: string,
+  { output, json }: LatestOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (output === undefined) return;
+  if (provider.download === undefined) {
+    throw usageError(`provider "${provider.name}" has no images that are files; leave out --output`);
+  }
+  const show = json ? withoutProgress : withProgress;
+  await show(`download of ${externalId}`, async (onProgress) => {
+    await provider.download?.(externalId, output, { signal, onProgress });
+  });
 }
 
 const COLUMNS: readonly Column[] = [
