@@ -7,6 +7,7 @@ import {
   asImageError,
   type BandwidthLimit,
   CloudError,
+  cleanUpAfter,
   portion,
   readImageTags,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -60,8 +61,8 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
   try {
     return await sendImage(upload, name, size, before);
   } catch (error) {
-    if (upload.signal.aborted) throw error;
-    // Another process may have finished the same upload, and deleted this disk.
+    if (upload.signal.aborted || isTimeout(error)) throw error;
+    // Azure may create the image although its answer was lost, and another process may have finished the same upload.
     const other = await settledImage(upload).catch(() => undefined);
     if (other === undefined) throw error;
     await removeDisks(upload, name);
@@ -72,6 +73,7 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
 async function sendImage(upload: ImageUpload, name: string, size: number, before: Stats): Promise<string> {
   const { plan, images, disks, limit, signal, onProgress, logger, provider } = upload;
   const { path } = plan.request.file;
+  const failed = { provider, imageId: plan.request.imageId, logger, signal };
   const disk = await openDisk(upload, name, size);
   const isResumed = disk.state === 'ActiveUpload';
   if (isResumed)
@@ -91,8 +93,8 @@ async function sendImage(upload: ImageUpload, name: string, size: number, before
     }
   } catch (error) {
     // What is there serves the next attempt, unless none can succeed with it.
-    if (!signal.aborted && !isRetriable(error)) await removeQuietly(upload, disk);
-    throw error;
+    if (signal.aborted || isRetriable(error)) throw error;
+    throw await cleanUpAfter(error, failed, (cleanup) => disks.delete(disk, cleanup));
   }
   await disks.revoke(disk.name, signal);
   await refuseOther(upload, disk);
@@ -101,9 +103,8 @@ async function sendImage(upload: ImageUpload, name: string, size: number, before
   try {
     id = await images.create(plan, disk, signal);
   } catch (error) {
-    // The disk no longer takes pages.
-    if (!signal.aborted) await removeFailure(upload, disk);
-    throw error;
+    if (signal.aborted) throw error;
+    throw await cleanUpAfter(error, failed, (cleanup) => removeFailure(upload, disk, cleanup));
   }
   onProgress({ done: 98, total: 100 });
   await removeDisks(upload, disk.name);
@@ -196,28 +197,18 @@ async function removeDisks({ plan, disks, signal }: ImageUpload, name?: string):
   for (const disk of await disks.list(signal, plan.request.uploadId)) await disks.delete(disk, signal);
 }
 
-async function removeFailure(upload: ImageUpload, disk: UploadDisk): Promise<void> {
-  const { plan, images, signal, logger, provider } = upload;
-  try {
-    const image = await images.find(plan, signal);
-    if (image?.state === 'Failed' && isOf(image, provider, plan.request.uploadId)) {
-      await images.delete(image.id, signal);
-    }
-  } catch (error) {
-    logger.warn(`provider ${provider}: a failed image could not be deleted: ${(error as Error).message}`);
-  }
-  await removeQuietly(upload, { ...disk, state: 'Unattached' });
-}
-
-async function removeQuietly(
-  { disks, signal, logger, provider }: ImageUpload,
+/** Removes a failed image and its disk. An image that Azure still creates needs its disk: the next attempt waits for it. */
+async function removeFailure(
+  { plan, images, disks, provider }: ImageUpload,
   disk: UploadDisk,
+  signal: AbortSignal,
 ): Promise<void> {
-  try {
-    await disks.delete(disk, signal);
-  } catch (error) {
-    logger.warn(`provider ${provider}: disk ${disk.name} could not be deleted: ${(error as Error).message}`);
+  const image = await images.find(plan, signal, disk);
+  if (image !== undefined && SETTLING.includes(image.state)) return;
+  if (image?.state === 'Failed' && isOf(image, provider, plan.request.uploadId)) {
+    await images.delete(image.id, signal);
   }
+  await disks.delete({ name: disk.name, state: 'Unattached' }, signal);
 }
 
 async function fileState(path: string): Promise<Stats> {
@@ -226,6 +217,10 @@ async function fileState(path: string): Promise<Stats> {
   } catch (error) {
     throw asImageError(error, `upload of "${path}"`);
   }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof CloudError && error.code === 'image-timeout';
 }
 
 function isRetriable(error: unknown): boolean {

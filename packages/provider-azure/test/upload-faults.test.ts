@@ -223,3 +223,61 @@ test('a file in another format is refused', async (t) => {
   const qcow2 = { ...request, file: { ...request.file, format: 'qcow2' as const } };
   await assert.rejects(openProvider(double).upload(qcow2), { code: 'format-unavailable' });
 });
+
+test('an image that Azure creates although the answer was lost keeps its disk, and is the result', async (t) => {
+  for (const gallery of [undefined, { name: 'ci', targetRegions: [], replicas: 1 }]) {
+    const double = await startDouble(t, { polls: 5 });
+    double.addGallery('ci');
+    const request = await diskRequest(t, [0]);
+    const unreachable = new ArmRefusal('BadGateway', 'no answer', 400);
+    let isCreating = false;
+    double.fault = ({ name }) => {
+      if (!isCreating || name !== 'GET operations') {
+        isCreating ||= name === 'PUT images' || name === 'PUT versions';
+        return undefined;
+      }
+      isCreating = false;
+      return unreachable;
+    };
+    const provider = openProvider(double, { gallery });
+    const { externalId } = await provider.upload(request);
+    assert.deepEqual(await double.content(externalId), await readFile(request.file.path));
+    assert.equal(double.requests.filter(({ name }) => /^PUT (?:images|versions)$/.test(name)).length, 1);
+    assert.deepEqual(double.ofType(DISKS), []);
+  }
+});
+
+test('an image that takes longer than its time limit keeps its disk, and the next attempt waits for it', async (t) => {
+  const double = await startDouble(t, { polls: 5 });
+  const request = await diskRequest(t, [0]);
+  const provider = openProvider(double, { importTimeout: 2 });
+  const busy = new ArmRefusal('ServerBusy', 'later', 503, { 'retry-after': '60' });
+  let isCreating = false;
+  double.fault = ({ name }) => {
+    isCreating ||= name === 'PUT images';
+    return isCreating && name === 'GET operations' ? busy : undefined;
+  };
+  await assert.rejects(provider.upload(request), cloudError('image-timeout', /creation of image .* after 2 s/));
+  assert.equal(double.ofType(DISKS).length, 1);
+  double.fault = () => undefined;
+  const { externalId } = await provider.upload(request);
+  assert.deepEqual(await double.content(externalId), await readFile(request.file.path));
+  assert.deepEqual(double.ofType(DISKS), []);
+});
+
+test('an upload whose disk cannot be deleted after a failure can be repeated and discarded', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  const request = await diskRequest(t, [0, 1, 2]);
+  const provider = openProvider(double);
+  double.fault = ({ name }) => {
+    if (name === 'PUT pages') return new ArmRefusal('Md5Mismatch', 'the MD5 differs', 400);
+    return name === 'DELETE disks' ? new ArmRefusal('Conflict', 'it is busy', 409) : undefined;
+  };
+  await assert.rejects(provider.upload(request), (error) => {
+    assert.ok(error instanceof CloudError);
+    return error.retriable && /Md5Mismatch/.test(error.message);
+  });
+  double.fault = () => undefined;
+  await provider.discard(request.uploadId);
+  assert.deepEqual(double.ofType(DISKS), []);
+});

@@ -156,8 +156,9 @@ export function sourceDisk(cloud: ArmCloud, id: unknown): StoredResource {
   return disk;
 }
 
-/** @throws ArmRefusal if the disk does not end with the footer of a VHD */
-export async function checkContent(cloud: ArmCloud, { content, name }: StoredResource): Promise<void> {
+/** @throws ArmRefusal if the disk is gone, or does not end with the footer of a VHD */
+export async function checkContent(cloud: ArmCloud, { id, content, name }: StoredResource): Promise<void> {
+  cloud.resources.get(id);
   if (content !== undefined && (await cloud.pages.isVhd(content))) return;
   const reason = `The specified cookie value in VHD footer indicates that disk '${name}' is not a supported VHD.`;
   throw new ArmRefusal('InvalidVhd', reason);
