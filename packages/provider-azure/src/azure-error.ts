@@ -6,6 +6,9 @@ interface SdkError extends Error {
   readonly statusCode?: unknown;
 }
 
+/** Microsoft Entra ID did not answer, or could not: the credentials may be good. */
+const ENTRA_FAILED = /\b(?:network_error|endpoints_resolution_error|server_error|temporarily_unavailable)\b/;
+
 /** Begins the message of an operation that failed after its request was accepted. */
 const OPERATION_FAILED = 'The long-running operation has failed. ';
 
@@ -25,6 +28,7 @@ const BY_CODE: Readonly<Record<string, CloudErrorCode>> = {
   ResourceQuotaExceeded: 'quota-exceeded',
   TooManyRequests: 'rate-limited',
   ServerBusy: 'rate-limited',
+  RetryableError: 'service-unavailable',
   ResourceNotFound: 'not-found',
 };
 
@@ -46,7 +50,10 @@ export function azureError(subject: string, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, message, code, statusCode } = error as SdkError;
   const reason = (text: string): string => withoutSecrets(firstParagraph(text));
-  if (IDENTITY_ERRORS.has(name)) return new CloudError('auth-failed', subject, reason(message));
+  if (IDENTITY_ERRORS.has(name)) {
+    const isPassing = ENTRA_FAILED.test(message) || statusCode === 429 || Number(statusCode) >= 500;
+    return new CloudError(isPassing ? 'service-unavailable' : 'auth-failed', subject, reason(message));
+  }
   if (message.startsWith(OPERATION_FAILED)) {
     const text = message.slice(OPERATION_FAILED.length);
     return new CloudError(isQuota(text) ? 'quota-exceeded' : 'image-failed', subject, reason(text));

@@ -22,6 +22,7 @@ import {
   signalOf,
   steadyProgress,
   Turns,
+  unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
 import { type AzureAccount, AzureSession } from './azure-session.ts';
 import { GalleryImages } from './gallery-images.ts';
@@ -112,6 +113,10 @@ export class AzureProvider implements ImageProvider {
       const { images, disks } = await this.#open();
       const { logger, importTimeout: timeout = 3600, pollInterval = 2 } = this.#options;
       const plan = planImage(this.name, request, this.#options.tags);
+      if (plan.architecture === 'Arm64' && this.#options.gallery === undefined) {
+        const subject = `provider ${this.name}: upload of image ${request.imageId}`;
+        throw new CloudError('bad-request', subject, 'a managed image cannot be of Arm64; set gallery-name');
+      }
       const record = async (disk: string): Promise<void> => {
         const image = images.idOf(plan);
         await this.#records?.write(plan.key, { 'upload-id': uploadId, disk, ...(image && { image }) });
@@ -145,8 +150,10 @@ export class AzureProvider implements ImageProvider {
       const key = uploadKey(this.name, uploadId);
       const record = await this.#records?.read(key);
       const made = this.#made.get(uploadId);
-      const listed = (await images.list(signal)).filter((image) => isOf(image, this.name, uploadId));
-      const ids = new Set(listed.map(({ id }) => id.toLowerCase()));
+      const listed = (await images.list(signal).catch(unlessAbsent)) ?? []; // there may be no such gallery
+      const ids = new Set(
+        listed.filter((image) => isOf(image, this.name, uploadId)).map(({ id }) => id.toLowerCase()),
+      );
       if (made !== undefined) ids.add(made.toLowerCase());
       if (record?.image !== undefined) ids.add(record.image.toLowerCase());
       for (const id of ids) {
@@ -211,12 +218,12 @@ export class AzureProvider implements ImageProvider {
     const found = new Map<string, ImageCandidate>();
     for (const group of groups) {
       for (const image of await images.list(signal, group))
-        found.set(image.id.toLowerCase(), toCandidate(image));
+        found.set(image.id.toLowerCase(), toCandidate(image, filter));
     }
     for (const id of options.known ?? []) {
       if (found.has(id.toLowerCase())) continue;
       const image = await images.get(id, signal);
-      if (image !== undefined) found.set(id.toLowerCase(), toCandidate(image));
+      if (image !== undefined) found.set(id.toLowerCase(), toCandidate(image, filter));
     }
     return [...found.values()];
   }
@@ -297,6 +304,7 @@ export class AzureProvider implements ImageProvider {
             hyperVGeneration,
             storage:
               storage === 'Premium_LRS' ? 'Premium_LRS' : zoneResilient ? 'Standard_ZRS' : 'Standard_LRS',
+            tags: this.#options.tags,
             timeout,
           });
     return { images, disks };

@@ -1,5 +1,5 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { attempt, type CheckOptions, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { attempt, type CheckOptions, CloudError, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { type AzureAccount, AzureSession, type Permission } from './azure-session.ts';
 
 interface DiagnosisOptions {
@@ -131,10 +131,22 @@ async function checkQuota(
   signal: AbortSignal,
 ): Promise<CheckResult | undefined> {
   const subject = `quota of provider ${session.name}`;
-  const answer = await attempt(subject, signal, () =>
-    session.list('list of quotas', signal, ({ usage }, options) => usage.list(location, options)),
-  );
+  const answer = await attempt(subject, signal, async () => {
+    try {
+      return await session.list('list of quotas', signal, ({ usage }, options) =>
+        usage.list(location, options),
+      );
+    } catch (error) {
+      if (error instanceof CloudError && error.code === 'forbidden') return undefined;
+      throw error;
+    }
+  });
   if (answer.problem) return answer.problem;
+  if (answer.value === undefined) {
+    // Uploads need no permission outside of the resource group.
+    const remedy = 'for this check, give Microsoft.Compute/locations/usages/read in the subscription';
+    return { subject, state: 'warning', finding: 'the credentials may not read it', remedy };
+  }
   const wanted = QUOTAS.find(([storage]) => storage === diskType)?.[1];
   const found = answer.value.find(({ name }) => name?.value === wanted);
   if (found?.currentValue === undefined || found.limit === undefined) return undefined;

@@ -20,6 +20,8 @@ export interface GallerySettings {
   readonly replicas: number;
   readonly hyperVGeneration: 'V1' | 'V2';
   readonly storage: StorageAccountType;
+  /** Tags of the image definitions. */
+  readonly tags: Readonly<Record<string, string>> | undefined;
   /** Seconds until the creation of a version, with its copies, is given up. */
   readonly timeout: number;
 }
@@ -154,7 +156,7 @@ export class GalleryImages implements ImageStore {
 
   /** Creates the image definition, unless it exists. It stays when its last version goes. */
   async #ensureDefinition(plan: ImagePlan, signal: AbortSignal): Promise<void> {
-    const { gallery, location, hyperVGeneration, timeout } = this.#settings;
+    const { gallery, location, hyperVGeneration, tags, timeout } = this.#settings;
     const { resourceGroup } = this.#session.account;
     const name = definitionOf(plan);
     const known = await this.#session
@@ -165,6 +167,7 @@ export class GalleryImages implements ImageStore {
     if (known !== undefined && known.provisioningState !== 'Creating') return;
     const definition: GalleryImage = {
       location,
+      tags: { ...tags },
       osType: plan.osType,
       osState: 'Generalized',
       hyperVGeneration,
@@ -202,8 +205,10 @@ export class GalleryImages implements ImageStore {
   }
 }
 
+/** Azure takes letters and digits at both ends. */
 function definitionOf({ request }: ImagePlan): string {
-  return request.imageName.replaceAll(/[^A-Za-z0-9_.-]/g, '-').slice(0, 80);
+  const name = request.imageName.replaceAll(/[^A-Za-z0-9_.-]/g, '-').slice(0, 80);
+  return /[A-Za-z0-9](?:.*[A-Za-z0-9])?/.exec(name)?.[0] ?? 'image';
 }
 
 /**
@@ -230,6 +235,7 @@ function stored(version: GalleryImageVersion): StoredImage {
   const place = placeOf(id);
   const { gallery = '', definition = '', version: number = '' } = place ?? {};
   const resourceGroup = place?.resourceGroup.toLowerCase() ?? '';
+  const { excludeFromLatest = false, endOfLifeDate } = publishingProfile ?? {};
   return {
     id,
     properties: { gallery, definition, version: number },
@@ -239,5 +245,6 @@ function stored(version: GalleryImageVersion): StoredImage {
     state,
     tags,
     createdAt: publishingProfile?.publishedDate,
+    isRetired: excludeFromLatest || (endOfLifeDate !== undefined && endOfLifeDate.getTime() <= Date.now()),
   };
 }

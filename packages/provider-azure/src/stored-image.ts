@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ImageCandidate, UploadRequest } from '@nodepool-builder/image-builder';
+import type { ImageCandidate, ImageFilter, UploadRequest } from '@nodepool-builder/image-builder';
 import { splitTags } from '@nodepool-builder/image-builder';
 import {
   CloudError,
@@ -32,6 +32,8 @@ export interface StoredImage {
   readonly properties?: Readonly<Record<string, string>>;
   /** Time that Azure knows, where it knows one. */
   readonly createdAt?: Date | undefined;
+  /** Whether Azure no longer chooses it as the latest one: it is excluded, or past the end of its life. */
+  readonly isRetired?: boolean;
 }
 
 /** An upload, with all that its image gets. */
@@ -86,7 +88,7 @@ const LONGEST_NAME = 80;
 export function imageNameOf({ request, key }: ImagePlan): string {
   const end = `-${key.slice(0, 8)}`;
   const name = cloudImageName(request).replaceAll(/[^A-Za-z0-9_.-]/g, '-');
-  return `${name.replace(/^[.-]+/, '').slice(0, LONGEST_NAME - end.length)}${end}`;
+  return `${name.replace(/^[._-]+/, '').slice(0, LONGEST_NAME - end.length) || 'image'}${end}`;
 }
 
 const ARCHITECTURES: Readonly<Record<string, 'x64' | 'Arm64'>> = {
@@ -152,23 +154,35 @@ export function uploadedAt({ tags, createdAt }: StoredImage): Date {
   return Number.isFinite(time) ? new Date(time) : (createdAt ?? new Date(0));
 }
 
-export function toCandidate(image: StoredImage): ImageCandidate {
-  const { id, name, state, tags, location, resourceGroup } = image;
+/** Resource groups and regions are in the spelling of the filter: Azure knows `West Europe` and `westeurope` as one. */
+export function toCandidate(image: StoredImage, { properties }: ImageFilter): ImageCandidate {
+  const { id, name, state, tags, isRetired = false } = image;
   const tagged = readImageTags(tags);
+  const spelled = (key: string, value: string): string =>
+    properties?.get(key)?.find((wanted) => plain(wanted) === plain(value)) ?? value;
   const architecture = tags.architecture ?? image.architecture;
   return {
     externalId: id,
     name: name ?? tags[NAME] ?? id,
-    status: state,
-    isUsable: state === 'Succeeded',
+    status: isRetired ? 'retired' : state,
+    isUsable: state === 'Succeeded' && !isRetired,
     isOwn: true,
     ...(tagged && { imageName: tagged.imageName, imageId: tagged.imageId }),
     ...(tagged?.builtAt && { builtAt: tagged.builtAt }),
     ...(architecture !== undefined && { architecture }),
     tags: splitTags(tags.tags),
-    properties: { location, 'resource-group': resourceGroup, ...image.properties, ...tags },
+    properties: {
+      location: spelled('location', image.location),
+      'resource-group': spelled('resource-group', image.resourceGroup),
+      ...image.properties,
+      ...tags,
+    },
     createdAt: uploadedAt(image),
   };
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(' ', '');
 }
 
 /** Parts of the id of a resource of Microsoft.Compute; undefined for another text. */

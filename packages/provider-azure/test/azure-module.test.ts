@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import { AZURE_MODULE } from '../src/azure-module.ts';
-import type { ArmDouble, ArmDoubleOptions } from '../src/testing/index.ts';
+import { type ArmDouble, type ArmDoubleOptions, ArmRefusal } from '../src/testing/index.ts';
 import { startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
 
@@ -94,6 +94,18 @@ test('doctor names missing permissions, and the quota', async (t) => {
   assert.match(results[1]?.finding ?? '', /lack Microsoft\.Compute\/images\/delete$/);
   assert.match(results[3]?.finding ?? '', /0 of 10 disks of Standard_LRS in westeurope/);
   assert.ok(double.requests.every(({ name }) => name.startsWith('GET ')));
+});
+
+test('doctor warns if the role is given in the resource group alone, where the quota is unknown', async (t) => {
+  const double = await start(t);
+  double.fault = ({ name }) =>
+    name === 'GET usages' ? new ArmRefusal('AuthorizationFailed', 'no permission', 403) : undefined;
+  const provider = await open(t, double);
+  const results = await Array.fromAsync(provider.diagnose?.() ?? []);
+  const [found, ...others] = results.filter(({ state }) => state !== 'ok');
+  assert.equal(found?.state, 'warning');
+  assert.match(found.remedy ?? '', /usages\/read in the subscription/);
+  assert.deepEqual(others, []);
 });
 
 test('doctor says that a gallery or a resource group is missing', async (t) => {

@@ -257,7 +257,10 @@ test('an image that takes longer than its time limit keeps its disk, and the nex
     isCreating ||= name === 'PUT images';
     return isCreating && name === 'GET operations' ? busy : undefined;
   };
-  await assert.rejects(provider.upload(request), cloudError('image-timeout', /creation of image .* after 2 s/));
+  await assert.rejects(
+    provider.upload(request),
+    cloudError('image-timeout', /creation of image .* after 2 s/),
+  );
   assert.equal(double.ofType(DISKS).length, 1);
   double.fault = () => undefined;
   const { externalId } = await provider.upload(request);

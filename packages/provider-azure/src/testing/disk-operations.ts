@@ -23,7 +23,7 @@ const MEBIBYTE = 1_048_576;
 const GIBIBYTE = 1024 * MEBIBYTE;
 
 /** Names of managed disks and images. */
-export const NAME: RegExp = /^[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?$/;
+export const NAME: RegExp = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?$/;
 
 export const OS_TYPES = { linux: 'Linux', windows: 'Windows' } as const;
 

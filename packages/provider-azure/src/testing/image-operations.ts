@@ -32,6 +32,10 @@ function putImage(cloud: ArmCloud, call: ArmCall): ArmAnswer {
   const source = objectAt(os, 'managedDisk').id;
   refuseOtherSource(cloud, id, source, ['storageProfile', 'osDisk', 'managedDisk']);
   const disk = sourceDisk(cloud, source);
+  const { supportedCapabilities: capabilities } = disk.properties;
+  if (isObject(capabilities) && capabilities.architecture === 'Arm64') {
+    throw new ArmRefusal('InvalidParameter', 'Managed images do not support the architecture Arm64.');
+  }
   if (disk.location !== location) {
     throw new ArmRefusal(
       'InvalidParameter',
@@ -64,6 +68,9 @@ export const DEFINITION_OPERATIONS: Readonly<Record<string, ArmHandler>> = {
     const { id, name } = call;
     const body = cloud.body('galleryImage', call);
     const location = cloud.location(body);
+    if (!/^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9])?$/.test(name)) {
+      throw new ArmRefusal('InvalidParameter', `The name ${name} of the image definition is invalid.`);
+    }
     cloud.resources.get(id.split('/').slice(0, -2).join('/'));
     const properties = objectAt(body, 'properties');
     textAt(properties, 'osType', OS_TYPES);

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  AuthenticationError,
+  AuthenticationRequiredError,
+  CredentialUnavailableError,
+} from '@azure/identity';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { azureError } from '../src/azure-error.ts';
+
+function codeOf(error: Error): string {
+  const failure = azureError('provider azure: upload', error);
+  return failure instanceof CloudError ? `${failure.code}, ${failure.retriable}` : String(failure);
+}
+
+test('credentials that Microsoft Entra ID refuses are not tried again', () => {
+  const refused = { error: 'invalid_client', error_description: 'AADSTS7000215: Invalid client secret' };
+  assert.equal(codeOf(new AuthenticationError(401, refused)), 'auth-failed, false');
+  assert.equal(codeOf(new CredentialUnavailableError('no environment variables')), 'auth-failed, false');
+});
+
+test('a token that Microsoft Entra ID cannot issue now is asked for again', () => {
+  const message = 'network_error: Network request failed';
+  assert.equal(codeOf(new AuthenticationRequiredError({ scopes: [], message })), 'service-unavailable, true');
+  const unresolved = new CredentialUnavailableError('endpoints_resolution_error: no such host');
+  assert.equal(codeOf(unresolved), 'service-unavailable, true');
+  assert.equal(codeOf(new AuthenticationError(503, 'busy')), 'service-unavailable, true');
+});
+
+test('an error that Azure itself calls retriable is', () => {
+  const members = { name: 'RestError', statusCode: 409, code: 'RetryableError' };
+  assert.equal(codeOf(Object.assign(new Error('try again'), members)), 'service-unavailable, true');
+});
