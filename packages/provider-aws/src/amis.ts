@@ -39,16 +39,12 @@ export async function listImages(
   query: Parameters<AwsRegion['ec2']['describeImages']>[0] & object,
   signal: AbortSignal,
 ): Promise<Image[]> {
-  const images: Image[] = [];
-  let NextToken: string | undefined;
-  do {
-    const page = await region.call('DescribeImages', signal, (options) =>
-      region.ec2.describeImages({ ...query, ...(NextToken && { NextToken }) }, options),
-    );
-    images.push(...(page.Images ?? []));
-    ({ NextToken } = page);
-  } while (NextToken);
-  return images;
+  return await region.list(
+    'DescribeImages',
+    signal,
+    (page, options) => region.ec2.describeImages({ ...query, ...page }, options),
+    ({ Images }) => Images,
+  );
 }
 
 /** Lists the own snapshots with a tag. */
@@ -67,17 +63,12 @@ export async function listSnapshots(
   Filters: Filter[],
   signal: AbortSignal,
 ): Promise<Snapshot[]> {
-  const snapshots: Snapshot[] = [];
-  let NextToken: string | undefined;
-  do {
-    const query = { OwnerIds: ['self'], Filters };
-    const page = await region.call('DescribeSnapshots', signal, (options) =>
-      region.ec2.describeSnapshots({ ...query, ...(NextToken && { NextToken }) }, options),
-    );
-    snapshots.push(...(page.Snapshots ?? []));
-    ({ NextToken } = page);
-  } while (NextToken);
-  return snapshots;
+  return await region.list(
+    'DescribeSnapshots',
+    signal,
+    (page, options) => region.ec2.describeSnapshots({ OwnerIds: ['self'], Filters, ...page }, options),
+    ({ Snapshots }) => Snapshots,
+  );
 }
 
 /** The snapshots of an AMI. */

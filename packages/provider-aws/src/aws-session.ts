@@ -66,6 +66,24 @@ export class AwsRegion {
     }
   }
 
+  /** Runs the request of a list, for all of its pages. */
+  async list<Page extends { readonly NextToken?: string | undefined }, Item>(
+    task: string,
+    signal: AbortSignal,
+    request: (page: { readonly NextToken?: string }, options: RequestOptions) => Promise<Page>,
+    items: (page: Page) => readonly Item[] | undefined,
+  ): Promise<Item[]> {
+    const found: Item[] = [];
+    let token: string | undefined;
+    do {
+      const next = token ? { NextToken: token } : {};
+      const page = await this.call(task, signal, (options) => request(next, options));
+      found.push(...(items(page) ?? []));
+      token = page.NextToken;
+    } while (token);
+    return found;
+  }
+
   error(task: string, error: unknown): Error {
     return awsError(`provider ${this.#session.name}: ${task} in ${this.name}`, error);
   }
@@ -146,7 +164,7 @@ export class AwsSession {
       maxAttempts: attempts,
       requestHandler: {
         connectionTimeout: 10_000,
-        requestTimeout: 120_000,
+        socketTimeout: 120_000, // the SDK only warns after a requestTimeout
         httpsAgent: { maxSockets: concurrency },
         httpAgent: { maxSockets: concurrency },
       },

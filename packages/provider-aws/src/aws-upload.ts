@@ -49,6 +49,18 @@ export function uploadTags(
   };
 }
 
+/** Other names of AWS's architectures. */
+const ARCHITECTURES: ReadonlyMap<string, string> = new Map([
+  ['aarch64', 'arm64'],
+  ['amd64', 'x86_64'],
+]);
+
+/** Architecture of an image, in AWS's spelling. */
+export function architectureOf(entry: AwsEntry, { metadata }: UploadRequest): string {
+  const { architecture = entry.architecture } = metadata ?? {};
+  return ARCHITECTURES.get(architecture) ?? architecture;
+}
+
 /** GiB of a volume that holds the file. */
 export function volumeSize(entry: AwsEntry, { size }: ImageFile): number {
   return Math.max(entry['volume-size'] ?? 1, Math.ceil(size / 2 ** 30));

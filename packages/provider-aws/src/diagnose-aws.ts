@@ -202,6 +202,14 @@ function imageTrials(entry: AwsEntry, { ec2, ebs }: AwsRegion): Trials {
       ),
   };
   const container = { Format: 'raw', UserBucket: { S3Bucket: bucket, S3Key: NAME } };
+  // A cleanup looks for both kinds: the method may have changed.
+  const tasks: Trials = {
+    'ec2:DescribeImportSnapshotTasks': (options) =>
+      ec2.describeImportSnapshotTasks({ DryRun: true }, options),
+    'ec2:DescribeImportImageTasks': (options) => ec2.describeImportImageTasks({ DryRun: true }, options),
+    'ec2:CancelImportTask': (options) =>
+      ec2.cancelImportTask({ DryRun: true, ImportTaskId: NO_TASK }, options),
+  };
   switch (method) {
     case 'ebs-direct':
       return {
@@ -230,19 +238,14 @@ function imageTrials(entry: AwsEntry, { ec2, ebs }: AwsRegion): Trials {
         ...register,
         'ec2:ImportSnapshot': (options) =>
           ec2.importSnapshot({ DryRun: true, DiskContainer: container }, options),
-        'ec2:DescribeImportSnapshotTasks': (options) =>
-          ec2.describeImportSnapshotTasks({ DryRun: true }, options),
-        'ec2:CancelImportTask': (options) =>
-          ec2.cancelImportTask({ DryRun: true, ImportTaskId: NO_TASK }, options),
+        ...tasks,
       };
     case 'image':
       return {
         ...common,
         'ec2:ImportImage': (options) =>
           ec2.importImage({ DryRun: true, DiskContainers: [container] }, options),
-        'ec2:DescribeImportImageTasks': (options) => ec2.describeImportImageTasks({ DryRun: true }, options),
-        'ec2:CancelImportTask': (options) =>
-          ec2.cancelImportTask({ DryRun: true, ImportTaskId: NO_TASK }, options),
+        ...tasks,
       };
   }
 }

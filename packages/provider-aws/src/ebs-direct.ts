@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { StartSnapshotRequest } from '@aws-sdk/client-ebs';
 import type { Snapshot } from '@aws-sdk/client-ec2';
+import type { UploadRequest } from '@nodepool-builder/image-builder';
 import {
   CloudError,
   RetryPolicy,
@@ -40,14 +41,15 @@ const UNKNOWN_SNAPSHOT = new RetryPolicy({
 export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
   const { region, request, records, signal } = upload;
   const found = await findSnapshots(region, 'uploadId', request.uploadId, signal);
-  const whole = found.find(({ State: state }) => state === 'completed')?.SnapshotId;
-  if (whole !== undefined) return whole;
+  const whole = found.find((snapshot) => snapshot.State === 'completed' && isOfFile(snapshot, request));
+  if (whole?.SnapshotId !== undefined) return whole.SnapshotId;
   let record = await records.upload.read(request.uploadId);
   const known = record?.['snapshot-id'];
   if (known !== undefined) {
     const snapshot = await describeSnapshot(upload, known);
-    if (snapshot?.State === 'completed') return known;
-    if (snapshot?.State !== 'pending') record = undefined;
+    const isUsable = snapshot !== undefined && isOfFile(snapshot, request);
+    if (isUsable && snapshot.State === 'completed') return known;
+    if (!isUsable || snapshot.State !== 'pending') record = undefined;
   }
   let parent = await findParent(upload, record);
   if (record?.parent !== parent?.id) {
@@ -63,6 +65,11 @@ export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
   await complete(upload, started.snapshotId, put);
   await remember(upload, started.snapshotId, new Map([...(started.parent?.digests ?? []), ...put]));
   return started.snapshotId;
+}
+
+/** Whether a snapshot was made for the bytes of the file, as far as both have digests. */
+function isOfFile({ Tags }: Snapshot, { file }: UploadRequest): boolean {
+  return readImageTags(readTags(Tags))?.checksums?.sha256 === file.checksums?.sha256;
 }
 
 interface Parent {
@@ -267,10 +274,16 @@ export async function removeSnapshots(
   );
   if (record?.['snapshot-id'] !== undefined) ids.add(record['snapshot-id']);
   else if (record?.['start-request'] !== undefined) {
-    const started = await region.call('StartSnapshot', signal, (options) =>
-      region.ebs.startSnapshot(startRequest(record), options),
-    );
-    ids.add(started.SnapshotId ?? '');
+    const started = await region
+      .call('StartSnapshot', signal, (options) => region.ebs.startSnapshot(startRequest(record), options))
+      .catch(unlessRefused);
+    if (started?.SnapshotId !== undefined) ids.add(started.SnapshotId);
   }
   for (const id of ids) await removeSnapshot(region, id, signal);
+}
+
+/** AWS repeats its answer to a request that it once accepted: one that it refuses has started nothing. */
+function unlessRefused(error: unknown): undefined {
+  if (error instanceof CloudError && /^(?:bad-request|not-found|quota-exceeded)$/.test(error.code)) return;
+  throw error;
 }

@@ -4,7 +4,7 @@ import { CloudError, cloudImageName } from '@nodepool-builder/image-builder/modu
 import { findImages, listImages, readTags, snapshotsOf, toTags } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion, AwsSession } from './aws-session.ts';
-import { type AwsUpload, importTimeout, uploadTags } from './aws-upload.ts';
+import { type AwsUpload, architectureOf, importTimeout, uploadTags } from './aws-upload.ts';
 import { poll } from './poll.ts';
 
 /** Device that AWS's documentation names for the root volume. */
@@ -45,10 +45,9 @@ async function findByName(upload: AwsUpload, name: string, snapshotId: string): 
 }
 
 function registration({ entry, request }: AwsUpload, SnapshotId: string): Omit<RegisterImageRequest, 'Name'> {
-  const { architecture = entry.architecture } = request.metadata ?? {};
   return {
     Description: `nodepool-builder: ${request.imageId}`,
-    Architecture: architecture as RegisterImageRequest['Architecture'],
+    Architecture: architectureOf(entry, request) as RegisterImageRequest['Architecture'],
     RootDeviceName: ROOT,
     VirtualizationType: 'hvm',
     EnaSupport: entry['ena-support'],

@@ -9,10 +9,10 @@ import {
   portion,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
-import { findSnapshots, removeSnapshot, toTags } from './amis.ts';
+import { findSnapshots, readTags, removeSnapshot, toTags } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';
-import { type AwsUpload, importTimeout, uploadTags } from './aws-upload.ts';
+import { type AwsUpload, architectureOf, importTimeout, uploadTags } from './aws-upload.ts';
 import { poll } from './poll.ts';
 
 /** AWS's names of the formats that it imports. */
@@ -64,11 +64,12 @@ export async function importSnapshot(upload: AwsUpload): Promise<string> {
       return task.ImportTaskId ?? '';
     });
     return await waitForImport(upload, async () => {
-      const { ImportSnapshotTasks: [task] = [] } = await region.call(
-        'DescribeImportSnapshotTasks',
-        signal,
-        (options) => region.ec2.describeImportSnapshotTasks({ ImportTaskIds: [id] }, options),
-      );
+      const answer = await region
+        .call('DescribeImportSnapshotTasks', signal, (options) =>
+          region.ec2.describeImportSnapshotTasks({ ImportTaskIds: [id] }, options),
+        )
+        .catch(unlessAbsent); // a list may not have a new task yet
+      const { ImportSnapshotTasks: [task] = [] } = answer ?? {};
       const { Status, StatusMessage, SnapshotId, Progress } = task?.SnapshotTaskDetail ?? {};
       return { id, status: Status, message: StatusMessage, result: SnapshotId, progress: Progress };
     });
@@ -83,12 +84,11 @@ export async function importSnapshot(upload: AwsUpload): Promise<string> {
 export async function importImage(upload: AwsUpload): Promise<string> {
   const { region, entry, request, signal } = upload;
   const tags = uploadTags(entry, request);
-  const { architecture = entry.architecture } = request.metadata ?? {};
   return await withObject(upload, async (bucket, token) => {
     const input = {
       ClientToken: token,
       Description: `nodepool-builder: ${request.imageId}`,
-      Architecture: architecture,
+      Architecture: architectureOf(entry, request),
       DiskContainers: [{ Format: formatOf(upload), UserBucket: bucket }],
       ...(entry['boot-mode'] && { BootMode: bootMode(entry['boot-mode']) }),
       ...role(upload),
@@ -102,11 +102,12 @@ export async function importImage(upload: AwsUpload): Promise<string> {
     });
     let snapshots: string[] = [];
     const imageId = await waitForImport(upload, async () => {
-      const { ImportImageTasks: [task] = [] } = await region.call(
-        'DescribeImportImageTasks',
-        signal,
-        (options) => region.ec2.describeImportImageTasks({ ImportTaskIds: [id] }, options),
-      );
+      const answer = await region
+        .call('DescribeImportImageTasks', signal, (options) =>
+          region.ec2.describeImportImageTasks({ ImportTaskIds: [id] }, options),
+        )
+        .catch(unlessAbsent);
+      const { ImportImageTasks: [task] = [] } = answer ?? {};
       snapshots = task?.SnapshotDetails?.flatMap(({ SnapshotId }) => SnapshotId ?? []) ?? [];
       const { Status, StatusMessage, ImageId, Progress } = task ?? {};
       return { id, status: Status, message: StatusMessage, result: ImageId, progress: Progress };
@@ -250,26 +251,34 @@ export async function removeImport(
   { region, entry, signal }: Pick<AwsUpload, 'region' | 'entry' | 'signal'>,
   uploadId: string,
 ): Promise<void> {
-  const Filters = [{ Name: `tag:${IMAGE_TAGS.uploadId}`, Values: [uploadId] }];
-  const snapshots = await region.call('DescribeImportSnapshotTasks', signal, (options) =>
-    region.ec2.describeImportSnapshotTasks({ Filters }, options),
+  // AWS filters tasks by their state, but not by tags.
+  const snapshots = await region.list(
+    'DescribeImportSnapshotTasks',
+    signal,
+    (page, options) => region.ec2.describeImportSnapshotTasks(page, options),
+    ({ ImportSnapshotTasks }) => ImportSnapshotTasks,
   );
-  const images = await region.call('DescribeImportImageTasks', signal, (options) =>
-    region.ec2.describeImportImageTasks({ Filters }, options),
+  const images = await region.list(
+    'DescribeImportImageTasks',
+    signal,
+    (page, options) => region.ec2.describeImportImageTasks(page, options),
+    ({ ImportImageTasks }) => ImportImageTasks,
   );
   const tasks = [
-    ...(snapshots.ImportSnapshotTasks ?? []).map((task) => ({
-      id: task.ImportTaskId,
-      status: task.SnapshotTaskDetail?.Status,
-      made: [task.SnapshotTaskDetail?.SnapshotId],
+    ...snapshots.map(({ ImportTaskId, Tags, SnapshotTaskDetail: detail }) => ({
+      ImportTaskId,
+      Tags,
+      status: detail?.Status,
+      made: [detail?.SnapshotId],
     })),
-    ...(images.ImportImageTasks ?? []).map((task) => ({
-      id: task.ImportTaskId,
-      status: task.Status,
-      made: [task.ImageId, ...(task.SnapshotDetails ?? []).map(({ SnapshotId }) => SnapshotId)],
+    ...images.map(({ ImportTaskId, Tags, Status, ImageId, SnapshotDetails }) => ({
+      ImportTaskId,
+      Tags,
+      status: Status,
+      made: [ImageId, ...(SnapshotDetails ?? []).map(({ SnapshotId }) => SnapshotId)],
     })),
-  ];
-  for (const { id: ImportTaskId, status, made } of tasks) {
+  ].filter(({ Tags }) => readTags(Tags)[IMAGE_TAGS.uploadId] === uploadId);
+  for (const { ImportTaskId, status, made } of tasks) {
     if (status === 'active') {
       await region.call('CancelImportTask', signal, (options) =>
         region.ec2.cancelImportTask({ ImportTaskId }, options),

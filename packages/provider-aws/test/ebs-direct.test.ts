@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import type { UploadRequest } from '@nodepool-builder/image-builder';
+import { CloudError, checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { UploadRecords } from '../src/aws-upload.ts';
 import { AwsRefusal, type AwsRequest, allBlocks } from '../src/testing/index.ts';
 import { awsFixture, SECRET } from './aws-fixture.ts';
 import { digestsOf, requestFor, writeDisk, ZERO_BLOCK } from './disk.ts';
@@ -201,3 +203,51 @@ test('only own images are candidates, unless the filter names another owner', as
     [[deprecated, 'deprecated']],
   );
 });
+
+test('an upload of other bytes takes no block of an earlier attempt', async (t) => {
+  const { double, directory, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  const request = async (blocks: Record<number, string>): Promise<UploadRequest> => {
+    await writeDisk(path, blocks);
+    const { file, ...others } = requestFor(path);
+    return { ...others, file: { ...file, checksums: await checksumsOf(path) } };
+  };
+  const abort = new AbortController();
+  double.fault = ({ operation }) => {
+    if (operation !== 'PutSnapshotBlock' && !abort.signal.aborted) return undefined;
+    if (double.requests.filter((one) => one.operation === 'PutSnapshotBlock').length < 2) return undefined;
+    abort.abort();
+    return new AwsRefusal('UnauthorizedOperation', 'not even a cleanup', 403);
+  };
+  const first = await request({ 0: 'a', 9: 'b', 12: 'c' });
+  await assert.rejects(open({ 'upload-concurrency': 1 }).upload(first, { signal: abort.signal }));
+  double.fault = () => undefined;
+  const [left] = double.region().snapshots.all();
+  assert.equal(left?.blocks.size, 1);
+
+  await open().upload(await request({ 0: 'x', 9: 'b' }));
+  const [snapshot, ...others] = double.region().snapshots.all();
+  assert.ok(snapshot);
+  assert.deepEqual(allBlocks(snapshot), await digestsOf(path));
+  assert.deepEqual(others, []);
+});
+
+test('a discard needs no parent that is gone', async (t) => {
+  const { double, directory, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a' });
+  const provider = open();
+  const { externalId } = await provider.upload(requestFor(path));
+  double.fault = ({ operation }) =>
+    operation === 'StartSnapshot' ? new AwsRefusal('InternalServerException', 'no', 500) : undefined;
+  await assert.rejects(provider.upload(requestFor(path, 2)), cloudError);
+  double.fault = () => undefined;
+  await provider.delete(externalId);
+  await provider.discard('u2');
+  assert.deepEqual(double.region().snapshots.all(), []);
+  assert.deepEqual(await new UploadRecords(join(directory, 'records')).upload.read('u2'), undefined);
+});
+
+function cloudError(error: unknown): boolean {
+  return error instanceof CloudError;
+}

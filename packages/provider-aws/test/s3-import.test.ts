@@ -8,7 +8,7 @@ import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { startS3Server } from '../../../test/fixtures/s3/s3-server.ts';
 import type { AwsEntry } from '../src/aws-settings.ts';
-import { AwsRefusal } from '../src/testing/index.ts';
+import { type AwsDoubleOptions, AwsRefusal } from '../src/testing/index.ts';
 import { type AwsFixture, awsFixture } from './aws-fixture.ts';
 import { requestFor, writeDisk } from './disk.ts';
 
@@ -22,7 +22,11 @@ interface ImportFixture extends AwsFixture {
 }
 
 /** A double of EC2 beside a real server of S3, from which it imports. */
-async function importFixture(t: TestContext, method: AwsEntry['import-method']): Promise<ImportFixture> {
+async function importFixture(
+  t: TestContext,
+  method: AwsEntry['import-method'],
+  options: Partial<AwsDoubleOptions> = {},
+): Promise<ImportFixture> {
   const { endpoint, region, credentials } = server;
   const s3 = new S3({ endpoint, region, credentials, forcePathStyle: true });
   t.after(() => s3.destroy());
@@ -34,6 +38,7 @@ async function importFixture(t: TestContext, method: AwsEntry['import-method']):
   };
   const fixture = await awsFixture(t, {
     pendingLists: 2,
+    ...options,
     credentials,
     objectSize: async (bucket, key) => (bucket === Bucket && (await keys()).includes(key) ? 1 : undefined),
   });
@@ -94,5 +99,54 @@ for (const method of ['snapshot', 'image'] as const) {
     });
     assert.deepEqual(await keys(), []);
     assert.deepEqual([double.region().images.all(), double.region().snapshots.all()], [[], []]);
+  });
+
+  test(`${method}: a discard finds the import among those of others, and removes it alone`, async (t) => {
+    const { double, directory, open, settings, keys } = await importFixture(t, method, { pageSize: 1 });
+    const path = join(directory, 'disk.raw');
+    await writeDisk(path, { 0: 'a' });
+    const provider = open(settings);
+    const { externalId } = await provider.upload(requestFor(path));
+    const abort = new AbortController();
+    double.fault = ({ operation }) => {
+      const isCleanup = abort.signal.aborted;
+      if (operation === 'DescribeImportSnapshotTasks' || operation === 'DescribeImportImageTasks')
+        abort.abort();
+      return isCleanup ? new AwsRefusal('UnauthorizedOperation', 'not even a cleanup', 403) : undefined;
+    };
+    await assert.rejects(provider.upload(requestFor(path, 2), { signal: abort.signal }));
+    double.fault = () => undefined;
+    assert.equal((await keys()).length, 1);
+    await open(settings).discard('u2');
+    assert.deepEqual(await keys(), []);
+    const tasks = double.region()[method === 'snapshot' ? 'snapshotImports' : 'imageImports'].all();
+    assert.deepEqual(
+      tasks.map(({ status }) => status),
+      ['completed', 'deleted'],
+    );
+    const images = await provider.list();
+    assert.deepEqual(
+      images.map((image) => image.externalId),
+      [externalId],
+    );
+  });
+
+  test(`${method}: an import that AWS does not list yet is waited for, and aarch64 is arm64`, async (t) => {
+    const { double, directory, open, settings } = await importFixture(t, method);
+    const path = join(directory, 'disk.raw');
+    await writeDisk(path, { 0: 'a' });
+    let unknown = 2;
+    double.fault = ({ operation }) =>
+      operation.startsWith('DescribeImport') && unknown-- > 0
+        ? new AwsRefusal('InvalidConversionTaskId', 'The import task does not exist')
+        : undefined;
+    await open(settings).upload({ ...requestFor(path), metadata: { architecture: 'aarch64' } });
+    assert.deepEqual(
+      double
+        .region()
+        .images.all()
+        .map(({ architecture }) => architecture),
+      ['arm64'],
+    );
   });
 }

@@ -44,16 +44,12 @@ export async function listInstances(
   query: DescribeInstancesRequest,
   signal: AbortSignal,
 ): Promise<Ec2Instance[]> {
-  const instances: Ec2Instance[] = [];
-  let NextToken: string | undefined;
-  do {
-    const page = await region.call('DescribeInstances', signal, (options) =>
-      region.ec2.describeInstances({ ...query, ...(NextToken && { NextToken }) }, options),
-    );
-    instances.push(...(page.Reservations ?? []).flatMap(({ Instances }) => Instances ?? []));
-    ({ NextToken } = page);
-  } while (NextToken);
-  return instances;
+  return await region.list(
+    'DescribeInstances',
+    signal,
+    (page, options) => region.ec2.describeInstances({ ...query, ...page }, options),
+    ({ Reservations }) => Reservations?.flatMap(({ Instances }) => Instances ?? []),
+  );
 }
 
 /** An instance by its id. Undefined if EC2 does not know it. */

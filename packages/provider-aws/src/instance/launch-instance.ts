@@ -142,15 +142,12 @@ async function instanceType(
     ...((bootMode === 'uefi' || bootMode === 'legacy-bios') && { 'supported-boot-mode': bootMode }),
     ...(nameFilter !== undefined && { 'instance-type': `*${nameFilter}*` }),
   }).map(([Name, value]) => ({ Name, Values: [value] }));
-  const types: InstanceTypeInfo[] = [];
-  let NextToken: string | undefined;
-  do {
-    const page = await region.call('DescribeInstanceTypes', signal, (options) =>
-      region.ec2.describeInstanceTypes({ Filters, ...(NextToken && { NextToken }) }, options),
-    );
-    types.push(...(page.InstanceTypes ?? []));
-    ({ NextToken } = page);
-  } while (NextToken);
+  const types = await region.list(
+    'DescribeInstanceTypes',
+    signal,
+    (page, options) => region.ec2.describeInstanceTypes({ Filters, ...page }, options),
+    ({ InstanceTypes }) => InstanceTypes,
+  );
   const name = smallestType(types, memory);
   if (name !== undefined) return name;
   const which = nameFilter === undefined ? '' : ` and "${nameFilter}" in its name`;

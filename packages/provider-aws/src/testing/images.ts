@@ -13,6 +13,8 @@ import { allBlocks } from './snapshots.ts';
 
 const NAME = /^[A-Za-z0-9()[\] ./\-'@_]{3,128}$/;
 
+const ARCHITECTURES: readonly string[] = ['arm64', 'i386', 'x86_64', 'x86_64_mac', 'arm64_mac'];
+
 /** The operations of EC2 on AMIs. */
 export const IMAGE_OPERATIONS = {
   RegisterImage(region: Region, input: RegisterImageRequest) {
@@ -22,6 +24,9 @@ export const IMAGE_OPERATIONS = {
       BlockDeviceMappings: mappings = [],
     } = input;
     checkName(region, name);
+    if (!ARCHITECTURES.includes(architecture)) {
+      throw new AwsRefusal('InvalidParameterValue', `The architecture ${architecture} is invalid`);
+    }
     const snapshots = mappings.flatMap(({ Ebs }) => Ebs?.SnapshotId ?? []);
     if (snapshots.length === 0) {
       throw new AwsRefusal('InvalidBlockDeviceMapping', 'The block device mapping has no root snapshot');

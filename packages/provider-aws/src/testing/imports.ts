@@ -20,10 +20,11 @@ export const IMPORT_OPERATIONS = {
   async DescribeImportSnapshotTasks(region: Region, input: DescribeImportSnapshotTasksRequest) {
     const { ImportTaskIds: ids } = input;
     const listed = ids ? ids.map((id) => region.snapshotImports.get(id)) : region.snapshotImports.list();
-    const found = listed.filter((task) => passes(task, input.Filters, { 'task-state': task.status }));
-    for (const task of found) await region.proceed(task);
+    const { page, next } = tasksOf(region, listed, input);
+    for (const task of page) await region.proceed(task);
     return {
-      ImportSnapshotTasks: found.map((task) => ({
+      NextToken: next,
+      ImportSnapshotTasks: page.map((task) => ({
         ImportTaskId: task.id,
         SnapshotTaskDetail: detail(task),
         Tags: task.tags,
@@ -41,10 +42,11 @@ export const IMPORT_OPERATIONS = {
   async DescribeImportImageTasks(region: Region, input: DescribeImportImageTasksRequest) {
     const { ImportTaskIds: ids } = input;
     const listed = ids ? ids.map((id) => region.imageImports.get(id)) : region.imageImports.list();
-    const found = listed.filter((task) => passes(task, input.Filters, { 'task-state': task.status }));
-    for (const task of found) await region.proceed(task);
+    const { page, next } = tasksOf(region, listed, input);
+    for (const task of page) await region.proceed(task);
     return {
-      ImportImageTasks: found.map((task) => ({
+      NextToken: next,
+      ImportImageTasks: page.map((task) => ({
         ImportTaskId: task.id,
         Status: task.status,
         StatusMessage: task.statusMessage,
@@ -63,6 +65,18 @@ export const IMPORT_OPERATIONS = {
     return { ImportTaskId: task.id, State: task.status };
   },
 };
+
+/** A page of tasks. Tasks are filtered by their state alone. */
+function tasksOf(
+  region: Region,
+  listed: readonly ImportState[],
+  { Filters: filters, MaxResults, NextToken }: DescribeImportSnapshotTasksRequest,
+): { page: readonly ImportState[]; next: string | undefined } {
+  const other = filters?.find(({ Name: name }) => name !== 'task-state');
+  if (other) throw new AwsRefusal('InvalidParameterValue', `The filter '${other.Name}' is invalid`);
+  const found = listed.filter((task) => passes(task, filters, { 'task-state': task.status }));
+  return region.page(found, MaxResults, NextToken);
+}
 
 interface Start {
   readonly bucket: UserBucket;
