@@ -5,8 +5,17 @@ import { stripVTControlCharacters } from 'node:util';
 /** Columns of the terminal. */
 export const COLUMNS = 100;
 
-/** Variables by which programs decide about colours, whatever the terminal can do: a person's shell has none of them. */
-const COLOUR_VARIABLES: readonly string[] = ['CI', 'FORCE_COLOR', 'NODE_DISABLE_COLORS', 'NO_COLOR'];
+/**
+ * Variables by which programs decide about colours, whatever the terminal can do, or take themselves for a test: a person's
+ * shell has none of them.
+ */
+const FOREIGN_VARIABLES: readonly string[] = [
+  'CI',
+  'FORCE_COLOR',
+  'NODE_DISABLE_COLORS',
+  'NODE_TEST_CONTEXT',
+  'NO_COLOR',
+];
 
 /** What follows the escape character in a colour or another style. */
 const STYLE = /^\[[\d;]+m/;
@@ -42,7 +51,7 @@ export async function runInTerminal(
     `stty cols ${COLUMNS} rows 30; exec ${line}`,
     '/dev/null',
   ];
-  const inherited = Object.entries(process.env).filter(([name]) => !COLOUR_VARIABLES.includes(name));
+  const inherited = Object.entries(process.env).filter(([name]) => !FOREIGN_VARIABLES.includes(name));
   const env = { ...Object.fromEntries(inherited), TERM: 'xterm-256color', ...environment };
   const child = spawn('script', script, { env, stdio: ['pipe', 'pipe', 'inherit'] });
   const lines: string[] = [];

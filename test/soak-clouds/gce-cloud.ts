@@ -64,7 +64,7 @@ export async function gceCloud(faultRate: number): Promise<SoakCloud> {
 }
 
 function keepFile(
-  { storage }: GceDouble,
+  { storage, images }: GceDouble,
   { operation, input }: GceRequest,
   files: Map<string, Buffer>,
 ): void {
@@ -72,7 +72,8 @@ function keepFile(
   const { name, rawDisk } = input.imageResource as { name: string; rawDisk?: { source?: string } };
   const key = rawDisk?.source?.replace('https://storage.googleapis.com/', '') ?? '';
   const file = storage.objects.get(key)?.bytes;
-  if (file !== undefined && !files.has(name)) files.set(name, file);
+  // The name may be that of an image which was removed.
+  if (file !== undefined && !images.some(({ resource }) => resource.name === name)) files.set(name, file);
 }
 
 function imageIdIn(description: unknown): string {

@@ -40,7 +40,7 @@ export async function* diagnoseGce(diagnosis: Diagnosis): AsyncGenerator<CheckRe
   const { session, entry, signal } = diagnosis;
   const subject = `credentials of provider ${entry.name}`;
   const opened = await attempt(subject, signal, async () =>
-    session.call('ListImages', signal, async ({ images, project }) => {
+    session.once('ListImages', signal, async ({ images, project }) => {
       await images.list({ project, maxResults: 1 }, { autoPaginate: false, retry: null });
       return project;
     }),
@@ -61,7 +61,7 @@ async function checkProject(diagnosis: Diagnosis): Promise<CheckResult> {
   const { session, entry, endpoint, signal } = diagnosis;
   const subject = `permissions of provider ${entry.name}`;
   try {
-    const { permissions: granted = [] } = await session.call('TestIamPermissions', signal, async (clients) =>
+    const { permissions: granted = [] } = await session.once('TestIamPermissions', signal, async (clients) =>
       ask<{ permissions?: readonly string[] }>(clients, signal, {
         url: `${endpoint ?? 'https://cloudresourcemanager.googleapis.com'}/v3/projects/${clients.project}:testIamPermissions`,
         method: 'POST',
@@ -84,7 +84,7 @@ async function checkBucket({ session, entry, signal }: Diagnosis, bucket: string
     subject,
     signal,
     async () =>
-      session.call('TestBucketPermissions', signal, async ({ storage }) => {
+      session.once('TestBucketPermissions', signal, async ({ storage }) => {
         const [granted] = await storage.bucket(bucket).iam.testPermissions(BUCKET_PERMISSIONS);
         return Object.keys(granted).filter((permission) => granted[permission]);
       }),
@@ -98,7 +98,7 @@ async function checkQuota(diagnosis: Diagnosis): Promise<CheckResult | undefined
   const { session, entry, endpoint, signal } = diagnosis;
   const subject = `quota of images of provider ${entry.name}`;
   try {
-    const { quotas = [] } = await session.call('GetProject', signal, async (clients) =>
+    const { quotas = [] } = await session.once('GetProject', signal, async (clients) =>
       ask<{ quotas?: readonly { metric?: string; limit?: number; usage?: number }[] }>(clients, signal, {
         url: `${endpoint ?? 'https://compute.googleapis.com'}/compute/v1/projects/${clients.project}`,
       }),

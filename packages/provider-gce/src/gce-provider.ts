@@ -66,7 +66,7 @@ export class GceProvider implements ImageProvider, Disposable {
     this.name = entry.name;
     this.formats = formats;
     this.#options = options;
-    this.#session = new GceSession({ ...session, name: entry.name });
+    this.#session = new GceSession({ ...session, name: entry.name, logger: options.logger });
     const limit = entry['bandwidth-limit'];
     this.#limit = limit === undefined ? undefined : new BandwidthLimit(limit);
   }

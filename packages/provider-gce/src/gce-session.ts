@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import type { GlobalOperationsClient, ImagesClient } from '@google-cloud/compute';
 import type { Storage } from '@google-cloud/storage';
-import { ImageError } from '@nodepool-builder/image-builder';
+import { ImageError, type Logger } from '@nodepool-builder/image-builder';
 import {
   CloudError,
   type CloudErrorCode,
   networkFailure,
+  RetryPolicy,
   unlessAborted,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { AuthClient } from 'google-auth-library';
@@ -45,6 +46,11 @@ const GRPC: Readonly<Record<number, number>> = {
 /** Errors of the SDK for an object whose checksum is not that of the bytes that were sent, or that lacks some of them. */
 const MISMATCHES: readonly unknown[] = ['FILE_NO_UPLOAD', 'FILE_NO_UPLOAD_DELETE'];
 
+/** Failures that a repeated request may not see. Every request of this package may be repeated. */
+const TRANSIENT: readonly CloudErrorCode[] = ['rate-limited', 'service-unavailable', 'connection-failed'];
+
+const RETRIES = new RetryPolicy({ attempts: 5, firstDelay: 0.5, longestDelay: 20, longestRetryAfter: 0 });
+
 const SCOPES = ['https://www.googleapis.com/auth/cloud-platform'];
 
 export interface GceSessionOptions {
@@ -54,6 +60,7 @@ export interface GceSessionOptions {
   readonly credentialsFile?: string | undefined;
   readonly endpoint?: string | undefined;
   readonly storageEndpoint?: string | undefined;
+  readonly logger?: Logger | undefined;
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
 
@@ -83,11 +90,21 @@ export class GceSession {
   }
 
   /**
-   * Runs one request. An abort ends the wait for its answer.
+   * Runs a request, and repeats it after failures that may pass. An abort ends the wait for its answer.
    *
    * @throws CloudError, or the signal's reason
    */
   async call<T>(task: string, signal: AbortSignal, request: (clients: GceClients) => Promise<T>): Promise<T> {
+    return await RETRIES.run(async () => await this.once(task, signal, request), {
+      signal,
+      mayRetry: (error) => error instanceof CloudError && TRANSIENT.includes(error.code),
+      onRetry: (error, delay) =>
+        this.#options.logger?.debug(`${error.message}; retry in ${delay.toFixed(1)} s`),
+    });
+  }
+
+  /** As {@link call}, without retries of its own. */
+  async once<T>(task: string, signal: AbortSignal, request: (clients: GceClients) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     const clients = await unlessAborted(this.open(), signal);
     const start = performance.now();
@@ -158,8 +175,11 @@ export class GceSession {
     const options = { auth: auth as never, projectId, fallback: true as const, ...place };
     return {
       project: projectId,
-      images: new ImagesClient(options),
-      operations: new GlobalOperationsClient(options),
+      images: new ImagesClient({ ...options, clientConfig: withoutRetries('Images') }),
+      operations: new GlobalOperationsClient({
+        ...options,
+        clientConfig: withoutRetries('GlobalOperations'),
+      }),
       storage: new Storage({
         projectId,
         authClient: auth as never,
@@ -169,6 +189,12 @@ export class GceSession {
       }),
     };
   }
+}
+
+/** Has the SDK repeat nothing by itself: it would not after a lost connection, and for ten minutes after other failures. */
+function withoutRetries(service: string): object {
+  const retries = { idempotent: [], non_idempotent: [] };
+  return { interfaces: { [`google.cloud.compute.v1.${service}`]: { retry_codes: retries } } };
 }
 
 interface CredentialsFile {

@@ -148,7 +148,7 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
       record.session = uri;
       await records.write(record);
     }
-    await session.call('Upload', signal, async () => {
+    await session.once('Upload', signal, async () => {
       await send(upload, file, record.session ?? '');
     });
   } catch (error) {

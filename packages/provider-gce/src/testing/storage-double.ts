@@ -17,6 +17,7 @@ interface Session {
   readonly name: string;
   readonly metadata: Readonly<Record<string, unknown>>;
   bytes: Buffer;
+  object?: StoredObject;
 }
 
 interface StorageRequest {
@@ -98,6 +99,7 @@ export class StorageDouble {
       this.sessions.delete(id);
       return { status: 499 };
     }
+    if (session.object !== undefined) return { status: 200, json: this.#describe(session.object) };
     const range = /^bytes (?:(?<first>\d+)-(?<last>\d+)|\*)\/(?<total>\d+|\*)$/.exec(
       String(headers['content-range'] ?? ''),
     )?.groups;
@@ -124,6 +126,7 @@ export class StorageDouble {
     }
     const object = { bucket, name, bytes, metadata, generation: this.#generation++, updated: new Date() };
     this.objects.set(`${bucket}/${name}`, object);
+    session.object = object;
     return { status: 200, json: this.#describe(object) };
   }
 
