@@ -53,7 +53,7 @@ test('NO_COLOR leaves out the colours', async () => {
 
 test('a pipe gets the same lines, without escape sequences', () => {
   const [file = '', ...args] = commandLine();
-  const { FORCE_COLOR: _, ...environment } = process.env;
+  const { FORCE_COLOR: _, NODE_TEST_CONTEXT: _context, ...environment } = process.env;
   const { stdout } = spawnSync(file, args, { encoding: 'utf8', env: environment });
   assert.deepEqual(stdout.split('\n').slice(0, -1), LINES);
 });
