@@ -18,8 +18,8 @@ const CONCURRENCY = 8;
 /** Bytes of a page. */
 const PAGE = 512;
 
-/** Retries of a request for pages by the SDK. */
-const RETRIES = { maxTries: 6, tryTimeoutInMs: 180_000, retryDelayInMs: 500, maxRetryDelayInMs: 20_000 };
+/** Retries of a request for pages by the SDK. Its own time limit for a try is one of the server alone. */
+const RETRIES = { maxTries: 6, retryDelayInMs: 500, maxRetryDelayInMs: 20_000 };
 
 export interface PagesOptions {
   /** For errors: `provider azure: upload of image debian-1`. */
@@ -28,6 +28,8 @@ export interface PagesOptions {
   readonly grant: () => Promise<string>;
   readonly limit: BandwidthLimit | undefined;
   readonly signal: AbortSignal;
+  /** Seconds until a request without an answer is repeated. Default 180. */
+  readonly answerTimeout?: number;
   readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
 }
 
@@ -46,15 +48,16 @@ export class DiskPages {
    * Sends a raw image whose zeros need not be sent, and at last the footer.
    *
    * @param path of the image
+   * @param length of the image, in bytes: what follows in the file is not sent
    * @param size of the disk without its footer
    * @param isResumed whether the disk may have pages already
    */
-  async send(path: string, size: number, footer: Buffer, isResumed: boolean): Promise<void> {
+  async send(path: string, length: number, size: number, footer: Buffer, isResumed: boolean): Promise<void> {
     const { limit, signal, onProgress } = this.#options;
     const there = isResumed ? await this.#blocksThere(size) : new Set<number>();
     const send = async ({ index, bytes }: DiskBlock): Promise<void> => {
       const offset = index * BLOCK;
-      const block = bytes.subarray(0, size - offset);
+      const block = bytes.subarray(0, size - offset).fill(0, Math.max(0, length - offset));
       await limit?.take(block.length, signal);
       await this.#put(block, offset);
     };
@@ -111,9 +114,29 @@ export class DiskPages {
   }
 
   async #open(): Promise<PageBlobClient> {
-    const { AnonymousCredential, PageBlobClient: Client } = await import('@azure/storage-blob');
-    const url = await this.#options.grant();
-    return new Client(url, new AnonymousCredential(), { retryOptions: RETRIES });
+    const { AnonymousCredential, PageBlobClient: Client, RestError } = await import('@azure/storage-blob');
+    const { grant, signal, answerTimeout: seconds = 180 } = this.#options;
+    const answerTimeout = {
+      name: 'answerTimeout',
+      async sendRequest<R extends { abortSignal?: unknown }, A>(
+        request: R,
+        next: (request: R) => Promise<A>,
+      ): Promise<A> {
+        const timeout = AbortSignal.timeout(seconds * 1000);
+        request.abortSignal = AbortSignal.any([signal, timeout]);
+        try {
+          return await next(request);
+        } catch (error) {
+          if (signal.aborted || !timeout.aborted) throw error;
+          throw new RestError(`no answer after ${seconds} s`, { code: 'ETIMEDOUT' });
+        }
+      },
+    };
+    const options = {
+      retryOptions: RETRIES,
+      additionalPolicies: [{ policy: answerTimeout, position: 'perRetry' as const }],
+    };
+    return new Client(await grant(), new AnonymousCredential(), options);
   }
 }
 

@@ -60,7 +60,6 @@ export class GalleryImages implements ImageStore {
   }
 
   async create(plan: ImagePlan, disk: SourceDisk, signal: AbortSignal): Promise<string> {
-    await this.#ensureDefinition(plan, signal);
     const { location, targetRegions, replicas, storage, timeout, gallery } = this.#settings;
     const version: GalleryImageVersion = {
       location,
@@ -155,7 +154,7 @@ export class GalleryImages implements ImageStore {
   }
 
   /** Creates the image definition, unless it exists. It stays when its last version goes. */
-  async #ensureDefinition(plan: ImagePlan, signal: AbortSignal): Promise<void> {
+  async prepare(plan: ImagePlan, signal: AbortSignal): Promise<void> {
     const { gallery, location, hyperVGeneration, tags, timeout } = this.#settings;
     const { resourceGroup } = this.#session.account;
     const name = definitionOf(plan);

@@ -51,7 +51,7 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
     throw new ImageError('format-unavailable', reason);
   }
   const before = await fileState(path);
-  const size = diskSize(format === 'raw' ? before.size : before.size - FOOTER_SIZE);
+  const length = format === 'raw' ? before.size : before.size - FOOTER_SIZE;
   const name = diskName(upload.plan);
   const found = await settledImage(upload, await upload.disks.get(name, upload.signal));
   if (found !== undefined) {
@@ -59,7 +59,7 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
     return found.id;
   }
   try {
-    return await sendImage(upload, name, size, before);
+    return await sendImage(upload, name, length, before);
   } catch (error) {
     if (upload.signal.aborted || isTimeout(error)) throw error;
     // Azure may create the image although its answer was lost, and another process may have finished the same upload.
@@ -70,10 +70,12 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
   }
 }
 
-async function sendImage(upload: ImageUpload, name: string, size: number, before: Stats): Promise<string> {
+async function sendImage(upload: ImageUpload, name: string, length: number, before: Stats): Promise<string> {
   const { plan, images, disks, limit, signal, onProgress, logger, provider } = upload;
   const { path } = plan.request.file;
   const failed = { provider, imageId: plan.request.imageId, logger, signal };
+  const size = diskSize(length);
+  await images.prepare(plan, signal);
   const disk = await openDisk(upload, name, size);
   const isResumed = disk.state === 'ActiveUpload';
   if (isResumed)
@@ -86,7 +88,7 @@ async function sendImage(upload: ImageUpload, name: string, size: number, before
     onProgress: portion(onProgress, 0, 90),
   });
   try {
-    await pages.send(path, size, vhdFooter(size, disk.uniqueId, disk.createdAt), isResumed);
+    await pages.send(path, length, size, vhdFooter(size, disk.uniqueId, disk.createdAt), isResumed);
     const after = await fileState(path);
     if (after.mtimeMs !== before.mtimeMs || after.size !== before.size) {
       throw new ImageError('image-changed', `"${path}" changed during its upload; upload it again`);

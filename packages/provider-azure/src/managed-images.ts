@@ -38,6 +38,8 @@ export class ManagedImages implements ImageStore {
     return await this.get(this.idOf(plan), signal);
   }
 
+  async prepare(): Promise<void> {}
+
   async create(plan: ImagePlan, disk: SourceDisk, signal: AbortSignal): Promise<string> {
     const { location, hyperVGeneration, storage, zoneResilient, timeout } = this.#settings;
     const name = imageNameOf(plan);

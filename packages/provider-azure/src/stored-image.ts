@@ -56,6 +56,8 @@ export interface ImageStore {
    * @param disk of an earlier attempt, if one is left
    */
   find(plan: ImagePlan, signal: AbortSignal, disk?: SourceDisk): Promise<StoredImage | undefined>;
+  /** Creates what the image of an upload needs, before its bytes travel. The call is idempotent. */
+  prepare(plan: ImagePlan, signal: AbortSignal): Promise<void>;
   /**
    * Creates the image of an upload, and waits for it.
    *

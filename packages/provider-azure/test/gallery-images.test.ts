@@ -52,8 +52,23 @@ test('a version that is excluded from the latest, or past the end of its life, i
   assert.equal((await provider.list()).length, 3);
 });
 
+test('a gallery that is missing is an error before anything is created', async (t) => {
+  const double = await startDouble(t);
+  const request = await diskRequest(t, [0]);
+  await assert.rejects(openProvider(double, { gallery: GALLERY }).upload(request), (error) => {
+    assert.ok(error instanceof CloudError);
+    assert.match(error.message, /galleries\/ci.* was not found/);
+    return error.code === 'not-found';
+  });
+  assert.deepEqual(
+    double.requests.filter(({ name }) => /^PUT (?!definitions)/.test(name)),
+    [],
+  );
+});
+
 test('a discard without the gallery removes the disk', async (t) => {
   const double = await startDouble(t);
+  double.addGallery('ci');
   const provider = openProvider(double, { gallery: GALLERY });
   const abort = new AbortController();
   double.fault = ({ name }) => {
@@ -63,6 +78,9 @@ test('a discard without the gallery removes the disk', async (t) => {
   const request = await diskRequest(t, [0]);
   await assert.rejects(provider.upload(request, { signal: abort.signal }));
   assert.equal(double.ofType('Microsoft.Compute/disks').length, 1);
+  double.cloud.resources.delete(
+    `${double.cloud.resources.all()[0]?.id.split('/galleries/')[0]}/galleries/ci`,
+  );
   await provider.discard(request.uploadId);
   assert.deepEqual(double.ofType('Microsoft.Compute/disks'), []);
 });

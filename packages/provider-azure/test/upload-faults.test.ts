@@ -1,9 +1,10 @@
 // Not a unit test: it starts Azurite
 import assert from 'node:assert/strict';
-import { readFile, utimes } from 'node:fs/promises';
+import { appendFile, readFile, utimes } from 'node:fs/promises';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { vhdFooter } from '../src/fixed-vhd.ts';
 import { ArmRefusal, type ArmRequest } from '../src/testing/index.ts';
 import { openProvider, startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
@@ -41,6 +42,20 @@ test('only blocks with data travel, and the disk has whole MiB', async (t) => {
     3,
     'two blocks and the footer',
   );
+});
+
+test('the footer of a file that is not of whole MiB is no data', async (t) => {
+  const double = await startDouble(t);
+  const size = 21.5 * MEBIBYTE;
+  const { file, ...request } = await diskRequest(t, [0, 5], size);
+  const source = await readFile(file.path);
+  await appendFile(file.path, vhdFooter(size, 'seed', new Date()));
+  const vhd = { format: 'vhd-fixed', path: file.path, size: size + 512 } as const;
+  const { externalId } = await openProvider(double).upload({ ...request, file: vhd });
+  const content = await double.content(externalId);
+  assert.equal(content.length, 22 * MEBIBYTE);
+  assert.deepEqual(content.subarray(0, size), source);
+  assert.ok(content.subarray(size).every((byte) => byte === 0));
 });
 
 test('throttling, server errors and lost answers are retried', async (t) => {

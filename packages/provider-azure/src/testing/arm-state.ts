@@ -129,8 +129,8 @@ async function advance(operation: Operation): Promise<void> {
     operation.result = await operation.finish();
     operation.status = 'Succeeded';
   } catch (error) {
-    if (!(error instanceof ArmRefusal)) throw error;
     operation.status = 'Failed';
-    operation.error = { code: error.code, message: error.message };
+    const code = error instanceof ArmRefusal ? error.code : 'InternalExecutionError';
+    operation.error = { code, message: error instanceof Error ? error.message : String(error) };
   }
 }

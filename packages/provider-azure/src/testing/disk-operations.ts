@@ -124,8 +124,7 @@ async function beginAccess(cloud: ArmCloud, call: ArmCall): Promise<ArmAnswer> {
   const operation = cloud.operations.start(`${call.id}/access`, async () => {
     const size = objectAt(properties, 'creationData').uploadSizeBytes as number;
     const content = disk.content ?? (await cloud.pages.create(size));
-    const found: StoredResource = cloud.resources.find(call.id) ?? disk;
-    cloud.resources.put({ ...found, content });
+    cloud.resources.put({ ...cloud.resources.get(call.id), content });
     properties.diskState = access === 'Write' ? 'ActiveUpload' : 'ActiveSAS';
     return { accessSAS: await cloud.pages.grant(content, access === 'Write' ? 'rw' : 'r', seconds) };
   });
