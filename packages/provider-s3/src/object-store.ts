@@ -139,6 +139,8 @@ export class ObjectStore {
       credentials: fromNodeProviderChain(named),
       maxAttempts: ATTEMPTS,
       // Content-MD5 protects the parts: other object stores do not know AWS's newer checksums.
+      // Some stores are silent while they complete a large object.
+      requestHandler: { connectionTimeout: 10_000, socketTimeout: 300_000 },
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
     };
