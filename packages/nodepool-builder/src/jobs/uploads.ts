@@ -8,7 +8,7 @@ import { recordName, UPLOAD_RECORD, type UploadRecord } from './upload-record.ts
 /** Time for the job of an orphaned upload to come back, in milliseconds. */
 const GRACE_PERIOD = 120_000;
 
-/** Pause after a round of discards with a failure, in milliseconds; each further failure doubles it up to the limit. */
+/** Pause after a discard that failed, in milliseconds; each further failure doubles it up to the limit, a success resets it. */
 const FIRST_PAUSE = 10_000;
 const LAST_PAUSE = 600_000;
 
@@ -44,6 +44,13 @@ interface Upload {
   discard?: Promise<boolean> | undefined;
 }
 
+/** The discards at one provider: one after the other, with a pause after a failure. */
+interface Round {
+  readonly mutex: Mutex;
+  pause: number;
+  timer?: NodeJS.Timeout;
+}
+
 /**
  * The uploads on record, in one small file each. A record is on disk before its provider gets the first request, and
  * until the job server has acknowledged the result, so that a crash leaves no unknown image in a cloud.
@@ -57,10 +64,9 @@ export class Uploads {
   readonly #uploads = new Map<string, Upload>();
   /** Writes happen in the order of the calls. */
   readonly #writing = new Mutex();
-  readonly #rounds = new Mutex();
+  /** By provider, so that one that is slow or fails delays no other. */
+  readonly #rounds = new Map<string, Round>();
   readonly #stop = new AbortController();
-  #pause = FIRST_PAUSE;
-  #nextRound: NodeJS.Timeout | undefined;
 
   private constructor(directory: string, options: UploadsOptions) {
     this.#options = options;
@@ -128,20 +134,22 @@ export class Uploads {
 
   /** Retries at once all discards that failed or had no provider. */
   retry(): void {
-    this.#pause = FIRST_PAUSE;
-    this.#startRound();
+    for (const provider of new Set(this.#due().map(({ record }) => record.provider))) {
+      this.#roundOf(provider).pause = FIRST_PAUSE;
+      this.#startRound(provider);
+    }
   }
 
   /** Resolves when no discard is running. */
   async idle(): Promise<void> {
-    await this.#rounds.idle();
+    await Promise.all(Array.from(this.#rounds.values(), async ({ mutex }) => await mutex.idle()));
   }
 
   /** Stops. The remaining uploads stay on record for the next process. */
   async close(): Promise<void> {
     this.#stop.abort(new Error('the builder is being stopped'));
     for (const { timer } of this.#uploads.values()) clearTimeout(timer);
-    clearTimeout(this.#nextRound);
+    for (const { timer } of this.#rounds.values()) clearTimeout(timer);
     await this.idle();
   }
 
@@ -213,44 +221,44 @@ export class Uploads {
     const gracePeriod = upload.isCancelled ? 0 : (this.#options.gracePeriod ?? GRACE_PERIOD);
     const timer = setTimeout(() => {
       upload.isDue = true;
-      this.#startRound();
+      this.#startRound(upload.record.provider);
     }, gracePeriod);
     upload.timer = timer.unref();
   }
 
-  get #due(): readonly Upload[] {
-    return [...this.#uploads.values()].filter(({ isDue }) => isDue);
+  #due(provider?: string): readonly Upload[] {
+    const due = [...this.#uploads.values()].filter(({ isDue }) => isDue);
+    return provider === undefined ? due : due.filter(({ record }) => record.provider === provider);
   }
 
-  #startRound(): void {
-    clearTimeout(this.#nextRound);
-    if (this.#stop.signal.aborted || this.#due.length === 0) return;
-    void this.#rounds.run(() => this.#discardDue());
+  #roundOf(provider: string): Round {
+    const round = this.#rounds.get(provider) ?? { mutex: new Mutex(), pause: FIRST_PAUSE };
+    this.#rounds.set(provider, round);
+    return round;
   }
 
-  /** Discards all due uploads: providers in parallel, the uploads of one provider one after the other. */
-  async #discardDue(): Promise<void> {
-    const byProvider = Map.groupBy(this.#due, ({ record }) => record.provider);
-    const done = await Promise.all(
-      Array.from(byProvider, ([name, uploads]) =>
-        this.#discardAll(name, uploads).catch((error: unknown) => {
-          const problem = `uploads to ${name}: they could not be discarded and are retried later`;
-          this.#options.logger.warn(`${problem}: ${reasonOf(error)}`);
-          return false;
-        }),
-      ),
-    );
-    if (done.every(Boolean) || this.#stop.signal.aborted) {
-      this.#pause = FIRST_PAUSE;
-      return;
-    }
-    clearTimeout(this.#nextRound);
-    this.#nextRound = setTimeout(() => this.#startRound(), this.#pause).unref();
-    this.#pause = Math.min(this.#pause * 2, LAST_PAUSE);
+  #startRound(provider: string): void {
+    const round = this.#roundOf(provider);
+    clearTimeout(round.timer);
+    if (this.#stop.signal.aborted || this.#due(provider).length === 0) return;
+    void round.mutex.run(() => this.#discardDue(provider, round));
+  }
+
+  async #discardDue(provider: string, round: Round): Promise<void> {
+    const isDone = await this.#discardAll(provider, round).catch((error: unknown) => {
+      const problem = `uploads to ${provider}: they could not be discarded and are retried later`;
+      this.#options.logger.warn(`${problem}: ${reasonOf(error)}`);
+      return false;
+    });
+    if (isDone || this.#stop.signal.aborted) return;
+    clearTimeout(round.timer);
+    round.timer = setTimeout(() => this.#startRound(provider), round.pause).unref();
+    round.pause = Math.min(round.pause * 2, LAST_PAUSE);
   }
 
   /** Returns false if a retry may succeed. */
-  async #discardAll(providerName: string, uploads: readonly Upload[]): Promise<boolean> {
+  async #discardAll(providerName: string, round: Round): Promise<boolean> {
+    const uploads = this.#due(providerName);
     const provider = this.#options.provider(providerName);
     if (provider === undefined) {
       const ids = uploads.map(({ record }) => record['image-id']).join(', ');
@@ -264,7 +272,12 @@ export class Uploads {
       // While others were discarded, its job may have come back, or the builder may have been stopped.
       if (!upload.isDue || this.#stop.signal.aborted) continue;
       upload.discard = this.#discard(provider, upload).finally(() => (upload.discard = undefined));
-      if (!(await upload.discard)) return false;
+      if (!(await upload.discard)) {
+        // The next round begins with the others: perhaps they can be discarded.
+        if (this.#uploads.delete(upload.name)) this.#uploads.set(upload.name, upload);
+        return false;
+      }
+      round.pause = FIRST_PAUSE;
     }
     return true;
   }

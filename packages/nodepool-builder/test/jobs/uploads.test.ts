@@ -384,6 +384,39 @@ describe('an orphaned upload', () => {
     assert.deepEqual(await records(), [uploadRecord()]);
   });
 
+  it('in a slow provider does not delay the retry of others', async (t) => {
+    const [slow, failing] = [uploadRecord(), uploadRecord({ provider: 'other' })];
+    const { uploads, records, provider, providers } = await site(t, slow, failing);
+    const [begun, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    provider.answer = () => answered.promise;
+    const other = new DiscardingProvider({ name: 'other' });
+    other.answer = () => {
+      begun.resolve();
+      return Promise.reject(new Error('503'));
+    };
+    providers.set('other', other);
+    t.mock.timers.tick(GRACE);
+    await begun.promise;
+    await new Promise(setImmediate);
+    other.answer = () => Promise.resolve();
+    t.mock.timers.tick(10_000);
+    while ((await records()).length > 1) await new Promise(setImmediate);
+    assert.deepEqual(await records(), [slow]);
+    answered.resolve();
+    await uploads.idle();
+  });
+
+  it('that cannot be discarded does not keep the others of its provider', async (t) => {
+    const all = ['1', '2', '3'].map((id) => uploadRecord({ 'upload-id': id, 'image-id': id }));
+    const { records, provider, pass } = await site(t, ...all);
+    const [stuck = ''] = all.map((record) => record['upload-id']);
+    provider.answer = () =>
+      provider.discarded.at(-1) === stuck ? Promise.reject(new Error('forbidden')) : Promise.resolve();
+    await pass(GRACE);
+    await pass(10_000);
+    assert.deepEqual(await records(), all.slice(0, 1));
+  });
+
   it('stays on record when the builder stops', async (t) => {
     const { records, uploads, provider, pass } = await site(t, uploadRecord());
     await uploads.close();
