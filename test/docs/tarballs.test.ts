@@ -1,27 +1,26 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { copyPackages, readManifests } from '../fixtures/packed-packages.ts';
 import { temporaryDirectory } from '../fixtures/scratch-directory.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
-/** Files of a package's tarball; packed in a copy, because npm first copies documents into the package. */
-async function packedFiles(directory: string, name: string): Promise<string[]> {
-  const options = { cwd: join(directory, 'packages', name) };
-  const args = ['pack', '--dry-run', '--json', '--foreground-scripts=false'];
-  const { stdout } = await promisify(execFile)('npm', args, options);
-  const [{ files }] = JSON.parse(stdout) as [{ files: readonly { path: string }[] }];
-  return files.map(({ path }) => path);
+/** Files of each package's tarball; packed in a copy, because npm first copies documents into the packages. */
+async function packedFiles(directory: string): Promise<ReadonlyMap<string, readonly string[]>> {
+  const args = ['pack', '--dry-run', '--json', '--foreground-scripts=false', '--workspaces'];
+  const { stdout } = await promisify(execFile)('npm', args, { cwd: directory, maxBuffer: 2 ** 26 });
+  const packages = JSON.parse(stdout) as { name: string; files: readonly { path: string }[] }[];
+  return new Map(packages.map(({ name, files }) => [name, files.map(({ path }) => path)]));
 }
 
 test('each tarball has the licence, a README, its sources and its programs; that of the command has much more', async (t) => {
   const directory = temporaryDirectory(t);
   await copyPackages(directory);
   const licence = await readPage('LICENSE');
-  for (const name of (await readManifests()).keys()) {
-    const files = await packedFiles(directory, name);
+  const packed = await packedFiles(directory);
+  for (const [name, manifest] of await readManifests()) {
+    const files = packed.get(manifest.name) ?? [];
     for (const file of [
       'LICENSE',
       'README.md',
