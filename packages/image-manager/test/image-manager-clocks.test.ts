@@ -32,7 +32,7 @@ test('a requested build is used even if an earlier build has a date in the futur
   await site.store.ask({ kind: 'build', diskimage: 'debian' });
   site.manage();
   const second = await site.untilInUse(first);
-  await site.until('the first build to be deleted', ({ builds }) => builds.get(first)?.state !== 'ready');
+  await site.untilGone(first);
   assert.equal((await site.store.read()).builds.get(second)?.state, 'ready');
   assert.deepEqual([...builder.images.keys()], [second]);
 });

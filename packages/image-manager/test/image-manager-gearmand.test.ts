@@ -22,6 +22,7 @@ test('gearmand: the life cycle continues after a restart during a build, with an
   assert.match(first, /^debian-0000000001-/);
   manager.reconfigure(site.withDebian({ digest: 'second', keep: 1 }));
   const second = await site.untilInUse(first);
+  await site.untilGone(first);
   assert.deepEqual([...builder.images], [second]);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [second]);
 });
