@@ -251,4 +251,8 @@ set_up_debian_packages
 fetch_linux
 set_up_npm_packages
 PATH=$PWD/node_modules/.bin:$PATH
-with_signs_of_life 'compiling nodepool-builder' tsc -b packages/nodepool-builder
+case $purpose in
+  # Tests pack all packages.
+  test) with_signs_of_life 'compiling the packages' tsc -b packages/* ;;
+  *) with_signs_of_life 'compiling nodepool-builder' tsc -b packages/nodepool-builder ;;
+esac

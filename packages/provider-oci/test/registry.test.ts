@@ -1,7 +1,7 @@
 // Not a unit test: it starts servers.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -42,8 +42,9 @@ async function openRegistry(
   let server: Server = createServer(record);
   let caFile: string | undefined;
   if (isSecure) {
-    const directory = join(await mkdtemp(join(tmpdir(), 'oci-')), 'authority');
-    const authority = await createAuthority(directory);
+    const directory = await mkdtemp(join(tmpdir(), 'oci-'));
+    t.after(() => rm(directory, { recursive: true }));
+    const authority = await createAuthority(join(directory, 'authority'));
     const { cert, key } = await authority.issue('registry', '127.0.0.1');
     server = createTlsServer({ cert: await readFile(cert), key: await readFile(key) }, record);
     caFile = authority.ca;
