@@ -107,13 +107,14 @@ async function download(
   signal: AbortSignal,
 ): Promise<void> {
   if (output === undefined) return;
-  if (provider.download === undefined) {
+  const fetchImage = provider.download?.bind(provider);
+  if (fetchImage === undefined) {
     throw usageError(`provider "${provider.name}" has no images that are files; leave out --output`);
   }
   const show = json ? withoutProgress : withProgress;
-  await show(`download of ${externalId}`, async (onProgress) => {
-    await provider.download?.(externalId, output, { signal, onProgress });
-  });
+  await show(`download of ${externalId}`, (onProgress) =>
+    fetchImage(externalId, output, { signal, onProgress }),
+  );
 }
 
 const COLUMNS: readonly Column[] = [

@@ -80,7 +80,7 @@ export class CloudImageWatch {
     }
   }
 
-  /** Looks what one provider has, filter by filter. */
+  /** Asks one provider for the images of its filters, one after the other. */
   async #look(choices: readonly Choice[], signal: AbortSignal): Promise<void> {
     for (const choice of choices.filter((one) => !isFixed(one))) {
       const key = keyOf(choice);
