@@ -81,6 +81,6 @@ interface Manifest {
   readonly 'image-id'?: string;
 }
 
-/** `soak-0001.raw`, and what comes before it with a prefix. */
-const IMAGE = /^(?:.*\/)?[a-z]+-\d+\.raw$/;
+/** `soak-0001-0f1e2d3c.raw`, and what comes before it with a prefix. */
+const IMAGE = /^(?:.*\/)?[a-z]+-\d+-[0-9a-f]{8}\.raw$/;
 const LATEST = /-latest\.raw\.json$/;

@@ -1,8 +1,10 @@
-import { createHash } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
-import type { Readable } from 'node:stream';
+import { createHash, type Hash } from 'node:crypto';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { addAbortSignal, type Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { OperationOptions } from '@nodepool-builder/image-builder';
 import {
+  asImageError,
   CloudError,
   type DirectoryManifest,
   signalOf,
@@ -14,6 +16,12 @@ import type { ObjectStore } from './object-store.ts';
 /** Ending of a file that is being written. */
 const PARTIAL = '.partial';
 
+/** Requests in succession that bring no byte before a download fails. The SDK repeats each of them, too. */
+const ATTEMPTS = 6;
+
+/** Milliseconds before a lost connection is replaced. Each further pause is twice as long. */
+const PAUSE = 1000;
+
 export interface Download extends OperationOptions {
   readonly store: ObjectStore;
   readonly key: string;
@@ -23,37 +31,79 @@ export interface Download extends OperationOptions {
 }
 
 /**
- * Downloads an image, with holes for zeros, and compares its SHA-256.
+ * Downloads an image, with holes for zeros, and compares its SHA-256. A lost connection is replaced by one for the rest.
  *
  * @throws CloudError `image-failed` for other bytes
  */
 export async function download({ store, key, manifest, path, ...options }: Download): Promise<void> {
   const signal = signalOf(options);
-  const onProgress = steadyProgress(options.onProgress ?? (() => {}));
+  const report = steadyProgress(options.onProgress ?? (() => {}));
   const partial = path + PARTIAL;
   const file = await open(partial, 'w');
   try {
-    const hash = createHash('sha256');
-    let position = 0;
-    await store.call('GetObject', key, signal, async (client, request) => {
-      const { Body: body } = await client.getObject({ Bucket: store.bucket, Key: key }, request);
-      for await (const chunk of body as Readable as AsyncIterable<Buffer>) {
-        hash.update(chunk);
-        await writeSparse(file, chunk, position);
-        position += chunk.length;
-        onProgress({ done: position, total: manifest.size });
+    const fetched: Fetched = {
+      file,
+      path: partial,
+      hash: createHash('sha256'),
+      position: 0,
+      etag: undefined,
+    };
+    const onBytes = (): void => report({ done: fetched.position, total: manifest.size });
+    for (let failures = 0, before = 0; fetched.position < manifest.size; before = fetched.position) {
+      try {
+        await fetchRest(store, key, fetched, onBytes, signal);
+        if (fetched.position === before) break;
+      } catch (error) {
+        failures = fetched.position === before ? failures + 1 : 1;
+        const mayRetry = error instanceof CloudError && error.retriable && fetched.position > 0;
+        if (failures >= ATTEMPTS || !mayRetry) throw error;
+        await delay(PAUSE * 2 ** (failures - 1), undefined, { signal });
       }
-    });
-    const sha256 = hash.digest('hex');
+    }
+    const sha256 = fetched.hash.digest('hex');
     if (sha256 !== manifest.sha256) {
       const reason = `its SHA-256 is ${sha256}, not ${manifest.sha256} as in its manifest`;
       throw new CloudError('image-failed', `object ${store.bucket}/${key}`, reason);
     }
-    await file.truncate(position);
+    await file.truncate(fetched.position);
     await file.sync();
     await rename(partial, path);
   } finally {
     await file.close();
     await rm(partial, { force: true });
   }
+}
+
+/** The part of an image that has arrived. */
+interface Fetched {
+  readonly file: FileHandle;
+  readonly path: string;
+  readonly hash: Hash;
+  position: number;
+  /** ETag of the object with the first bytes; the rest must have it, too. */
+  etag: string | undefined;
+}
+
+/** Fetches the bytes from a position to the end. */
+async function fetchRest(
+  store: ObjectStore,
+  key: string,
+  fetched: Fetched,
+  onBytes: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { file, path, hash, position, etag } = fetched;
+  const rest = position > 0 && { Range: `bytes=${position}-`, ...(etag && { IfMatch: etag }) };
+  await store.call('GetObject', key, signal, async (client, request) => {
+    const answer = await client.getObject({ Bucket: store.bucket, Key: key, ...rest }, request);
+    fetched.etag ??= answer.ETag;
+    for await (const chunk of addAbortSignal(signal, answer.Body as Readable) as AsyncIterable<Buffer>) {
+      hash.update(chunk);
+      await writeSparse(file, chunk, fetched.position).catch((error: unknown) => {
+        throw asImageError(error, `writing "${path}"`);
+      });
+      fetched.position += chunk.length;
+      onBytes();
+    }
+  });
 }

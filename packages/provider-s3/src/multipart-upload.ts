@@ -1,16 +1,21 @@
 import { createHash } from 'node:crypto';
-import type { CompletedPart, MultipartUpload as MultipartUploadEntry, Part } from '@aws-sdk/client-s3';
+import type { CompletedPart, Part } from '@aws-sdk/client-s3';
 import type { Checksums, ImageFile, Progress } from '@nodepool-builder/image-builder';
 import { type BandwidthLimit, CloudError, SteadyFile } from '@nodepool-builder/image-builder/module-kit';
-import { type ObjectStore, unlessMissing } from './object-store.ts';
+import { type ObjectState, type ObjectStore, unlessMissing } from './object-store.ts';
+import { uploadDigest } from './s3-keys.ts';
 
 /** Bytes of a part. S3 takes at most 10,000 parts. */
 const PART_SIZE = 16 * 2 ** 20;
 const MOST_PARTS = 9_000;
 
+/** Metadata of an object: its upload, and the SHA-256 of the file if that was known at the start. */
+const [UPLOAD, SHA256] = ['upload', 'sha256'];
+
 export interface MultipartUpload {
   readonly store: ObjectStore;
   readonly key: string;
+  readonly uploadId: string;
   readonly file: ImageFile;
   /** Parts in memory and on the way at a time. */
   readonly concurrency: number;
@@ -19,27 +24,54 @@ export interface MultipartUpload {
   readonly onProgress: (progress: Progress) => void;
 }
 
-/** Starts a multipart upload. @returns its id in the object store */
-export async function startMultipart({ store, key, signal }: Omit<MultipartUpload, 'file'>): Promise<string> {
-  const input = { Bucket: store.bucket, Key: key, ContentType: 'application/octet-stream' };
-  const { UploadId: id = '' } = await store.call('CreateMultipartUpload', key, signal, (client, options) =>
+/** A multipart upload of the object store. */
+export interface Multipart {
+  readonly id: string;
+  /** Whether the ETag of a part is not its MD5, as with SSE-KMS. */
+  readonly hasOpaqueEtags: boolean;
+}
+
+/** Whether an upload made this object. */
+export function isMadeBy(uploadId: string, { metadata }: ObjectState): boolean {
+  return metadata[UPLOAD] === uploadDigest(uploadId);
+}
+
+/** Whether an object has all bytes of the file of an upload, as far as the object store tells. */
+export function hasFile({ uploadId, file }: MultipartUpload, object: ObjectState): boolean {
+  const isSame = object.metadata[SHA256] === file.checksums?.sha256;
+  return isMadeBy(uploadId, object) && isSame && object.size === file.size;
+}
+
+export async function startMultipart({
+  store,
+  key,
+  uploadId,
+  file,
+  signal,
+}: MultipartUpload): Promise<Multipart> {
+  const sha256 = file.checksums && { [SHA256]: file.checksums.sha256 };
+  const Metadata = { [UPLOAD]: uploadDigest(uploadId), ...sha256 };
+  const input = { Bucket: store.bucket, Key: key, ContentType: 'application/octet-stream', Metadata };
+  const answer = await store.call('CreateMultipartUpload', key, signal, (client, options) =>
     client.createMultipartUpload(input, options),
   );
-  return id;
+  const { UploadId: id = '', ServerSideEncryption: encryption = '' } = answer;
+  return { id, hasOpaqueEtags: encryption.startsWith('aws:kms') };
 }
 
 /**
  * Sends the parts of a file that the object store does not have, and makes the object of them. Each part is protected by
- * its MD5, and the object by that of all parts.
+ * its MD5.
  *
  * @returns the digests of the file
  */
-export async function sendParts(upload: MultipartUpload, id: string): Promise<Checksums> {
-  const { store, key, file, concurrency, signal, onProgress } = upload;
-  const there = await listParts(upload, id);
+export async function sendParts(upload: MultipartUpload, multipart: Multipart): Promise<Checksums> {
+  const { file, concurrency, signal, onProgress } = upload;
+  const there = await listParts(upload, multipart.id);
   const partSize = Math.max(PART_SIZE, Math.ceil(file.size / MOST_PARTS / 2 ** 20) * 2 ** 20);
   const hashes = file.checksums ? [] : [createHash('md5'), createHash('sha256')];
   const digests: Buffer[] = [];
+  const etags: string[] = [];
   const failure = new AbortController();
   const either = AbortSignal.any([signal, failure.signal]);
   const running = new Set<Promise<void>>();
@@ -53,10 +85,12 @@ export async function sendParts(upload: MultipartUpload, id: string): Promise<Ch
       for (const hash of hashes) hash.update(bytes);
       const digest = createHash('md5').update(bytes).digest();
       digests.push(digest);
-      const known = there.get(number);
-      const isThere = known?.ETag === `"${digest.toString('hex')}"` && known.Size === bytes.length;
+      const { ETag: known = '', Size: size } = there.get(number) ?? {};
+      // Opaque ETags tell nothing, but the same file was sent before: only that is resumed.
+      const isSame = isDigest(known, digest) || (multipart.hasOpaqueEtags && file.checksums !== undefined);
       const send = async (): Promise<void> => {
-        if (!isThere) await sendPart(upload, { id, number, bytes, digest, signal: either });
+        const part = { id: multipart.id, number, bytes, digest, signal: either };
+        etags[number - 1] = isSame && size === bytes.length ? known : await sendPart(upload, part);
         done += bytes.length;
         onProgress({ done, total: file.size });
       };
@@ -76,30 +110,47 @@ export async function sendParts(upload: MultipartUpload, id: string): Promise<Ch
     await source.close();
   }
   signal.throwIfAborted();
-  const Parts = digests.map(
-    (digest, index): CompletedPart => ({ PartNumber: index + 1, ETag: `"${digest.toString('hex')}"` }),
-  );
-  const input = { Bucket: store.bucket, Key: key, UploadId: id, MultipartUpload: { Parts } };
-  await store.call('CompleteMultipartUpload', key, signal, (client, options) =>
-    client.completeMultipartUpload(input, options),
-  );
-  await verify(upload, digests);
+  await complete(upload, multipart.id, etags);
+  await verify(upload, digests, etags);
   const [md5 = '', sha256 = ''] = hashes.map((hash) => hash.digest('hex'));
   return file.checksums ?? { md5, sha256 };
 }
 
+async function complete(
+  { store, key, signal }: MultipartUpload,
+  id: string,
+  etags: readonly string[],
+): Promise<void> {
+  const Parts = etags.map((ETag, index): CompletedPart => ({ PartNumber: index + 1, ETag }));
+  const input = { Bucket: store.bucket, Key: key, UploadId: id, MultipartUpload: { Parts } };
+  const completed = store.call('CompleteMultipartUpload', key, signal, (client, options) =>
+    client.completeMultipartUpload(input, options),
+  );
+  // The upload is unknown if it is complete, and the answer was lost.
+  await completed.catch(unlessMissing);
+}
+
 /** Compares what the object store has with what was sent. */
 async function verify(
-  { store, key, file, signal }: MultipartUpload,
+  upload: MultipartUpload,
   digests: readonly Buffer[],
+  etags: readonly string[],
 ): Promise<void> {
-  const { size, etag = '' } = (await store.head(key, signal)) ?? {};
-  const wanted = `"${createHash('md5').update(Buffer.concat(digests)).digest('hex')}-${digests.length}"`;
-  // With some kinds of encryption, the ETag is no digest.
-  const isOther = /^"[0-9a-f]{32}-\d+"$/.test(etag) && etag !== wanted;
-  if (size === file.size && !isOther) return;
-  const reason = `it has ${size ?? 'no'} bytes and the ETag ${etag}, not ${file.size} bytes and ${wanted}`;
+  const { store, key, file, signal } = upload;
+  const object = await store.head(key, signal);
+  const wanted = `${createHash('md5').update(Buffer.concat(digests)).digest('hex')}-${digests.length}`;
+  const isComparable =
+    etags.every((etag, index) => isDigest(etag, digests[index])) &&
+    /^"?[0-9a-f]{32}-\d+"?$/.test(object?.etag ?? '');
+  const isOther = isComparable && object?.etag.replaceAll('"', '') !== wanted;
+  if (object !== undefined && hasFile(upload, object) && !isOther) return;
+  const { size = 'no', etag = '' } = object ?? {};
+  const reason = `it has ${size} bytes and the ETag ${etag}, or was not made by this upload; ${file.size} bytes and "${wanted}" are expected`;
   throw new CloudError('image-failed', `object ${store.bucket}/${key}`, reason);
+}
+
+function isDigest(etag: string, digest: Buffer | undefined): boolean {
+  return etag.replaceAll('"', '') === digest?.toString('hex');
 }
 
 interface PartToSend {
@@ -110,7 +161,8 @@ interface PartToSend {
   readonly signal: AbortSignal;
 }
 
-async function sendPart({ store, key, limit }: MultipartUpload, part: PartToSend): Promise<void> {
+/** @returns the ETag of the part */
+async function sendPart({ store, key, limit }: MultipartUpload, part: PartToSend): Promise<string> {
   const { id, number, bytes, digest, signal } = part;
   await limit?.take(bytes.length, signal);
   const input = {
@@ -122,11 +174,18 @@ async function sendPart({ store, key, limit }: MultipartUpload, part: PartToSend
     ContentLength: bytes.length,
     ContentMD5: digest.toString('base64'),
   };
-  await store.call('UploadPart', key, signal, (client, options) => client.uploadPart(input, options));
+  const sent = store.call('UploadPart', key, signal, (client, options) => client.uploadPart(input, options));
+  const answer = await sent.catch(unlessMissing);
+  if (answer !== undefined) return answer.ETag ?? `"${digest.toString('hex')}"`;
+  const reason = 'another process ended its multipart upload';
+  throw new CloudError('image-failed', `object ${store.bucket}/${key}`, reason);
 }
 
+/** A multipart upload in the object store. */
+type OpenMultipart = Pick<MultipartUpload, 'store' | 'key' | 'signal'>;
+
 /** The parts that the object store has, by number. */
-async function listParts({ store, key, signal }: MultipartUpload, id: string): Promise<Map<number, Part>> {
+async function listParts({ store, key, signal }: OpenMultipart, id: string): Promise<Map<number, Part>> {
   const parts = new Map<number, Part>();
   let marker: string | undefined;
   do {
@@ -145,30 +204,19 @@ async function listParts({ store, key, signal }: MultipartUpload, id: string): P
   return parts;
 }
 
-/** Whether a multipart upload can go on. */
-export async function isOpen(upload: MultipartUpload, id: string): Promise<boolean> {
-  return (await listParts(upload, id).catch(unlessMissing)) !== undefined;
-}
-
-/** Unfinished multipart uploads of keys that begin with `prefix`. */
-export async function listMultiparts(
-  store: ObjectStore,
-  prefix: string,
-  signal: AbortSignal,
-): Promise<MultipartUploadEntry[]> {
-  const query = { Bucket: store.bucket, Prefix: prefix };
-  const { Uploads: uploads = [] } = await store.call(
-    'ListMultipartUploads',
-    prefix,
-    signal,
-    (client, options) => client.listMultipartUploads(query, options),
-  );
-  return uploads;
+/** The time of the last part of a multipart upload, 0 without parts; undefined if the object store does not have it. */
+export async function lastPartAt(multipart: OpenMultipart, id: string): Promise<number | undefined> {
+  const parts = await listParts(multipart, id).catch(unlessMissing);
+  return parts && Math.max(0, ...Array.from(parts.values(), ({ LastModified: at }) => at?.getTime() ?? 0));
 }
 
 /** Ends all multipart uploads of a key, with their parts. */
-export async function abortMultiparts(store: ObjectStore, key: string, signal: AbortSignal): Promise<void> {
-  for (const { Key, UploadId } of await listMultiparts(store, key, signal)) {
+export async function abortMultiparts({ store, key, signal }: OpenMultipart): Promise<void> {
+  const query = { Bucket: store.bucket, Prefix: key };
+  const { Uploads: uploads = [] } = await store.call('ListMultipartUploads', key, signal, (client, options) =>
+    client.listMultipartUploads(query, options),
+  );
+  for (const { Key, UploadId } of uploads) {
     if (Key !== key) continue;
     const aborted = store.call('AbortMultipartUpload', key, signal, (client, options) =>
       client.abortMultipartUpload({ Bucket: store.bucket, Key, UploadId }, options),

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
+import { ImageError } from '@nodepool-builder/image-builder';
 import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-builder/image-builder/module-kit';
 import type { S3Entry } from './s3-settings.ts';
 
@@ -10,6 +12,8 @@ const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/InvalidAccessKeyId|SignatureDoesNotMatch|Expired|CredentialsProviderError/, 'auth-failed'],
   [/NotFound|NoSuch/, 'not-found'],
   [/Conflict|PreconditionFailed/, 'conflict'],
+  // Another process has sent this part again, and it has another ETag now.
+  [/InvalidPart/, 'image-failed'],
 ];
 
 /** Region that object stores other than AWS answer to. */
@@ -18,8 +22,16 @@ const DEFAULT_REGION = 'us-east-1';
 /** Attempts of a request. */
 const ATTEMPTS = 6;
 
+/** Milliseconds for which credentials without an end of their own are used. */
+const LIFETIME = 15 * 60_000;
+
+/** Errors about credentials that may have been renewed where they come from. The answer to HEAD has no code. */
+const EXPIRED = /Expired|InvalidAccessKeyId|InvalidToken|^Unknown|^Forbidden$/;
+
 export interface StoreOptions {
   readonly entry: S3Entry;
+  /** Attempts of each request. Default 6. */
+  readonly attempts?: number;
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
 
@@ -31,9 +43,20 @@ export interface StoredObject {
   readonly changedAt: Date;
 }
 
+/** Properties of one object. */
+export interface ObjectState {
+  readonly size: number;
+  readonly etag: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
 interface RequestOptions {
   readonly abortSignal: AbortSignal;
 }
+
+type Credentials = Awaited<ReturnType<S3['config']['credentials']>>;
+
+type Request<T> = (client: S3, options: RequestOptions) => Promise<T>;
 
 /** One bucket. The SDK is loaded with the first request. */
 export class ObjectStore {
@@ -49,17 +72,12 @@ export class ObjectStore {
   }
 
   /** Runs one request. @throws CloudError, or the signal's reason */
-  async call<T>(
-    task: string,
-    key: string,
-    signal: AbortSignal,
-    request: (client: S3, options: RequestOptions) => Promise<T>,
-  ): Promise<T> {
+  async call<T>(task: string, key: string, signal: AbortSignal, request: Request<T>): Promise<T> {
     signal.throwIfAborted();
     const start = performance.now();
     try {
       this.#client ??= this.#open();
-      return await request(await this.#client, { abortSignal: signal });
+      return await withRenewed(await this.#client, { abortSignal: signal }, request);
     } catch (error) {
       signal.throwIfAborted();
       throw this.#error(`${task} ${this.bucket}/${key}`, error);
@@ -68,12 +86,13 @@ export class ObjectStore {
     }
   }
 
-  /** All objects whose key begins with `prefix`. */
+  /** The objects whose key begins with `prefix`, without those behind a further slash. */
   async list(prefix: string, signal: AbortSignal): Promise<StoredObject[]> {
     const objects: StoredObject[] = [];
     let token: string | undefined;
     do {
-      const query = { Bucket: this.bucket, Prefix: prefix, ...(token && { ContinuationToken: token }) };
+      const next = token && { ContinuationToken: token };
+      const query = { Bucket: this.bucket, Prefix: prefix, Delimiter: '/', ...next };
       const page = await this.call('ListObjectsV2', prefix, signal, (client, options) =>
         client.listObjectsV2(query, options),
       );
@@ -96,17 +115,20 @@ export class ObjectStore {
 
   /** Writes a small object. */
   async write(key: string, text: string, signal: AbortSignal): Promise<void> {
-    const input = { Bucket: this.bucket, Key: key, Body: text, ContentType: 'application/json' };
+    const ContentMD5 = createHash('md5').update(text).digest('base64');
+    const input = { Bucket: this.bucket, Key: key, Body: text, ContentType: 'application/json', ContentMD5 };
     await this.call('PutObject', key, signal, (client, options) => client.putObject(input, options));
   }
 
-  /** Bytes and ETag of an object; undefined if there is none. */
-  async head(key: string, signal: AbortSignal): Promise<{ size: number; etag: string } | undefined> {
+  /** Undefined if there is no such object. */
+  async head(key: string, signal: AbortSignal): Promise<ObjectState | undefined> {
     const asked = this.call('HeadObject', key, signal, (client, options) =>
       client.headObject({ Bucket: this.bucket, Key: key }, options),
     );
     const answer = await asked.catch(unlessMissing);
-    return answer && { size: answer.ContentLength ?? 0, etag: answer.ETag ?? '' };
+    if (answer === undefined) return undefined;
+    const { ContentLength: size = 0, ETag: etag = '', Metadata: metadata = {} } = answer;
+    return { size, etag, metadata };
   }
 
   /** Removes an object. A missing one is no error. */
@@ -123,7 +145,7 @@ export class ObjectStore {
   }
 
   async #open(): Promise<S3> {
-    const { entry } = this.#options;
+    const { entry, attempts = ATTEMPTS } = this.#options;
     const { endpoint, 'region-name': region, 'profile-name': profile } = entry;
     const { 'shared-credentials-file': filepath, 'path-style': forcePathStyle = endpoint !== undefined } =
       entry;
@@ -131,13 +153,18 @@ export class ObjectStore {
       import('@aws-sdk/client-s3'),
       import('@aws-sdk/credential-providers'),
     ]);
-    const named = { ...(profile && { profile }), ...(filepath && { filepath }) };
+    // The chain itself would use the credentials of a file as long as the process runs.
+    const chain = { ...(profile && { profile }), ...(filepath && { filepath }), ignoreCache: true };
+    const credentials = async (): Promise<Credentials> => {
+      const { expiration = new Date(Date.now() + LIFETIME), ...rest } = await fromNodeProviderChain(chain)();
+      return { ...rest, expiration };
+    };
     const settings: S3ClientConfig = {
       ...(profile && { profile }),
       ...(endpoint && { endpoint }),
       forcePathStyle,
-      credentials: fromNodeProviderChain(named),
-      maxAttempts: ATTEMPTS,
+      credentials,
+      maxAttempts: attempts,
       // Content-MD5 protects the parts: other object stores do not know AWS's newer checksums.
       // Some stores are silent while they complete a large object.
       requestHandler: { connectionTimeout: 10_000, socketTimeout: 300_000 },
@@ -154,7 +181,8 @@ export class ObjectStore {
   }
 
   #error(subject: string, error: unknown): Error {
-    if (!(error instanceof Error) || error instanceof CloudError) return error as Error;
+    if (!(error instanceof Error) || error instanceof CloudError || error instanceof ImageError)
+      return error as Error;
     const { $metadata: { httpStatusCode: status = 0 } = {} } = error as {
       $metadata?: { httpStatusCode?: number };
     };
@@ -167,6 +195,21 @@ export class ObjectStore {
     const byStatus = status === 403 ? 'forbidden' : status >= 500 ? 'service-unavailable' : 'bad-request';
     const reason = `${error.message === 'UnknownError' ? `status ${status}` : error.message} (${error.name})`;
     return new CloudError(known ?? byStatus, what, reason, { cause: error });
+  }
+}
+
+/** Sends a request a second time if its credentials were refused, and there are other ones by now. */
+async function withRenewed<T>(client: S3, options: RequestOptions, request: Request<T>): Promise<T> {
+  const { credentials } = client.config;
+  const used = await credentials();
+  try {
+    return await request(client, options);
+  } catch (error) {
+    if (!EXPIRED.test((error as Error).name)) throw error;
+    const isUsed = (one: Credentials): boolean =>
+      one.accessKeyId === used.accessKeyId && one.sessionToken === used.sessionToken;
+    if (isUsed(await credentials()) && isUsed(await credentials({ forceRefresh: true }))) throw error;
+    return await request(client, options);
   }
 }
 

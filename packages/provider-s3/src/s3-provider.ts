@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises';
 import {
   type CandidateOptions,
   type CheckResult,
+  type Checksums,
   type ImageCandidate,
   ImageError,
   type ImageFilter,
@@ -19,58 +20,36 @@ import {
   BandwidthLimit,
   byBuild,
   cleanUpAfter,
-  DamagedRecord,
   type DatedImage,
   type DirectoryManifest,
-  formatRow,
   imageIdFault,
   MANIFEST,
   Mutex,
-  RecordType,
   signalOf,
   steadyProgress,
   Turns,
   toCandidate,
   toProviderImage,
 } from '@nodepool-builder/image-builder/module-kit';
+import { diagnoseUploads } from './diagnose-s3.ts';
 import { download } from './download.ts';
 import {
   abortMultiparts,
-  isOpen,
-  listMultiparts,
+  hasFile,
+  isMadeBy,
+  lastPartAt,
   type MultipartUpload,
   sendParts,
   startMultipart,
 } from './multipart-upload.ts';
 import { ObjectStore, type StoredObject, type StoreOptions } from './object-store.ts';
+import { externalIdOf, S3Keys } from './s3-keys.ts';
 import type { S3Entry } from './s3-settings.ts';
+import { type StoredImage, StoredImages } from './stored-images.ts';
+import { type UploadRecord, UploadRecords } from './upload-records.ts';
 
-/** Manifests that are read at a time. */
-const READS = 16;
-
-const TEXT = { type: 'string', minLength: 1 } as const;
-
-/** An upload that has begun, in an object of its own: written before anything else of it, and removed last. */
-const INTENT = new RecordType({
-  type: 'object',
-  required: ['upload-id', 'external-id', 'begun'],
-  properties: {
-    'upload-id': TEXT,
-    'external-id': TEXT,
-    begun: TEXT,
-    'multipart-id': { ...TEXT, description: 'Id of the multipart upload, once it is known.' },
-  },
-});
-
-type Intent = ReturnType<typeof INTENT.parse>;
-
-/** An image in the bucket. */
-interface Entry {
-  readonly externalId: string;
-  readonly manifest: DirectoryManifest;
-  /** Whether its object has the size in the manifest. */
-  readonly isWhole: boolean;
-}
+/** How often a pointer is written in one go. */
+const ROUNDS = 10;
 
 export interface S3ProviderOptions extends StoreOptions {
   readonly entry: S3Entry;
@@ -81,51 +60,55 @@ export interface S3ProviderOptions extends StoreOptions {
 
 /**
  * A provider that keeps images in a bucket, as the provider `directory` does in a directory. An image is the object
- * `<image-name>-<image-id>.<extension>` (which is its external id), `<that>.json` is its manifest, and
- * `<image-name>-latest.<extension>.json` has the manifest and the key of the one that was built last.
+ * `<image-name>-<image-id>-<digest of the upload id>.<extension>` (which is its external id), `<that>.json` is its manifest,
+ * and `<image-name>-latest.<extension>.json` has the manifest and the key of the one that was built last.
  *
- * The manifest is written after the object, and only an object with a manifest is an image. Objects without our manifest
- * are never touched.
+ * The manifest is written after the object, and only an object with a manifest is an image. Objects without our metadata or
+ * our manifest are never touched. No operation needs conditional requests, which many object stores do not know: no two
+ * uploads have a common key, and a pointer is checked after it was written.
  */
 export class S3Provider implements ImageProvider, Disposable {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
   readonly #options: S3ProviderOptions;
   readonly #store: ObjectStore;
+  readonly #keys: S3Keys;
+  readonly #images: StoredImages;
+  readonly #records: UploadRecords;
   readonly #limit: BandwidthLimit | undefined;
   readonly #turns = new Turns();
-  /** Pointers are set one after the other: two uploads that end together must leave the newer one as `latest`. */
   readonly #pointing = new Mutex();
-  /** Manifests that were read, by their ETag. */
-  readonly #manifests = new Map<string, DirectoryManifest>();
 
   constructor(options: S3ProviderOptions) {
-    const { entry, formats } = options;
+    const { entry, formats, logger } = options;
     this.name = entry.name;
     this.formats = formats;
     this.#options = options;
     this.#store = new ObjectStore(options);
+    this.#keys = new S3Keys(entry.prefix);
+    this.#images = new StoredImages(this.name, this.#store, this.#keys, logger);
+    this.#records = new UploadRecords(this.name, this.#store, this.#keys, logger);
     const limit = entry['bandwidth-limit'];
     this.#limit = limit === undefined ? undefined : new BandwidthLimit(limit);
   }
 
   /** @throws CloudError, ImageError `provider-refused` */
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
-    const externalId = this.#fileName(request);
+    const { uploadId, imageId, imageName, file, shared = false } = request;
+    const externalId = externalIdOf(this.name, { uploadId, imageId, imageName, format: file.format });
     return await this.#turns.run(externalId, options, async (signal) => {
       const onProgress = steadyProgress(options.onProgress ?? (() => {}));
       try {
         await this.#place(request, externalId, signal, onProgress);
       } catch (error) {
-        const failed = {
-          provider: this.name,
-          imageId: request.imageId,
-          logger: this.#options.logger,
-          signal,
-        };
-        throw await cleanUpAfter(error, failed, (cleanup) => this.#removeUpload(request.uploadId, cleanup));
+        // Another process may have finished the same upload, and ended the multipart upload of this one.
+        if (!(await this.#isDone(externalId, signal).catch(() => false))) {
+          if (shared) throw error;
+          const failed = { provider: this.name, imageId, logger: this.#options.logger, signal };
+          throw await cleanUpAfter(error, failed, (cleanup) => this.#removeUpload(uploadId, cleanup));
+        }
       }
-      await this.#point(request.imageName, request.file.format, signal);
+      await this.#point(imageName, file.format, signal);
       onProgress({ done: 1, total: 1 });
       return { externalId };
     });
@@ -135,7 +118,7 @@ export class S3Provider implements ImageProvider, Disposable {
   async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
     const signal = signalOf(options);
     await this.#removeUpload(uploadId, signal);
-    for (const { externalId, manifest } of await this.#entries(signal)) {
+    for (const { externalId, manifest } of await this.#images.all(signal)) {
       if (manifest['upload-id'] === uploadId) await this.delete(externalId, options);
     }
   }
@@ -150,26 +133,29 @@ export class S3Provider implements ImageProvider, Disposable {
       );
     }
     await this.#turns.run(externalId, options, async (signal) => {
-      const manifest = await this.#manifest(externalId, signal);
+      const manifest = await this.#images.manifest(externalId, signal);
+      const key = this.#keys.image(externalId);
       if (manifest === undefined) {
-        if ((await this.#store.head(this.#key(externalId), signal)) === undefined) return;
-        throw this.#notOurs(externalId);
+        if ((await this.#store.head(key, signal)) === undefined) return;
+        throw this.#notOurs(key);
       }
+      const { 'image-name': imageName, 'upload-id': uploadId = '', format } = manifest;
       // The pointer moves first, and the manifest goes last: a second call finishes the work.
-      await this.#point(manifest['image-name'], manifest.format, signal, externalId);
-      await this.#store.remove(this.#key(externalId), signal);
-      await this.#store.remove(this.#manifestKey(externalId), signal);
+      await this.#point(imageName, format, signal, externalId);
+      await this.#removeObject(key, uploadId, signal);
+      await this.#store.remove(this.#keys.manifest(externalId), signal);
+      await this.#point(imageName, format, signal); // another process may have moved it back
     });
   }
 
   /** @throws CloudError */
   async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
-    return (await this.#whole(signalOf(options))).map(toProviderImage);
+    return (await this.#images.whole(signalOf(options))).map(toProviderImage);
   }
 
   /** @throws CloudError */
   async candidates(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
-    return (await this.#whole(signalOf(options))).map(toCandidate);
+    return (await this.#images.whole(signalOf(options))).map(toCandidate);
   }
 
   /**
@@ -178,38 +164,56 @@ export class S3Provider implements ImageProvider, Disposable {
    * @throws CloudError, ImageError `image-not-found`
    */
   async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
-    const manifest = await this.#manifest(externalId, signalOf(options));
+    const manifest = await this.#images.manifest(externalId, signalOf(options));
     if (manifest === undefined) {
       const reason = `${this.#store.bucket} has no image ${JSON.stringify(externalId)}; list shows the ids there are`;
       throw new ImageError('image-not-found', reason);
     }
-    await download({ ...options, store: this.#store, key: this.#key(externalId), manifest, path });
+    await download({ ...options, store: this.#store, key: this.#keys.image(externalId), manifest, path });
   }
 
   /** @throws CloudError */
   async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     const signal = signalOf(options);
-    const partial: PartialUpload[] = [];
-    for (const object of await this.#store.list(this.#intentKey(''), signal)) {
-      const intent = await this.#intent(object.key, signal);
-      if (intent !== undefined) partial.push(this.#partialUpload(object, intent));
+    const partialUploads: PartialUpload[] = [];
+    for (const { object, record } of await this.#records.all(signal)) {
+      const { 'upload-id': uploadId, 'external-id': externalId } = record;
+      const changedAt = await this.#lastChange(object, record, signal);
+      partialUploads.push({
+        uploadId,
+        subject: `object ${this.#keys.image(externalId)} (unfinished)`,
+        changedAt: new Date(changedAt),
+        remove: async (again = {}) => {
+          const during = signalOf(again);
+          const now = (await this.#records.all(during)).find((each) => each.object.key === object.key);
+          if (now?.object.etag !== object.etag) return false;
+          if ((await this.#lastChange(now.object, now.record, during)) !== changedAt) return false;
+          await this.#removeUpload(uploadId, during);
+          return true;
+        },
+      });
     }
-    return partial;
+    return partialUploads;
   }
 
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
     const signal = signalOf(options);
-    const subject = `bucket ${this.#store.bucket} of provider ${this.name}`;
-    const listed = await attempt(subject, signal, async () => await this.#whole(signal));
-    if (listed.problem) {
-      yield listed.problem;
-      return;
+    const store = new ObjectStore({ ...this.#options, attempts: 1 });
+    try {
+      const images = new StoredImages(this.name, store, this.#keys, this.#options.logger);
+      const subject = `bucket ${store.bucket} of provider ${this.name}`;
+      const listed = await attempt(subject, signal, async () => await images.whole(signal));
+      const count = listed.value?.length ?? 0;
+      yield listed.problem ?? {
+        subject,
+        state: 'ok',
+        finding: `has ${count} ${count === 1 ? 'image' : 'images'}`,
+      };
+      const permissions = `permissions for uploads to ${subject}`;
+      if (!listed.problem) yield await diagnoseUploads(permissions, store, this.#keys, signal);
+    } finally {
+      store.close();
     }
-    yield { subject, state: 'ok', finding: `can be listed, and has ${listed.value.length} images` };
-    const parts = await attempt(`unfinished uploads in ${subject}`, signal, async () => {
-      await listMultiparts(this.#store, this.#key(''), signal);
-    });
-    if (parts.problem) yield parts.problem;
   }
 
   /** Aborts running requests. */
@@ -221,7 +225,7 @@ export class S3Provider implements ImageProvider, Disposable {
     this.close();
   }
 
-  /** Makes the object of an image and its manifest, unless they are there. */
+  /** Makes the object of an image and its manifest, unless they exist. */
   async #place(
     request: UploadRequest,
     externalId: string,
@@ -229,242 +233,156 @@ export class S3Provider implements ImageProvider, Disposable {
     onProgress: MultipartUpload['onProgress'],
   ): Promise<void> {
     const { uploadId, imageId, imageName, file, builtAt, metadata = {} } = request;
-    const existing = await this.#refuseForeign(request, externalId, signal);
-    if (existing?.manifest['upload-id'] === uploadId && existing.isWhole) {
-      await this.#end(uploadId, externalId, signal);
-      return;
-    }
     const upload: MultipartUpload = {
       store: this.#store,
-      key: this.#key(externalId),
+      key: this.#keys.image(externalId),
+      uploadId,
       file,
       concurrency: this.#options.entry['upload-parts'],
       limit: this.#limit,
       signal,
       onProgress,
     };
-    const built = builtAt ?? (await stat(file.path)).mtime;
-    const id = await this.#begin(request, externalId, upload);
-    // Another image under this name loses its manifest first: no image ever has the manifest of other bytes.
-    if (existing !== undefined) await this.#store.remove(this.#manifestKey(externalId), signal);
-    const checksums = await sendParts(upload, id);
-    const uploaded = new Date();
-    const manifest: DirectoryManifest = {
-      'image-id': imageId,
-      'image-name': imageName,
-      'upload-id': uploadId,
-      format: file.format,
-      size: file.size,
-      ...checksums,
-      built: (built > uploaded ? uploaded : built).toISOString(),
-      uploaded: uploaded.toISOString(),
-      metadata,
-    };
-    await this.#store.write(this.#manifestKey(externalId), MANIFEST.text(manifest), signal);
-    await this.#end(uploadId, externalId, signal);
-  }
-
-  /** Ends a finished upload. A request to start it, whose answer was lost, may have left a multipart upload of its own. */
-  async #end(uploadId: string, externalId: string, signal: AbortSignal): Promise<void> {
-    await abortMultiparts(this.#store, this.#key(externalId), signal);
-    await this.#store.remove(this.#intentKey(uploadId), signal);
-  }
-
-  /** Continues the multipart upload of an earlier attempt, or begins one. @returns its id in the object store */
-  async #begin(request: UploadRequest, externalId: string, upload: MultipartUpload): Promise<string> {
-    const { uploadId } = request;
-    const { signal } = upload;
-    const key = this.#intentKey(uploadId);
-    const earlier = await this.#intent(key, signal);
-    const known = earlier?.['multipart-id'];
-    if (earlier?.['external-id'] === externalId && known !== undefined && (await isOpen(upload, known))) {
-      return known;
+    await this.#readPointer(imageName, file.format, signal);
+    if (!(await this.#isDone(externalId, signal))) {
+      const built = builtAt ?? (await stat(file.path)).mtime;
+      const checksums = await this.#send(request, externalId, upload);
+      const uploaded = new Date();
+      const manifest: DirectoryManifest = {
+        'image-id': imageId,
+        'image-name': imageName,
+        'upload-id': uploadId,
+        format: file.format,
+        size: file.size,
+        ...checksums,
+        built: (built > uploaded ? uploaded : built).toISOString(),
+        uploaded: uploaded.toISOString(),
+        metadata,
+      };
+      await this.#store.write(this.#keys.manifest(externalId), MANIFEST.text(manifest), signal);
     }
-    if (earlier !== undefined) await this.#removeUpload(uploadId, signal);
-    const intent: Intent = {
+    // A request to begin, whose answer was lost, may have left a multipart upload of its own.
+    await abortMultiparts(upload);
+    await this.#records.remove(uploadId, signal);
+  }
+
+  /** Whether an image is complete. The key of an image has its upload. */
+  async #isDone(externalId: string, signal: AbortSignal): Promise<boolean> {
+    const manifest = await this.#images.manifest(externalId, signal);
+    if (manifest === undefined) return false;
+    return (await this.#store.head(this.#keys.image(externalId), signal))?.size === manifest.size;
+  }
+
+  /** Makes the object of an image, unless an earlier attempt has made it. */
+  async #send(request: UploadRequest, externalId: string, upload: MultipartUpload): Promise<Checksums> {
+    const { uploadId, file, shared = false } = request;
+    const { key, signal } = upload;
+    const object = await this.#store.head(key, signal);
+    if (object !== undefined && !isMadeBy(uploadId, object)) throw this.#notOurs(key);
+    const manifestKey = this.#keys.manifest(externalId);
+    if ((await this.#store.head(manifestKey, signal)) !== undefined) {
+      if ((await this.#images.manifest(externalId, signal)) === undefined) throw this.#notOurs(manifestKey);
+      // Its object is missing or of another size. No image ever has the manifest of other bytes.
+      await this.#store.remove(manifestKey, signal);
+    }
+    if (object !== undefined && file.checksums !== undefined && hasFile(upload, object))
+      return file.checksums;
+    const earlier = await this.#records.read(uploadId, signal);
+    const known = earlier?.['multipart-id'];
+    const isSame = earlier?.['external-id'] === externalId && earlier.sha256 === file.checksums?.sha256;
+    const isOpaque = earlier?.['opaque-etags'] ?? false;
+    // A part that two processes send has the ETag of the second one, and the first one cannot complete the upload.
+    const mayResume = isSame && !(shared && isOpaque);
+    if (mayResume && known !== undefined && (await lastPartAt(upload, known)) !== undefined) {
+      return await sendParts(upload, { id: known, hasOpaqueEtags: isOpaque });
+    }
+    if (earlier !== undefined && !shared) await this.#removeUpload(uploadId, signal);
+    const record: UploadRecord = {
       'upload-id': uploadId,
       'external-id': externalId,
       begun: new Date().toISOString(),
+      ...(file.checksums && { sha256: file.checksums.sha256 }),
     };
-    await this.#store.write(key, INTENT.text(intent), signal);
-    const id = await startMultipart(upload);
-    await this.#store.write(key, INTENT.text({ ...intent, 'multipart-id': id }), signal);
-    return id;
-  }
-
-  /**
-   * Refuses to replace an object of another owner or of another image.
-   *
-   * @returns the image that has the name
-   */
-  async #refuseForeign(
-    { imageId, imageName }: UploadRequest,
-    externalId: string,
-    signal: AbortSignal,
-  ): Promise<Entry | undefined> {
-    const manifest = await this.#manifest(externalId, signal);
-    const object = await this.#store.head(this.#key(externalId), signal);
-    if (manifest === undefined) {
-      if (object === undefined || (await this.#isIntended(externalId, signal))) return undefined;
-      throw this.#notOurs(externalId);
-    }
-    if (manifest['image-id'] === imageId && manifest['image-name'] === imageName) {
-      return { externalId, manifest, isWhole: object?.size === manifest.size };
-    }
-    const { 'image-id': otherId, 'image-name': otherName } = manifest;
-    throw new ImageError(
-      'provider-refused',
-      `${this.#key(externalId)} is image ${otherId} of ${otherName} already; delete that one or use another image-id`,
-    );
-  }
-
-  /** Whether an unfinished upload, of whatever process, is to make this image. */
-  async #isIntended(externalId: string, signal: AbortSignal): Promise<boolean> {
-    for (const { key } of await this.#store.list(this.#intentKey(''), signal)) {
-      if ((await this.#intent(key, signal))?.['external-id'] === externalId) return true;
-    }
-    return false;
+    await this.#records.write(record, signal);
+    const multipart = await startMultipart(upload);
+    const { id, hasOpaqueEtags } = multipart;
+    await this.#records.write({ ...record, 'multipart-id': id, 'opaque-etags': hasOpaqueEtags }, signal);
+    return await sendParts(upload, multipart);
   }
 
   /** Removes what an unfinished upload has left. A finished image stays. */
   async #removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
-    const key = this.#intentKey(uploadId);
-    const intent = await this.#intent(key, signal);
-    if (intent === undefined) return;
-    const { 'external-id': externalId } = intent;
-    await abortMultiparts(this.#store, this.#key(externalId), signal);
-    // Without a manifest, the object is the one of this upload.
-    if ((await this.#manifest(externalId, signal)) === undefined) {
-      await this.#store.remove(this.#key(externalId), signal);
+    const record = await this.#records.read(uploadId, signal);
+    if (record === undefined) return;
+    const { 'external-id': externalId } = record;
+    const key = this.#keys.image(externalId);
+    await abortMultiparts({ store: this.#store, key, signal });
+    if ((await this.#images.manifest(externalId, signal)) === undefined) {
+      await this.#removeObject(key, uploadId, signal);
     }
-    await this.#store.remove(key, signal);
+    await this.#records.remove(uploadId, signal);
   }
 
-  #partialUpload(object: StoredObject, intent: Intent): PartialUpload {
-    const { 'upload-id': uploadId, 'external-id': externalId } = intent;
-    return {
-      uploadId,
-      subject: `object ${this.#key(externalId)} (unfinished)`,
-      changedAt: object.changedAt,
-      remove: async (options = {}) => {
-        const signal = signalOf(options);
-        const now = await this.#store.head(object.key, signal);
-        if (now?.etag !== object.etag) return false;
-        await this.#removeUpload(uploadId, signal);
-        return true;
-      },
-    };
+  /** Removes the object of an upload, and none that anything else has put there. */
+  async #removeObject(key: string, uploadId: string, signal: AbortSignal): Promise<void> {
+    const object = await this.#store.head(key, signal);
+    if (object === undefined) return;
+    if (isMadeBy(uploadId, object)) await this.#store.remove(key, signal);
+    else this.#options.logger.warn(`provider ${this.name}: ${this.#notOurs(key).message}`);
+  }
+
+  /** Time of the last change of an unfinished upload, in milliseconds. */
+  async #lastChange(
+    { changedAt }: StoredObject,
+    { 'external-id': externalId, 'multipart-id': id }: UploadRecord,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const multipart = { store: this.#store, key: this.#keys.image(externalId), signal };
+    const part = id === undefined ? undefined : await lastPartAt(multipart, id);
+    return Math.max(changedAt.getTime(), part ?? 0);
   }
 
   /** Writes the key and the manifest of the image that was built last to `<image-name>-latest.<extension>.json`. */
   async #point(imageName: string, format: ImageFormat, signal: AbortSignal, without?: string): Promise<void> {
+    const key = this.#keys.latest(imageName, format);
     await this.#pointing.run(async () => {
-      const images = (await this.#whole(signal)).filter(
-        ({ externalId, manifest }) =>
-          externalId !== without && manifest['image-name'] === imageName && manifest.format === format,
-      );
-      const [newest] = images.toSorted(byBuild(images, describe, Date.now()));
-      const key = this.#manifestKey(`${imageName}-latest.${formatRow(format).extension}`);
-      const before = await this.#store.read(key, signal);
-      if (before !== undefined && !isPointer(before)) throw this.#notOurs(key);
-      const text =
-        newest && `${JSON.stringify({ 'external-id': newest.externalId, ...newest.manifest }, null, 2)}\n`;
-      if (text === before) return;
-      await (text === undefined ? this.#store.remove(key, signal) : this.#store.write(key, text, signal));
+      // Repeated after each change: another process may have written the pointer without seeing this image.
+      for (let round = 0; round < ROUNDS; round++) {
+        const before = await this.#readPointer(imageName, format, signal);
+        const images = (await this.#images.whole(signal)).filter(
+          ({ externalId, manifest }) =>
+            externalId !== without && manifest['image-name'] === imageName && manifest.format === format,
+        );
+        const [newest] = images.toSorted(byBuild(images, describe, Date.now()));
+        const text =
+          newest && `${JSON.stringify({ 'external-id': newest.externalId, ...newest.manifest }, null, 2)}\n`;
+        if (text === before) return;
+        await (text === undefined ? this.#store.remove(key, signal) : this.#store.write(key, text, signal));
+      }
+      this.#options.logger.warn(`provider ${this.name}: others still change ${key} after ${ROUNDS} changes`);
     });
   }
 
-  async #whole(signal: AbortSignal): Promise<readonly Entry[]> {
-    return (await this.#entries(signal)).filter(({ isWhole }) => isWhole);
-  }
-
-  /** All manifests of ours. */
-  async #entries(signal: AbortSignal): Promise<readonly Entry[]> {
-    const objects = new Map((await this.#store.list(this.#key(''), signal)).map((one) => [one.key, one]));
-    const found: Entry[] = [];
-    const rest = objects.values();
-    const read = async (): Promise<void> => {
-      for (const { key, etag } of rest) {
-        const externalId = this.#externalId(key);
-        if (externalId === undefined) continue;
-        const manifest = this.#manifests.get(etag) ?? (await this.#manifest(externalId, signal));
-        if (manifest === undefined) continue;
-        this.#manifests.set(etag, manifest);
-        const { size } = objects.get(this.#key(externalId)) ?? {};
-        found.push({ externalId, manifest, isWhole: size === manifest.size });
-      }
-    };
-    await Promise.all(Array.from({ length: READS }, read));
-    const etags = new Set([...objects.values()].map(({ etag }) => etag));
-    for (const etag of this.#manifests.keys()) if (!etags.has(etag)) this.#manifests.delete(etag);
-    return found.toSorted((one, other) => (one.externalId < other.externalId ? -1 : 1));
-  }
-
-  /** The manifest of an image; undefined if there is none, or if the object is not a manifest of ours. */
-  async #manifest(externalId: string, signal: AbortSignal): Promise<DirectoryManifest | undefined> {
-    const key = this.#manifestKey(externalId);
+  /** @throws ImageError `provider-refused` if something else has the name of the pointer */
+  async #readPointer(
+    imageName: string,
+    format: ImageFormat,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const key = this.#keys.latest(imageName, format);
     const text = await this.#store.read(key, signal);
-    if (text === undefined || isPointer(text)) return undefined;
-    try {
-      return MANIFEST.parse(text, key);
-    } catch (error) {
-      if (error instanceof DamagedRecord) return undefined;
-      throw error;
-    }
+    if (text === undefined || /^\{\s*"external-id":/.test(text)) return text;
+    throw this.#notOurs(key);
   }
 
-  async #intent(key: string, signal: AbortSignal): Promise<Intent | undefined> {
-    const text = await this.#store.read(key, signal);
-    try {
-      return text === undefined ? undefined : INTENT.parse(text, key);
-    } catch (error) {
-      if (!(error instanceof DamagedRecord)) throw error;
-      this.#options.logger.warn(`provider ${this.name}: ${error.message}; it is left alone`);
-      return undefined;
-    }
-  }
-
-  #fileName({ imageName, imageId, file }: UploadRequest): string {
-    const name = `${imageName}-${imageId}.${formatRow(file.format).extension}`;
-    const reason =
-      imageId === 'latest' ? 'is the name of the pointer to the latest image' : imageIdFault(name);
-    if (reason === undefined) return name;
-    throw new ImageError(
-      'provider-refused',
-      `provider ${this.name} cannot name an object ${JSON.stringify(name.slice(0, 80))}: it ${reason}; rename the image under providers[].images`,
-    );
-  }
-
-  #key(externalId: string): string {
-    return `${this.#options.entry.prefix ?? ''}${externalId}`;
-  }
-
-  #manifestKey(externalId: string): string {
-    return `${this.#key(externalId)}.json`;
-  }
-
-  #intentKey(uploadId: string): string {
-    return `${this.#key('.nodepool-builder/')}${encodeURIComponent(uploadId)}${uploadId && '.json'}`;
-  }
-
-  /** The image that a key is the manifest of; undefined for other keys. */
-  #externalId(key: string): string | undefined {
-    const name = key.slice(this.#key('').length);
-    return name.endsWith('.json') && !name.includes('/') ? name.slice(0, -'.json'.length) : undefined;
-  }
-
-  #notOurs(externalId: string): ImageError {
+  #notOurs(key: string): ImageError {
     return new ImageError(
       'provider-refused',
-      `${this.#store.bucket}/${this.#key(externalId)} was not made by this software, and is not touched; move it away or rename the image under providers[].images`,
+      `${this.#store.bucket}/${key} was not made by this software, and is not touched; move it away or rename the image under providers[].images`,
     );
   }
 }
 
-function describe({ manifest }: Entry): DatedImage {
+function describe({ manifest }: StoredImage): DatedImage {
   return { imageId: manifest['image-id'], builtAt: Date.parse(manifest.built) || undefined };
-}
-
-function isPointer(text: string): boolean {
-  return /^\{\s*"external-id":/.test(text);
 }

@@ -9,7 +9,8 @@ export const S3_SETTINGS = {
     'bucket-name': { ...TEXT, description: 'Bucket for the images. It must exist.' },
     prefix: {
       ...TEXT,
-      description: 'Begin of the keys of all objects, such as `images/`. Default: none.',
+      description:
+        'Begin of the keys of all objects, such as `images/`. A slash is added if it is missing. Default: none.',
     },
     endpoint: {
       ...TEXT,

@@ -1,0 +1,69 @@
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { attempt, CloudError } from '@nodepool-builder/image-builder/module-kit';
+import type { ObjectStore } from './object-store.ts';
+import type { S3Keys } from './s3-keys.ts';
+
+/** The id of a multipart upload that does not exist. */
+const NO_UPLOAD = 'VXBsb2FkSWQgb2YgdGhlIGRvY3Rvcg';
+
+/** Reason of AWS that names another action than that of the request: keys of KMS need some of their own. */
+const ACTION = /not authorized to perform: ([\w:]+)/;
+
+/**
+ * Sends each kind of request that an upload needs, about objects that do not exist, and begins a multipart upload of one
+ * byte, which it aborts. Nothing is left in the bucket.
+ */
+export async function diagnoseUploads(
+  subject: string,
+  store: ObjectStore,
+  keys: S3Keys,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  const Key = `${keys.records}doctor`;
+  const object = { Bucket: store.bucket, Key };
+  const missing = new Set<string>();
+  const ask = async <T>(
+    action: string,
+    send: Parameters<typeof store.call<T>>[3],
+  ): Promise<T | undefined> => {
+    try {
+      return await store.call(action, Key, signal, send);
+    } catch (error) {
+      if (!(error instanceof CloudError) || (error.code !== 'forbidden' && error.code !== 'not-found'))
+        throw error;
+      if (error.code === 'forbidden') missing.add(ACTION.exec(error.message)?.[1] ?? action);
+      return undefined;
+    }
+  };
+  const unknown = { ...object, UploadId: NO_UPLOAD };
+  const checked = await attempt(subject, signal, async () => {
+    await ask('s3:ListBucketMultipartUploads', (client, options) =>
+      client.listMultipartUploads({ Bucket: store.bucket, Prefix: Key }, options),
+    );
+    await ask('s3:ListMultipartUploadParts', (client, options) => client.listParts(unknown, options));
+    await ask('s3:GetObject', (client, options) => client.getObject(object, options));
+    await ask('s3:DeleteObject', (client, options) => client.deleteObject(object, options));
+    const abort = async (UploadId: string): Promise<unknown> =>
+      await ask('s3:AbortMultipartUpload', (client, options) =>
+        client.abortMultipartUpload({ ...object, UploadId }, options),
+      );
+    await abort(NO_UPLOAD);
+    const part = { ...unknown, PartNumber: 1, Body: Buffer.alloc(1) };
+    await ask('s3:PutObject', (client, options) => client.uploadPart(part, options));
+    // A multipart upload that cannot be aborted would stay.
+    if (missing.size > 0) return;
+    const begun = await ask('s3:PutObject', (client, options) =>
+      client.createMultipartUpload(object, options),
+    );
+    const { UploadId = NO_UPLOAD } = begun ?? {};
+    try {
+      await ask('s3:PutObject', (client, options) => client.uploadPart({ ...part, UploadId }, options));
+    } finally {
+      await abort(UploadId);
+    }
+  });
+  if (checked.problem) return checked.problem;
+  if (missing.size === 0) return { subject, state: 'ok', finding: 'the requests of an upload are permitted' };
+  const remedy = 'add these actions to the policy of the user or the role';
+  return { subject, state: 'problem', finding: `lack ${[...missing].join(', ')}`, remedy };
+}

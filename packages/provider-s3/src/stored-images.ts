@@ -1,0 +1,77 @@
+import type { Logger } from '@nodepool-builder/image-builder';
+import { DamagedRecord, type DirectoryManifest, MANIFEST } from '@nodepool-builder/image-builder/module-kit';
+import type { ObjectStore } from './object-store.ts';
+import { externalIdOf, type S3Keys } from './s3-keys.ts';
+
+/** Manifests that are read at a time. */
+const READS = 16;
+
+/** A manifest and its image. */
+export interface StoredImage {
+  readonly externalId: string;
+  readonly manifest: DirectoryManifest;
+  /** Whether the object has the size in the manifest. */
+  readonly isWhole: boolean;
+}
+
+/** The manifests of a provider. */
+export class StoredImages {
+  readonly #provider: string;
+  readonly #store: ObjectStore;
+  readonly #keys: S3Keys;
+  readonly #logger: Logger;
+  /** Manifests that were read, by key and ETag; undefined for objects that are none. */
+  readonly #read = new Map<string, DirectoryManifest | undefined>();
+
+  constructor(provider: string, store: ObjectStore, keys: S3Keys, logger: Logger) {
+    this.#provider = provider;
+    this.#store = store;
+    this.#keys = keys;
+    this.#logger = logger;
+  }
+
+  /** Images whose object is complete. */
+  async whole(signal: AbortSignal): Promise<readonly StoredImage[]> {
+    return (await this.all(signal)).filter(({ isWhole }) => isWhole);
+  }
+
+  async all(signal: AbortSignal): Promise<readonly StoredImage[]> {
+    const objects = new Map((await this.#store.list(this.#keys.prefix, signal)).map((one) => [one.key, one]));
+    const found: StoredImage[] = [];
+    const versions = new Set<string>();
+    const rest = objects.values();
+    const read = async (): Promise<void> => {
+      for (const { key, etag } of rest) {
+        const externalId = this.#keys.externalId(key);
+        if (externalId === undefined) continue;
+        const version = `${key} ${etag}`;
+        versions.add(version);
+        if (!this.#read.has(version)) this.#read.set(version, await this.manifest(externalId, signal));
+        const manifest = this.#read.get(version);
+        const size = objects.get(this.#keys.image(externalId))?.size;
+        if (manifest) found.push({ externalId, manifest, isWhole: size === manifest.size });
+      }
+    };
+    await Promise.all(Array.from({ length: READS }, read));
+    for (const version of this.#read.keys()) if (!versions.has(version)) this.#read.delete(version);
+    return found.toSorted((one, other) => (one.externalId < other.externalId ? -1 : 1));
+  }
+
+  /** The manifest of an image; undefined if there is none. An object that is not a manifest of ours is left alone. */
+  async manifest(externalId: string, signal: AbortSignal): Promise<DirectoryManifest | undefined> {
+    const key = this.#keys.manifest(externalId);
+    const text = await this.#store.read(key, signal);
+    if (text === undefined) return undefined;
+    try {
+      const manifest = MANIFEST.parse(text, key);
+      const { 'upload-id': uploadId = '', 'image-id': imageId, 'image-name': imageName, format } = manifest;
+      const named = externalIdOf(this.#provider, { uploadId, imageId, imageName, format });
+      if (named === externalId) return manifest;
+      throw new DamagedRecord(key, `it is about ${named}`);
+    } catch (error) {
+      const { message } = error as Error;
+      this.#logger.warn(`provider ${this.#provider}: ${message}; it is not a manifest, and is left alone`);
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import type { Logger } from '@nodepool-builder/image-builder';
+import { DamagedRecord, RecordType } from '@nodepool-builder/image-builder/module-kit';
+import type { ObjectStore, StoredObject } from './object-store.ts';
+import { isNamedBy, type S3Keys } from './s3-keys.ts';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+const RECORD = new RecordType({
+  type: 'object',
+  required: ['upload-id', 'external-id', 'begun'],
+  properties: {
+    'upload-id': TEXT,
+    'external-id': TEXT,
+    begun: TEXT,
+    sha256: { ...TEXT, description: 'SHA-256 of the file, if it is known.' },
+    'multipart-id': { ...TEXT, description: 'Id of the multipart upload, once it is known.' },
+    'opaque-etags': { type: 'boolean', description: 'Whether the ETag of a part is not its MD5.' },
+  },
+});
+
+/** An upload that has begun. */
+export type UploadRecord = ReturnType<typeof RECORD.parse>;
+
+/** The records of uploads, an object each: written before anything else of the upload, and removed last. */
+export class UploadRecords {
+  readonly #store: ObjectStore;
+  readonly #keys: S3Keys;
+  readonly #warn: (message: string) => void;
+
+  constructor(provider: string, store: ObjectStore, keys: S3Keys, logger: Logger) {
+    this.#store = store;
+    this.#keys = keys;
+    this.#warn = (message) => logger.warn(`provider ${provider}: ${message}; it is left alone`);
+  }
+
+  async read(uploadId: string, signal: AbortSignal): Promise<UploadRecord | undefined> {
+    return await this.#read(this.#keys.record(uploadId), signal);
+  }
+
+  async write(record: UploadRecord, signal: AbortSignal): Promise<void> {
+    await this.#store.write(this.#keys.record(record['upload-id']), RECORD.text(record), signal);
+  }
+
+  async remove(uploadId: string, signal: AbortSignal): Promise<void> {
+    await this.#store.remove(this.#keys.record(uploadId), signal);
+  }
+
+  async all(
+    signal: AbortSignal,
+  ): Promise<{ readonly object: StoredObject; readonly record: UploadRecord }[]> {
+    const found: { readonly object: StoredObject; readonly record: UploadRecord }[] = [];
+    for (const object of await this.#store.list(this.#keys.records, signal)) {
+      const record = await this.#read(object.key, signal);
+      if (record !== undefined) found.push({ object, record });
+    }
+    return found;
+  }
+
+  async #read(key: string, signal: AbortSignal): Promise<UploadRecord | undefined> {
+    const text = await this.#store.read(key, signal);
+    if (text === undefined) return undefined;
+    try {
+      const record = RECORD.parse(text, key);
+      const { 'upload-id': uploadId, 'external-id': externalId } = record;
+      if (this.#keys.record(uploadId) === key && isNamedBy(uploadId, externalId)) return record;
+      throw new DamagedRecord(key, 'it is about another upload');
+    } catch (error) {
+      if (!(error instanceof DamagedRecord)) throw error;
+      this.#warn(error.message);
+      return undefined;
+    }
+  }
+}
