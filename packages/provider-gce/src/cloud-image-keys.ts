@@ -1,7 +1,8 @@
-import type {
-  CloudImageEntry,
-  CloudImageKeys,
-  FilterEntry,
+import {
+  type CloudImageEntry,
+  type CloudImageKeys,
+  combineFilters,
+  type FilterEntry,
 } from '@nodepool-builder/image-builder/module-kit';
 
 const TEXT = { type: ['string', 'number', 'null'] } as const;
@@ -12,11 +13,12 @@ export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
     'image-family': { ...TEXT, description: 'Family of the image. The newest build of it wins.' },
     'image-project': { ...TEXT, description: 'Project of the image. Default: that of the provider.' },
   },
-  filters: (image) => [
-    ...(image['image-filters'] ?? []),
-    ...entry('property:family', image['image-family']),
-    ...entry('owner', image['image-project']),
-  ],
+  filters: (image) =>
+    combineFilters(
+      image['image-filters'] ?? [],
+      entry('property:family', image['image-family']),
+      entry('owner', image['image-project']),
+    ),
 };
 
 function entry(name: string, value: CloudImageEntry[string]): readonly FilterEntry[] {

@@ -18,7 +18,7 @@ export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
     };
   },
   prepare: async () => ({ prepared: undefined, imageType: 'raw' }),
-  openImages(entry, { formats, logger, directory, onTask }) {
+  openImages(entry, { formats, logger, directory, environment, onTask }) {
     return new GceProvider({
       entry,
       formats,
@@ -26,7 +26,8 @@ export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
       logger,
       session: {
         project: entry.project,
-        credentialsFile: entry['credentials-file'],
+        credentialsFile:
+          entry['credentials-file'] ?? (environment.GOOGLE_APPLICATION_CREDENTIALS || undefined),
         endpoint: entry.endpoint,
         storageEndpoint: entry['storage-endpoint'],
         onTask,

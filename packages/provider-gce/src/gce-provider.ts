@@ -24,20 +24,10 @@ import {
   Turns,
 } from '@nodepool-builder/image-builder/module-kit';
 import { diagnoseGce } from './diagnose-gce.ts';
+import { findImages, getImage, type Image, type ImageSite, listImages, removeImage } from './gce-images.ts';
 import { GceSession, type GceSessionOptions } from './gce-session.ts';
 import type { GceEntry } from './gce-settings.ts';
-import {
-  findImages,
-  type GceUpload,
-  getImage,
-  type Image,
-  listImages,
-  OBJECTS,
-  removeImage,
-  removeObject,
-  UploadRecords,
-  uploadImage,
-} from './gce-upload.ts';
+import { type GceUpload, OBJECTS, removeObject, UploadRecords, uploadImage } from './gce-upload.ts';
 import { labelValue, taggedImage, tagsOf } from './image-labels.ts';
 
 export interface GceProviderOptions {
@@ -230,7 +220,7 @@ export class GceProvider implements ImageProvider, Disposable {
     return this.#options.interval ?? 10;
   }
 
-  #finder(options: OperationOptions): Pick<GceUpload, 'session' | 'signal' | 'interval'> {
+  #finder(options: OperationOptions): ImageSite {
     return { session: this.#session, signal: signalOf(options), interval: this.#interval };
   }
 
@@ -279,7 +269,7 @@ function toCandidate(image: Image, project: string, isOwn: boolean): ImageCandid
     isOwn,
     owner: project,
     ...(tagged && { imageName: tagged.imageName, imageId: tagged.imageId }),
-    ...(architecture && { architecture: tags.architecture ?? architecture.toLowerCase() }),
+    ...(architecture && { architecture: architecture.toLowerCase() }),
     tags: splitTags(tags.tags),
     properties: { ...image.labels, ...tags, ...(image.family && { family: image.family }) },
     createdAt: new Date(image.creationTimestamp ?? 0),

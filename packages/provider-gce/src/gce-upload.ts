@@ -3,7 +3,6 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
-import type { protos } from '@google-cloud/compute';
 import type { File } from '@google-cloud/storage';
 import type { Progress, UploadRequest } from '@nodepool-builder/image-builder';
 import {
@@ -16,12 +15,10 @@ import {
   safeName,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
-import type { GceSession } from './gce-session.ts';
+import { findImages, getImage, type Image, type ImageSite, isOperationDone } from './gce-images.ts';
 import type { GceEntry } from './gce-settings.ts';
 import { imageDescription, imageLabels, imageResourceName, labelValue, taggedImage } from './image-labels.ts';
 import { diskArchive, diskSize } from './sparse-tar.ts';
-
-export type Image = protos.google.cloud.compute.v1.IImage;
 
 /** Begin of the names of our objects. */
 export const OBJECTS = 'nodepool-builder/';
@@ -79,16 +76,12 @@ type StoredRecord = Parameters<RecordDirectory<typeof UPLOAD>['write']>[1];
 type UploadRecord = { -readonly [Key in keyof StoredRecord]: StoredRecord[Key] };
 
 /** What one upload needs. */
-export interface GceUpload {
-  readonly session: GceSession;
+export interface GceUpload extends ImageSite {
   readonly entry: GceEntry;
   readonly request: UploadRequest;
   readonly records: UploadRecords;
-  /** Seconds between two looks at something that is pending, at most. */
-  readonly interval: number;
   readonly limit: BandwidthLimit | undefined;
   readonly onProgress: (progress: Progress) => void;
-  readonly signal: AbortSignal;
 }
 
 /** Uploads a raw image and makes an image of Compute Engine of it. @returns its name */
@@ -210,7 +203,7 @@ async function createImage(upload: GceUpload, record: UploadRecord): Promise<str
       diskSizeGb: diskSize(request.file.size) / 2 ** 30,
       ...family(entry, metadata),
       ...(metadata.architecture && {
-        architecture: ARCHITECTURES[metadata.architecture] ?? metadata.architecture,
+        architecture: ARCHITECTURES[metadata.architecture.toLowerCase()] ?? metadata.architecture,
       }),
       ...(features && { guestOsFeatures: features.map((type) => ({ type })) }),
       ...(locations && { storageLocations: [...locations] }),
@@ -244,6 +237,7 @@ function requestIdFor(requestId: string, name: string): string {
 /** Names of architectures in Compute Engine. */
 const ARCHITECTURES: Readonly<Record<string, string>> = {
   x86_64: 'X86_64',
+  amd64: 'X86_64',
   arm64: 'ARM64',
   aarch64: 'ARM64',
 };
@@ -254,13 +248,14 @@ function family(entry: GceEntry, metadata: Readonly<Record<string, string>>): { 
 }
 
 async function waitForImage(upload: GceUpload, name: string, record: UploadRecord): Promise<void> {
-  const { entry, signal, interval } = upload;
-  const subject = `provider ${entry.name}: image ${name}`;
+  const { entry, session, signal, interval } = upload;
+  const task = `image ${name}`;
+  const subject = session.subject(task);
   const { operation } = record;
   const timeout = entry['image-import-timeout'] ?? 3600;
   const end = performance.now() + timeout * 1000;
   for (let pause = interval / 8; ; pause = Math.min(interval, pause * 2)) {
-    const isDone = operation === undefined || (await isOperationDone(upload, operation, subject));
+    const isDone = operation === undefined || (await isOperationDone(upload, operation, task));
     const image = await getImage(upload, name);
     if (image === undefined && isDone) throw new CloudError('image-failed', subject, 'it is gone');
     if (image?.status === 'READY') return;
@@ -269,98 +264,6 @@ async function waitForImage(upload: GceUpload, name: string, record: UploadRecor
       throw new CloudError('image-timeout', subject, `not ready after ${timeout} s (image-import-timeout)`);
     }
     await delay(pause * 1000, undefined, { signal });
-  }
-}
-
-/**
- * Whether an operation has ended. One that Compute Engine does not know any longer has.
- *
- * @throws CloudError `image-failed` with all of its reasons
- */
-async function isOperationDone(
-  { session, signal }: Finder,
-  operation: string,
-  subject: string,
-): Promise<boolean> {
-  const asked = session.call('GetOperation', signal, async ({ operations, project }) => {
-    const [answer] = await operations.get({ project, operation });
-    return answer;
-  });
-  const found = await asked.catch(unlessAbsent);
-  const errors = found?.error?.errors ?? [];
-  if (errors.length > 0) {
-    const reasons = errors.map(({ code, message }) => `${message ?? ''} (${code ?? ''})`.trim());
-    throw new CloudError('image-failed', subject, reasons.join('; '));
-  }
-  return found === undefined || found.status === 'DONE';
-}
-
-type Finder = Pick<GceUpload, 'session' | 'signal'>;
-
-/** An image of the own project. Undefined if it does not exist. */
-export async function getImage(
-  { session, signal }: Finder,
-  name: string,
-  project?: string,
-): Promise<Image | undefined> {
-  const asked = session.call('GetImage', signal, async (clients) => {
-    const [image] = await clients.images.get({ project: project ?? clients.project, image: name });
-    return image;
-  });
-  return await asked.catch(unlessAbsent);
-}
-
-/** Lists own images by one of our labels. */
-export async function findImages(
-  finder: Finder,
-  tag: 'provider' | 'uploadId',
-  value: string,
-): Promise<Image[]> {
-  const label = { provider: 'nodepool_provider_name', uploadId: 'nodepool_upload_id' }[tag];
-  const images = await listImages(finder, { filter: `labels.${label}="${labelValue(value)}"` });
-  return images.filter(({ description }) => taggedImage(description)?.[tag] === value);
-}
-
-/** Lists images of a project, all pages of them. */
-export async function listImages(
-  { session, signal }: Finder,
-  { filter, project }: { filter?: string; project?: string },
-): Promise<Image[]> {
-  return await session.call('ListImages', signal, async (clients) => {
-    const request = { project: project ?? clients.project, ...(filter !== undefined && { filter }) };
-    const found: Image[] = [];
-    for await (const image of clients.images.listAsync(request, { autoPaginate: false })) {
-      signal.throwIfAborted();
-      found.push(image);
-    }
-    return found;
-  });
-}
-
-/** Deletes an image of the own project, and waits until it is gone. A missing one is no error. */
-export async function removeImage(
-  finder: Finder & Pick<GceUpload, 'interval'>,
-  { name, family: familyName, deprecated }: Image,
-): Promise<void> {
-  const { session, signal, interval } = finder;
-  const image = name ?? '';
-  if (familyName && !deprecated?.state) {
-    // From here on, nobody gets it by its family.
-    const obsolete = { state: 'OBSOLETE' };
-    await session
-      .call('DeprecateImage', signal, async ({ images, project }) => {
-        await images.deprecate({ project, image, deprecationStatusResource: obsolete });
-      })
-      .catch(unlessAbsent);
-  }
-  const deleted = session.call('DeleteImage', signal, async ({ images, project }) => {
-    const [started] = await images.delete({ project, image });
-    return (started.latestResponse as { readonly name?: string }).name;
-  });
-  const operation = await deleted.catch(unlessAbsent);
-  while ((await getImage(finder, image)) !== undefined) {
-    if (operation !== undefined) await isOperationDone(finder, operation, `deletion of image ${image}`);
-    await delay(interval * 100, undefined, { signal });
   }
 }
 

@@ -14,6 +14,18 @@ test('a family of nodepool, of the own project or another one', () => {
   assert.deepEqual(filters({ 'image-family': null }), []);
 });
 
+test('an image must match a family and a project, and filters with the same keys', () => {
+  const family = { name: 'property:family', values: ['debian-ci', 'debian-13'] };
+  const owner = { name: 'owner', values: ['self', 'debian-cloud'] };
+  const keys = { 'image-family': 'debian-13', 'image-project': 'debian-cloud' };
+  assert.deepEqual(filters({ ...keys, 'image-filters': [family, owner] }), [
+    'property:family=debian-13',
+    'owner=debian-cloud',
+  ]);
+  const self = { name: 'owner', values: ['self'] };
+  assert.throws(() => filters({ ...keys, 'image-filters': [self] }), /"owner" must be "self", and also/);
+});
+
 test('a family and filters: all of them must match', () => {
   const filter = { name: 'property:team', values: ['ci', 'qa'] };
   assert.deepEqual(filters({ 'image-family': 'debian-ci', 'image-filters': [filter] }), [

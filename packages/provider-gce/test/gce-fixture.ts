@@ -1,10 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { Logger } from '@nodepool-builder/image-builder';
+import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
-import { GceProvider } from '../src/gce-provider.ts';
+import { GceProvider, type GceProviderOptions } from '../src/gce-provider.ts';
 import { GCE_SETTINGS, type GceEntry } from '../src/gce-settings.ts';
 import { GceDouble, type GceDoubleOptions } from '../src/testing/index.ts';
 
@@ -17,7 +17,10 @@ export interface GceFixture {
   readonly lines: string[];
   readonly entry: (settings?: Partial<GceEntry>) => GceEntry;
   /** Opens a provider, as a process with this `images-dir` does. */
-  readonly open: (settings?: Partial<GceEntry>) => GceProvider;
+  readonly open: (
+    settings?: Partial<GceEntry>,
+    session?: Partial<GceProviderOptions['session']>,
+  ) => GceProvider;
 }
 
 export async function gceFixture(
@@ -39,7 +42,7 @@ export async function gceFixture(
     directory,
     lines,
     entry: entryOf,
-    open: (settings) => {
+    open: (settings, session) => {
       const provider = new GceProvider({
         entry: entryOf(settings),
         formats: ['raw'],
@@ -49,6 +52,7 @@ export async function gceFixture(
           credentialsFile,
           endpoint: double.endpoint,
           storageEndpoint: double.endpoint,
+          ...session,
         },
         interval: 0.02,
         logger,
@@ -56,6 +60,27 @@ export async function gceFixture(
       t.after(() => provider.close());
       return provider;
     },
+  };
+}
+
+const MIB = 2 ** 20;
+
+/** An upload of a small disk. */
+export async function requestFor(
+  { directory }: GceFixture,
+  more: Partial<UploadRequest> = {},
+): Promise<UploadRequest> {
+  const path = join(directory, 'disk.raw');
+  const file = await open(path, 'w');
+  await file.truncate(4 * MIB);
+  await file.write(Buffer.alloc(MIB, 'some data'));
+  await file.close();
+  return {
+    uploadId: '0000000012',
+    imageId: 'debian-0000000001',
+    imageName: 'debian',
+    file: { format: 'raw', path, size: 4 * MIB },
+    ...more,
   };
 }
 

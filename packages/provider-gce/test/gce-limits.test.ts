@@ -2,35 +2,17 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
-import type { UploadRequest } from '@nodepool-builder/image-builder';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
 import { GceSession } from '../src/gce-session.ts';
-import { type GceFixture, gceFixture } from './gce-fixture.ts';
+import { GoogleRefusal } from '../src/testing/index.ts';
+import { gceFixture, requestFor } from './gce-fixture.ts';
 
 const MIB = 2 ** 20;
-
-async function requestFor(
-  { directory }: GceFixture,
-  more: Partial<UploadRequest> = {},
-): Promise<UploadRequest> {
-  const path = join(directory, 'disk.raw');
-  const file = await open(path, 'w');
-  await file.truncate(4 * MIB);
-  await file.write(Buffer.alloc(MIB, 'some data'));
-  await file.close();
-  return {
-    uploadId: '0000000012',
-    imageId: 'debian-0000000001',
-    imageName: 'debian',
-    file: { format: 'raw', path, size: 4 * MIB },
-    ...more,
-  };
-}
 
 test('metadata of any kind fits into labels and description', async (t) => {
   const fixture = await gceFixture(t);
@@ -107,6 +89,43 @@ test('an abort does not wait for an answer', async (t) => {
     await new Promise(() => {});
   });
   await assert.rejects(never, /enough/);
+});
+
+test('a silent Compute Engine ends a request at its time limit', async (t) => {
+  const fixture = await gceFixture(t);
+  const provider = fixture.open({}, { timeLimit: 1 });
+  assert.deepEqual(await provider.list(), []);
+  fixture.double.fault = () => 'silent';
+  await assert.rejects(provider.list(), (error) => {
+    assert.ok(error instanceof CloudError);
+    assert.deepEqual([error.code, error.retriable], ['connection-failed', true]);
+    assert.match(error.message, /^provider ci: ListImages: no answer within 1 s$/);
+    return true;
+  });
+});
+
+test('a request is sent as often as the retry policy says', async (t) => {
+  const fixture = await gceFixture(t);
+  const { double } = fixture;
+  const retries = new RetryPolicy({ attempts: 3, firstDelay: 0, longestDelay: 0, longestRetryAfter: 0 });
+  double.fault = () => new GoogleRefusal(503, 'backendError', 'Try again.');
+  await assert.rejects(fixture.open({}, { retries }).list(), { code: 'service-unavailable' });
+  assert.equal(double.requests.length, 3);
+});
+
+test('an upload of more than ten minutes goes on after a failure', async (t) => {
+  const fixture = await gceFixture(t);
+  const { file, ...request } = await requestFor(fixture);
+  const bytes = randomBytes(20 * MIB);
+  await writeFile(file.path, bytes);
+  let puts = 0;
+  fixture.double.fault = ({ operation }) => {
+    if (!operation.startsWith('PUT ') || ++puts !== 2) return undefined;
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 700_000 });
+    return new GoogleRefusal(503, 'backendError', 'Try again.');
+  };
+  await fixture.open().upload({ ...request, file: { ...file, size: bytes.length } });
+  assert.ok(puts > 2);
 });
 
 test('a disk that changes during the transfer is an error of this host', async (t) => {

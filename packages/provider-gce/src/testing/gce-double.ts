@@ -2,7 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { CRC32C } from '@google-cloud/storage';
 import { GoogleRefusal, invalid, readRequest, routesOf } from './model.ts';
+import { type OperationFailure, Operations } from './operations.ts';
 import { StorageDouble } from './storage-double.ts';
+import { TokenDouble } from './token-double.ts';
 
 /** An image of the double, as the API describes it. */
 export interface ImageState {
@@ -12,12 +14,6 @@ export interface ImageState {
   /** Descriptions in which it stays pending, or stays after its deletion. */
   pendingReads: number;
   isDeleted: boolean;
-}
-
-interface OperationState {
-  readonly name: string;
-  readonly image: ImageState | undefined;
-  error?: { readonly code: string; readonly message: string };
 }
 
 /** How the double behaves. */
@@ -37,9 +33,9 @@ export interface GceRequest {
 
 /**
  * Answers a request in place of the double. Undefined: the double answers. `lost`: the double carries the request out,
- * but the answer does not arrive.
+ * but the answer does not arrive. `silent`: the connection stays open, too.
  */
-export type GceFault = (request: GceRequest) => GoogleRefusal | 'lost' | undefined;
+export type GceFault = (request: GceRequest) => GoogleRefusal | 'lost' | 'silent' | undefined;
 
 const DEFAULTS: GceDoubleOptions = { project: 'ci-project', pendingReads: 0 };
 
@@ -79,19 +75,23 @@ export class GceDouble implements AsyncDisposable {
   /** Default: no faults. */
   fault: GceFault = () => undefined;
   /** Why an import fails. Default: it succeeds. */
-  importError: ((image: ImageState) => { code: string; message: string } | undefined) | undefined;
+  importError: ((image: ImageState) => OperationFailure | undefined) | undefined;
   /** Permissions that the credentials lack, for the requests that ask for them. */
   readonly missingPermissions = new Set<string>();
   /** Most images of a project. */
   imageQuota = 100;
   /** Why deletions fail. Default: they succeed. */
-  deleteError: { readonly code: string; readonly message: string } | undefined;
+  deleteError: OperationFailure | undefined;
+  /** Why deprecations fail. Default: they succeed. */
+  deprecateError: OperationFailure | undefined;
+  /** Tokens and keys of credentials. */
+  readonly tokens = new TokenDouble();
   /** Images in one answer to a list, at most. */
   pageSize = 500;
   readonly #options: GceDoubleOptions;
   readonly #server: Server;
-  readonly #operations = new Map<string, OperationState>();
-  readonly #byRequestId = new Map<string, OperationState>();
+  readonly #operations = new Operations();
+  readonly #byRequestId = new Map<string, object>();
 
   private constructor(options: Partial<GceDoubleOptions>) {
     this.#options = { ...DEFAULTS, ...options };
@@ -129,6 +129,11 @@ export class GceDouble implements AsyncDisposable {
     };
   }
 
+  /** Content of a file for `credentials-file`: a new key of a service account. */
+  createKey(): ReturnType<TokenDouble['createKey']> {
+    return { ...this.tokens.createKey(), token_uri: `${this.endpoint}/token` };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = Promise.withResolvers<void>();
     this.#server.close(() => closed.resolve());
@@ -142,6 +147,7 @@ export class GceDouble implements AsyncDisposable {
     const body = Buffer.concat(chunks);
     const url = new URL(request.url ?? '', this.endpoint);
     const answer = this.#answer(request, url, body);
+    if (answer === 'silent') return;
     if (answer === 'lost') {
       response.destroy();
       return;
@@ -155,21 +161,14 @@ export class GceDouble implements AsyncDisposable {
     request: IncomingMessage,
     url: URL,
     body: Buffer,
-  ): { status: number; headers?: Readonly<Record<string, string>>; json?: object } | 'lost' {
+  ): { status: number; headers?: Readonly<Record<string, string>>; json?: object } | 'lost' | 'silent' {
     const { method = '', headers } = request;
     try {
-      if (url.pathname === '/token') {
-        const json = {
-          access_token: 'token',
-          token_type: 'Bearer',
-          expires_in: 3600,
-          issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
-        };
-        return { status: 200, json };
-      }
+      const token = this.tokens.answer(url.pathname, headers.authorization, body);
+      if (token !== undefined) return token;
       // The URL of a session is its own authorization.
       const isSession = url.searchParams.has('upload_id');
-      if (headers.authorization !== 'Bearer token' && !isSession) {
+      if (!isSession && !this.tokens.accepts(headers.authorization)) {
         throw new GoogleRefusal(401, 'authError', 'Request had invalid authentication credentials.');
       }
       const asked = this.#askedPermissions(method, url, body);
@@ -216,7 +215,7 @@ export class GceDouble implements AsyncDisposable {
     return url.searchParams.getAll('permissions');
   }
 
-  #record(entry: GceRequest): 'lost' | undefined {
+  #record(entry: GceRequest): 'lost' | 'silent' | undefined {
     this.requests.push(entry);
     const fault = this.fault(entry);
     if (fault instanceof GoogleRefusal) throw fault;
@@ -234,26 +233,26 @@ export class GceDouble implements AsyncDisposable {
         return this.#list(project, input);
       case 'Images.Delete': {
         const image = this.#image(project, String(input.image));
+        if (this.#operations.isChanging(image)) throw notReady(image);
         if (this.deleteError !== undefined) {
-          const refused = this.#operation(image);
-          refused.error = this.deleteError;
-          return describeOperation(refused);
+          return this.#operations.start(image, { error: this.deleteError });
         }
         image.isDeleted = true;
         image.pendingReads = this.#options.pendingReads;
         if (image.pendingReads === 0) this.images.splice(this.images.indexOf(image), 1);
-        return describeOperation(this.#operation(image));
+        return this.#operations.start(image);
       }
       case 'Images.Deprecate': {
         const image = this.#image(project, String(input.image));
-        image.resource.deprecated = input.deprecationStatusResource;
-        return describeOperation(this.#operation(image));
+        if (image.status !== 'READY') throw notReady(image);
+        const effect = (): void => {
+          image.resource.deprecated = input.deprecationStatusResource;
+        };
+        const reads = this.#options.pendingReads;
+        return this.#operations.start(image, { reads, effect, error: this.deprecateError });
       }
-      case 'GlobalOperations.Get': {
-        const operation = this.#operations.get(String(input.operation));
-        if (operation === undefined) throw new GoogleRefusal(404, 'notFound', 'no such operation');
-        return describeOperation(operation);
-      }
+      case 'GlobalOperations.Get':
+        return this.#operations.read(String(input.operation));
       case 'Projects.Get': {
         if (this.missingPermissions.has('compute.projects.get')) {
           throw new GoogleRefusal(403, 'forbidden', "Required 'compute.projects.get' permission");
@@ -273,7 +272,7 @@ export class GceDouble implements AsyncDisposable {
     };
     const requestId = typeof input.requestId === 'string' ? input.requestId : undefined;
     const known = this.#byRequestId.get(requestId ?? '');
-    if (known !== undefined) return describeOperation(known);
+    if (known !== undefined) return known;
     if (!NAME.test(resource.name)) {
       throw new GoogleRefusal(400, 'invalid', `Invalid value for field 'resource.name': '${resource.name}'`);
     }
@@ -300,23 +299,14 @@ export class GceDouble implements AsyncDisposable {
       isDeleted: false,
     };
     this.images.push(image);
-    const operation = this.#operation(image);
     const source =
       /^https:\/\/storage\.googleapis\.com\/(.+)$/.exec(resource.rawDisk?.source ?? '')?.[1] ?? '';
     const error = this.storage.objects.has(source)
       ? this.importError?.(image)
       : { code: 'RESOURCE_NOT_FOUND', message: `The object ${source} was not found` };
-    if (error !== undefined) {
-      operation.error = error;
-      image.status = 'FAILED';
-    }
+    if (error !== undefined) image.status = 'FAILED';
+    const operation = this.#operations.start(image, { error });
     if (requestId !== undefined) this.#byRequestId.set(requestId, operation);
-    return describeOperation(operation);
-  }
-
-  #operation(image: ImageState | undefined): OperationState {
-    const operation = { name: `operation-${this.#operations.size + 1}`, image };
-    this.#operations.set(operation.name, operation);
     return operation;
   }
 
@@ -374,6 +364,7 @@ function describe({ resource, status, isDeleted }: ImageState): object {
   return { ...resource, status: isDeleted ? 'DELETING' : status };
 }
 
-function describeOperation({ name, error }: OperationState): object {
-  return { name, status: 'DONE', ...(error && { error: { errors: [error] }, httpErrorStatusCode: 400 }) };
+function notReady({ project, resource: { name } }: ImageState): GoogleRefusal {
+  const reason = `The resource 'projects/${project}/global/images/${name}' is not ready`;
+  return new GoogleRefusal(400, 'resourceNotReady', reason);
 }

@@ -7,3 +7,5 @@ export {
   type ImageState,
 } from './gce-double.ts';
 export { GoogleRefusal } from './model.ts';
+export type { OperationFailure } from './operations.ts';
+export { TokenDouble, type TokenRefusal } from './token-double.ts';

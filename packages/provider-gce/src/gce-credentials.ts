@@ -1,0 +1,161 @@
+import { readFile, stat } from 'node:fs/promises';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import {
+  type AuthClient,
+  AwsClient,
+  GoogleAuth,
+  type GoogleAuthOptions,
+  type gaxios,
+  IdentityPoolClient,
+  JWT,
+  PluggableAuthClient,
+  UserRefreshClient,
+} from 'google-auth-library';
+
+type GaxiosOptions = gaxios.GaxiosOptions;
+type GaxiosOptionsPrepared = gaxios.GaxiosOptionsPrepared;
+type GaxiosResponse<T> = gaxios.GaxiosResponse<T>;
+
+/** Address of the token endpoint in the library, which ignores `token_uri` of a key. */
+const TOKEN_ENDPOINT = 'https://oauth2.googleapis.com/token';
+
+/** Time limit of a request for a token, in milliseconds. */
+const TOKEN_TIME = 60_000;
+
+/** Time limit of a request of the upload of an object, which has at most 8 MiB, in milliseconds. */
+const CHUNK_TIME = 300_000;
+
+const TRANSPORT = { transporterOptions: { timeout: TOKEN_TIME } };
+
+const SCOPES = ['https://www.googleapis.com/auth/cloud-platform'];
+
+/** Types of credentials that this class leaves to the library. */
+const OF_LIBRARY: ReadonlySet<string> = new Set([
+  'impersonated_service_account',
+  'external_account_authorized_user',
+  'gdch_service_account',
+]);
+
+/**
+ * Credentials of a file, or the application default credentials. The library would use what it has read as long as the
+ * process runs; this class reads a file again once it has changed, also between two requests of an upload.
+ */
+export class GceCredentials extends GoogleAuth {
+  readonly #path: string | undefined;
+  #version: string | undefined;
+  #reading: Promise<void> | undefined;
+
+  constructor(path: string | undefined, options: GoogleAuthOptions = {}) {
+    super({ ...options, scopes: SCOPES });
+    this.#path = path;
+  }
+
+  /** @throws CloudError */
+  override async getClient(): Promise<AuthClient> {
+    if (this.#path !== undefined) {
+      this.#reading ??= this.#read(this.#path).finally(() => {
+        this.#reading = undefined;
+      });
+      await this.#reading;
+    }
+    return await super.getClient();
+  }
+
+  override async request<T>(options: GaxiosOptions): Promise<GaxiosResponse<T>> {
+    return await super.request<T>({ timeout: CHUNK_TIME, ...options });
+  }
+
+  /** Reads the credentials again before the next request. */
+  forget(): void {
+    this.#version = undefined;
+    if (this.#path === undefined) this.cachedCredential = null;
+  }
+
+  async #read(path: string): Promise<void> {
+    const version = await versionOf(path);
+    if (version !== undefined && version === this.#version) return;
+    try {
+      this.cachedCredential = await this.#clientOf(path);
+      this.#version = version;
+    } catch (error) {
+      // While the file is being replaced, the earlier credentials stay in use.
+      if (this.cachedCredential === null) throw error;
+    }
+  }
+
+  /** The kinds that the library itself would read, without its warnings. */
+  async #clientOf(path: string): Promise<AuthClient> {
+    const file = parseCredentials(path, await readFile(path, 'utf8').catch((error: unknown) => error));
+    const { type, client_email: email, private_key: key, credential_source: source } = file;
+    if (type === 'service_account' && email && key) {
+      const { project_id: projectId, token_uri: endpoint } = file;
+      const client = new JWT({ ...TRANSPORT, email, key, scopes: SCOPES, ...(projectId && { projectId }) });
+      if (endpoint) client.transporter.interceptors.request.add({ resolved: redirectTo(new URL(endpoint)) });
+      return client;
+    }
+    if (type === 'authorized_user') {
+      const { client_id: clientId, client_secret: clientSecret, refresh_token: refreshToken } = file;
+      const quota = file.quota_project_id && { quotaProjectId: file.quota_project_id };
+      return new UserRefreshClient({ ...TRANSPORT, ...quota, clientId, clientSecret, refreshToken } as never);
+    }
+    if (type === 'external_account') {
+      const Client = source?.environment_id?.startsWith('aws')
+        ? AwsClient
+        : source?.executable === undefined
+          ? IdentityPoolClient
+          : PluggableAuthClient;
+      return new Client({ ...TRANSPORT, ...file, scopes: SCOPES } as never);
+    }
+    if (type !== undefined && OF_LIBRARY.has(type)) {
+      // The library's constructors for them print warnings, which this method of its default credentials does not.
+      // oxlint-disable-next-line no-underscore-dangle -- it is the name in the library
+      return await this._getApplicationCredentialsFromFilePath(path).catch((error: unknown) => {
+        // A message of JSON.parse would quote the file.
+        const reason = error instanceof SyntaxError ? 'it is not JSON' : (error as Error).message;
+        throw new CloudError('bad-request', 'credentials', `"${path}" cannot be used: ${reason}`);
+      });
+    }
+    const reason = `"${path}" has credentials of the type "${type}" or lacks a part of them; use a key of a service account, or workload identity federation`;
+    throw new CloudError('bad-request', 'credentials', reason);
+  }
+}
+
+interface CredentialsFile {
+  readonly type?: string;
+  readonly client_email?: string;
+  readonly private_key?: string;
+  readonly client_id?: string;
+  readonly client_secret?: string;
+  readonly refresh_token?: string;
+  readonly project_id?: string;
+  readonly token_uri?: string;
+  readonly quota_project_id?: string;
+  readonly credential_source?: { readonly environment_id?: string; readonly executable?: object };
+}
+
+/** Sends requests for a token to another endpoint. */
+function redirectTo(endpoint: URL): (request: GaxiosOptionsPrepared) => Promise<GaxiosOptionsPrepared> {
+  return async (request) => {
+    if (request.url.href === TOKEN_ENDPOINT) request.url = endpoint;
+    return request;
+  };
+}
+
+/** Changes with each write to a file, and when another one takes its place. Undefined if it cannot be found. */
+async function versionOf(path: string): Promise<string | undefined> {
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  return found && `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}`;
+}
+
+/** An error never quotes the file, which contains secrets. */
+function parseCredentials(path: string, text: unknown): CredentialsFile {
+  if (typeof text !== 'string') {
+    const { message } = Object(text) as Error;
+    throw new CloudError('bad-request', 'credentials', `"${path}" cannot be read: ${message}`);
+  }
+  try {
+    return Object(JSON.parse(text)) as CredentialsFile;
+  } catch {
+    throw new CloudError('bad-request', 'credentials', `"${path}" is not JSON`);
+  }
+}

@@ -1,0 +1,154 @@
+import type { protos } from '@google-cloud/compute';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+
+type Operation = protos.google.cloud.compute.v1.IOperation;
+type OperationFailure = protos.google.cloud.compute.v1.IErrors;
+
+/** Reasons of Google that mean more than their HTTP status. */
+const REASONS: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
+  [/rate.?limit.?exceeded|operation.?rate.?exceeded|RESOURCE_EXHAUSTED/i, 'rate-limited'],
+  [/quota/i, 'quota-exceeded'],
+];
+
+/** Reasons in the list of errors of an operation. */
+const OPERATION_REASONS: typeof REASONS = [...REASONS, [/permission|forbidden|access.?denied/i, 'forbidden']];
+
+/** Codes of a failed operation that has several reasons: the first of them is its code. */
+const BY_WEIGHT: readonly CloudErrorCode[] = ['quota-exceeded', 'forbidden', 'rate-limited'];
+
+const STATUSES: Readonly<Record<number, CloudErrorCode>> = {
+  401: 'auth-failed',
+  403: 'forbidden',
+  404: 'not-found',
+  409: 'conflict',
+  412: 'conflict',
+  429: 'rate-limited',
+};
+
+/** Status codes of gRPC, which the SDK gives for those of HTTP: 409 becomes 10. */
+const GRPC: Readonly<Record<number, number>> = {
+  2: 500,
+  3: 400,
+  4: 504,
+  5: 404,
+  6: 409,
+  7: 403,
+  8: 429,
+  9: 400,
+  10: 409,
+  12: 501,
+  13: 500,
+  14: 503,
+  16: 401,
+};
+
+/** Errors of the SDK for an object whose checksum is not that of the bytes that were sent, or that lacks some of them. */
+const MISMATCHES: readonly unknown[] = ['FILE_NO_UPLOAD', 'FILE_NO_UPLOAD_DELETE'];
+
+/** Errors of a token endpoint that are not about the credentials. */
+const PASSING = /^(?:internal_failure|server_error|temporarily_unavailable)$/;
+
+/** What to do about refused credentials, by Google's reason. */
+const REMEDIES: readonly (readonly [pattern: RegExp, remedy: string])[] = [
+  [/timeframe|\biat\b|\bexp\b|stale|not yet valid/i, 'set the clock of this host, for example by NTP'],
+  [
+    /JWT signature|account not found|deleted|disabled/i,
+    'the key or its account was deleted or disabled: create a key, and replace the file',
+  ],
+  [/expired or revoked|rapt|reauth/i, 'log in again: gcloud auth application-default login'],
+];
+
+const REMEDY = 'check whether the key or its account was deleted or disabled, and the clock of this host';
+
+interface SdkError extends Error {
+  readonly code?: number | string;
+  readonly reason?: string;
+  readonly errors?: readonly { readonly reason?: string; readonly message?: string }[];
+  readonly response?: { readonly status?: number; readonly data?: unknown };
+}
+
+/**
+ * Converts an error of the SDK.
+ *
+ * @param subject what failed: `provider gce: InsertImage`
+ * @param credentials name of the credentials in messages
+ */
+export function googleError(subject: string, error: unknown, credentials: string): Error {
+  // An ImageError is one of the file on this host.
+  if (!(error instanceof Error) || error instanceof CloudError || error instanceof ImageError) {
+    return error as Error;
+  }
+  const refusal = refusedGrant(error);
+  if (refusal !== undefined) return refused(subject, `${credentials} are refused: ${refusal}`);
+  const { code = 0, message, errors, reason } = error as SdkError;
+  if (MISMATCHES.includes(code) || error instanceof RangeError) {
+    return new CloudError('image-failed', subject, 'the object is not what was sent', { cause: error });
+  }
+  const reasons = [reason, ...(errors ?? []).map((one) => one.reason), message].join(' ');
+  const number = typeof code === 'number' ? (GRPC[code] ?? code) : Number(code) || 0;
+  const known = codeOf(REASONS, reasons);
+  if (number === 0 && known === undefined) {
+    const failure = networkFailure(error);
+    return new CloudError('connection-failed', subject, `no answer: ${failure.message}`, { cause: error });
+  }
+  if (number === 401) return refused(subject, `${credentials} are refused: ${message}`);
+  const byStatus = STATUSES[number] ?? (number >= 500 ? 'service-unavailable' : 'bad-request');
+  const meant = number === 403 || number === 429 || number === 0 ? (known ?? byStatus) : byStatus;
+  return new CloudError(meant, subject, message, { cause: error });
+}
+
+/** The SDK's error has the request with its secrets, so it is not the cause. */
+function refused(subject: string, reason: string): CloudError {
+  const [, remedy = REMEDY] = REMEDIES.find(([pattern]) => pattern.test(reason)) ?? [];
+  return new CloudError('auth-failed', subject, withoutSecrets(reason), { remedy });
+}
+
+/** Reason for which a token endpoint issues no token (RFC 6749, 5.2). The SDK nests its errors. */
+function refusedGrant(error: unknown): string | undefined {
+  for (let inner = error; inner instanceof Error; inner = inner.cause) {
+    const { status = 0, data } = (inner as SdkError).response ?? {};
+    const { error: code, error_description: description } = Object(data) as Record<string, unknown>;
+    if (status < 500 && status !== 429 && typeof code === 'string' && !PASSING.test(code)) {
+      return typeof description === 'string' && description !== '' ? `${code}: ${description}` : code;
+    }
+  }
+  return undefined;
+}
+
+/** Tokens in a message of Google. */
+function withoutSecrets(text: string): string {
+  return text.replaceAll(/\b(?:eyJ|ya29\.)[\w.-]+/g, '…');
+}
+
+/**
+ * The error of a failed operation, with all of its reasons. Undefined if it has not failed.
+ *
+ * @param subject what failed: `provider gce: image debian`
+ */
+export function operationError(subject: string, operation: Operation): CloudError | undefined {
+  const { error, httpErrorStatusCode: status, httpErrorMessage } = operation;
+  const failures = error?.errors ?? [];
+  if (failures.length === 0 && !status) return undefined;
+  const codes = failures.map(({ code }) => codeOf(OPERATION_REASONS, code ?? ''));
+  const byStatus = status === 403 || status === 429 ? STATUSES[status] : undefined;
+  const meant = BY_WEIGHT.find((code) => codes.includes(code)) ?? byStatus ?? 'image-failed';
+  const reasons = failures.length > 0 ? failures.map(describe).join('; ') : `${httpErrorMessage} (${status})`;
+  return new CloudError(meant, subject, reasons);
+}
+
+function codeOf(reasons: typeof REASONS, text: string): CloudErrorCode | undefined {
+  return reasons.find(([pattern]) => pattern.test(text))?.[1];
+}
+
+/** A reason of a failed operation: its message, its code, and the quota that it is about. */
+function describe({ code, message, errorDetails }: OperationFailure): string {
+  const quotas = (errorDetails ?? []).flatMap(({ quotaInfo }) => {
+    if (!quotaInfo?.metricName) return [];
+    const { metricName, limitName, limit, dimensions } = quotaInfo;
+    const places = Object.entries(dimensions ?? {}).map(([key, value]) => `${key} ${value}`);
+    const name = limitName ? `${metricName}, ${limitName}` : metricName;
+    return [`quota ${[name, ...(limit ? [`limit ${limit}`] : []), ...places].join(', ')}`];
+  });
+  return `${message ?? ''} (${[code ?? '', ...quotas].filter(Boolean).join('; ')})`.trim();
+}

@@ -1,0 +1,134 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { protos } from '@google-cloud/compute';
+import { CloudError, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { operationError } from './gce-error.ts';
+import type { GceSession } from './gce-session.ts';
+import { labelValue, taggedImage } from './image-labels.ts';
+
+export type Image = protos.google.cloud.compute.v1.IImage;
+
+/** Time limit of a deprecation or a deletion, in seconds. */
+const CHANGE_TIME = 600;
+
+/** Where images are, and until when their requests go on. */
+export interface ImageSite {
+  readonly session: GceSession;
+  /** Seconds between two looks at something that is pending, at most. */
+  readonly interval: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Whether an operation has ended. One that Compute Engine does not know any longer has.
+ *
+ * @param task what the operation does: `image debian`
+ * @throws CloudError with all reasons of a failure
+ */
+export async function isOperationDone(
+  { session, signal }: ImageSite,
+  operation: string,
+  task: string,
+): Promise<boolean> {
+  const asked = session.call('GetOperation', signal, async ({ operations, project }) => {
+    const [answer] = await operations.get({ project, operation });
+    return answer;
+  });
+  const found = await asked.catch(unlessAbsent);
+  const failure = found && operationError(session.subject(task), found);
+  if (failure !== undefined) throw failure;
+  return found === undefined || found.status === 'DONE';
+}
+
+/** An image of a project. Undefined if it does not exist. Default: the own project. */
+export async function getImage(
+  { session, signal }: ImageSite,
+  name: string,
+  project?: string,
+): Promise<Image | undefined> {
+  const asked = session.call('GetImage', signal, async (clients) => {
+    const [image] = await clients.images.get({ project: project ?? clients.project, image: name });
+    return image;
+  });
+  return await asked.catch(unlessAbsent);
+}
+
+/** Lists own images by one of our labels. */
+export async function findImages(
+  site: ImageSite,
+  tag: 'provider' | 'uploadId',
+  value: string,
+): Promise<Image[]> {
+  const label = { provider: 'nodepool_provider_name', uploadId: 'nodepool_upload_id' }[tag];
+  const images = await listImages(site, { filter: `labels.${label}="${labelValue(value)}"` });
+  return images.filter(({ description }) => taggedImage(description)?.[tag] === value);
+}
+
+/** Lists images of a project, all pages of them. */
+export async function listImages(
+  { session, signal }: ImageSite,
+  { filter, project }: { filter?: string; project?: string },
+): Promise<Image[]> {
+  return await session.call('ListImages', signal, async (clients) => {
+    const request = { project: project ?? clients.project, ...(filter !== undefined && { filter }) };
+    const found: Image[] = [];
+    for await (const image of clients.images.listAsync(request, { autoPaginate: false })) {
+      signal.throwIfAborted();
+      found.push(image);
+    }
+    return found;
+  });
+}
+
+/** Deletes an image of the own project, and waits until it is gone. A missing one is no error. */
+export async function removeImage(site: ImageSite, found: Image): Promise<void> {
+  const { session, signal } = site;
+  const image = found.name ?? '';
+  if (isLaunchedByFamily(found)) {
+    const deprecation = await session
+      .call('DeprecateImage', signal, async ({ images, project }) => {
+        const deprecationStatusResource = { state: 'OBSOLETE' };
+        return nameOf(await images.deprecate({ project, image, deprecationStatusResource }));
+      })
+      .catch(unlessAbsent);
+    // Until its end, launches get the image by its family, and Compute Engine may refuse the deletion.
+    await waitForChange(site, `deprecation of image ${image}`, deprecation, async () => true);
+  }
+  const deletion = await session
+    .call('DeleteImage', signal, async ({ images, project }) =>
+      nameOf(await images.delete({ project, image })),
+    )
+    .catch(unlessAbsent);
+  const isGone = async (): Promise<boolean> => (await getImage(site, image)) === undefined;
+  await waitForChange(site, `deletion of image ${image}`, deletion, isGone);
+}
+
+/** Only images that are ready can be launched, and can be deprecated. */
+function isLaunchedByFamily({ family, status, deprecated }: Image): boolean {
+  return Boolean(family) && status === 'READY' && (deprecated?.state || 'ACTIVE') === 'ACTIVE';
+}
+
+/** Waits until an operation has ended without an error, and its effect is visible. */
+async function waitForChange(
+  site: ImageSite,
+  task: string,
+  operation: string | undefined,
+  isVisible: () => Promise<boolean>,
+): Promise<void> {
+  const { session, interval, signal } = site;
+  const end = performance.now() + CHANGE_TIME * 1000;
+  for (let pause = interval / 8; ; pause = Math.min(interval, pause * 2)) {
+    const isDone = operation === undefined || (await isOperationDone(site, operation, task));
+    if (isDone && (await isVisible())) return;
+    if (performance.now() > end) {
+      throw new CloudError('image-timeout', session.subject(task), `not done after ${CHANGE_TIME} s`);
+    }
+    await delay(pause * 1000, undefined, { signal });
+  }
+}
+
+/** Name of the operation that a request has started. */
+function nameOf([started]: readonly [{ readonly latestResponse: unknown }, ...unknown[]]):
+  | string
+  | undefined {
+  return (started.latestResponse as { readonly name?: string }).name;
+}

@@ -1,0 +1,144 @@
+// Not a unit test: it starts servers.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { inspect } from 'node:util';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { type GceFixture, gceFixture, requestFor, SECRET } from './gce-fixture.ts';
+
+/** Whether an error names the refused credentials, with a reason and a remedy, and quotes no secret. */
+function refused(reason: RegExp, remedy: RegExp): (error: unknown) => true {
+  return (error) => {
+    assert.ok(error instanceof CloudError);
+    assert.deepEqual([error.code, error.retriable], ['auth-failed', false]);
+    assert.match(error.message, /^provider ci: \w+: the credentials ".*credentials\.json" are refused: /);
+    assert.match(error.message, reason);
+    assert.match(error.message, remedy);
+    const all = inspect(error, { depth: 20 });
+    for (const secret of [SECRET, 'PRIVATE KEY', 'eyJ']) assert.ok(!all.includes(secret), all);
+    return true;
+  };
+}
+
+/** A fixture whose credentials are the key of a service account. */
+async function keyFixture(t: TestContext): Promise<{
+  readonly fixture: GceFixture;
+  readonly file: string;
+  readonly key: ReturnType<GceFixture['double']['createKey']>;
+}> {
+  const fixture = await gceFixture(t);
+  fixture.double.tokens.lifetime = 0;
+  const key = fixture.double.createKey();
+  const file = join(fixture.directory, 'credentials.json');
+  await writeFile(file, JSON.stringify(key));
+  return { fixture, file, key };
+}
+
+for (const [what, description, remedy] of [
+  ['a wrong clock', 'ID Token issued at 1 is stale to sign-in.', /; set the clock of this host/],
+  ['a deleted account', 'Invalid grant: account not found', /; the key or its account was deleted/],
+  ['a withdrawn login', 'Token has been expired or revoked.', /; log in again: gcloud auth/],
+  ['anything else', `The token eyJ0.${SECRET}.abc is odd.`, /; check whether the key or its account/],
+] as const) {
+  test(`a token endpoint that refuses ${what} is an error with a remedy`, async (t) => {
+    const fixture = await gceFixture(t);
+    fixture.double.tokens.refusal = { error: 'invalid_grant', error_description: description };
+    await assert.rejects(fixture.open().list(), refused(/invalid_grant: /, remedy));
+  });
+}
+
+test('a token endpoint with a problem of its own is asked again', async (t) => {
+  const fixture = await gceFixture(t);
+  const { tokens } = fixture.double;
+  tokens.refusal = { error: 'internal_failure', error_description: 'Try again.' };
+  const listed = fixture.open().list();
+  setTimeout(() => {
+    tokens.refusal = undefined;
+  }, 100);
+  assert.deepEqual(await listed, []);
+});
+
+test('a deleted key, and a wrong clock, name the file', async (t) => {
+  const { fixture, key } = await keyFixture(t);
+  const provider = fixture.open();
+  assert.deepEqual(await provider.list(), []);
+  fixture.double.tokens.now = () => Date.now() + 7_200_000;
+  await assert.rejects(
+    provider.list(),
+    refused(/invalid_grant: Invalid JWT: /, /; set the clock of this host/),
+  );
+  fixture.double.tokens.now = Date.now;
+  fixture.double.tokens.deleteKey(key);
+  await assert.rejects(
+    provider.list(),
+    refused(/invalid_grant: Invalid JWT S/, /; the key or its account was deleted/),
+  );
+});
+
+test('a key that is replaced in its file during an upload is used from then on', async (t) => {
+  const { fixture, file, key } = await keyFixture(t);
+  const { double } = fixture;
+  const next = double.createKey();
+  double.fault = ({ operation }) => {
+    if (!operation.startsWith('PUT ')) return undefined;
+    writeFileSync(file, JSON.stringify(next));
+    double.tokens.deleteKey(key);
+    return undefined;
+  };
+  const provider = fixture.open();
+  const { externalId } = await provider.upload(await requestFor(fixture));
+  assert.deepEqual(
+    (await provider.list()).map((image) => image.externalId),
+    [externalId],
+  );
+});
+
+test('while the file is being written, the earlier credentials stay in use', async (t) => {
+  const { fixture, file, key } = await keyFixture(t);
+  const provider = fixture.open();
+  assert.deepEqual(await provider.list(), []);
+  await writeFile(file, '{"type": "service_acc');
+  assert.deepEqual(await provider.list(), []);
+  const next = fixture.double.createKey();
+  await writeFile(`${file}.new`, JSON.stringify(next));
+  await rename(`${file}.new`, file);
+  fixture.double.tokens.deleteKey(key);
+  assert.deepEqual(await provider.list(), []);
+});
+
+test('credentials that impersonate a service account are accepted, without a warning', async (t) => {
+  const fixture = await gceFixture(t);
+  const { double, directory } = fixture;
+  const warn = t.mock.method(console, 'warn', () => {});
+  const account = 'builder@ci-project.iam.gserviceaccount.com';
+  const file = {
+    type: 'impersonated_service_account',
+    service_account_impersonation_url: `https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/${account}:generateAccessToken`,
+    source_credentials: double.credentials(join(directory, 'subject')),
+    endpoint: double.endpoint,
+  };
+  await writeFile(join(directory, 'credentials.json'), JSON.stringify(file));
+  assert.deepEqual(await fixture.open().list(), []);
+  assert.equal(warn.mock.callCount(), 0);
+});
+
+test('credentials that the library cannot use are an error that names the file', async (t) => {
+  const fixture = await gceFixture(t);
+  const file = { type: 'impersonated_service_account', refresh_token: SECRET };
+  await writeFile(join(fixture.directory, 'credentials.json'), JSON.stringify(file));
+  await assert.rejects(fixture.open().list(), (error) => {
+    assert.ok(error instanceof CloudError);
+    assert.equal(error.code, 'bad-request');
+    assert.match(error.message, /^credentials: ".*credentials\.json" cannot be used: .*source_credentials/);
+    assert.ok(!inspect(error, { depth: 20 }).includes(SECRET));
+    return true;
+  });
+});
+
+test('other credentials are an error that names their type', async (t) => {
+  const fixture = await gceFixture(t);
+  await writeFile(join(fixture.directory, 'credentials.json'), JSON.stringify({ type: 'gdch' }));
+  await assert.rejects(fixture.open().list(), /credentials of the type "gdch"/);
+});
