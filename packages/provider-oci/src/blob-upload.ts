@@ -106,8 +106,9 @@ export async function cancelUpload(registry: Registry, location: string, signal:
   try {
     await registry.request(request).catch(unlessAbsent);
   } catch (error) {
-    // Cancelling is optional: a registry forgets an upload that nobody goes on with.
-    if (!(error instanceof RegistryError) || ![400, 405].includes(error.status)) throw error;
+    // Cancelling is optional, and Distribution permits it only to accounts that may delete: a registry forgets an upload
+    // that is not continued.
+    if (!(error instanceof RegistryError) || ![400, 401, 403, 405].includes(error.status)) throw error;
   }
 }
 

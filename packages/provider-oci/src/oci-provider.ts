@@ -16,11 +16,11 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import {
   attempt,
   BandwidthLimit,
-  byBuild,
   type CheckOptions,
   CloudError,
   cleanUpAfter,
-  Mutex,
+  type DiscardOptions,
+  type ImageKey,
   signalOf,
   steadyProgress,
   Turns,
@@ -28,7 +28,6 @@ import {
 import { cancelUpload, tryDeletion, tryUpload } from './blob-upload.ts';
 import { pushImage } from './container-image.ts';
 import {
-  digestsBelow,
   latestTag,
   type OciImage,
   readImage,
@@ -37,15 +36,9 @@ import {
   toProviderImage,
 } from './image-manifest.ts';
 import { type OciEntry, parseRepository } from './oci-settings.ts';
-import { type UploadRecord, UploadRecords } from './oci-upload.ts';
-import { Registry, type RegistryOptions, type StoredManifest } from './registry.ts';
-import { DeletionForbidden } from './registry-error.ts';
-
-/** Manifests that are read at a time. */
-const READS = 8;
-
-/** How often the tag `latest` is set in one go. Only a registry that answers from a cache needs as many. */
-const ROUNDS = 10;
+import { imageOf, type UploadRecord, UploadRecords } from './oci-upload.ts';
+import { Registry, type RegistryOptions } from './registry.ts';
+import { RegistryImages } from './registry-images.ts';
 
 /** A tag (OCI distribution specification, "Pulling manifests"). */
 const TAG = /^\w[\w.-]{0,127}$/;
@@ -73,9 +66,8 @@ export class OciProvider implements ImageProvider {
   readonly #options: OciProviderOptions;
   readonly #registry: Registry;
   readonly #limit: BandwidthLimit | undefined;
+  readonly #images: RegistryImages;
   readonly #turns = new Turns();
-  /** `latest` is set by one after the other: two uploads that end together must leave the newer one there. */
-  readonly #latest = new Mutex();
 
   constructor(options: OciProviderOptions) {
     const { entry, formats } = options;
@@ -83,6 +75,7 @@ export class OciProvider implements ImageProvider {
     this.formats = formats;
     this.#options = options;
     this.#registry = this.#connect();
+    this.#images = new RegistryImages(entry.name, this.#registry, options.logger);
     const limit = entry['bandwidth-limit'];
     this.#limit = limit === undefined ? undefined : new BandwidthLimit(limit);
   }
@@ -101,11 +94,11 @@ export class OciProvider implements ImageProvider {
           const registry = this.#registry;
           const { entry } = this.#options;
           const upload = { registry, entry, request, records, limit: this.#limit, onProgress, signal };
-          const { type, text } = await pushImage(upload, await records.begin(request));
-          await registry.putManifest(tag, type, text, signal);
+          const record = await records.begin(request, existing?.manifest.digest);
+          await this.#images.put(tag, await pushImage(upload, record), signal);
         }
-        await this.#point(request.imageName, signal);
-        if (!isDone && existing !== undefined) await this.#removeReplaced(existing, signal);
+        await this.#images.point(request.imageName, signal);
+        await this.#removeReplaced(await records.read(uploadId), signal);
         await records.remove(uploadId);
         onProgress({ done: 1, total: 1 });
         return { externalId: this.#externalId(tag) };
@@ -118,15 +111,19 @@ export class OciProvider implements ImageProvider {
           signal,
         };
         throw await cleanUpAfter(error, failed, (cleanup) =>
-          shared ? this.#removePartial(uploadId, cleanup) : this.#remove(uploadId, cleanup),
+          shared ? this.#removePartial(uploadId, cleanup) : this.#remove(uploadId, cleanup, request),
         );
       }
     });
   }
 
   /** @throws CloudError */
-  async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
-    await this.#turns.run(uploadId, options, async (signal) => await this.#remove(uploadId, signal));
+  async discard(uploadId: string, options: DiscardOptions = {}): Promise<void> {
+    await this.#turns.run(
+      uploadId,
+      options,
+      async (signal) => await this.#remove(uploadId, signal, options.image),
+    );
   }
 
   /** @throws CloudError */
@@ -142,18 +139,18 @@ export class OciProvider implements ImageProvider {
     if (manifest === undefined) return;
     const image = readImage(this.name, tag, manifest);
     if (image === undefined || tagOf(image) !== tag) throw this.#notOurs(tag);
-    await this.#removeImage(image, signal);
+    await this.#images.remove(image, signal);
   }
 
   /** @throws CloudError */
   async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
-    const images = await this.#images(signalOf(options));
+    const images = await this.#images.all(signalOf(options));
     return images.map((image) => toProviderImage(this.#externalId(image.tag), image));
   }
 
   /** @throws CloudError */
   async candidates(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
-    const images = await this.#images(signalOf(options));
+    const images = await this.#images.all(signalOf(options));
     return images.map((image) => toCandidate(this.#externalId(image.tag), image));
   }
 
@@ -235,8 +232,7 @@ export class OciProvider implements ImageProvider {
     const { imageId, imageName } = request;
     const pointer = latestTag(imageName);
     const latest = await this.#registry.manifest(pointer, signal);
-    if (latest !== undefined && readImage(this.name, pointer, latest) === undefined)
-      throw this.#notOurs(pointer);
+    if (latest !== undefined && !this.#images.isPointer(imageName, latest)) throw this.#notOurs(pointer);
     const manifest = await this.#registry.manifest(tag, signal);
     if (manifest === undefined) return undefined;
     const image = readImage(this.name, tag, manifest);
@@ -248,137 +244,62 @@ export class OciProvider implements ImageProvider {
     );
   }
 
-  /** Points the tag `latest` of an image at the build that is the last one. Deleting a manifest removes the tag with it. */
-  async #point(imageName: string, signal: AbortSignal, without?: OciImage): Promise<void> {
-    await this.#latest.run(async () => {
-      const pointer = latestTag(imageName);
-      // Repeated after each change: another process may have changed the tag without seeing this image.
-      for (let round = 0; round < ROUNDS; round += 1) {
-        const images = (await this.#images(signal, tagOf({ imageName, imageId: '' }))).filter(
-          (image) => image.imageName === imageName && image.tag !== without?.tag,
-        );
-        const [newest] = images.toSorted(byBuild(images, dated, Date.now()));
-        if (newest === undefined) return;
-        const latest = await this.#registry.manifest(pointer, signal);
-        if (latest?.digest === newest.manifest.digest) return;
-        if (latest !== undefined && readImage(this.name, pointer, latest) === undefined) return;
-        await this.#registry.putManifest(pointer, newest.manifest.type, newest.manifest.text, signal);
-      }
-      this.#options.logger.warn(
-        `provider ${this.name}: the registry still names another image as ${pointer} after ${ROUNDS} changes`,
-      );
-    });
-  }
-
-  /** Removes an image whose tag names another one now. Nobody sees it, so it may stay where deletions are forbidden. */
-  async #removeReplaced(image: OciImage, signal: AbortSignal): Promise<void> {
-    try {
-      await this.#removeManifests(image, signal);
-    } catch (error) {
-      if (!(error instanceof DeletionForbidden)) throw error;
-      this.#options.logger.warn(`${error.message}; the image that was replaced stays without a tag`);
-    }
-  }
-
-  async #removeImage(image: OciImage, signal: AbortSignal): Promise<void> {
-    await this.#point(image.imageName, signal, image);
-    await this.#removeManifests(image, signal);
-    await this.#point(image.imageName, signal); // another process may have moved it back
-  }
-
-  /** Removes a manifest with all its tags, and the manifests that it alone named. */
-  async #removeManifests({ manifest }: OciImage, signal: AbortSignal): Promise<void> {
-    const below = await this.#digestsBelow([manifest], signal);
-    await this.#registry.deleteManifest(manifest.digest, signal);
-    await this.#removeUnnamed([...below], signal);
-  }
-
-  /** Removes manifests that no tag of the repository names, neither directly nor by an index. */
-  async #removeUnnamed(digests: readonly string[], signal: AbortSignal): Promise<void> {
-    if (digests.length === 0) return;
-    const tagged = (await this.#tagged(signal)).map(({ manifest }) => manifest);
-    const named = await this.#digestsBelow(tagged, signal);
-    for (const { digest } of tagged) named.add(digest);
-    for (const digest of digests) {
-      if (!named.has(digest)) await this.#registry.deleteManifest(digest, signal);
-    }
-  }
-
-  async #digestsBelow(manifests: readonly StoredManifest[], signal: AbortSignal): Promise<Set<string>> {
-    return await digestsBelow(manifests, async (digest) => await this.#registry.manifest(digest, signal));
-  }
-
-  /** Images of this provider, by their tags. @param prefix of the tags; default: all */
-  async #images(signal: AbortSignal, prefix?: string): Promise<OciImage[]> {
-    return (await this.#tagged(signal, prefix)).flatMap(({ tag, manifest }) => {
-      const image = readImage(this.name, tag, manifest);
-      // `latest` has the manifest of an image with another tag.
-      return image !== undefined && tagOf(image) === tag ? [image] : [];
-    });
-  }
-
-  /** Tags of the repository, in their order, with their manifests. */
-  async #tagged(
-    signal: AbortSignal,
-    prefix = '',
-  ): Promise<{ readonly tag: string; readonly manifest: StoredManifest }[]> {
-    const found: { readonly tag: string; readonly manifest: StoredManifest }[] = [];
-    const rest = (await this.#registry.tags(signal)).filter((tag) => tag.startsWith(prefix)).values();
-    const read = async (): Promise<void> => {
-      for (const tag of rest) {
-        const manifest = await this.#registry.manifest(tag, signal);
-        if (manifest !== undefined) found.push({ tag, manifest });
-      }
-    };
-    await Promise.all(Array.from({ length: READS }, read));
-    return found.toSorted((one, other) => (one.tag < other.tag ? -1 : 1));
-  }
-
   #records(): UploadRecords {
     const { directory, entry } = this.#options;
     if (directory !== undefined) return new UploadRecords(directory);
     throw new CloudError('bad-request', `provider ${entry.name}`, 'this program uploads nothing');
   }
 
-  /** Removes everything of an upload. Blobs without a manifest are left to the garbage collection of the registry. */
-  async #remove(uploadId: string, signal: AbortSignal): Promise<void> {
-    for (const image of await this.#images(signal)) {
-      if (image.uploadId === uploadId) await this.#removeImage(image, signal);
+  /**
+   * Removes everything of an upload. Blobs without a manifest are left to the garbage collection of the registry.
+   *
+   * @param image as the caller knows it. Without it and without a record, all images are searched.
+   */
+  async #remove(uploadId: string, signal: AbortSignal, image?: ImageKey): Promise<void> {
+    const isRecorded = this.#options.directory !== undefined;
+    const record = isRecorded ? await this.#records().read(uploadId) : undefined;
+    const tags = [image, record && imageOf(record)].flatMap((key) => (key ? [tagOf(key)] : []));
+    const images =
+      tags.length === 0
+        ? await this.#images.all(signal)
+        : await Promise.all([...new Set(tags)].map((tag) => this.#images.at(tag, signal)));
+    for (const found of images) {
+      if (found?.uploadId === uploadId) await this.#images.remove(found, signal);
     }
-    if (this.#options.directory !== undefined) await this.#removePartial(uploadId, signal);
+    if (isRecorded) await this.#removePartial(uploadId, signal);
   }
 
   async #removePartial(uploadId: string, signal: AbortSignal): Promise<void> {
     const records = this.#records();
     const record = await records.read(uploadId);
     if (record?.location !== undefined) await cancelUpload(this.#registry, record.location, signal);
-    await this.#removeUnnamed(record?.manifests ?? [], signal);
+    await this.#images.removeUnnamed(record?.manifests ?? [], signal);
+    await this.#removeReplaced(record, signal);
     await records.remove(uploadId);
   }
 
-  #partialUpload({
-    'upload-id': uploadId,
-    'image-name': imageName,
-    'image-id': imageId,
-    changed,
-  }: UploadRecord): PartialUpload {
+  async #removeReplaced(record: UploadRecord | undefined, signal: AbortSignal): Promise<void> {
+    for (const digest of record?.replaced ?? []) {
+      await this.#images.removeReplaced(digest, imageOf(record as UploadRecord), signal);
+    }
+  }
+
+  #partialUpload(record: UploadRecord): PartialUpload {
+    const { 'upload-id': uploadId, changed } = record;
+    const tag = tagOf(imageOf(record));
     return {
       uploadId,
-      subject: `upload of ${this.#externalId(tagOf({ imageName, imageId }))} (unfinished)`,
+      subject: `upload of ${this.#externalId(tag)} (unfinished)`,
       changedAt: new Date(changed),
       remove: async (options = {}) =>
         await this.#turns.run(uploadId, options, async (signal) => {
           if ((await this.#records().read(uploadId))?.changed !== changed) return false;
+          // The process may have died after it had pushed the image, before `latest` was set.
+          const image = await this.#images.at(tag, signal);
+          if (image?.uploadId === uploadId) await this.#images.point(image.imageName, signal);
           await this.#removePartial(uploadId, signal);
           return true;
         }),
     };
   }
-}
-
-function dated({ imageId, builtAt }: OciImage): {
-  readonly imageId: string;
-  readonly builtAt: number | undefined;
-} {
-  return { imageId, builtAt: builtAt?.getTime() };
 }

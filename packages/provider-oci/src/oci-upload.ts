@@ -1,5 +1,10 @@
 import type { Checksums, Progress, UploadRequest } from '@nodepool-builder/image-builder';
-import { type BandwidthLimit, RecordDirectory, safeName } from '@nodepool-builder/image-builder/module-kit';
+import {
+  type BandwidthLimit,
+  type ImageKey,
+  RecordDirectory,
+  safeName,
+} from '@nodepool-builder/image-builder/module-kit';
 import { type Blob, type BlobState, cancelUpload } from './blob-upload.ts';
 import type { OciEntry } from './oci-settings.ts';
 import type { Registry } from './registry.ts';
@@ -19,6 +24,8 @@ const UPLOAD = {
     changed: TEXT,
     /** Digests of manifests without a tag, which an index will name. */
     manifests: { type: 'array', items: TEXT },
+    /** Digests of manifests that lose the tag of the image to this upload. */
+    replaced: { type: 'array', items: TEXT },
     /** The blob on its way: how it is made of the file, or its digest. */
     'blob-name': TEXT,
     location: TEXT,
@@ -34,6 +41,11 @@ const UPLOAD = {
 
 /** An unfinished upload, on record before the registry gets its first request. */
 export type UploadRecord = NonNullable<Awaited<ReturnType<RecordDirectory<typeof UPLOAD>['read']>>>;
+
+/** Image of an upload. */
+export function imageOf(record: UploadRecord): ImageKey {
+  return { imageId: record['image-id'], imageName: record['image-name'] };
+}
 
 /** Records of the unfinished uploads of a provider on this host. */
 export class UploadRecords {
@@ -55,13 +67,22 @@ export class UploadRecords {
     return records.filter((record) => record !== undefined);
   }
 
-  /** Reads the record of an upload, or begins one. */
-  async begin({ uploadId, imageId, imageName }: UploadRequest): Promise<UploadRecord> {
+  /**
+   * Reads the record of an upload, or begins one.
+   *
+   * @param replaced digest of the manifest that has its tag
+   */
+  async begin(
+    { uploadId, imageId, imageName }: UploadRequest,
+    replaced: string | undefined,
+  ): Promise<UploadRecord> {
     const existing = await this.read(uploadId);
-    if (existing !== undefined) return existing;
+    if (existing !== undefined && replaced === undefined) return existing;
     const now = new Date().toISOString();
     const ids = { 'upload-id': uploadId, 'image-id': imageId, 'image-name': imageName };
-    return await this.write({ ...ids, uploaded: now, changed: now });
+    const record = existing ?? { ...ids, uploaded: now, changed: now };
+    const digests = new Set([...(record.replaced ?? []), ...(replaced === undefined ? [] : [replaced])]);
+    return await this.write({ ...record, ...(digests.size > 0 && { replaced: [...digests] }) });
   }
 
   /** @returns what it wrote */

@@ -16,7 +16,7 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import type { Credentials } from './credentials.ts';
 import type { RepositoryName } from './oci-settings.ts';
-import { authorize, parseChallenge } from './registry-auth.ts';
+import { authorize, type Challenge, parseChallenge } from './registry-auth.ts';
 import { DeletionForbidden, RegistryError } from './registry-error.ts';
 
 /** Seconds for one request: a chunk may travel slowly. */
@@ -81,8 +81,8 @@ export class Registry {
   longestChunk = Number.POSITIVE_INFINITY;
   readonly #options: RegistryOptions;
   #client: Promise<HttpClient> | undefined;
-  /** The header `Authorization`, by what the requests may do. */
-  readonly #authorizations = new Map<string, string>();
+  /** The header `Authorization`, and the challenge that it answers, by what the requests may do. */
+  readonly #authorizations = new Map<string, { readonly value: string; readonly challenge: Challenge }>();
 
   constructor(options: RegistryOptions) {
     this.#options = options;
@@ -166,7 +166,10 @@ export class Registry {
     let path: string | URL | undefined = 'tags/list?n=1000';
     while (path !== undefined) {
       const answer: HttpAnswer | undefined = await this.request({ task: 'GET tags', path, signal }).catch(
-        unlessAbsent,
+        (error: unknown) => {
+          if (tags.length > 0) throw error; // only the first page tells that there is no repository
+          return unlessAbsent(error);
+        },
       );
       if (answer === undefined) return tags;
       const page = this.#readTags(answer.body);
@@ -221,10 +224,12 @@ export class Registry {
         headers: { ...request.headers, ...(authorization !== undefined && { authorization }) },
       });
     const known = this.#authorizations.get(scope);
-    const answer = await send(known);
-    if (answer.status !== 401) return answer;
-    this.#authorizations.delete(scope);
-    const challenge = parseChallenge(answer.headers['www-authenticate']);
+    const answer = await send(known?.value);
+    // Amazon's registry refuses an expired password with 403, and names no challenge.
+    const isRefused = answer.status === 401 || (answer.status === 403 && known !== undefined);
+    if (!isRefused) return answer;
+    if (answer.status === 401) this.#authorizations.delete(scope);
+    const challenge = parseChallenge(answer.headers['www-authenticate']) ?? known?.challenge;
     const authorization = await authorize({
       client,
       challenge,
@@ -234,8 +239,8 @@ export class Registry {
       signal,
     });
     // The same password would be refused again.
-    if (authorization === known) return answer;
-    this.#authorizations.set(scope, authorization);
+    if (challenge === undefined || authorization === known?.value) return answer;
+    this.#authorizations.set(scope, { value: authorization, challenge });
     return await send(authorization);
   }
 

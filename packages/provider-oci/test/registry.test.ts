@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createAuthority } from '../../../test/fixtures/certificate-authority.ts';
-import { uploadSmallBlob } from '../src/blob-upload.ts';
+import { cancelUpload, uploadSmallBlob } from '../src/blob-upload.ts';
 import type { Credentials } from '../src/credentials.ts';
 import { Registry } from '../src/registry.ts';
 import { parseChallenge } from '../src/registry-auth.ts';
@@ -248,6 +248,72 @@ test('a password buys tokens, and an expired token is replaced', async (t) => {
   ];
   assert.deepEqual(seen, [wanted, wanted]);
   assert.equal(requests.length, 7);
+});
+
+test('a password that a registry refuses as expired with 403 is read again', async (t) => {
+  let password = 'first';
+  const credentials: Credentials = {
+    username: 'AWS',
+    get password() {
+      return password;
+    },
+  };
+  const { registry, requests } = await openRegistry(
+    t,
+    ({ headers: { authorization } }, answer) => {
+      const [, sent] = Buffer.from(authorization?.slice('Basic '.length) ?? '', 'base64')
+        .toString()
+        .split(':');
+      if (sent === undefined) answer.writeHead(401, { 'www-authenticate': 'Basic realm="ecr"' }).end();
+      else if (sent === password) answer.end(JSON.stringify({ tags: ['a'] }));
+      else answer.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DENIED', message: 'expired' }] }));
+    },
+    { credentials },
+  );
+  assert.deepEqual(await registry.tags(SIGNAL), ['a']);
+  password = 'second';
+  assert.deepEqual(await registry.tags(SIGNAL), ['a']);
+  assert.equal(requests.length, 4);
+});
+
+test('a request that a right is missing for is not repeated with the same password', async (t) => {
+  const { registry, requests } = await openRegistry(
+    t,
+    ({ method, headers: { authorization } }, answer) => {
+      if (authorization === undefined) answer.writeHead(401, { 'www-authenticate': 'Basic realm="a"' }).end();
+      else if (method === 'GET') answer.end(JSON.stringify({ tags: ['a'] }));
+      else answer.writeHead(403).end();
+    },
+    { credentials: { username: 'builder', password: 'a' } },
+  );
+  await registry.tags(SIGNAL);
+  for (const length of [4, 3, 3]) {
+    await assert.rejects(registry.putManifest('a', 'b', '{}', SIGNAL), { code: 'forbidden' });
+    assert.equal(requests.length, length);
+    requests.length = 2;
+  }
+});
+
+test('an account that may not delete can give an upload up', async (t) => {
+  const { registry, url, requests } = await openRegistry(
+    t,
+    ({ url: path = '', headers: { authorization } }, answer) => {
+      if (path.startsWith('/token')) return answer.end(JSON.stringify({ token: 'pull-and-push' }));
+      const realm = `Bearer realm="${url}/token",scope="repository:ci/images:delete"`;
+      return answer.writeHead(401, { 'www-authenticate': realm }).end(authorization);
+    },
+  );
+  await cancelUpload(registry, `${url}/v2/ci/images/blobs/uploads/1`, SIGNAL);
+  assert.equal(requests.length, 3);
+});
+
+test('a repository that vanishes between two pages of its tags is an error', async (t) => {
+  const { registry } = await openRegistry(t, ({ url: path = '' }, answer) => {
+    if (path.includes('last=')) return answer.writeHead(404).end();
+    answer.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
+    return answer.end(JSON.stringify({ tags: ['a'] }));
+  });
+  await assert.rejects(registry.tags(SIGNAL), { code: 'not-found' });
 });
 
 test('an identity token buys tokens, in a body that is not logged', async (t) => {

@@ -1,0 +1,186 @@
+import type { Logger } from '@nodepool-builder/image-builder';
+import { byBuild, type ImageKey, Mutex } from '@nodepool-builder/image-builder/module-kit';
+import { digestsBelow, latestTag, type OciImage, readImage, tagOf } from './image-manifest.ts';
+import type { Registry, StoredManifest } from './registry.ts';
+import { DeletionForbidden } from './registry-error.ts';
+
+/** Manifests that are read at a time. */
+const READS = 8;
+
+/** How often the tag `latest` is set in one go. Only a registry that answers from a cache needs as many. */
+const ROUNDS = 10;
+
+/** An image, as far as the choice of the last one needs it. */
+type Build = Pick<OciImage, 'tag' | 'imageName' | 'imageId' | 'builtAt'> & { readonly digest: string };
+
+interface TaggedManifest {
+  readonly tag: string;
+  readonly manifest: StoredManifest;
+}
+
+/** Images of one provider in its repository: finds them, removes them, and sets the tags `latest`. */
+export class RegistryImages {
+  readonly #provider: string;
+  readonly #registry: Registry;
+  readonly #logger: Logger;
+  /** `latest` is set by one after the other: two uploads that end together must leave the newer one there. */
+  readonly #latest = new Mutex();
+  /** Builds by their tags, as they were read last. The one that becomes `latest` is read again. */
+  readonly #builds = new Map<string, Build>();
+
+  constructor(provider: string, registry: Registry, logger: Logger) {
+    this.#provider = provider;
+    this.#registry = registry;
+    this.#logger = logger;
+  }
+
+  /** All images, which takes a request for each tag. */
+  async all(signal: AbortSignal): Promise<OciImage[]> {
+    const tagged = await this.#read(await this.#registry.tags(signal), signal);
+    return tagged.flatMap((each) => this.#note(each) ?? []);
+  }
+
+  /** The image that has a tag. Undefined if there is none, or if the tag belongs to others. */
+  async at(tag: string, signal: AbortSignal): Promise<OciImage | undefined> {
+    const manifest = await this.#registry.manifest(tag, signal);
+    return manifest && this.#note({ tag, manifest });
+  }
+
+  /** Pushes the manifest of an image, which names its blobs. */
+  async put(tag: string, { type, text }: Omit<StoredManifest, 'digest'>, signal: AbortSignal): Promise<void> {
+    await this.#registry.putManifest(tag, type, text, signal);
+    this.#builds.delete(tag);
+  }
+
+  /** Points the tag `latest` of an image at the build that is the last one. */
+  async point(imageName: string, signal: AbortSignal, without?: OciImage): Promise<void> {
+    await this.#latest.run(async () => {
+      const pointer = latestTag(imageName);
+      // Repeated after each change: another process may have changed the tag without seeing this image.
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const builds = (await this.#buildsOf(imageName, signal)).filter(
+          ({ digest }) => digest !== without?.manifest.digest,
+        );
+        const [last] = builds.toSorted(byBuild(builds, dated, Date.now()));
+        if (last === undefined) return;
+        const image = await this.at(last.tag, signal);
+        if (image?.manifest.digest !== last.digest) continue;
+        const latest = await this.#registry.manifest(pointer, signal);
+        if (latest?.digest === image.manifest.digest) return;
+        if (latest !== undefined && !this.isPointer(imageName, latest)) return;
+        await this.#registry.putManifest(pointer, image.manifest.type, image.manifest.text, signal);
+      }
+      this.#logger.warn(
+        `provider ${this.#provider}: the registry still names another image as ${pointer} after ${ROUNDS} changes`,
+      );
+    });
+  }
+
+  /**
+   * Whether the manifest at the tag `latest` of an image is one of its builds. Else the tag belongs to others, or to an image
+   * whose own tag it is: image `b-latest` of `a` has the tag `a-b-latest`.
+   */
+  isPointer(imageName: string, manifest: StoredManifest): boolean {
+    return readImage(this.#provider, latestTag(imageName), manifest)?.imageName === imageName;
+  }
+
+  /** Removes an image. `latest` names the build before it then. */
+  async remove(image: OciImage, signal: AbortSignal): Promise<void> {
+    const pointer = latestTag(image.imageName);
+    const latest = await this.#registry.manifest(pointer, signal);
+    if (latest?.digest === image.manifest.digest) await this.point(image.imageName, signal, image);
+    await this.#removeManifests(image, signal);
+    // Another process may have moved it back: the tag has vanished with the manifest then.
+    if ((await this.#registry.manifest(pointer, signal)) === undefined) {
+      await this.point(image.imageName, signal);
+    }
+  }
+
+  /**
+   * Removes a manifest whose tag names another one now, unless the tag has been given back. Nobody sees it, so it may stay
+   * where deletions are forbidden.
+   */
+  async removeReplaced(digest: string, request: ImageKey, signal: AbortSignal): Promise<void> {
+    const tag = tagOf(request);
+    if ((await this.#registry.manifest(tag, signal))?.digest === digest) return;
+    const manifest = await this.#registry.manifest(digest, signal);
+    const image = manifest && readImage(this.#provider, tag, manifest);
+    if (image === undefined || tagOf(image) !== tag) return;
+    try {
+      await this.remove(image, signal);
+    } catch (error) {
+      if (!(error instanceof DeletionForbidden)) throw error;
+      this.#logger.warn(`${error.message}; the image that was replaced stays without a tag`);
+    }
+  }
+
+  /** Removes manifests that no tag of the repository names, neither directly nor by an index. */
+  async removeUnnamed(digests: readonly string[], signal: AbortSignal): Promise<void> {
+    if (digests.length === 0) return;
+    const tagged = await this.#read(await this.#registry.tags(signal), signal);
+    const manifests = tagged.map(({ manifest }) => manifest);
+    const named = await this.#digestsBelow(manifests, signal);
+    for (const { digest } of manifests) named.add(digest);
+    for (const digest of digests) {
+      if (!named.has(digest)) await this.#registry.deleteManifest(digest, signal);
+    }
+  }
+
+  /** Removes a manifest with all its tags, and the manifests that it alone named. */
+  async #removeManifests({ tag, manifest }: OciImage, signal: AbortSignal): Promise<void> {
+    const below = await this.#digestsBelow([manifest], signal);
+    await this.#registry.deleteManifest(manifest.digest, signal);
+    this.#builds.delete(tag);
+    await this.removeUnnamed([...below], signal);
+  }
+
+  async #digestsBelow(manifests: readonly StoredManifest[], signal: AbortSignal): Promise<Set<string>> {
+    return await digestsBelow(manifests, async (digest) => await this.#registry.manifest(digest, signal));
+  }
+
+  /** All builds of an image name. Only those are read that are not known. */
+  async #buildsOf(imageName: string, signal: AbortSignal): Promise<Build[]> {
+    const prefix = tagOf({ imageName, imageId: '' });
+    const tags = (await this.#registry.tags(signal)).filter((tag) => tag.startsWith(prefix));
+    const unknown = tags.filter((tag) => !this.#builds.has(tag));
+    for (const each of await this.#read(unknown, signal)) this.#note(each);
+    const listed = new Set(tags);
+    for (const tag of this.#builds.keys()) {
+      if (tag.startsWith(prefix) && !listed.has(tag)) this.#builds.delete(tag);
+    }
+    return tags
+      .flatMap((tag) => this.#builds.get(tag) ?? [])
+      .filter((build) => build.imageName === imageName);
+  }
+
+  /** Reads a manifest as an image, and remembers its build. `latest` is no image: it has the manifest of one. */
+  #note({ tag, manifest }: TaggedManifest): OciImage | undefined {
+    this.#builds.delete(tag);
+    const image = readImage(this.#provider, tag, manifest);
+    if (image === undefined || tagOf(image) !== tag) return undefined;
+    const { imageName, imageId, builtAt } = image;
+    this.#builds.set(tag, { tag, digest: manifest.digest, imageName, imageId, ...(builtAt && { builtAt }) });
+    return image;
+  }
+
+  /** Manifests of tags, in the order of the tags. */
+  async #read(tags: readonly string[], signal: AbortSignal): Promise<TaggedManifest[]> {
+    const found: TaggedManifest[] = [];
+    const rest = tags.values();
+    const read = async (): Promise<void> => {
+      for (const tag of rest) {
+        const manifest = await this.#registry.manifest(tag, signal);
+        if (manifest !== undefined) found.push({ tag, manifest });
+      }
+    };
+    await Promise.all(Array.from({ length: READS }, read));
+    return found.toSorted((one, other) => (one.tag < other.tag ? -1 : 1));
+  }
+}
+
+function dated({ imageId, builtAt }: Build): {
+  readonly imageId: string;
+  readonly builtAt: number | undefined;
+} {
+  return { imageId, builtAt: builtAt?.getTime() };
+}

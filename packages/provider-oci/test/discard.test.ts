@@ -1,0 +1,215 @@
+// Not a unit test: it starts servers.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { UploadRequest } from '@nodepool-builder/image-builder';
+import { imageTags } from '@nodepool-builder/image-builder/module-kit';
+import { requestFor, writeDisk } from './disk.ts';
+import { type DoubleFixture, doubleFixture } from './double-fixture.ts';
+import { ociFixture, openProvider } from './oci-fixture.ts';
+import { ask, tagsOf } from './registry-content.ts';
+
+const IMAGES = 200;
+/** Requests of a discard: token, tag, `latest` before and after, manifest, unfinished upload. */
+const FEW = 10;
+const TYPE = 'application/vnd.oci.image.manifest.v1+json';
+
+/** A manifest of ours for another image, which is older. */
+function olderImage(manifest: string, number: number): { readonly tag: string; readonly text: string } {
+  const id = `debian-${String(number).padStart(10, '0')}`;
+  const builtAt = new Date(Date.UTC(2025, 0, 1, 0, number));
+  const content = JSON.parse(manifest);
+  const tags = imageTags('ci', { uploadId: `old${number}`, imageId: id, imageName: 'debian', builtAt });
+  Object.assign(content.annotations, tags);
+  return { tag: `debian-${id}`, text: JSON.stringify(content) };
+}
+
+interface Crowded extends DoubleFixture {
+  /** Not uploaded so far. It is newer than all others. */
+  readonly request: UploadRequest;
+}
+
+/** A double with 200 images. */
+async function crowdedFixture(t: TestContext): Promise<Crowded> {
+  const fixture = await doubleFixture(t);
+  const { double, directory } = fixture;
+  const path = join(directory, 'disk.qcow2');
+  await writeDisk(path, 3);
+  await fixture.open().upload({ ...(await requestFor(path)), uploadId: 'first' });
+  const manifest =
+    double.state.manifests.get(double.state.tags.get('debian-latest') ?? '')?.body.toString() ?? '';
+  double.state.manifests.clear();
+  double.state.tags.clear();
+  for (let number = 2; number < IMAGES + 2; number += 1) {
+    const { tag, text } = olderImage(manifest, number);
+    for (const reference of [tag, ...(number === IMAGES + 1 ? ['debian-latest'] : [])]) {
+      const put = { method: 'PUT', path: `manifests/${reference}`, headers: { 'content-type': TYPE } };
+      const { status } = double.state.answer({
+        ...put,
+        query: new URLSearchParams(),
+        body: Buffer.from(text),
+      });
+      assert.equal(status, 201);
+    }
+  }
+  const request = await requestFor(path);
+  const builtAt = new Date(Date.UTC(2026, 5, 1));
+  return { ...fixture, request: { ...request, imageId: 'debian-0000009999', builtAt } };
+}
+
+/** Runs an upload whose process loses the registry for ever, as if it had been killed, at a request. */
+async function breakOffAt({ double, open, request }: Crowded, step: string, count: number): Promise<void> {
+  let seen = 0;
+  double.fault = ({ operation }) => {
+    if (seen >= count) return 'dropped';
+    if (operation === step) seen += 1;
+    return seen >= count ? 'lost' : undefined;
+  };
+  await assert.rejects(open().upload(request));
+  double.fault = () => undefined;
+  double.requests.length = 0;
+}
+
+const NEWEST = `debian-debian-${String(IMAGES + 1).padStart(10, '0')}`;
+
+for (const [step, count] of [
+  ['POST blobs/uploads', 1],
+  ['PATCH blobs/uploads', 2],
+  ['PUT manifests', 1],
+] as const) {
+  test(`among 200 images, an upload that broke off at ${step} is discarded with a few requests`, async (t) => {
+    const fixture = await crowdedFixture(t);
+    const { double, open } = fixture;
+    await breakOffAt(fixture, step, count);
+    const provider = open();
+    await provider.discard('u1');
+    assert.ok(double.requests.length <= FEW, `${double.requests.length} requests`);
+    assert.equal(double.state.manifests.size, IMAGES);
+    assert.deepEqual(await provider.partialUploads(), []);
+    assert.equal(double.state.tags.get('debian-latest'), double.state.tags.get(NEWEST));
+  });
+}
+
+test('among 200 images, another host discards an image by its name with a few requests', async (t) => {
+  const { double, directory, settings, open, request } = await crowdedFixture(t);
+  await open().upload(request);
+  const newer = { ...request, uploadId: 'u2', imageId: 'debian-0000010000' };
+  await open().upload({ ...newer, builtAt: new Date(Date.UTC(2026, 6, 1)) });
+  const other = openProvider(settings, join(directory, 'other'));
+  double.requests.length = 0;
+  await other.discard('u1', { image: request });
+  assert.ok(double.requests.length <= FEW, `${double.requests.length} requests`);
+  assert.equal(double.state.manifests.size, IMAGES + 1);
+  double.requests.length = 0;
+  await other.discard('never-begun', { image: request });
+  assert.ok(double.requests.length <= FEW, `${double.requests.length} requests`);
+});
+
+test('among 200 images, a process reads the builds before the latest one once', async (t) => {
+  const { double, open, request } = await crowdedFixture(t);
+  const provider = open();
+  for (const round of [1, 2, 3]) {
+    double.requests.length = 0;
+    await provider.upload(request);
+    assert.equal(double.state.tags.get('debian-latest'), double.state.tags.get('debian-debian-0000009999'));
+    await provider.discard('u1', { image: request });
+    assert.equal(double.state.tags.get('debian-latest'), double.state.tags.get(NEWEST));
+    assert.ok(round === 1 || double.requests.length <= 5 * FEW, `${double.requests.length} requests`);
+  }
+  assert.equal(double.state.manifests.size, IMAGES);
+});
+
+test('latest follows the images of other processes', async (t) => {
+  const { double, directory, settings, open, request } = await crowdedFixture(t);
+  const [ours, theirs] = [open(), openProvider(settings, join(directory, 'other'))];
+  const latest = (): string | undefined => double.state.tags.get('debian-latest');
+  const tag = (id: string): string | undefined => double.state.tags.get(`debian-${id}`);
+  const second = { ...request, uploadId: 'u2', imageId: 'debian-0000010000' };
+  await ours.upload(request);
+  await theirs.upload(second);
+  assert.equal(latest(), tag(second.imageId));
+  await ours.discard('u1', { image: request });
+  assert.equal(latest(), tag(second.imageId));
+  await theirs.upload({ ...request, uploadId: 'u3' });
+  await theirs.discard('u2', { image: second });
+  assert.equal(latest(), tag(request.imageId));
+  await ours.upload({ ...second, uploadId: 'u4' });
+  assert.equal(latest(), tag(second.imageId));
+  await theirs.discard('u4', { image: second });
+  await ours.discard('u3', { image: request });
+  assert.equal(latest(), double.state.tags.get(NEWEST));
+});
+
+test('a discard leaves the image of another upload, whatever names it is given', async (t) => {
+  const { double, open, request } = await crowdedFixture(t);
+  const provider = open();
+  await provider.upload(request);
+  await provider.discard('u2', { image: request });
+  await provider.discard('u1', { image: { imageName: 'debian', imageId: 'debian-0000000002' } });
+  assert.equal(double.state.manifests.size, IMAGES + 1);
+  await provider.discard('u1');
+  assert.equal(double.state.manifests.size, IMAGES);
+});
+
+for (const end of ['an upload', 'a discard', 'a removal of partial uploads'] as const) {
+  test(`after a break between a new image and the removal of the replaced one, ${end} leaves no manifest without a tag`, async (t) => {
+    const fixture = await crowdedFixture(t);
+    const { double, open, request } = fixture;
+    await open().upload({ ...request, uploadId: 'before' });
+    await breakOffAt(fixture, 'PUT manifests', 1);
+    const provider = open();
+    if (end === 'an upload') await provider.upload(request);
+    else if (end === 'a discard') await provider.discard('u1');
+    else for (const partial of await provider.partialUploads()) assert.equal(await partial.remove(), true);
+    const { manifests, tags } = double.state;
+    assert.equal(manifests.size, end === 'a discard' ? IMAGES : IMAGES + 1);
+    assert.equal(new Set(tags.values()).size, manifests.size);
+    const wanted = end === 'a discard' ? NEWEST : 'debian-debian-0000009999';
+    assert.equal(tags.get('debian-latest'), tags.get(wanted));
+    assert.deepEqual(await provider.partialUploads(), []);
+  });
+}
+
+test('an upload that breaks off before its manifest keeps the image that it would have replaced', async (t) => {
+  const fixture = await crowdedFixture(t);
+  const { double, open, request } = fixture;
+  await open().upload({ ...request, uploadId: 'before' });
+  await breakOffAt(fixture, 'PATCH blobs/uploads', 1);
+  await open().discard('u1');
+  assert.equal(double.state.manifests.size, IMAGES + 1);
+  assert.ok((await open().list()).some(({ uploadId }) => uploadId === 'before'));
+});
+
+test('the image whose tag is the tag latest of another name keeps it', async (t) => {
+  const { double, open, request } = await crowdedFixture(t);
+  const provider = open();
+  await provider.upload({ ...request, imageName: 'a', imageId: 'b-latest' });
+  const refused = { code: 'provider-refused' };
+  await assert.rejects(
+    provider.upload({ ...request, uploadId: 'u2', imageName: 'a-b', imageId: '1' }),
+    refused,
+  );
+  assert.ok((await provider.list()).some(({ imageId }) => imageId === 'b-latest'));
+  assert.equal(double.state.manifests.size, IMAGES + 1);
+});
+
+test('among 200 images in Debian’s docker-registry, a discard takes a few requests', async (t) => {
+  const { registry, directory, open } = await ociFixture(t);
+  const path = join(directory, 'disk.qcow2');
+  await writeDisk(path, 1);
+  const request = await requestFor(path);
+  await open().upload(request);
+  const { body } = await ask(registry, 'manifests/debian-debian-0000000001');
+  const put = { method: 'PUT', headers: { 'content-type': TYPE } };
+  for (let number = 2; number < IMAGES + 1; number += 1) {
+    const { tag, text } = olderImage(body.toString(), number);
+    assert.equal((await ask(registry, `manifests/${tag}`, { ...put, body: text })).status, 201);
+  }
+  const begin = registry.log.length;
+  await open().discard('old2', { image: { imageName: 'debian', imageId: 'debian-0000000002' } });
+  const requests = registry.log.slice(begin).filter((line) => line.includes('http.response.status='));
+  assert.ok(requests.length > 0 && requests.length <= FEW, requests.join('\n'));
+  const tags = await tagsOf(registry);
+  assert.equal(tags.length, IMAGES);
+  assert.ok(!tags.includes('debian-debian-0000000002') && tags.includes('debian-latest'));
+});
