@@ -58,6 +58,11 @@ const ARCHITECTURES: ReadonlyMap<string, string> = new Map([
 /** Architecture of an image, in AWS's spelling. */
 export function architectureOf(entry: AwsEntry, { metadata }: UploadRequest): string {
   const { architecture = entry.architecture } = metadata ?? {};
+  return architectureName(architecture);
+}
+
+/** An architecture in AWS's spelling. */
+export function architectureName(architecture: string): string {
   return ARCHITECTURES.get(architecture) ?? architecture;
 }
 

@@ -8,6 +8,7 @@ import {
 import { IMAGE_TAGS, readImageTags, SELF, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { listImages, readTags } from './amis.ts';
 import type { AwsRegion } from './aws-session.ts';
+import { architectureName } from './aws-upload.ts';
 
 interface CandidateSearch extends CandidateOptions {
   readonly region: AwsRegion;
@@ -69,7 +70,11 @@ function conditions({ architecture, properties = new Map() }: ImageFilter): Filt
   const tags = [...properties].flatMap(([name, values]) =>
     exact(FACTS.has(name) ? name : `tag:${name}`, values),
   );
-  return [{ Name: 'state', Values: ['available'] }, ...exact('architecture', architecture), ...tags];
+  return [
+    { Name: 'state', Values: ['available'] },
+    ...exact('architecture', architecture?.map(architectureName)),
+    ...tags,
+  ];
 }
 
 function exact(name: string, values: readonly string[] | undefined): Filter[] {

@@ -1,8 +1,9 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import type {
-  CloudImageEntry,
-  CloudImageKeys,
-  FilterEntry,
+import {
+  type CloudImageEntry,
+  type CloudImageKeys,
+  combineFilters,
+  type FilterEntry,
 } from '@nodepool-builder/image-builder/module-kit';
 
 /** Filters of DescribeImages that have another name among ours. */
@@ -44,8 +45,14 @@ function translate({ name, values }: FilterEntry): readonly FilterEntry[] {
   throw new ImageError('invalid-filter', `${reason}; ${remedy}`);
 }
 
+/** Filters of AWS and our own keys may mean the same: an image must match both. */
+function filtersOf({ 'image-filters': filters = [] }: CloudImageEntry): readonly FilterEntry[] {
+  const groups = Map.groupBy(filters, ({ name }) => name).values();
+  return combineFilters(...Array.from(groups, (group) => group.flatMap(translate)));
+}
+
 /** nodepool's spelling of a cloud image of its driver `aws`. */
 export const AWS_CLOUD_IMAGES: CloudImageKeys = {
   properties: {},
-  filters: ({ 'image-filters': filters = [] }: CloudImageEntry) => filters.flatMap(translate),
+  filters: filtersOf,
 };

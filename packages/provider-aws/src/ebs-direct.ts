@@ -1,6 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { StartSnapshotRequest } from '@aws-sdk/client-ebs';
+import type {
+  PutSnapshotBlockCommand,
+  PutSnapshotBlockCommandInput,
+  StartSnapshotRequest,
+} from '@aws-sdk/client-ebs';
 import type { Snapshot } from '@aws-sdk/client-ec2';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import {
@@ -148,6 +152,7 @@ async function sendSnapshot(
   const { region, entry, request, records, limit, signal, onProgress } = upload;
   const path = records.upload.blocks(request.uploadId);
   const put = await readBlockList(path);
+  const putBlock = await blockSender(upload);
   const list = await BlockList.open(path);
   try {
     await sendBlocks(request.file.path, {
@@ -171,9 +176,7 @@ async function sendSnapshot(
         };
         await UNKNOWN_SNAPSHOT.run(
           async () =>
-            await region.call('PutSnapshotBlock', signal, (options) =>
-              region.ebs.putSnapshotBlock(block, options),
-            ),
+            await region.call('PutSnapshotBlock', signal, async () => await putBlock({ input: block })),
           {
             signal,
             mayRetry: (error) => error instanceof CloudError && error.code === 'not-found',
@@ -189,6 +192,15 @@ async function sendSnapshot(
   }
   return put;
 }
+
+/** Prepares requests for blocks. For each request of its own, the SDK puts all its layers together again. */
+async function blockSender({ region: { ebs }, signal }: AwsUpload): Promise<BlockSender> {
+  const { PutSnapshotBlockCommand } = await import('@aws-sdk/client-ebs'); // not at the top: it takes long to load
+  const command = new PutSnapshotBlockCommand({} as PutSnapshotBlockCommandInput);
+  return command.resolveMiddleware(ebs.middlewareStack, ebs.config, { abortSignal: signal });
+}
+
+type BlockSender = ReturnType<PutSnapshotBlockCommand['resolveMiddleware']>;
 
 /** Has AWS compare the digest of all blocks, and waits until the snapshot can be used. */
 async function complete(upload: AwsUpload, id: string, put: BlockDigests): Promise<void> {

@@ -47,6 +47,26 @@ test("nodepool's filters choose the newest own image, and not a newer public one
   );
 });
 
+test('an image must match filters of AWS, and our own keys that mean the same', () => {
+  const filters = [
+    { name: 'owner', values: ['self', '123456789012'] },
+    { name: 'owner-id', values: ['123456789012', '666666666666'] },
+    { name: 'property:team', values: ['ci'] },
+    { name: 'tag:team', values: ['ci', 'qa'] },
+  ];
+  assert.deepEqual(AWS_CLOUD_IMAGES.filters({ name: 'a', 'image-filters': filters }), [
+    { name: 'owner', values: ['123456789012'] },
+    { name: 'property:team', values: ['ci'] },
+  ]);
+  const both = [
+    { name: 'is-public', values: ['true'] },
+    { name: 'visibility', values: ['private'] },
+  ];
+  assert.throws(() => AWS_CLOUD_IMAGES.filters({ name: 'a', 'image-filters': both }), {
+    code: 'invalid-filter',
+  });
+});
+
 test('a condition without an equivalent is an error', () => {
   for (const [name, value] of [
     ['product-code', 'x'],
