@@ -202,9 +202,10 @@ export class ClientConnection {
 
   /** Removes the job of a final packet from the jobs in flight. */
   #ended(packet: Packet): SubmittedJob | undefined {
-    const subscribers = this.#subscribers(packet);
+    const handle = packet.key('handle');
+    const subscribers = this.#jobs.get(handle);
     const job = subscribers?.takeNext();
-    if (subscribers?.size === 0) this.#jobs.delete(packet.key('handle'));
+    if (subscribers?.size === 0) this.#jobs.delete(handle);
     return job;
   }
 

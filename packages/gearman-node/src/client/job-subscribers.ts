@@ -26,7 +26,9 @@ export class JobSubscribers {
 
   /** Removes and returns the job of the next packet, which is final. */
   takeNext(): SubmittedJob {
-    const [job] = this.#jobs.splice(this.#turn % this.#jobs.length, 1);
+    // Most jobs are alone.
+    const [job] =
+      this.#jobs.length === 1 ? [this.#jobs.pop()] : this.#jobs.splice(this.#turn % this.#jobs.length, 1);
     return job as SubmittedJob;
   }
 

@@ -31,13 +31,9 @@ export class RequestQueue {
 
   /** Handles a reply; ignores one without a request. Returns whether it answered a request. */
   answer(packet: Packet): boolean {
-    const overtaken: PendingRequest[] = [];
     for (const request of this.#requests) {
-      if (request.expects !== packet.name) {
-        overtaken.push(request);
-        continue;
-      }
-      for (const earlier of overtaken) this.#reject(earlier, ignored(earlier));
+      if (request.expects !== packet.name) continue;
+      this.#failBefore(request);
       this.#remove(request);
       request.onReply(packet);
       return true;
@@ -63,6 +59,13 @@ export class RequestQueue {
   end(error: GearmanError): void {
     for (const request of this.#requests) this.#reject(request, error);
     this.#timer.stop();
+  }
+
+  #failBefore(answered: PendingRequest): void {
+    for (const request of this.#requests) {
+      if (request === answered) return;
+      this.#reject(request, ignored(request));
+    }
   }
 
   #reject(request: PendingRequest, error: GearmanError): void {

@@ -1,6 +1,6 @@
 import { ProtocolError } from '../errors.ts';
 import { PACKET_TYPES, type PacketType } from '../packets.ts';
-import { HEADER_SIZE, type Magic, Packet } from './packet.ts';
+import { HEADER_SIZE, MAGIC_NUMBERS, type Magic, Packet } from './packet.ts';
 
 /** Default limit on the size of a packet: 64 MiB. */
 export const DEFAULT_MAX_PACKET_SIZE: number = 64 * 1024 * 1024;
@@ -19,9 +19,7 @@ const OVERSIZED_HEAD = 2048;
 const MAX_LINE_SIZE = 8192;
 const NEWLINE = 0x0a;
 
-/** `\0REQ` and `\0RES` as big-endian numbers. */
-const REQ = 0x00_52_45_51;
-const RES = 0x00_52_45_53;
+const { REQ, RES } = MAGIC_NUMBERS;
 
 /** Options of a {@link PacketDecoder}. */
 export interface DecoderOptions {

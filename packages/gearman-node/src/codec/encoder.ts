@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { GearmanError } from '../errors.ts';
 import { type ArgumentValue, type ArgumentValues, PACKETS, type PacketName } from '../packets.ts';
-import { HEADER_SIZE, type Magic } from './packet.ts';
+import { HEADER_SIZE, MAGIC_NUMBERS, type Magic } from './packet.ts';
 
 /** Small packets share a buffer of this size. */
 const SLAB_SIZE = 32 * 1024;
@@ -12,14 +12,9 @@ const PASS_ON_SIZE = 4 * 1024;
 /** The maximum of the length field. */
 const MAX_BODY_SIZE = 0xffff_ffff;
 
-const MAGIC_BYTES: Readonly<Record<Magic, Buffer>> = {
-  REQ: Buffer.from('\0REQ', 'latin1'),
-  RES: Buffer.from('\0RES', 'latin1'),
-};
-
 /** Encodes packets into as few buffers as possible, so that one system call can write them. It owns no socket. */
 export class PacketEncoder {
-  readonly #magic: Buffer;
+  readonly #magic: number;
   #slab: Buffer = Buffer.alloc(0);
   /** Start and end of the filled part of the slab that is not yet in `#parts`. */
   #start = 0;
@@ -29,7 +24,7 @@ export class PacketEncoder {
 
   /** @param magic `REQ` for a client or a worker, `RES` for a server */
   constructor(magic: Magic) {
-    this.#magic = MAGIC_BYTES[magic];
+    this.#magic = MAGIC_NUMBERS[magic];
   }
 
   /** Number of bytes added since the last {@link take}. */
@@ -49,10 +44,7 @@ export class PacketEncoder {
     const copied = payload === undefined ? values.length : values.length - 1;
     let room = HEADER_SIZE + values.length;
     for (let index = 0; index < copied; index += 1) {
-      const value = values[index] as ArgumentValue;
-      checkType(name, index, value);
-      if (index < values.length - 1) checkSeparable(name, index, value);
-      room += longestEncoding(value);
+      room += longestEncoding(name, index, values[index] as ArgumentValue, index === values.length - 1);
     }
     if (room + (payload?.length ?? 0) > MAX_BODY_SIZE) {
       throw new GearmanError(
@@ -67,10 +59,29 @@ export class PacketEncoder {
       if (index > 0) this.#slab[this.#end++] = 0;
       if (index < copied) this.#write(values[index] as ArgumentValue);
     }
-    this.#slab.set(this.#magic, header);
-    this.#slab.writeUInt32BE(PACKETS[name].number, header + 4);
-    this.#slab.writeUInt32BE(this.#end - header - HEADER_SIZE + (payload?.length ?? 0), header + 8);
+    this.#writeHeader(header, name, this.#end - header - HEADER_SIZE + (payload?.length ?? 0));
     if (payload !== undefined) this.addBytes(payload);
+  }
+
+  /**
+   * Adds a packet whose arguments are joined already. It checks nothing and takes a fraction of the time of {@link add}.
+   *
+   * @param text all arguments but the payload, with the NULs after them and one character per byte
+   */
+  addJoined(name: PacketName, text: string, payload?: Uint8Array): void {
+    const size = payload?.length ?? 0;
+    const copied = size < PASS_ON_SIZE ? size : 0;
+    this.#reserve(HEADER_SIZE + text.length + copied);
+    this.#writeHeader(this.#end, name, text.length + size);
+    this.#end += HEADER_SIZE;
+    this.#end += this.#slab.write(text, this.#end, 'latin1');
+    if (payload === undefined || size === 0) return;
+    if (copied === 0) {
+      this.addBytes(payload);
+    } else {
+      this.#slab.set(payload, this.#end);
+      this.#end += size;
+    }
   }
 
   /** Adds raw bytes: a payload, or a reply of the admin text protocol. */
@@ -89,12 +100,24 @@ export class PacketEncoder {
     return parts;
   }
 
+  /** Uses the memory of written packets again. All bytes that {@link take} returned must have been written. */
+  reuse(): void {
+    this.#start = 0;
+    this.#end = 0;
+  }
+
+  #writeHeader(at: number, name: PacketName, size: number): void {
+    this.#slab.writeUInt32BE(this.#magic, at);
+    this.#slab.writeUInt32BE(PACKETS[name].number, at + 4);
+    this.#slab.writeUInt32BE(size, at + 8);
+  }
+
   #write(value: ArgumentValue): void {
     if (typeof value === 'object') {
       this.#slab.set(value, this.#end);
       this.#end += value.length;
     } else {
-      this.#end += this.#slab.write(String(value), this.#end, 'utf8');
+      this.#end += this.#slab.write(typeof value === 'string' ? value : String(value), this.#end);
     }
   }
 
@@ -131,21 +154,20 @@ function passedOn(value: ArgumentValue | undefined): Uint8Array | undefined {
   return types.isUint8Array(value) && value.length >= PASS_ON_SIZE ? value : undefined;
 }
 
-/** Upper bound of the encoded size: UTF-8 takes at most three bytes for each unit of a string. */
-function longestEncoding(value: ArgumentValue): number {
-  return typeof value === 'object' ? value.length : 3 * String(value).length;
-}
-
-function checkType(name: PacketName, index: number, value: ArgumentValue): void {
-  if (typeof value === 'string' || typeof value === 'number' || types.isUint8Array(value)) return;
-  const argument = PACKETS[name].arguments[index];
-  const message = `the ${argument} of ${name} is of type ${typeof value}; give text, a number or bytes`;
-  throw new GearmanError('invalid-argument', message);
-}
-
-function checkSeparable(name: PacketName, index: number, value: ArgumentValue): void {
-  const separable = typeof value === 'object' ? !value.includes(0) : !String(value).includes('\0');
-  if (separable) return;
-  const argument = PACKETS[name].arguments[index];
-  throw new GearmanError('invalid-argument', `the ${argument} of ${name} contains a NUL; only a payload may`);
+/** Checks an argument. Returns an upper bound of its size: UTF-8 takes at most three bytes for each unit of a string. */
+function longestEncoding(name: PacketName, index: number, value: ArgumentValue, isLast: boolean): number {
+  if (typeof value === 'number') return String(value).length;
+  if (typeof value !== 'string' && !types.isUint8Array(value)) {
+    const kind = `of type ${typeof value}; give text, a number or bytes`;
+    throw new GearmanError('invalid-argument', `the ${PACKETS[name].arguments[index]} of ${name} is ${kind}`);
+  }
+  const isText = typeof value === 'string';
+  if (!isLast && (isText ? value.includes('\0') : value.includes(0))) {
+    const argument = PACKETS[name].arguments[index];
+    throw new GearmanError(
+      'invalid-argument',
+      `the ${argument} of ${name} contains a NUL; only a payload may`,
+    );
+  }
+  return isText ? 3 * value.length : value.length;
 }

@@ -10,6 +10,9 @@ const MAX_SHOWN = 40;
 /** The first four bytes of a packet, without their NUL: `RES` for packets of a server, `REQ` for all others. */
 export type Magic = 'REQ' | 'RES';
 
+/** The magics as big-endian numbers. */
+export const MAGIC_NUMBERS: Readonly<Record<Magic, number>> = { REQ: 0x00_52_45_51, RES: 0x00_52_45_53 };
+
 /**
  * A received packet. Its arguments are views of the received bytes, created on demand. A payload keeps the chunk that
  * it arrived in in memory: copy it (`Buffer.from`) to store it.

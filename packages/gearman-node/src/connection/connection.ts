@@ -4,6 +4,8 @@ import type { Magic, Packet } from '../codec/packet.ts';
 import { ConnectionError, GearmanError, ProtocolError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 import { BatchedWriter } from './batched-writer.ts';
+import type { FlushGroup } from './flush-group.ts';
+import { SlicedReader } from './sliced-reader.ts';
 
 /** Time for the peer to close its side after this side was closed, in milliseconds. */
 const CLOSE_LIMIT = 2000;
@@ -25,6 +27,8 @@ export interface ConnectionOptions {
   readonly maxPacketSize?: number | undefined;
   /** Called with the head of a packet over the limit and its size; the rest is skipped. */
   readonly onOversized?: (packet: Packet, size: number) => void;
+  /** The connections of a server, which are read in slices and written together. Default: neither. */
+  readonly group?: FlushGroup;
 }
 
 /** Sends and receives packets over one connected socket. It never reconnects. */
@@ -33,13 +37,14 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #writer: BatchedWriter;
   readonly #decoder: PacketDecoder;
+  readonly #input: { pause(): unknown; resume(): unknown };
   readonly #closed: Promise<void>;
   #reason: GearmanError | undefined;
 
   constructor(socket: Socket, options: ConnectionOptions) {
     this.#socket = socket;
     this.#options = options;
-    this.#writer = new BatchedWriter(socket, options.magic);
+    this.#writer = new BatchedWriter(socket, options.magic, options.group?.schedule);
     this.#decoder = new PacketDecoder(options);
     this.#closed = new Promise((resolve) => {
       socket.once('close', () => {
@@ -51,7 +56,14 @@ export class Connection {
     socket.on('error', (cause) => {
       this.#reason ??= this.#lost(cause.message, cause);
     });
-    socket.on('data', (chunk: Buffer) => this.#read(chunk));
+    const { group } = options;
+    this.#input = group
+      ? new SlicedReader(socket, group, (chunk) => this.#read(chunk))
+      : socket.on('data', (chunk: Buffer) => {
+          this.#writer.hold();
+          this.#read(chunk);
+          this.#writer.release();
+        });
   }
 
   /** Whether packets can still be sent. */
@@ -66,12 +78,17 @@ export class Connection {
 
   /** Sends a packet after this callback and its promise reactions. Does nothing on a closed connection. */
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
-    if (this.isOpen) this.#writer.send(name, ...args);
+    this.#writer.send(name, ...args);
+  }
+
+  /** Sends a packet of a server whose arguments are joined already. */
+  sendJoined(name: PacketName, text: string, payload?: Uint8Array): void {
+    this.#writer.sendJoined(name, text, payload);
   }
 
   /** Sends raw bytes. */
   sendBytes(bytes: Uint8Array): void {
-    if (this.isOpen) this.#writer.sendBytes(bytes);
+    this.#writer.sendBytes(bytes);
   }
 
   /** Resolves when the socket accepts more data, or when the connection has closed. */
@@ -90,11 +107,11 @@ export class Connection {
 
   /** Stops reading, which applies back-pressure to the peer. */
   pause(): void {
-    this.#socket.pause();
+    this.#input.pause();
   }
 
   resume(): void {
-    this.#socket.resume();
+    this.#input.resume();
   }
 
   /** Destroys the connection. Unsent data is lost. */
@@ -110,7 +127,7 @@ export class Connection {
       reason ?? new GearmanError('closed', `the connection to ${this.#options.peer} was closed`);
     this.#decoder.stop();
     this.#writer.flush();
-    this.#socket.resume();
+    this.#input.resume();
     this.#socket.end();
     const timer = setTimeout(() => this.#socket.destroy(), CLOSE_LIMIT);
     await this.#closed;

@@ -2,16 +2,13 @@ import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type JobPriority, PRIORITIES, SUBMIT_PACKETS } from '../submit-packets.ts';
+import type { JobSubmission } from './job-queue.ts';
 import type { ServerJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 
-/** Limits of a submission. The limit of the key is gearmand's, which then truncates the key to 63 bytes. */
-const LIMITS = [
-  { argument: 'function', bytes: MAX_FUNCTION_NAME_BYTES, text: 'Function name too large' },
-  { argument: 'unique', bytes: 64, text: 'Unique value too large' },
-  { argument: 'reducer', bytes: MAX_FUNCTION_NAME_BYTES, text: 'Reducer name too large' },
-] as const;
+/** Maximum length of a unique key in bytes: the limit of gearmand, which then truncates the key to 63 bytes. */
+const MAX_UNIQUE_BYTES = 64;
 
 /** Maximum length of a client id in characters, as in gearmand; a longer one is truncated. */
 const MAX_CLIENT_ID_LENGTH = 127;
@@ -66,7 +63,7 @@ function submit({ priority = 'normal', isBackground = false, due, reducer }: Sub
   return (from, packet, server) => {
     const { queue, timers, permits } = server;
     const start = due?.(packet) ?? 0;
-    const delay = start - Date.now();
+    const delay = due ? start - Date.now() : 0;
     const submission = {
       function: packet.key('function'),
       unique: packet.key('unique'),
@@ -76,9 +73,9 @@ function submit({ priority = 'normal', isBackground = false, due, reducer }: Sub
       isBackground,
       isHeld: delay > 0,
     };
-    const tooLarge = LIMITS.find(({ argument, bytes }) => submission[argument].length > bytes);
-    if (tooLarge) {
-      from.send('ERROR', 'ARGUMENT_TOO_LARGE', tooLarge.text);
+    const tooLarge = argumentTooLarge(submission);
+    if (tooLarge !== undefined) {
+      from.send('ERROR', 'ARGUMENT_TOO_LARGE', `${tooLarge} too large`);
       return;
     }
     if (!permits(from, 'submit', submission.function)) {
@@ -99,9 +96,16 @@ function submit({ priority = 'normal', isBackground = false, due, reducer }: Sub
     if (isBackground && server.journal) {
       from.sendLater(journaled(from, job, isNew ? start : 0, server.journal, server));
     } else {
-      from.send('JOB_CREATED', job.handle);
+      from.sendJoined('JOB_CREATED', job.handle);
     }
   };
+}
+
+function argumentTooLarge({ function: name, unique, reducer = '' }: JobSubmission): string | undefined {
+  if (name.length > MAX_FUNCTION_NAME_BYTES) return 'Function name';
+  if (unique.length > MAX_UNIQUE_BYTES) return 'Unique value';
+  if (reducer.length > MAX_FUNCTION_NAME_BYTES) return 'Reducer name';
+  return undefined;
 }
 
 /** Writes a job to the journal. Returns a function that answers its client; without a record the job is dropped. */
@@ -118,7 +122,7 @@ async function journaled(
   }
   try {
     await journal.synced();
-    return () => from.send('JOB_CREATED', job.handle);
+    return () => from.sendJoined('JOB_CREATED', job.handle);
   } catch {
     if (queue.job(job.handle) === job && !job.worker && job.clients.length === 0) {
       timers.stop(job);

@@ -1,6 +1,7 @@
 import type { JobPriority } from '../submit-packets.ts';
 import { FunctionQueue, type Peer, type ServerJob, UniqueIndex, uniqueKeyOf } from './queue-model.ts';
 import { Sleepers } from './sleepers.ts';
+import { SlicedTasks } from './sliced-tasks.ts';
 import { WaitingJobs } from './waiting-jobs.ts';
 
 /** The contents of a packet that submits a job. Strings have one character per byte. */
@@ -36,6 +37,8 @@ export interface JobQueueOptions<Owner> {
   readonly onGiveUp: (job: ServerJob<Owner>) => void;
   /** Called when a job was removed: it has ended, was cancelled, or lost its last client. */
   readonly onFinish?: (job: ServerJob<Owner>) => void;
+  /** Calls the next slice of a long task after connections were served. Default: immediately. */
+  readonly later?: (slice: () => void) => void;
 }
 
 /**
@@ -51,12 +54,14 @@ export class JobQueue<Owner> {
   readonly #uniques = new UniqueIndex<Owner>();
   readonly #waiting = new WaitingJobs<Owner>();
   readonly #sleepers: Sleepers<Owner>;
+  readonly #tasks: SlicedTasks;
   #lastNumber = 0;
   #runningCount = 0;
   #drained: PromiseWithResolvers<void> | undefined;
 
   constructor(options: JobQueueOptions<Owner>) {
     this.#options = options;
+    this.#tasks = new SlicedTasks(options.later ?? ((slice) => slice()));
     this.#sleepers = new Sleepers((worker) => {
       if (!this.isDraining) options.onWake(worker);
     });
@@ -133,8 +138,11 @@ export class JobQueue<Owner> {
     this.#removeUnused(queue);
   }
 
+  /** Removes all functions of a worker. If they are many, they list the worker for a while. */
   withdrawAll(worker: Peer<Owner>): void {
-    for (const queue of worker.functions) this.withdraw(worker, queue.name);
+    const { functions } = worker;
+    worker.functions = new Set();
+    this.#tasks.run(this.#withdrawal(worker, functions));
   }
 
   /** Assigns the most urgent job to a worker; functions take turns. */
@@ -168,8 +176,8 @@ export class JobQueue<Owner> {
 
   /** Removes a job that has ended or was cancelled. */
   finish(job: ServerJob<Owner>): void {
-    this.#waiting.delete(job);
-    this.#takeBack(job);
+    if (job.worker) this.#takeBack(job);
+    else this.#waiting.delete(job);
     this.#jobs.delete(job.handle);
     this.#uniques.delete(job);
     for (const client of job.clients) client.submitted.delete(job);
@@ -201,15 +209,14 @@ export class JobQueue<Owner> {
     await this.#drained.promise;
   }
 
-  /** Removes a closed connection. Queues its running jobs again, and removes waiting jobs that have no other client. */
+  /**
+   * Removes a closed connection. Queues its running jobs again, and removes waiting jobs that have no other client. If
+   * these are many, connections are served in between.
+   */
   disconnect(peer: Peer<Owner>): void {
     const wokenFor = this.#sleepers.delete(peer);
-    for (const job of peer.submitted) {
-      job.clients = job.clients.filter((client) => client !== peer);
-      if (job.clients.length === 0 && !job.isBackground && !job.worker) this.finish(job);
-    }
+    this.#tasks.run(this.#departure(peer));
     this.withdrawAll(peer);
-    for (const job of peer.running) this.requeue(job);
     if (wokenFor?.hasWaiting) this.#sleepers.wakeFor(wokenFor);
   }
 
@@ -240,7 +247,27 @@ export class JobQueue<Owner> {
   }
 
   #removeUnused(queue: FunctionQueue<Owner>): void {
-    if (!queue.isUsed) this.#functions.delete(queue.name);
+    if (!queue.isUsed && this.#functions.get(queue.name) === queue) this.#functions.delete(queue.name);
+  }
+
+  *#departure(peer: Peer<Owner>): Generator {
+    for (const job of peer.submitted) {
+      job.clients = job.clients.filter((client) => client !== peer);
+      if (job.clients.length === 0 && !job.isBackground && !job.worker) this.finish(job);
+      yield;
+    }
+    for (const job of peer.running) yield this.requeue(job);
+  }
+
+  /** Skips functions that the worker has registered again. */
+  *#withdrawal(worker: Peer<Owner>, functions: Iterable<FunctionQueue<Owner>>): Generator {
+    for (const queue of functions) {
+      if (!worker.functions.has(queue)) {
+        queue.workers.delete(worker);
+        this.#removeUnused(queue);
+      }
+      yield;
+    }
   }
 
   #create(

@@ -31,7 +31,7 @@ export class Peer<Owner> {
   /** The connection. */
   readonly owner: Owner;
   /** The functions that it offers. */
-  readonly functions: Set<FunctionQueue<Owner>> = new Set();
+  functions: Set<FunctionQueue<Owner>> = new Set();
   /** The jobs that it runs. */
   readonly running: Set<ServerJob<Owner>> = new Set();
   /** The foreground jobs that it waits for. */
@@ -42,19 +42,20 @@ export class Peer<Owner> {
   }
 }
 
+/** Most functions of a large site never have a job here, and their Sets would take most of the memory. */
+const NONE_WAITING: Readonly<Record<JobPriority, Set<never>>> = {
+  high: new Set(),
+  normal: new Set(),
+  low: new Set(),
+};
+
 /** The jobs and workers of one function. */
 export class FunctionQueue<Owner> {
   /** The function name, with one character per byte. */
   readonly name: string;
-  /** The name as bytes, for packets. */
-  readonly nameBytes: Buffer;
   readonly workers: Set<Peer<Owner>> = new Set();
   /** The waiting jobs, the oldest first; a Set, so that any job can be removed quickly. */
-  readonly waiting: Readonly<Record<JobPriority, Set<ServerJob<Owner>>>> = {
-    high: new Set(),
-    normal: new Set(),
-    low: new Set(),
-  };
+  waiting: Readonly<Record<JobPriority, Set<ServerJob<Owner>>>> = NONE_WAITING;
   /** Number of jobs from which on jobs of a priority are rejected; 0 for no limit. */
   readonly limits: Record<JobPriority, number> = { high: 0, normal: 0, low: 0 };
   /** Set by an operator who created or limited the function: it persists without jobs and workers. */
@@ -65,7 +66,11 @@ export class FunctionQueue<Owner> {
 
   constructor(name: string) {
     this.name = name;
-    this.nameBytes = Buffer.from(name, 'latin1');
+  }
+
+  addWaiting(job: ServerJob<Owner>): void {
+    if (this.waiting === NONE_WAITING) this.waiting = { high: new Set(), normal: new Set(), low: new Set() };
+    this.waiting[job.priority].add(job);
   }
 
   get hasWaiting(): boolean {
@@ -83,9 +88,9 @@ export class FunctionQueue<Owner> {
 
 /** The first common member, found by iterating over the smaller set. */
 export function firstInBoth<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): T | undefined {
-  const [smaller, larger] = a.size <= b.size ? [a, b] : [b, a];
-  for (const member of smaller) {
-    if (larger.has(member)) return member;
+  if (a.size > b.size) return firstInBoth(b, a);
+  for (const member of a) {
+    if (b.has(member)) return member;
   }
   return undefined;
 }
@@ -95,7 +100,7 @@ export class UniqueIndex<Owner> {
   readonly #jobs = new Map<string, Map<FunctionQueue<Owner>, ServerJob<Owner>>>();
 
   find(uniqueKey: string, queue: FunctionQueue<Owner>): ServerJob<Owner> | undefined {
-    return this.#jobs.get(uniqueKey)?.get(queue);
+    return uniqueKey === '' ? undefined : this.#jobs.get(uniqueKey)?.get(queue);
   }
 
   /** The oldest job with a key, of any function. */
@@ -110,6 +115,7 @@ export class UniqueIndex<Owner> {
   }
 
   delete(job: ServerJob<Owner>): void {
+    if (job.uniqueKey === '') return;
     const sameKey = this.#jobs.get(job.uniqueKey);
     sameKey?.delete(job.queue);
     if (sameKey?.size === 0) this.#jobs.delete(job.uniqueKey);

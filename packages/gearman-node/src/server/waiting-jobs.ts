@@ -11,7 +11,7 @@ export class WaitingJobs<Owner> {
   };
 
   add(job: ServerJob<Owner>): void {
-    job.queue.waiting[job.priority].add(job);
+    job.queue.addWaiting(job);
     this.#functions[job.priority].add(job.queue);
   }
 
@@ -24,7 +24,8 @@ export class WaitingJobs<Owner> {
   /** The next job for a worker. */
   nextFor(worker: Peer<Owner>): ServerJob<Owner> | undefined {
     for (const priority of PRIORITIES) {
-      const queue = firstInBoth(this.#functions[priority], worker.functions);
+      const functions = this.#functions[priority];
+      const queue = functions.size > 0 ? firstInBoth(functions, worker.functions) : undefined;
       if (queue) return queue.waiting[priority].values().next().value;
     }
     return undefined;
@@ -42,5 +43,5 @@ export class WaitingJobs<Owner> {
 }
 
 function moveToEnd<T>(set: Set<T>, member: T): void {
-  if (set.delete(member)) set.add(member);
+  if (set.size > 1 && set.delete(member)) set.add(member);
 }

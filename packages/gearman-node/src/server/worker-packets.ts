@@ -20,7 +20,9 @@ export const WORKER_PACKETS: PacketHandlers = {
     queue.withdrawAll(from.peer);
   },
   PRE_SLEEP: (from, _packet, { queue }) => queue.sleep(from.peer),
-  GRAB_JOB: grab((from, job) => from.send('JOB_ASSIGN', job.handle, job.queue.nameBytes, job.payload)),
+  GRAB_JOB: grab((from, job) =>
+    from.sendJoined('JOB_ASSIGN', `${job.handle}\0${job.queue.name}\0`, job.payload),
+  ),
   GRAB_JOB_UNIQ: grab(assignUnique),
   GRAB_JOB_ALL: grab(assignAll),
   WORK_STATUS: ofRunningJob((_from, packet, job) => {
@@ -32,13 +34,16 @@ export const WORKER_PACKETS: PacketHandlers = {
     }
   }),
   WORK_DATA: ofRunningJob((_from, packet, job) => {
-    for (const { owner } of job.clients) owner.send('WORK_DATA', job.handle, packet.bytes('data'));
+    for (const { owner } of job.clients)
+      owner.sendJoined('WORK_DATA', `${job.handle}\0`, packet.bytes('data'));
   }),
   WORK_WARNING: ofRunningJob((_from, packet, job) => {
-    for (const { owner } of job.clients) owner.send('WORK_WARNING', job.handle, packet.bytes('data'));
+    for (const { owner } of job.clients)
+      owner.sendJoined('WORK_WARNING', `${job.handle}\0`, packet.bytes('data'));
   }),
   WORK_COMPLETE: ofRunningJob((_from, packet, job, server) => {
-    for (const { owner } of job.clients) owner.send('WORK_COMPLETE', job.handle, packet.bytes('data'));
+    for (const { owner } of job.clients)
+      owner.sendJoined('WORK_COMPLETE', `${job.handle}\0`, packet.bytes('data'));
     finish(job, server);
   }),
   WORK_FAIL: ofRunningJob((_from, _packet, job, server) => {
@@ -98,7 +103,7 @@ function grab(assign: (from: ServerConnection, job: ServerJob<ServerConnection>)
   return (from, _packet, { queue, timers }) => {
     const job = queue.grab(from.peer);
     if (!job) {
-      from.send('NO_JOB');
+      from.sendJoined('NO_JOB', '');
       return;
     }
     const timeLimit = from.timeLimits.get(job.queue.name);
@@ -108,8 +113,7 @@ function grab(assign: (from: ServerConnection, job: ServerJob<ServerConnection>)
 }
 
 function assignUnique(from: ServerConnection, job: ServerJob<ServerConnection>): void {
-  const unique = Buffer.from(job.unique, 'latin1');
-  from.send('JOB_ASSIGN_UNIQ', job.handle, job.queue.nameBytes, unique, job.payload);
+  from.sendJoined('JOB_ASSIGN_UNIQ', `${job.handle}\0${job.queue.name}\0${job.unique}\0`, job.payload);
 }
 
 /** Like gearmand, sends a job without a reducer as for GRAB_JOB_UNIQ. */
@@ -117,8 +121,8 @@ function assignAll(from: ServerConnection, job: ServerJob<ServerConnection>): vo
   if (job.reducer === '') {
     assignUnique(from, job);
   } else {
-    const [unique, reducer] = [Buffer.from(job.unique, 'latin1'), Buffer.from(job.reducer, 'latin1')];
-    from.send('JOB_ASSIGN_ALL', job.handle, job.queue.nameBytes, unique, reducer, job.payload);
+    const { handle, queue, unique, reducer, payload } = job;
+    from.sendJoined('JOB_ASSIGN_ALL', `${handle}\0${queue.name}\0${unique}\0${reducer}\0`, payload);
   }
 }
 

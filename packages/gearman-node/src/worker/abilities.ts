@@ -44,6 +44,7 @@ export class Abilities<Handler> {
 
   /** Whether a function could be removed if no grab were outstanding. */
   hasRemovable(isRunning: (name: string) => boolean): boolean {
+    if (this.#unwanted.size === 0) return false; // for every grab
     for (const name of this.#unwanted.keys()) {
       if (!isRunning(name)) return true;
     }

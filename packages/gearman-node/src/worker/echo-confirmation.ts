@@ -1,12 +1,8 @@
 import { ReplyTimer } from '../connection/reply-timer.ts';
+import type { ServerKnowledge } from './server-knowledge.ts';
 
 /** Time for the first answer of a server to ECHO_REQ, in milliseconds, before it counts as mute. */
 const FIRST_LIMIT = 1000;
-
-/** Whether a server answers ECHO_REQ, across all connections to it: the Python server never does. */
-export interface EchoKnowledge {
-  answers: boolean | undefined;
-}
 
 /** Callbacks of an {@link EchoConfirmation}. */
 export interface EchoPort {
@@ -17,15 +13,16 @@ export interface EchoPort {
 
 /** Confirms with ECHO_REQ and ECHO_RES that a server has processed all packets sent before. */
 export class EchoConfirmation {
-  readonly #knowledge: EchoKnowledge;
+  readonly #server: ServerKnowledge;
   readonly #port: EchoPort;
   readonly #firstAnswer: ReplyTimer;
   readonly #answers: ReplyTimer;
   readonly #waiting = new Map<number, () => void>();
   #sent = 0;
 
-  constructor(knowledge: EchoKnowledge, timeout: number, port: EchoPort) {
-    this.#knowledge = knowledge;
+  constructor(server: ServerKnowledge, port: EchoPort) {
+    const { timeout } = server;
+    this.#server = server;
     this.#port = port;
     this.#firstAnswer = new ReplyTimer(Math.min(FIRST_LIMIT, timeout), () => this.#onMute());
     this.#answers = new ReplyTimer(timeout, port.onSilence);
@@ -33,11 +30,11 @@ export class EchoConfirmation {
 
   /** Resolves when the server has answered, at once if it is known to be mute, or at {@link end}. Never rejects. */
   async request(): Promise<void> {
-    if (this.#knowledge.answers === false) return;
+    if (this.#server.answersEcho === false) return;
     this.#sent += 1;
     const token = this.#sent;
     this.#port.send(String(token));
-    (this.#knowledge.answers ? this.#answers : this.#firstAnswer).sent();
+    (this.#server.answersEcho ? this.#answers : this.#firstAnswer).sent();
     await new Promise<void>((resolve) => {
       this.#waiting.set(token, resolve);
     });
@@ -45,7 +42,7 @@ export class EchoConfirmation {
 
   /** Handles ECHO_RES. It answers the earlier requests too: a server answers in order. */
   answered(token: string): void {
-    this.#knowledge.answers = true;
+    this.#server.answersEcho = true;
     this.#firstAnswer.stop();
     this.#answers.answered();
     for (const [sent, resolve] of this.#waiting) {
@@ -63,7 +60,7 @@ export class EchoConfirmation {
   }
 
   #onMute(): void {
-    this.#knowledge.answers = false;
+    this.#server.answersEcho = false;
     this.#firstAnswer.stop();
     this.#releaseAll();
   }

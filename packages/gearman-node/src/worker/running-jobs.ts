@@ -1,5 +1,5 @@
 import type { GearmanError } from '../errors.ts';
-import type { AssignedJob } from './worker-job.ts';
+import type { AssignedJob, JobConnection } from './worker-job.ts';
 
 /** The running jobs of a worker, over all its connections, including lost ones. */
 export class RunningJobs {
@@ -13,6 +13,11 @@ export class RunningJobs {
 
   delete(job: AssignedJob): void {
     this.#jobs.delete(job);
+  }
+
+  /** The jobs that one connection assigned. */
+  of(connection: JobConnection): AssignedJob[] {
+    return [...this.#jobs].filter((job) => job.connection === connection);
   }
 
   /** Aborts the signals of all jobs, and of all later ones. */

@@ -5,15 +5,13 @@ import { tooLarge } from '../codec/packet-size.ts';
 import { Connection } from '../connection/connection.ts';
 import { ReplyTimer } from '../connection/reply-timer.ts';
 import { ConnectionError, type GearmanError, JobFailure, ProtocolError, ServerError } from '../errors.ts';
-import type { Logger } from '../logger.ts';
 import type { PacketName } from '../packets.ts';
 import { Abilities } from './abilities.ts';
-import { EchoConfirmation, type EchoKnowledge } from './echo-confirmation.ts';
+import { EchoConfirmation } from './echo-confirmation.ts';
 import { GrabForecast } from './grab-forecast.ts';
 import { type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
-import type { RunningJobs } from './running-jobs.ts';
-import type { Slots } from './slots.ts';
 import { SpinGuard } from './spin-guard.ts';
+import type { ServerContext, WorkerContext } from './worker-context.ts';
 import { handlerOf, timeoutOf, type WorkerFunction } from './worker-function.ts';
 import {
   AssignedJob,
@@ -39,31 +37,6 @@ const GRAB_PACKETS = {
   GRAB_JOB: undefined,
 } as const;
 
-/** State shared by a worker and its connections. */
-export interface WorkerContext {
-  /** The declared functions. */
-  readonly functions: () => ReadonlyMap<string, WorkerFunction>;
-  /** Whether to grab jobs together with their reducers. */
-  readonly takesReducers: boolean;
-  readonly slots: Slots;
-  readonly jobs: RunningJobs;
-  readonly clientId: string | undefined;
-  readonly timeout: number;
-  readonly onServerLost: 'finish' | 'abort';
-  readonly maxPacketSize: number | undefined;
-  readonly logger: Logger | undefined;
-  readonly logsFailures: boolean;
-  /** Called when the connection may grab again. */
-  readonly dispatch: () => void;
-}
-
-/** State shared by all connections to one server, including earlier ones. */
-export interface ServerContext {
-  readonly echo: EchoKnowledge;
-  /** Called whenever the server has answered a request. */
-  readonly onAnswer: () => void;
-}
-
 /**
  * A worker's side of one connection: registered functions, outstanding grabs, and assigned jobs. It ends with the
  * connection, because the server drops this state too.
@@ -73,14 +46,15 @@ export class WorkerConnection {
   readonly closed: Promise<GearmanError>;
   readonly #peer: string;
   readonly #context: WorkerContext;
-  readonly #onAnswer: () => void;
+  readonly #server: ServerContext;
   readonly #connection: Connection;
   readonly #abilities = new Abilities<WorkerFunction>();
   readonly #registrations = new RegistrationQueue(
     (packet, name) => this.#register(packet, name),
     () => this.#onRegistered(),
   );
-  readonly #running = new Map<string, Set<AssignedJob>>();
+  /** Numbers of running jobs by function. */
+  readonly #running = new Map<string, number>();
   readonly #grabs: ReplyTimer;
   readonly #echo: EchoConfirmation;
   readonly #forecast = new GrabForecast();
@@ -101,7 +75,7 @@ export class WorkerConnection {
   constructor(socket: Socket, peer: string, context: WorkerContext, server: ServerContext) {
     this.#peer = peer;
     this.#context = context;
-    this.#onAnswer = server.onAnswer;
+    this.#server = server;
     this.#grabPacket = context.takesReducers ? 'GRAB_JOB_ALL' : 'GRAB_JOB_UNIQ';
     const { promise, resolve } = Promise.withResolvers<GearmanError>();
     this.closed = promise;
@@ -124,8 +98,8 @@ export class WorkerConnection {
       wantsFailAfterException: () => this.#grabPacket === 'GRAB_JOB',
       maxPacketSize: context.maxPacketSize,
     };
-    this.#grabs = new ReplyTimer(context.timeout, () => this.#onSilence('GRAB_JOB'));
-    this.#echo = new EchoConfirmation(server.echo, context.timeout, {
+    this.#grabs = new ReplyTimer(server.known.timeout, () => this.#onSilence('GRAB_JOB'));
+    this.#echo = new EchoConfirmation(server.known, {
       send: (token) => this.#connection.send('ECHO_REQ', token),
       onSilence: () => this.#onSilence('ECHO_REQ'),
     });
@@ -198,7 +172,7 @@ export class WorkerConnection {
     JOB_ASSIGN_UNIQ: (self, packet) => self.#onJob(packet),
     JOB_ASSIGN_ALL: (self, packet) => self.#onJob(packet),
     ECHO_RES: (self, packet) => {
-      self.#onAnswer();
+      self.#server.onAnswer();
       self.#echo.answered(packet.key('data'));
     },
     ERROR: (self, packet) => self.#onError(new ServerError(packet.text('code'), packet.text('text'))),
@@ -261,6 +235,7 @@ export class WorkerConnection {
     this.#grabAnswered();
     this.#forecast.served();
     this.#spinGuard.served();
+    this.#state = this.#forecast.isLoneJob && this.#grabs.outstanding === 0 ? 'served' : 'awake';
     const job = new AssignedJob(
       {
         handle: packet.key('handle'),
@@ -271,32 +246,43 @@ export class WorkerConnection {
       },
       this.#jobConnection,
     );
-    void this.#run(job, handler); // never rejects
+    this.#run(job, handler);
     this.#deregister();
-    this.#state = this.#forecast.isLoneJob && this.#grabs.outstanding === 0 ? 'served' : 'awake';
     this.#context.dispatch();
   }
 
-  async #run(job: AssignedJob, handler: JobHandler | undefined): Promise<void> {
-    const { functions, jobs, slots } = this.#context;
+  #run(job: AssignedJob, handler: JobHandler | undefined): void {
     const declared =
-      handler ?? functions().get(job.function) ?? this.#abilities.unwantedHandler(job.function) ?? notOffered;
+      handler ??
+      this.#context.functions().get(job.function) ??
+      this.#abilities.unwantedHandler(job.function) ??
+      notOffered;
+    const outcome = runHandler(handlerOf(declared), job);
+    if (outcome instanceof Promise)
+      void this.#await(job, outcome, declared); // never rejects
+    else this.#finish(job, outcome, declared);
+  }
+
+  async #await(job: AssignedJob, ending: Promise<JobOutcome>, declared: WorkerFunction): Promise<void> {
+    const { jobs } = this.#context;
     const timeout = timeoutOf(declared);
     const timer = timeout === undefined ? undefined : setTimeout(() => job.timeOut(timeout), timeout);
     jobs.add(job);
-    const ofFunction = this.#running.get(job.function) ?? new Set();
-    this.#running.set(job.function, ofFunction.add(job));
-
-    const outcome = await runHandler(handlerOf(declared), job);
-
+    this.#running.set(job.function, (this.#running.get(job.function) ?? 0) + 1);
+    const outcome = await ending;
     clearTimeout(timer);
     jobs.delete(job);
-    ofFunction.delete(job);
-    if (ofFunction.size === 0) this.#running.delete(job.function);
+    const others = (this.#running.get(job.function) as number) - 1;
+    if (others > 0) this.#running.set(job.function, others);
+    else this.#running.delete(job.function);
+    this.#finish(job, outcome, declared);
+  }
+
+  #finish(job: AssignedJob, outcome: JobOutcome, declared: WorkerFunction): void {
     this.#log(job, outcome, this.#context.logsFailures || declared === notOffered);
     job.finish(outcome);
     this.#deregister();
-    slots.give();
+    this.#context.slots.give();
   }
 
   #register(packet: RegistrationPacket, name: string): void {
@@ -339,7 +325,7 @@ export class WorkerConnection {
 
   #grabAnswered(): void {
     this.#isGrabSupported = true;
-    this.#onAnswer();
+    this.#server.onAnswer();
     this.#grabs.answered();
   }
 
@@ -360,8 +346,7 @@ export class WorkerConnection {
   }
 
   #onSilence(request: PacketName): void {
-    const { timeout } = this.#context;
-    const message = `${this.#peer} left ${request} unanswered for ${timeout} ms; reconnecting`;
+    const message = `${this.#peer} left ${request} unanswered for ${this.#server.known.timeout} ms; reconnecting`;
     this.#connection.destroy(new ConnectionError('server-silent', message));
   }
 
@@ -370,28 +355,30 @@ export class WorkerConnection {
     clearTimeout(this.#pause);
     this.#registrations.end();
     this.#echo.end();
-    for (const job of [...this.#running.values()].flatMap((jobs) => [...jobs])) {
+    for (const job of this.#context.jobs.of(this.#jobConnection)) {
       job.loseConnection(error);
       if (this.#context.onServerLost === 'abort') job.stop(error);
     }
+    this.#server.known.closed(error);
     const unanswered = this.#grabs.outstanding;
     this.#grabs.stop();
     for (let grab = 0; grab < unanswered; grab += 1) this.#context.slots.give();
   }
 
   #log(job: AssignedJob, outcome: JobOutcome, logsFailures: boolean): void {
-    const name = `job ${job.handle} of ${job.function}`;
     const { logger } = this.#context;
+    if (logger === undefined || (this.#connection.isOpen && outcome.packet === 'WORK_COMPLETE')) return;
+    const name = `job ${job.handle} of ${job.function}`;
     if (!this.#connection.isOpen) {
-      logger?.warn(
+      logger.warn(
         `${name} ended after the connection to ${this.#peer} was lost; its ${outcome.packet} is discarded`,
       );
     } else if (!logsFailures) {
       return;
     } else if (outcome.packet === 'WORK_FAIL') {
-      logger?.warn(`${name} failed: ${outcome.error.message}`);
+      logger.warn(`${name} failed: ${outcome.error.message}`);
     } else if (outcome.packet === 'WORK_EXCEPTION') {
-      logger?.error(`${name} ended in an exception: ${outcome.data}`, { error: outcome.error });
+      logger.error(`${name} ended in an exception: ${outcome.data}`, { error: outcome.error });
     }
   }
 }

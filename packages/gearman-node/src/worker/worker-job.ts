@@ -74,7 +74,7 @@ export class AssignedJob implements WorkerJob {
   readonly unique: string;
   readonly reducer: string;
   readonly payload: Buffer;
-  readonly #connection: JobConnection;
+  readonly connection: JobConnection;
   readonly #stop = new LazyAbort();
   readonly #lost = new LazyAbort();
   #isOver = false;
@@ -87,7 +87,7 @@ export class AssignedJob implements WorkerJob {
     this.unique = assignment.unique;
     this.reducer = assignment.reducer;
     this.payload = assignment.payload;
-    this.#connection = connection;
+    this.connection = connection;
   }
 
   get signal(): AbortSignal {
@@ -100,7 +100,7 @@ export class AssignedJob implements WorkerJob {
 
   get acknowledged(): Promise<void> {
     this.#acknowledged ??= this.#isOver
-      ? this.#connection.confirm()
+      ? this.connection.confirm()
       : new Promise((resolve) => {
           this.#acknowledge = resolve;
         });
@@ -110,7 +110,7 @@ export class AssignedJob implements WorkerJob {
   sendStatus(numerator: number, denominator: number): void {
     checkCount(numerator);
     checkCount(denominator);
-    if (!this.#isOver) this.#connection.send('WORK_STATUS', this.handle, numerator, denominator);
+    if (!this.#isOver) this.connection.send('WORK_STATUS', this.handle, numerator, denominator);
   }
 
   async sendData(data: string | Uint8Array): Promise<void> {
@@ -123,7 +123,7 @@ export class AssignedJob implements WorkerJob {
 
   /** @throws GearmanError `packet-too-large` */
   checkResult(data: string | Uint8Array): void {
-    checkPacketSize('WORK_COMPLETE', [this.handle, data], this.#connection.maxPacketSize);
+    checkPacketSize('WORK_COMPLETE', [this.handle, data], this.connection.maxPacketSize);
   }
 
   /** Aborts {@link signal}. */
@@ -144,21 +144,21 @@ export class AssignedJob implements WorkerJob {
 
   /** Sends the final packet, and WORK_FAIL after an exception to servers that expect it. */
   finish(outcome: JobOutcome): void {
-    if (outcome.packet !== 'WORK_FAIL') this.#connection.send(outcome.packet, this.handle, outcome.data);
+    if (outcome.packet !== 'WORK_FAIL') this.connection.send(outcome.packet, this.handle, outcome.data);
     const isException = outcome.packet === 'WORK_EXCEPTION';
-    if (outcome.packet === 'WORK_FAIL' || (isException && this.#connection.wantsFailAfterException())) {
-      this.#connection.send('WORK_FAIL', this.handle);
+    if (outcome.packet === 'WORK_FAIL' || (isException && this.connection.wantsFailAfterException())) {
+      this.connection.send('WORK_FAIL', this.handle);
     }
     this.#isOver = true;
-    this.#acknowledge?.(this.#connection.confirm());
+    this.#acknowledge?.(this.connection.confirm());
   }
 
   async #send(name: 'WORK_DATA' | 'WORK_WARNING', data: string | Uint8Array): Promise<void> {
     checkPayload(data);
-    checkPacketSize(name, [this.handle, data], this.#connection.maxPacketSize);
+    checkPacketSize(name, [this.handle, data], this.connection.maxPacketSize);
     if (this.#isOver) return;
-    this.#connection.send(name, this.handle, data);
-    await this.#connection.writable();
+    this.connection.send(name, this.handle, data);
+    await this.connection.writable();
   }
 }
 
@@ -181,21 +181,43 @@ export type JobOutcome =
 /** Maximum length of the line in WORK_EXCEPTION. */
 const MAX_EXCEPTION_LENGTH = 1000;
 
-/** Runs a handler and returns the outcome. A result over the packet limit ends the job with an exception. */
-export async function runHandler(handler: JobHandler, job: AssignedJob): Promise<JobOutcome> {
+/**
+ * Runs a handler and returns the outcome: at once if the handler returned a result, and a promise if it returned one. A
+ * result over the packet limit ends the job with an exception.
+ */
+export function runHandler(handler: JobHandler, job: AssignedJob): JobOutcome | Promise<JobOutcome> {
   try {
-    const result: unknown = (await handler(job)) ?? '';
-    if (typeof result !== 'string' && !types.isUint8Array(result)) {
-      throw new TypeError(
-        `the handler of ${job.function} returned ${typeof result}; it may return text or bytes`,
-      );
-    }
-    job.checkResult(result);
-    return { packet: 'WORK_COMPLETE', data: result };
+    const result = handler(job);
+    // Also a promise of another kind than Node's is awaited.
+    const isThere = result === undefined || typeof result === 'string' || types.isUint8Array(result);
+    return isThere ? completion(result, job) : awaitResult(result, job);
   } catch (error) {
-    if (error instanceof JobFailure) return { packet: 'WORK_FAIL', error };
-    return { packet: 'WORK_EXCEPTION', data: firstLine(error), error };
+    return failure(error);
   }
+}
+
+async function awaitResult(result: Promise<JobResult>, job: AssignedJob): Promise<JobOutcome> {
+  try {
+    return completion(await result, job);
+  } catch (error) {
+    return failure(error);
+  }
+}
+
+function completion(result: unknown, job: AssignedJob): JobOutcome {
+  const data = result ?? '';
+  if (typeof data !== 'string' && !types.isUint8Array(data)) {
+    throw new TypeError(
+      `the handler of ${job.function} returned ${typeof data}; it may return text or bytes`,
+    );
+  }
+  job.checkResult(data);
+  return { packet: 'WORK_COMPLETE', data };
+}
+
+function failure(error: unknown): JobOutcome {
+  if (error instanceof JobFailure) return { packet: 'WORK_FAIL', error };
+  return { packet: 'WORK_EXCEPTION', data: firstLine(error), error };
 }
 
 function firstLine(error: unknown): string {

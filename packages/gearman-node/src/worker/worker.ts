@@ -10,8 +10,10 @@ import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { abortedError, unlessAborted } from '../unless-aborted.ts';
 import { RunningJobs } from './running-jobs.ts';
+import { ServerKnowledge } from './server-knowledge.ts';
 import { Slots } from './slots.ts';
-import { type ServerContext, WorkerConnection, type WorkerContext } from './worker-connection.ts';
+import { WorkerConnection } from './worker-connection.ts';
+import type { ServerContext, WorkerContext } from './worker-context.ts';
 import { checkWorkerFunction, type WorkerFunction } from './worker-function.ts';
 
 /** Options of a {@link Worker}. */
@@ -97,11 +99,11 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       dispatch: () => this.#dispatch(),
     };
     this.#reconnectors = servers.map((server) => {
-      const echo = { answers: undefined };
+      const known = new ServerKnowledge(timeout);
       return new Reconnector(server, {
         ...options.reconnect,
         timeout,
-        serve: (socket, onAnswer) => this.#serve(server, socket, { echo, onAnswer }),
+        serve: (socket, onAnswer) => this.#serve(server, socket, { known, onAnswer }),
         onFailure: (error) => logger?.warn(error.message),
       });
     });

@@ -97,3 +97,23 @@ test('an argument of a wrong type is rejected, with nothing added', () => {
   encoder.add('ECHO_REQ', 'x');
   assert.deepEqual(Buffer.concat(encoder.take()), encodePacket('REQ', 'ECHO_REQ', 'x'));
 });
+
+test('joined arguments give the same packet', () => {
+  for (const payload of ['', 'short', 'x'.repeat(5000)]) {
+    const [encoder, joined] = [new PacketEncoder('RES'), new PacketEncoder('RES')];
+    encoder.add('JOB_ASSIGN', 'H:1', Buffer.from([0xff]), Buffer.from(payload));
+    joined.addJoined('JOB_ASSIGN', 'H:1\0\xff\0', Buffer.from(payload));
+    assert.deepEqual(Buffer.concat(joined.take()), Buffer.concat(encoder.take()));
+  }
+});
+
+test('the memory of written packets is used again', () => {
+  const encoder = new PacketEncoder('RES');
+  encoder.addJoined('NOOP', '');
+  const [first] = encoder.take();
+  encoder.reuse();
+  encoder.addJoined('NO_JOB', '');
+  const [second] = encoder.take();
+  assert.equal(second?.buffer, first?.buffer);
+  assert.equal(second?.byteOffset, first?.byteOffset);
+});

@@ -71,3 +71,54 @@ test('an aborted signal ends the attempt, and prevents the next one', async () =
   await assert.rejects(openSocket(address, options), failed(/enough/));
   server.close();
 });
+
+test('received chunks stay as they are while other sockets read', async () => {
+  const server = await ScriptedServer.listen();
+  const received: Buffer[] = [];
+  for (const text of ['first', 'second', 'third']) {
+    const socket = await openSocket(server.address, { timeout: 5000 });
+    const peer = await server.accept();
+    peer.sendBytes(text);
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
+    received.push(chunk);
+    socket.destroy();
+  }
+  assert.deepEqual(received.map(String), ['first', 'second', 'third']);
+  await server.close();
+});
+
+test('bytes from before the first listener are kept, and precede later ones', async () => {
+  const server = await ScriptedServer.listen();
+  const socket = await openSocket(server.address, { timeout: 5000 });
+  const peer = await server.accept();
+  peer.sendBytes('early ');
+  while (socket.readableLength === 0) await new Promise(setImmediate);
+  let text = '';
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  peer.sendBytes('late');
+  peer.socket.end();
+  await once(socket, 'close');
+  assert.equal(text, 'early late');
+  await server.close();
+});
+
+test('a paused socket applies back-pressure to its peer, and loses nothing', async () => {
+  const server = await ScriptedServer.listen();
+  const socket = await openSocket(server.address, { timeout: 5000 });
+  const peer = await server.accept();
+  let length = 0;
+  socket.on('data', (chunk: Buffer) => {
+    length += chunk.length;
+  });
+  socket.pause();
+  const size = 32 * 1024 * 1024;
+  peer.sendBytes(Buffer.alloc(size));
+  await new Promise(setImmediate);
+  assert.ok(peer.socket.writableLength > 0);
+  assert.equal(length, 0);
+  socket.resume();
+  peer.socket.end();
+  await once(socket, 'close');
+  assert.equal(length, size);
+  await server.close();
+});

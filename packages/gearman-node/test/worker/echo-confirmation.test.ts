@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EchoConfirmation, type EchoKnowledge } from '../../src/worker/echo-confirmation.ts';
+import { EchoConfirmation } from '../../src/worker/echo-confirmation.ts';
+import { ServerKnowledge } from '../../src/worker/server-knowledge.ts';
 
 /** A confirmation that records tokens and silences. */
-function recorded(knowledge: EchoKnowledge = { answers: undefined }) {
+function recorded(answersEcho?: boolean) {
+  const knowledge = new ServerKnowledge(5000);
+  knowledge.answersEcho = answersEcho;
   const sent: string[] = [];
   const silences: string[] = [];
-  const echo = new EchoConfirmation(knowledge, 5000, {
+  const echo = new EchoConfirmation(knowledge, {
     send: (token) => sent.push(token),
     onSilence: () => silences.push('silence'),
   });
@@ -38,18 +41,18 @@ test('a server that has never answered is waited for one second, and only once',
   const request = echo.request();
   t.mock.timers.tick(1000);
   await Promise.all([request, echo.request()]);
-  assert.deepEqual([sent, silences, knowledge.answers], [['1'], [], false]);
+  assert.deepEqual([sent, silences, knowledge.answersEcho], [['1'], [], false]);
 });
 
 test('the next connection knows whether the server answers', async () => {
-  const { echo, sent } = recorded({ answers: false });
+  const { echo, sent } = recorded(false);
   await echo.request();
   assert.deepEqual(sent, []);
 });
 
 test('a server that no longer answers is silent', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const { echo, silences } = recorded({ answers: true });
+  const { echo, silences } = recorded(true);
   void echo.request();
   t.mock.timers.tick(4999);
   assert.deepEqual(silences, []);
@@ -65,14 +68,14 @@ test('a late answer counts', async (t) => {
   t.mock.timers.tick(1000);
   await request;
   echo.answered('1');
-  assert.equal(knowledge.answers, true);
+  assert.equal(knowledge.answersEcho, true);
   void echo.request();
   assert.deepEqual(sent, ['1', '2']);
   echo.end();
 });
 
 test('end resolves all requests', async () => {
-  const { echo, silences } = recorded({ answers: true });
+  const { echo, silences } = recorded(true);
   const requests = [echo.request(), echo.request()];
   echo.end();
   await Promise.all(requests);

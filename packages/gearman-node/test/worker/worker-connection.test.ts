@@ -284,6 +284,16 @@ test('an unanswered grab closes the connection, and the worker reconnects', asyn
   await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
+test('a server that stays silent has twice as long on the next connection', async (t) => {
+  const { worker } = await scripted(t, { f: () => 'done' }, { timeout: 200 });
+  const limits: (string | undefined)[] = [];
+  for (let connection = 0; connection < 2; connection += 1) {
+    const [, error] = await once(worker, 'disconnect');
+    limits.push(/unanswered for (\d+) ms/.exec(error.message)?.[1]);
+  }
+  assert.deepEqual(limits, ['200', '400']);
+});
+
 test('after a lost connection a worker registers the current functions', async (t) => {
   const { server, worker, accept } = await scripted(t, { f: () => {}, g: () => {} });
   await server.until('GRAB_JOB_UNIQ');
@@ -354,7 +364,7 @@ test('repeated wake-ups without a job slow down the grabs', async (t) => {
 
 test('a job without a grab closes the connection, and the worker can still be closed', async (t) => {
   const ran: string[] = [];
-  const { server, worker, accept } = await scripted(t, { f: ({ handle }) => void ran.push(handle) });
+  const { server, worker, accept } = await scripted(t, { f: async ({ handle }) => void ran.push(handle) });
   const lost = once(worker, 'disconnect');
   assign(server, 'f', 'H:x:1');
   assign(server, 'f', 'H:x:2');

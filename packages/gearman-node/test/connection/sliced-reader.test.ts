@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { FlushGroup } from '../../src/connection/flush-group.ts';
+import { SlicedReader } from '../../src/connection/sliced-reader.ts';
+import { randomBytes } from '../fixtures/random-bytes.ts';
+import { socketPair } from '../fixtures/socket-pair.ts';
+
+const PIECE = 4096;
+
+/** A socket into which a test pushes chunks. */
+function fakeSocket(): Socket {
+  return new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() }) as Socket;
+}
+
+function read(socket: Socket, onBytes: (bytes: Buffer) => void): SlicedReader {
+  return new SlicedReader(socket, new FlushGroup(), onBytes);
+}
+
+function spend(milliseconds: number): void {
+  const end = performance.now() + milliseconds;
+  while (performance.now() < end);
+}
+
+test('a small chunk is processed at once', async () => {
+  const socket = fakeSocket();
+  const texts: string[] = [];
+  read(socket, (bytes) => texts.push(bytes.toString()));
+  await turn();
+  socket.push(Buffer.from('abc'));
+  assert.deepEqual(texts, ['abc']);
+});
+
+test('the event loop turns between two slices of a chunk that takes long', async () => {
+  const socket = fakeSocket();
+  const log: string[] = [];
+  read(socket, (bytes) => {
+    log.push(String(bytes[0]));
+    spend(1);
+  });
+  await turn();
+  setImmediate(() => log.push('turn'));
+  socket.push(Buffer.concat([Buffer.alloc(PIECE, 1), Buffer.alloc(PIECE, 2)]));
+  socket.push(Buffer.alloc(1, 3));
+  socket.push(null);
+  await once(socket, 'end');
+  assert.deepEqual(log, ['1', 'turn', '2', '3']);
+});
+
+test('a pause holds the rest of the chunk', async () => {
+  const socket = fakeSocket();
+  const sizes: number[] = [];
+  const reader = read(socket, (bytes) => {
+    sizes.push(bytes.length);
+    if (sizes.length === 1) reader.pause();
+  });
+  await turn();
+  socket.push(Buffer.alloc(PIECE + 1));
+  for (let turns = 0; turns < 5; turns += 1) await turn();
+  assert.deepEqual(sizes, [PIECE]);
+  reader.resume();
+  await turn();
+  assert.deepEqual(sizes, [PIECE, 1]);
+});
+
+test('all bytes of a fast peer arrive in order, and the end after them', async () => {
+  const [near, far] = await socketPair();
+  const sent = randomBytes(1_000_001, 1);
+  const pieces: Buffer[] = [];
+  read(far, (bytes) => pieces.push(Buffer.from(bytes)));
+  near.end(sent);
+  await once(far, 'end');
+  assert.ok(Buffer.concat(pieces).equals(sent));
+  near.destroy();
+});

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ConnectionError } from '../../src/errors.ts';
+import { ServerKnowledge } from '../../src/worker/server-knowledge.ts';
+
+const silence = new ConnectionError('server-silent', 'the server left GRAB_JOB unanswered');
+const loss = new ConnectionError('connection-lost', 'the server hung up');
+
+test('the time limit doubles with each silent connection, up to 16 times', () => {
+  const server = new ServerKnowledge(100);
+  const limits = Array.from({ length: 6 }, () => {
+    const { timeout } = server;
+    server.closed(silence);
+    return timeout;
+  });
+  assert.deepEqual(limits, [100, 200, 400, 800, 1600, 1600]);
+});
+
+test('a connection that ends otherwise resets the time limit', () => {
+  const server = new ServerKnowledge(100);
+  server.closed(silence);
+  server.closed(loss);
+  assert.equal(server.timeout, 100);
+});
