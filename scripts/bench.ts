@@ -1,8 +1,8 @@
 /**
  * Measures the performance that the project promises: `npm run bench -- [--write] [PART...]`, and the same for
- * `bench:gearman`, `bench:upload`, `bench:download`, `bench:manager` and `bench:web`. Prints a table of results; --write puts it
- * into the suite's page. Fails if a benchmark cannot run, not if a bar is missed: bars depend on the machine, and the
- * table shows missed ones.
+ * `bench:build`, `bench:gearman`, `bench:upload`, `bench:download`, `bench:manager` and `bench:web`. Prints a table of
+ * results; --write puts it into the suite's page, in place of the last one of the same parts. Fails if a part cannot run,
+ * after the others have, but not if a bar is missed: bars depend on the machine, and the table shows missed ones.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { delimiter } from 'node:path';
@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import type { Benchmark, Measurement } from '../test/benchmarks/benchmark.ts';
 import { barChart } from './bench/chart.ts';
 import { describeMachine } from './bench/machine.ts';
+import { runParts } from './bench/run-parts.ts';
 import { SUITES, type Suite } from './bench/suites.ts';
 import { replaceResults, resultTable } from './bench/table.ts';
 
@@ -38,16 +39,20 @@ try {
 }
 
 async function bench(suite: Suite, parts: readonly string[], write: boolean): Promise<void> {
-  if (write && parts.length > 0) throw new Error('--write takes a run of all parts; leave the parts out');
+  if (write) replaceResults(await readFile(suite.page, 'utf8'), '', parts); // fails at once if there is no place
   const chosen = parts.length === 0 ? suite.benchmarks : parts.map((part) => benchmarkOf(suite, part));
-  const measurements: Measurement[] = [];
-  for (const benchmark of chosen) measurements.push(...(await runOne(benchmark)));
+  const measurements = await runParts(chosen, runOne, reportFailure, interrupted.signal);
   const results = `${await describeMachine()}:\n\n${resultTable(measurements)}`;
   console.log(`\n${results}`);
   if (!write) return;
-  await writeFile(suite.page, replaceResults(await readFile(suite.page, 'utf8'), results));
+  await writeFile(suite.page, replaceResults(await readFile(suite.page, 'utf8'), results, parts));
   const figures = measurements.flatMap(({ figure }) => figure ?? []);
-  if (suite.chart !== undefined) await writeFile(suite.chart, barChart(figures));
+  if (suite.chart !== undefined && parts.length === 0) await writeFile(suite.chart, barChart(figures));
+}
+
+function reportFailure(name: string, error: unknown): void {
+  console.error(`bench: ${name} could not run: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
 }
 
 function benchmarkOf({ benchmarks }: Suite, part: string): Benchmark {
@@ -59,7 +64,6 @@ function benchmarkOf({ benchmarks }: Suite, part: string): Benchmark {
 /** Runs a benchmark, then closes everything that it opened, even after a failure. */
 async function runOne({ name, run }: Benchmark): Promise<Measurement[]> {
   const { signal } = interrupted;
-  signal.throwIfAborted();
   console.log(`==> ${name}`);
   const opened: (() => Promise<unknown>)[] = [];
   try {

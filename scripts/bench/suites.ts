@@ -1,13 +1,17 @@
 import { join } from 'node:path';
 import { appearance } from '../../test/benchmarks/appearance.ts';
 import type { Benchmark } from '../../test/benchmarks/benchmark.ts';
+import { debianBuilds } from '../../test/benchmarks/builds/debian-builds.ts';
+import { commands } from '../../test/benchmarks/commands.ts';
 import { pipeline } from '../../test/benchmarks/download/pipeline.ts';
 import { ranges } from '../../test/benchmarks/download/ranges.ts';
+import { restart } from '../../test/benchmarks/fleet/restart.ts';
 import { decoding } from '../../test/benchmarks/gearman/decoding.ts';
 import { echo } from '../../test/benchmarks/gearman/echo.ts';
 import { jobServer } from '../../test/benchmarks/gearman/job-server.ts';
 import { largePayloads } from '../../test/benchmarks/gearman/large-payloads.ts';
 import { manyFunctions } from '../../test/benchmarks/gearman/many-functions.ts';
+import { serverStalls } from '../../test/benchmarks/gearman/server-stalls.ts';
 import { manyImages } from '../../test/benchmarks/manager/many-images.ts';
 import { memory } from '../../test/benchmarks/memory.ts';
 import { roundTrips } from '../../test/benchmarks/round-trips.ts';
@@ -17,6 +21,7 @@ import { conversion } from '../../test/benchmarks/upload/conversion.ts';
 import { daemonMemory } from '../../test/benchmarks/upload/daemon-memory.ts';
 import { ebs } from '../../test/benchmarks/upload/ebs.ts';
 import { glance } from '../../test/benchmarks/upload/glance.ts';
+import { timeline } from '../../test/benchmarks/upload/timeline.ts';
 import { wire } from '../../test/benchmarks/upload/wire.ts';
 import { logFollowers } from '../../test/benchmarks/web/log-followers.ts';
 import { statusPage } from '../../test/benchmarks/web/status-page.ts';
@@ -35,21 +40,29 @@ const DOCS = join(import.meta.dirname, '../../docs');
 /** All suites, by the name that scripts/bench.ts takes. */
 export const SUITES: Readonly<Record<string, Suite>> = {
   builder: {
-    benchmarks: [startUp, appearance, memory, roundTrips],
+    benchmarks: [commands, startUp, appearance, memory, roundTrips],
     page: join(DOCS, 'benchmarks.md'),
   },
+  build: {
+    benchmarks: [debianBuilds],
+    page: join(DOCS, 'benchmarks-build.md'),
+  },
   gearman: {
-    benchmarks: [echo, largePayloads, manyFunctions, decoding, jobServer],
+    benchmarks: [echo, largePayloads, manyFunctions, decoding, jobServer, serverStalls],
     page: join(DOCS, 'benchmarks-gearman.md'),
     chart: join(DOCS, 'benchmarks-gearman.svg'),
   },
   upload: {
-    benchmarks: [wire, glance, daemonMemory, conversion, ebs, azure],
+    benchmarks: [wire, glance, daemonMemory, conversion, timeline, ebs, azure],
     page: join(DOCS, 'benchmarks-upload.md'),
   },
   manager: {
     benchmarks: [manyImages],
     page: join(DOCS, 'benchmarks-manager.md'),
+  },
+  fleet: {
+    benchmarks: [restart],
+    page: join(DOCS, 'scaling.md'),
   },
   web: {
     benchmarks: [statusPage, logFollowers],

@@ -1,7 +1,6 @@
 import type { Measurement } from '../../test/benchmarks/benchmark.ts';
 import { markdownTable, replaceSection } from '../markdown.ts';
 
-const BEGIN = '<!-- results: written with --write -->';
 const END = '<!-- end of results -->';
 
 /** Returns the measurements as a table in Markdown. */
@@ -18,8 +17,10 @@ export function resultTable(measurements: readonly Measurement[]): string {
 /**
  * Returns a page with `results` in place of its own.
  *
+ * @param parts of the suite that were measured by themselves, and have a table of their own; none for the whole suite
  * @throws Error if the page has no place for them
  */
-export function replaceResults(page: string, results: string): string {
-  return replaceSection(page, BEGIN, END, results);
+export function replaceResults(page: string, results: string, parts: readonly string[] = []): string {
+  const begin = `<!-- ${['results', ...parts].join(' ')}: written with --write -->`;
+  return replaceSection(page, begin, END, results);
 }

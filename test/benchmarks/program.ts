@@ -15,6 +15,7 @@ export class Program {
   readonly #child: ChildProcess;
   readonly #signal: AbortSignal;
   readonly #answers: AsyncIterator<string>;
+  readonly #exited: Promise<unknown>;
 
   private constructor(command: Command, { signal, after }: BenchmarkContext) {
     const [file, ...args] = command;
@@ -24,11 +25,8 @@ export class Program {
     this.#child = child;
     child.stdin.on('error', () => {}); // the missing answer reports it
     this.#answers = createInterface(child.stdout)[Symbol.asyncIterator]();
-    const exited = once(child, 'exit');
-    after(async () => {
-      if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-      await exited;
-    });
+    this.#exited = once(child, 'exit');
+    after(() => this.end());
   }
 
   /** Starts a process. */
@@ -36,17 +34,26 @@ export class Program {
     return new Program(command, context);
   }
 
-  /** @throws Error if the process ends, or a minute passes, in place of an answer; the signal's reason */
-  async ask(order: string): Promise<string> {
+  /**
+   * @param limit seconds until it fails without an answer; default 60
+   * @throws Error if the process ends, or the limit passes, in place of an answer; the signal's reason
+   */
+  async ask(order: string, limit: number = LIMIT): Promise<string> {
     this.#child.stdin?.write(`${order}\n`);
-    const late = AbortSignal.timeout(LIMIT * 1000);
+    const late = AbortSignal.timeout(limit * 1000);
     const answer = unlessAborted(this.#answers.next(), AbortSignal.any([this.#signal, late]));
     const { done, value } = await answer.catch((error: unknown) => {
       if (error !== late.reason) throw error;
-      throw new Error(`${this.#command.join(' ')} did not answer "${order}" in ${LIMIT} s`);
+      throw new Error(`${this.#command.join(' ')} did not answer "${order}" in ${limit} s`);
     });
     if (done === true) throw new Error(`${this.#command.join(' ')} ended and did not answer "${order}"`);
     return value;
+  }
+
+  /** Ends the process. */
+  async end(): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGTERM');
+    await this.#exited;
   }
 
   /** As {@link ask}, for an answer of numbers. */

@@ -42,34 +42,23 @@ export async function decodeFile(library: NodeLibrary, file: string, millisecond
 }
 
 /**
- * Copies the same chunks, for comparison: 1 MiB at a time, the size of a packet, into the memory that `target` gives.
+ * Copies the same chunks, for comparison: 1 MiB at a time, the size of a packet, each into memory of its own.
  *
  * @returns as {@link decodeFile}, without packets
  */
-export async function copyFile(file: string, milliseconds: number, target: () => Buffer): Promise<string> {
+export async function copyFile(file: string, milliseconds: number): Promise<string> {
   const chunks = chunksOf(await readFile(file));
-  let [to, at] = [target(), 0];
+  let [to, at] = [Buffer.allocUnsafeSlow(TARGET_SIZE), 0];
   let bytes = 0;
   const begin = performance.now();
   while (performance.now() - begin < milliseconds) {
     for (const chunk of chunks) {
-      if (at + chunk.length > to.length) [to, at] = [target(), 0];
+      if (at + chunk.length > to.length) [to, at] = [Buffer.allocUnsafeSlow(TARGET_SIZE), 0];
       at += chunk.copy(to, at);
       bytes += chunk.length;
     }
   }
   return `0 ${bytes} ${(performance.now() - begin) / 1000}`;
-}
-
-/** The target of a copy is always the same memory. */
-export function oneTarget(): () => Buffer {
-  const target = Buffer.alloc(TARGET_SIZE);
-  return () => target;
-}
-
-/** Each copy has memory of its own, as the payload of a decoded packet has. */
-export function newTarget(): Buffer {
-  return Buffer.allocUnsafeSlow(TARGET_SIZE);
 }
 
 /** The stream as a socket would deliver it: each chunk has memory of its own. */

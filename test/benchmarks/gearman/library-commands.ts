@@ -46,6 +46,17 @@ export async function libgearman({ signal, after }: BenchmarkContext): Promise<L
 /** The compiled library of this project, as users install it. */
 export const ours: Library = nodeLibrary(OURS, 'ours');
 
+/** The least that a program on Node.js needs, for one job of 64 bytes in flight. */
+export const floor: Library = {
+  name: 'bare node:net, constant packets',
+  command: (role, ...args) => [
+    process.execPath,
+    join(import.meta.dirname, 'floor-program.ts'),
+    role,
+    ...args.map(String),
+  ],
+};
+
 const perl: Library = {
   name: PERL,
   command: (role, ...args) => [

@@ -5,14 +5,13 @@
  *     node-program.ts LIBRARY client HOST PORT FUNCTION     order: IN-FLIGHT BYTES MILLISECONDS, answer: JOBS SECONDS
  *     node-program.ts LIBRARY functions HOST PORT           orders: register COUNT, unregister COUNT, stall
  *     node-program.ts LIBRARY decoder                       order: FILE MILLISECONDS, answer: PACKETS BYTES SECONDS
- *     node-program.ts LIBRARY copier                        as decoder, but only copies, into the same memory
- *     node-program.ts LIBRARY new-memory-copier             as copier, into new memory for each MiB
+ *     node-program.ts LIBRARY copier                        as decoder, but only copies, into new memory for each MiB
  *
  * Orders come as lines on standard input; each is answered with one line. It ends with its standard input.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
-import { copyFile, decodeFile, newTarget, oneTarget } from './decode-file.ts';
+import { copyFile, decodeFile } from './decode-file.ts';
 import type { NodeLibrary, Server, Submit } from './libraries/node-library.ts';
 import { withoutNagle } from './libraries/peers.ts';
 
@@ -35,11 +34,7 @@ const ROLES: Readonly<Record<string, () => Promise<Answer> | Answer>> = {
   copier:
     () =>
     (file, milliseconds = 0) =>
-      copyFile(file, milliseconds, oneTarget()),
-  'new-memory-copier':
-    () =>
-    (file, milliseconds = 0) =>
-      copyFile(file, milliseconds, newTarget),
+      copyFile(file, milliseconds),
 };
 
 withoutNagle();

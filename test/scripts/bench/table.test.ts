@@ -30,6 +30,16 @@ test('results replace earlier ones, and the rest of the page stays', async () =>
   assert.equal(replaceResults(once, second), `${before}\n${second}\n${after}`);
 });
 
+test('parts that are measured by themselves have a table of their own', () => {
+  const end = '<!-- end of results -->';
+  const place = (parts: string, results: string): string =>
+    `<!-- results${parts}: written with --write -->\n${results}\n${end}`;
+  const page = `${place('', 'all')}\n\n${place(' ebs azure', 'some')}`;
+  const expected = `${place('', 'all')}\n\n${place(' ebs azure', 'others')}`;
+  assert.equal(replaceResults(page, 'others', ['ebs', 'azure']), expected);
+  assert.throws(() => replaceResults(page, 'others', ['azure']), /has no "<!-- results azure: written/);
+});
+
 test('a page without a place for results is refused', () => {
   assert.throws(() => replaceResults('# A page', 'results'), /has no "<!-- results/);
   const reversed = '<!-- end of results -->\n<!-- results: written with --write -->';

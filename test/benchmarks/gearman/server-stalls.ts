@@ -1,0 +1,193 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Admin, Client, encodePacket, Worker } from '@nodepool-builder/gearman-node';
+import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';
+import { formatNumber } from '../comparison.ts';
+import { type Distribution, distributionOf } from '../distribution.ts';
+import { Program } from '../program.ts';
+
+/** Longest permitted stall in milliseconds, by number of functions or jobs. */
+const STALL_BARS = [
+  [10_000, 10],
+  [100_000, 20],
+] as const;
+
+/** Jobs that one peer queues while another one submits a single job. */
+const QUEUED = 10_000;
+
+/** Milliseconds by which they may delay the single job. */
+const DELAY_BAR = 5;
+
+/** Counted rounds; an earlier one warms up. */
+const ROUNDS = 3;
+
+const HOST = '127.0.0.1';
+
+/** Stalls of the job server's event loop in long tasks, and the delay of a job beside a greedy peer. */
+export const serverStalls: Benchmark = { name: 'server-stalls', run };
+
+async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  const program = [process.execPath, join(import.meta.dirname, 'job-server-program.ts')] as const;
+  const [server, idle] = [Program.start(program, context), Program.start(program, context)];
+  const port = Number(await server.ask('port'));
+  const rows: Measurement[] = [];
+  for (const [count, bar] of STALL_BARS) {
+    const stalls = new Map<string, number[][]>();
+    const record = (name: string, round: number, stall: number[]): void => {
+      if (round > 0) stalls.set(name, [...(stalls.get(name) ?? []), stall]);
+    };
+    for (let round = 0; round <= ROUNDS; round += 1) {
+      context.progress(`${count} functions, round ${round} of ${ROUNDS}`);
+      const tasks = new LongTasks(port, count, context);
+      for (const [name, task] of tasks.all) {
+        await Promise.all([server.ask('stall'), idle.ask('stall')]);
+        await task();
+        record(name, round, await server.askNumbers('stall'));
+        record(IDLE, round, await idle.askNumbers('stall'));
+      }
+    }
+    for (const [name, samples] of stalls) {
+      const what = `Server, longest stall, ${formatNumber(count, 0)} ${name}`;
+      rows.push(stallRow(what, samples, name === IDLE ? undefined : bar));
+    }
+  }
+  return [...rows, await measureDelay(port, context)];
+}
+
+/** The name of the row of a process without a task: other programs on the machine stall it, too. */
+const IDLE = '(an idle Node process beside it)';
+
+/** What may keep a server from its other connections. */
+class LongTasks {
+  readonly #port: number;
+  readonly #count: number;
+  readonly #context: BenchmarkContext;
+  #peer: Socket | undefined;
+  #handles: readonly string[] = [];
+
+  constructor(port: number, count: number, context: BenchmarkContext) {
+    this.#port = port;
+    this.#count = count;
+    this.#context = context;
+  }
+
+  /** In the order in which they must run. */
+  readonly all: readonly (readonly [name: string, task: () => Promise<unknown>])[] = [
+    ['functions are registered', () => this.#request((index) => encodePacket('REQ', 'CAN_DO', `f${index}`))],
+    ['functions are listed by `status`', () => this.#until(this.#count)],
+    ['functions lose their worker', () => this.#leave()],
+    ['jobs are submitted', () => this.#submit()],
+    ['jobs are cancelled', () => this.#cancel()],
+    ['jobs are submitted again', () => this.#submit()],
+    ['jobs lose their client', () => this.#leave()],
+  ];
+
+  /** Sends many packets at once, and waits until the server has handled them. */
+  async #request(packet: (index: number) => Buffer): Promise<string> {
+    this.#peer ??= connect({ host: HOST, port: this.#port });
+    const packets = Array.from({ length: this.#count }, (_, index) => packet(index));
+    const echo = encodePacket('REQ', 'ECHO_REQ', 'all handled');
+    return await answered(this.#peer, Buffer.concat([...packets, echo]), 'all handled', this.#context);
+  }
+
+  async #submit(): Promise<void> {
+    const created = await this.#request(() => encodePacket('REQ', 'SUBMIT_JOB', 'queued', '', 'payload'));
+    this.#handles = created.match(/H:[^:]+:\d+/g) ?? [];
+  }
+
+  async #cancel(): Promise<void> {
+    const operator = connect({ host: HOST, port: this.#port });
+    const lines = this.#handles.map((handle) => `cancel job ${handle}\n`);
+    await answered(operator, Buffer.from(`${lines.join('')}getpid\n`), /OK \d+\r?\n$/, this.#context);
+    operator.destroy();
+  }
+
+  async #leave(): Promise<void> {
+    this.#peer?.destroy();
+    this.#peer = undefined;
+    await this.#until(0);
+  }
+
+  /** Waits until the server knows this number of functions. */
+  async #until(count: number): Promise<void> {
+    const admin = new Admin({ host: HOST, port: this.#port });
+    while ((await unlessAborted(admin.status(), this.#context.signal)).length !== count) await delay(5);
+    await admin.close();
+  }
+}
+
+/** Sends bytes; returns the answer up to its end. */
+async function answered(
+  socket: Socket,
+  bytes: Uint8Array,
+  end: string | RegExp,
+  { signal }: BenchmarkContext,
+): Promise<string> {
+  const chunks: string[] = [];
+  const isEnd = (text: string): boolean => (typeof end === 'string' ? text.endsWith(end) : end.test(text));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const onData = (chunk: Buffer): void => {
+    chunks.push(chunk.toString('latin1'));
+    if (isEnd(chunks.slice(-2).join(''))) resolve();
+  };
+  socket.on('data', onData);
+  socket.write(bytes);
+  await unlessAborted(promise, signal);
+  socket.off('data', onData);
+  return chunks.join('');
+}
+
+/** Submits a job right after another peer has submitted very many of another function, and the same without them. */
+async function measureDelay(port: number, context: BenchmarkContext): Promise<Measurement> {
+  const servers = [{ host: HOST, port }];
+  const worker = new Worker({ servers });
+  worker.add('single', () => '');
+  context.after(() => worker.close());
+  const client = new Client({ servers });
+  context.after(() => client.close());
+  const greedy = encodePacket('REQ', 'SUBMIT_JOB_BG', 'greedy', '', Buffer.alloc(64, 'x'));
+  const burst = Buffer.concat(Array.from({ length: QUEUED }, () => greedy));
+  const time = async (): Promise<number> => {
+    const begin = performance.now();
+    await client.submit('single');
+    return performance.now() - begin;
+  };
+  await time();
+  const delays: number[] = [];
+  for (let round = -1; round < 3 * ROUNDS; round += 1) {
+    const alone: number[] = [];
+    while (alone.length < 20) alone.push(await time());
+    const peer = connect({ host: HOST, port }).resume();
+    await once(peer, 'connect');
+    peer.write(burst);
+    let longest = 0;
+    while (peer.bytesWritten < burst.length || longest === 0) longest = Math.max(longest, await time());
+    if (round >= 0) delays.push(longest - distributionOf(alone).median);
+    peer.destroy();
+  }
+  const distribution = distributionOf(delays);
+  return {
+    what: `Server, delay of a job beside a peer that queues ${formatNumber(QUEUED, 0)} jobs`,
+    result: format(distribution),
+    bar: { limit: `≤ ${DELAY_BAR} ms`, met: distribution.median <= DELAY_BAR },
+  };
+}
+
+function stallRow(
+  what: string,
+  samples: readonly (readonly number[])[],
+  bar: number | undefined,
+): Measurement {
+  const [byProcessor, byClock] = [0, 1].map((index) =>
+    distributionOf(samples.map((sample) => sample[index] ?? 0)),
+  ) as [Distribution, Distribution];
+  const result = `${format(byProcessor)} of processor time; ${format(byClock)} by the clock`;
+  if (bar === undefined) return { what, result };
+  return { what, result, bar: { limit: `≤ ${bar} ms`, met: byProcessor.max <= bar } };
+}
+
+function format({ min, median, max }: Distribution): string {
+  return `${formatNumber(median, 1)} ms (${formatNumber(min, 1)}–${formatNumber(max, 1)})`;
+}
