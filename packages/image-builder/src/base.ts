@@ -1,5 +1,7 @@
 import { createBuildContext } from './build/build-context.ts';
 import { BuildLog } from './build/build-log.ts';
+import { BuildSpace } from './build/build-space.ts';
+import { FinishedFiles } from './build/finished-files.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
 import { LONGEST_TIMER } from './cancellation.ts';
 import type { BuildContext, BuildJob } from './context.ts';
@@ -11,6 +13,7 @@ import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
 import { secretValues } from './process/inherited-environment.ts';
 import { portion, steadyProgress } from './progress.ts';
+import { imageFileName } from './repository/layout.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
 import type { BuildSite } from './repository.ts';
 import { asImageError } from './system-error.ts';
@@ -55,11 +58,8 @@ export abstract class BaseImageBuilder {
   protected abstract createImage(context: BuildContext): Promise<void>;
 
   async #make(job: BuildJob, formats: readonly ImageFormat[], site: BuildSite): Promise<Manifest> {
-    const { staging, signal, onProgress } = site;
     const { imageId, repository, logger } = job;
-    const { name, buildTimeout, secrets, validation } = this.diskimage;
-    const started = new Date();
-    const progress = steadyProgress(onProgress);
+    const { name, secrets } = this.diskimage;
     const log = await BuildLog.open({
       directory: job.logDirectory ?? repository.logDirectory,
       imageId,
@@ -70,7 +70,39 @@ export abstract class BaseImageBuilder {
       onLine: job.onLine,
       logger,
     });
+    const onProgress = steadyProgress(({ waiting, ...progress }) => {
+      if (waiting !== undefined) void log.write(`# waiting for ${waiting}`);
+      site.onProgress({ ...progress, ...(waiting !== undefined && { waiting }) });
+    });
+    const space = new BuildSpace({ ...site, onProgress }, imageId, this.diskimage.diskSpace);
+    try {
+      await space.reserve();
+      return await this.#makeReserved(job, formats, { ...site, onProgress }, log, space);
+    } catch (cause) {
+      const error = asImageError(cause, `building image ${imageId}`);
+      await log.writeEnd(String(error));
+      throw error;
+    } finally {
+      space.release();
+      await log.close();
+    }
+  }
+
+  async #makeReserved(
+    job: BuildJob,
+    formats: readonly ImageFormat[],
+    site: BuildSite,
+    log: BuildLog,
+    space: BuildSpace,
+  ): Promise<Manifest> {
+    const { staging, signal, onProgress } = site;
+    const { imageId } = job;
+    const { name, buildTimeout, validation } = this.diskimage;
+    const started = new Date();
     const stop = buildSignal(imageId, signal, buildTimeout);
+    const finishedFiles = new FinishedFiles(
+      formats.map((format) => staging.path(imageFileName(imageId, format))),
+    );
     try {
       const context = createBuildContext({
         job,
@@ -79,18 +111,23 @@ export abstract class BaseImageBuilder {
         site,
         log,
         signal: stop.signal,
-        onProgress: portion(progress, 0, validation === undefined ? 90 : 80),
+        onProgress: portion(onProgress, 0, validation === undefined ? 90 : 80),
+        reserveSpace: (path, bytes) => space.extend(path, bytes, stop.signal),
       });
       await untilStopped(() => this.createImage(context), stop.signal);
       if (validation !== undefined) {
-        progress({ done: 80, total: 100 });
+        onProgress({ done: 80, total: 100 });
         await findFiles(staging, imageId, formats);
         await untilStopped(() => validateImage(validation, context), stop.signal);
       }
       clearTimeout(stop.timer);
       await staging.endNamespace();
-      const described = portion(progress, 90, 100);
-      const files = await describeFiles(staging, imageId, formats, { signal, onProgress: described });
+      const described = portion(onProgress, 90, 100);
+      const files = await describeFiles(staging, imageId, formats, {
+        signal,
+        onProgress: described,
+        known: (path) => finishedFiles.checksums(path),
+      });
       const finished = new Date();
       const { built, snapshots } = context.reported;
       return {
@@ -101,16 +138,13 @@ export abstract class BaseImageBuilder {
         started: started.toISOString(),
         finished: finished.toISOString(),
         ...(built !== undefined && built < finished && { built: built.toISOString() }),
+        'disk-space': await space.peak(),
         files,
         ...(snapshots.length > 0 && { snapshots }),
       };
-    } catch (cause) {
-      const error = asImageError(cause, `building image ${imageId}`);
-      await log.writeEnd(String(error));
-      throw error;
     } finally {
       clearTimeout(stop.timer);
-      await log.close();
+      await finishedFiles.close();
     }
   }
 }

@@ -6,7 +6,7 @@ export interface DatedImage {
 }
 
 /** Image-ids with a number: nodepool's `12`, and `debian-0000000012-k7f3q2xa` of the manager. */
-const NUMBERED = /^(?:(?<name>.+)-)?(?<number>\d{1,12})(?:-(?<owner>[a-z2-7]{8}))?$/s;
+const NUMBERED = /^(?:(.+)-)?(\d{1,12})(?:-([a-z2-7]{8}))?$/s;
 
 interface Numbered {
   readonly number: number;
@@ -40,9 +40,8 @@ export function byBuild<T>(
   const ranks = new Map<T, Rank>();
   const numbered = images.flatMap((image) => {
     const { imageId = '', builtAt: claimed = 0 } = describe(image);
-    const { name, number, owner } = NUMBERED.exec(imageId)?.groups ?? {};
-    if (number !== undefined)
-      return [{ image, claimed, number: Number(number), series: JSON.stringify([name, owner]) }];
+    const [, name = '', number, owner = ''] = NUMBERED.exec(imageId) ?? [];
+    if (number !== undefined) return [{ image, claimed, number: Number(number), series: `${owner}-${name}` }];
     ranks.set(image, [claimed > now ? 0 : claimed, claimed, 0]);
     return [];
   });

@@ -31,9 +31,16 @@ export class CloudError extends Error {
   /**
    * @param subject what failed: `provider aws: RegisterImage`
    * @param reason the cloud's own message, without secrets
+   * @param options `remedy` replaces that of the code
    */
-  constructor(code: CloudErrorCode, subject: string, reason: string, options?: ErrorOptions) {
-    const { remedy, retriable } = CLOUD_ERRORS[code];
+  constructor(
+    code: CloudErrorCode,
+    subject: string,
+    reason: string,
+    options?: ErrorOptions & { readonly remedy?: string },
+  ) {
+    const { retriable } = CLOUD_ERRORS[code];
+    const { remedy = CLOUD_ERRORS[code].remedy } = options ?? {};
     const shown = reason.length > LONGEST_MESSAGE ? `${reason.slice(0, LONGEST_MESSAGE)}…` : reason;
     super(`${subject}: ${shown}${remedy === undefined ? '' : `; ${remedy}`}`, options);
     this.code = code;

@@ -21,6 +21,8 @@ export interface BuildJob extends OperationOptions {
   readonly onLine?: (line: string) => void;
   /** Limit of the size of a converted disk, in bytes. Default 256 GiB. */
   readonly largestDisk?: number;
+  /** Size limit of {@link BuildContext.cacheDirectory} in bytes. Default 0: builds have none. */
+  readonly cacheLimit?: number;
   /** Environment of commands. Default: the variables of this process that contain no secrets. */
   readonly environment?: Environment;
 }
@@ -73,6 +75,14 @@ export interface BuildContext {
    */
   readonly temporaryDirectory: (parent: string) => Promise<string>;
   /**
+   * Waits until this many more bytes fit into `path`, which is on the file system of `images-dir`, beside those that other
+   * operations will still write, and reserves them.
+   *
+   * @throws ImageError `disk-full` if they cannot fit
+   * @throws the signal's reason
+   */
+  readonly reserveSpace: (path: string, bytes: number) => Promise<void>;
+  /**
    * Waits for the directory of the image name, in which a failed build keeps data for the next attempt, such as partial
    * downloads. It is on the file system of `images-dir`. One build uses it at a time. It is removed when an image is
    * published, or when the repository is opened after a week without use.
@@ -80,6 +90,12 @@ export interface BuildContext {
    * @throws the signal's reason
    */
   readonly stateDirectory: () => Promise<string>;
+  /**
+   * Takes the directory for downloads of the image name, which outlives builds and restarts, and is not part of the
+   * image. When the build ends, the least recently used files above the limit are removed. While another build uses it,
+   * this is an empty directory that is removed with the build. Undefined without {@link BuildJob.cacheLimit}.
+   */
+  readonly cacheDirectory: () => Promise<string | undefined>;
   /** Path of the directory for records that outlive a build, below the state of `images-dir`. Its user creates it. */
   readonly recordDirectory: (name: string) => string;
   /** Sets the creation time of an image that was made elsewhere. A time in the future counts as now, with a warning. */

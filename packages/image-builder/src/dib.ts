@@ -54,6 +54,8 @@ export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
   },
 };
 
+const IMAGE_CACHE = 'DIB_IMAGE_CACHE';
+
 /** Builds with diskimage-builder's `disk-image-create`, or with a command that takes the same arguments. */
 export class DibBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[] = FORMAT_NAMES.filter(
@@ -69,15 +71,30 @@ export class DibBuilder extends BaseImageBuilder {
   protected override async createImage(context: BuildContext): Promise<void> {
     const { diskimage, directory, formats, imageId } = context;
     const output = join(directory, imageId);
+    const variables = { ...(await cacheVariables(context)), ...dibVariables(diskimage, output) };
     const args = dibArguments(this.#settings, formats, output);
     await context.run(commandOf(this.#settings), args, {
-      env: await commandEnvironment(context, dibVariables(diskimage, output), 'TMP_DIR'),
+      env: await commandEnvironment(context, variables, 'TMP_DIR'),
       onLine: (line) => {
         const done = progressOfLine(line);
         if (done !== undefined) context.progress(done, 100);
       },
     });
   }
+}
+
+/**
+ * Elements keep downloads below this directory: packages of apt, dnf, zypper and pip, git repositories, base images. The
+ * default of disk-image-create is one for all images: two builds at a time would fail at apt's lock.
+ */
+async function cacheVariables({
+  diskimage,
+  environment,
+  cacheDirectory,
+}: BuildContext): Promise<Record<string, string>> {
+  const isSet = diskimage.envVars?.[IMAGE_CACHE] ?? environment[IMAGE_CACHE];
+  const directory = isSet ? undefined : await cacheDirectory();
+  return directory === undefined ? {} : { [IMAGE_CACHE]: directory };
 }
 
 function commandOf(settings: DibSettings): string {

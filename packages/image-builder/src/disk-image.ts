@@ -15,6 +15,8 @@ export interface DiskImage {
   /** Texts that logs and errors show as `***`, if they have four characters or more. */
   readonly secrets?: readonly string[];
   readonly validation?: ImageValidation;
+  /** Bytes of disk space that a build reserves. Default: those that the last build took; none if there is none. */
+  readonly diskSpace?: number;
   /** `ELEMENTS_PATH`. */
   readonly elementsDir?: string;
   /** `NODEPOOL_SCRIPTDIR`. */

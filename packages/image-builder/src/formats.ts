@@ -10,6 +10,8 @@ export interface ImageFormatRow {
   readonly qemuDriver?: string;
   /** Value of `qemu-img convert -o` for this format. */
   readonly qemuOptions?: string;
+  /** Whether qemu-img can compress it. */
+  readonly compressible?: boolean;
   /** Unit of the disk's size, in bytes: zeros are appended up to a multiple of it. Default: any size. */
   readonly alignment?: number;
 }
@@ -22,7 +24,7 @@ export interface ImageFormatRow {
  * cylinders; `vhd-fixed` has a fixed size in whole MiB, as Azure requires.
  */
 export const IMAGE_FORMATS = {
-  qcow2: { extension: 'qcow2', dibType: 'qcow2', qemuDriver: 'qcow2' },
+  qcow2: { extension: 'qcow2', dibType: 'qcow2', qemuDriver: 'qcow2', compressible: true },
   raw: { extension: 'raw', dibType: 'raw', qemuDriver: 'raw' },
   vhd: {
     extension: 'vhd',

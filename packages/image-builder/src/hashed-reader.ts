@@ -5,8 +5,8 @@ import type { Checksums, OperationOptions } from './types.ts';
 
 /** Settings of {@link HashedReader.open}. `onProgress` counts bytes. */
 export interface HashedReaderOptions extends OperationOptions {
-  /** Known checksums of the file. Default: they are computed while it is read. */
-  readonly checksums?: Checksums | undefined;
+  /** Known or pending checksums of the file. Default: they are computed while it is read. */
+  readonly checksums?: Checksums | Promise<Checksums> | undefined;
   /** Whether the file may be removed while it is read. Default false. */
   readonly mayBeRemoved?: boolean;
 }
@@ -16,7 +16,7 @@ export class HashedReader {
   /** Size in bytes. */
   readonly size: number;
   /**
-   * Fulfilled before the last piece is yielded. Rejected if the file cannot be read or changes meanwhile, or if the
+   * Fulfilled before the last piece is yielded, unless they come from elsewhere. Rejected if the file cannot be read or changes meanwhile, or if the
    * reader is closed before its end was read.
    */
   readonly checksums: Promise<Checksums>;
@@ -83,6 +83,11 @@ export class HashedReader {
     }
   }
 
+  /** @throws ImageError `image-changed` unless the file still has the content with which it was opened */
+  async check(): Promise<void> {
+    await this.#file.check();
+  }
+
   /** Ends all readings and releases all resources. Call it when no piece is in use. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -104,7 +109,7 @@ export class HashedReader {
   }
 
   async #finish(digester: Digester): Promise<void> {
-    await this.#file.check();
+    await this.check();
     if (this.#isHashed) return;
     this.#outcome.resolve(await digester.digest());
     this.#isHashed = true;

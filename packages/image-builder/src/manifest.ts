@@ -35,6 +35,8 @@ const SCHEMA = {
     finished: TEXT,
     /** Creation time of an image that was made elsewhere, ISO 8601. Default: `finished`. */
     built: TEXT,
+    /** The most bytes that its build was seen to take on disk. */
+    'disk-space': { type: 'number' },
     files: { type: 'array', items: FILE },
     /** Providers that have the image without an upload. */
     snapshots: {

@@ -54,7 +54,13 @@ export {
   retryAfterSeconds,
   SYSTEM_CLOCK,
 } from './http/retry-policy.ts';
-export { type FilterEntry, filterEntry, IMAGE_FILTERS, SELF } from './image-filter/image-filter.ts';
+export {
+  combineFilters,
+  type FilterEntry,
+  filterEntry,
+  IMAGE_FILTERS,
+  SELF,
+} from './image-filter/image-filter.ts';
 export type { LatestImage } from './image-filter/latest-image.ts';
 export {
   checkImageId,
@@ -105,4 +111,4 @@ export { SingleFlight } from './single-flight.ts';
 export { isZero, writeSparse } from './sparse.ts';
 export { asImageError, errnoOf, unlessMissing } from './system-error.ts';
 export { Turns } from './turns.ts';
-export type { CheckOptions } from './types.ts';
+export type { CheckOptions, DiscardOptions, ImageKey } from './types.ts';

@@ -243,7 +243,8 @@ export interface CloudImageKeys {
   /** Keys besides `name`, `image-id` and `image-filters`. */
   readonly properties: Readonly<Record<string, SettingsSchema>>;
   /**
-   * Translates all keys of an entry, including `image-filters`. A condition that has no equivalent is an error, as
+   * Translates all keys of an entry, including `image-filters`; an image must match all of them (`combineFilters`). A
+   * condition that has no equivalent is an error, as
    * without it other images would pass. Owners are only those that the entry names.
    *
    * @returns the keys of `parseImageFilter`; empty if the entry has no condition

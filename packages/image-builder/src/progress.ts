@@ -5,23 +5,26 @@ type Listener = (progress: Progress) => void;
 /** Minimum time between two calls, in milliseconds. */
 const INTERVAL = 200;
 
-/** Reports progress in whole percent: always increasing, at most five times a second. */
+/** Reports progress in whole percent: always increasing, at most five times a second, and each change of `waiting`. */
 export function steadyProgress(listener: Listener): Listener {
   let last = 0;
   let nextAt = 0;
-  return ({ done, total }) => {
+  let wasWaiting: string | undefined;
+  return ({ done, total, waiting }) => {
     const percent = total > 0 ? Math.min(100, Math.floor((done / total) * 100)) : 0;
     const now = performance.now();
-    if (percent <= last || (now < nextAt && percent < 100)) return;
-    last = percent;
+    const isLater = percent > last && (now >= nextAt || percent === 100);
+    if (!isLater && waiting === wasWaiting) return;
+    last = Math.max(last, percent);
+    wasWaiting = waiting;
     nextAt = now + INTERVAL;
-    listener({ done: percent, total: 100 });
+    listener({ done: last, total: 100, ...(waiting !== undefined && { waiting }) });
   };
 }
 
 /** Maps the progress of a step to a range of percent of the whole operation. */
 export function portion(listener: Listener, from: number, to: number): Listener {
-  return ({ done, total }) => {
-    listener({ done: from + (total > 0 ? (to - from) * (done / total) : 0), total: 100 });
+  return ({ done, total, ...state }) => {
+    listener({ ...state, done: from + (total > 0 ? (to - from) * (done / total) : 0), total: 100 });
   };
 }

@@ -1,24 +1,27 @@
 import { EventEmitter } from 'node:events';
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import { signalOf, unlessAborted } from './cancellation.ts';
+import { DiskSpaceGuard } from './disk-space.ts';
 import { ImageError } from './errors.ts';
 import { checkSelfContained } from './formats/check-format.ts';
 import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
-import { DiskSpace } from './formats/disk-space.ts';
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
 import { type Manifest, readManifest } from './manifest.ts';
-import { portion, steadyProgress } from './progress.ts';
+import { steadyProgress } from './progress.ts';
+import { BuildCaches } from './repository/build-cache.ts';
 import { emptyTrash, PendingDeletes } from './repository/deletion.ts';
 import { DirectoryLock } from './repository/directory-lock.ts';
 import { ImageCatalog, type ImageCatalogListener } from './repository/image-catalog.ts';
+import { lacksChecksums, withoutStaleChecksums } from './repository/image-reader.ts';
 import { imageFileName, Layout } from './repository/layout.ts';
-import { describeFiles, refuseExisting } from './repository/publication.ts';
+import { describeFile, finishFile, refuseExisting } from './repository/publication.ts';
 import { recover } from './repository/recovery.ts';
 import { Staging } from './repository/staging.ts';
 import { StateDirectories, type StateDirectory } from './repository/state-directory.ts';
 import { SingleFlight } from './single-flight.ts';
-import { asImageError } from './system-error.ts';
-import type { Image, ImageFile, Logger, OperationOptions } from './types.ts';
+import { asImageError, explained } from './system-error.ts';
+import type { Checksums, Image, ImageFile, Logger, OperationOptions } from './types.ts';
 
 /** Events of an {@link ImageRepository}. */
 export interface ImageRepositoryEvents {
@@ -39,6 +42,11 @@ export type Settle = (isPublished: boolean) => Promise<void>;
 export interface BuildSite extends Required<OperationOptions> {
   readonly staging: Staging;
   readonly state: StateDirectory;
+  /** Space of the file system of the staging directory. */
+  readonly space: DiskSpaceGuard;
+  /** Bytes that the last build of the image name took on disk, if that is known. */
+  readonly lastSpace: number | undefined;
+  readonly caches: BuildCaches;
   /** Registers a function that is called when the image is published or has failed. */
   readonly onSettled: (settle: Settle) => void;
 }
@@ -46,6 +54,10 @@ export interface BuildSite extends Required<OperationOptions> {
 interface FileOptions extends OperationOptions {
   /** Limit of the size of a disk that is converted, in bytes; default 256 GiB. */
   readonly largestDisk?: number;
+  /** Whether a conversion compresses, for formats that can be compressed. Default false. */
+  readonly compress?: boolean | undefined;
+  /** Whether the caller takes a file with `pendingChecksums`. Default: the call waits for them. */
+  readonly takesPendingChecksums?: boolean;
 }
 
 /** The images of one directory, which is owned by one process. */
@@ -59,7 +71,10 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   /** Image names of running builds, by image id. */
   readonly #building = new Map<string, string>();
   readonly #conversions = new SingleFlight<ImageFile>();
-  readonly #space = new DiskSpace();
+  readonly #space = new DiskSpaceGuard();
+  readonly #caches: BuildCaches;
+  /** Checksums of converted files, computed while the files are uploaded. */
+  readonly #digests = new SingleFlight<Checksums>();
   readonly #deletes = new SingleFlight<void>();
   readonly #report = (error: unknown): void => void this.#logger?.error(String(error));
   #lock: DirectoryLock | undefined;
@@ -69,6 +84,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     this.#layout = new Layout(directory);
     this.#logger = logger;
     this.#states = new StateDirectories(this.#layout.state);
+    this.#caches = new BuildCaches(this.#layout.cache);
     this.#pendingDeletes = new PendingDeletes(this.#layout, (imageId) =>
       this.emit('deleteForgotten', imageId),
     );
@@ -155,7 +171,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     const present = formats.flatMap((format) => fileOf(image, format) ?? [])[0];
     if (present !== undefined) {
       await explained(checkSelfContained(present), `reading image ${imageId}`);
-      return present;
+      return await this.#described(imageId, present, options);
     }
     const target = formats.find(isConvertible);
     const source = conversionSource(image.files);
@@ -165,7 +181,8 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       (flight) => this.#convert(imageId, source, target, { ...options, ...flight }),
       options,
     );
-    return await explained(converted, `converting image ${imageId} to ${target}`, options.signal);
+    const file = await explained(converted, `converting image ${imageId} to ${target}`, options.signal);
+    return await this.#described(imageId, file, options);
   }
 
   /**
@@ -218,6 +235,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   async close(): Promise<void> {
     const reason = new ImageError('build-aborted', `"${this.directory}" is being closed`);
     await Promise.all([this.#builds.abort(reason), this.#conversions.abort(reason), this.#deletes.settled()]);
+    await this.#digests.abort(reason);
     await this.#catalog.close();
     this.#pendingDeletes.close();
     await this.#lock?.release();
@@ -252,7 +270,9 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       await refuseExisting(this.#layout, imageId, FORMAT_NAMES);
       return await this.#staged(async (staging) => {
         const onSettled = (settle: Settle): void => void settles.push(settle);
-        const manifest = await make({ ...flight, staging, state, onSettled });
+        const lastSpace = await this.#lastSpace(imageName);
+        const shared = { space: this.#space, caches: this.#caches };
+        const manifest = await make({ ...flight, ...shared, staging, state, lastSpace, onSettled });
         const image = await this.#catalog.publish(staging, manifest, manifest.files);
         isPublished = true;
         await state.clear().catch(this.#report);
@@ -265,11 +285,19 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     }
   }
 
+  async #lastSpace(imageName: string): Promise<number | undefined> {
+    const [newest] = [...this.images.values()]
+      .filter(({ name }) => name === imageName)
+      .toSorted((one, other) => other.builtAt.getTime() - one.builtAt.getTime());
+    if (newest === undefined) return undefined;
+    return (await readManifest(this.#layout.manifest(newest.id), newest.id, this.#logger))?.['disk-space'];
+  }
+
   async #convert(
     imageId: string,
     source: ImageFile,
     format: ImageFormat,
-    { signal, onProgress, largestDisk }: FileOptions & Required<OperationOptions>,
+    { signal, onProgress, largestDisk, compress }: FileOptions & Required<OperationOptions>,
   ): Promise<ImageFile> {
     const progress = steadyProgress(onProgress);
     const started = performance.now();
@@ -277,28 +305,56 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       const target = staging.path(imageFileName(imageId, format));
       await convertImage(source, format, target, {
         signal,
-        onProgress: portion(progress, 0, 80),
+        onProgress: progress,
         space: this.#space,
         largestDisk,
+        compress,
       });
-      const fresh = await describeFiles(staging, imageId, [format], {
-        signal,
-        onProgress: portion(progress, 80, 100),
-      });
-      if (!this.images.has(imageId)) throw notFound(imageId);
-      const known = await readManifest(this.#layout.manifest(imageId), imageId, this.#logger);
-      const others = known?.files.filter((file) => file.format !== format) ?? [];
-      const manifest: Manifest = { version: 1, 'image-id': imageId, ...known, files: [...others, ...fresh] };
-      const image = await this.#catalog.publish(staging, manifest, fresh);
-      const file = fileOf(image, format);
+      await finishFile(staging, imageId, format);
+      signal.throwIfAborted();
+      const image = await this.#catalog.addFile(staging, imageId, format);
+      const file = image && fileOf(image, format);
       if (file === undefined) throw notFound(imageId);
       this.emit('converted', format, performance.now() - started);
+      this.#digest(imageId, file).catch((error: unknown) => {
+        this.#logger?.debug(`"${file.path}" gets no checksums: ${String(error)}`);
+      });
       return file;
     });
   }
 
+  /** Computes the checksums of a file, and records them. Concurrent calls share the computation. */
+  #digest(imageId: string, { format, path }: ImageFile): Promise<Checksums> {
+    return this.#digests.run(`${imageId} ${format}`, async ({ signal }) => {
+      const file = await describeFile({ format, path }, signal);
+      await this.#catalog.describeFile(imageId, file);
+      return { md5: file.md5, sha256: file.sha256 };
+    });
+  }
+
+  /** Returns a file of an image with its checksums, if any are known or become known. */
+  async #described(
+    imageId: string,
+    file: ImageFile,
+    { takesPendingChecksums = false, ...options }: FileOptions,
+  ): Promise<ImageFile> {
+    const isPending = this.#digests.has(`${imageId} ${file.format}`);
+    if (isPending || (await lacksChecksums(file, imageId, this.#layout))) {
+      const pendingChecksums = this.#digest(imageId, file);
+      const settled = pendingChecksums.catch(() => undefined); // such a file has no checksums
+      if (takesPendingChecksums) return { ...file, pendingChecksums };
+      const waiting = unlessAborted(settled, signalOf(options));
+      await explained(waiting, `reading image ${imageId}`, options.signal);
+    }
+    const image = this.get(imageId);
+    const current = image && fileOf(image, file.format);
+    if (current === undefined) throw notFound(imageId);
+    return await withoutStaleChecksums(current, imageId, this.#layout);
+  }
+
   async #delete(imageId: string): Promise<void> {
     await this.#conversions.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
+    await this.#digests.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
     // Before the image is removed, so that listeners see the pending delete.
     this.#pendingDeletes.add(imageId);
     try {
@@ -317,18 +373,6 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     } finally {
       await staging.clear().catch(this.#report);
     }
-  }
-}
-
-/** Waits for work and converts its failure to an {@link ImageError}. */
-async function explained<T>(work: Promise<T>, doing: string, signal?: AbortSignal): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (signal?.aborted && !(error instanceof ImageError)) {
-      throw new ImageError('build-aborted', `${doing} was aborted`, { cause: signal.reason });
-    }
-    throw asImageError(error, doing);
   }
 }
 

@@ -52,3 +52,15 @@ export async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined>
     throw error;
   }
 }
+
+/** Waits for work and converts its failure to an {@link ImageError}. */
+export async function explained<T>(work: Promise<T>, doing: string, signal?: AbortSignal): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (signal?.aborted && !(error instanceof ImageError)) {
+      throw new ImageError('build-aborted', `${doing} was aborted`, { cause: signal.reason });
+    }
+    throw asImageError(error, doing);
+  }
+}

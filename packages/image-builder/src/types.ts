@@ -14,6 +14,8 @@ export interface Logger {
 export interface Progress {
   readonly done: number;
   readonly total: number;
+  /** The thing that the operation waits for, such as disk space. Absent while it works. */
+  readonly waiting?: string;
 }
 
 /** Options of every long call. */
@@ -45,6 +47,8 @@ export interface ImageFile {
   readonly size: number;
   /** Known for files that a builder of this project made, unless they changed since. */
   readonly checksums?: Checksums;
+  /** Checksums that are being computed; only for a provider with {@link ImageProvider.takesPendingChecksums}. */
+  readonly pendingChecksums?: Promise<Checksums>;
 }
 
 /** An image that was created in a provider by capturing an instance there. */
@@ -153,6 +157,15 @@ export interface CandidateOptions extends OperationOptions {
   readonly withRefused?: boolean;
 }
 
+/** Image of an upload, as its job named it. */
+export type ImageKey = Pick<UploadRequest, 'imageId' | 'imageName'>;
+
+/** Options of {@link ImageProvider.discard}. */
+export interface DiscardOptions extends OperationOptions {
+  /** Image of the upload. A provider that finds images by their names need not search all of them then. */
+  readonly image?: ImageKey;
+}
+
 /** Partial image or data of an interrupted upload in a provider. */
 export interface PartialUpload {
   /** Id of its upload. */
@@ -175,6 +188,11 @@ export interface ImageProvider {
   /** Accepted formats, the preferred one first. */
   readonly formats: readonly ImageFormat[];
   /**
+   * Whether `upload` takes a file whose checksums are still being computed, in `pendingChecksums`. Default false: the
+   * upload begins when they are known.
+   */
+  readonly takesPendingChecksums?: boolean;
+  /**
    * Uploads a file. A second call for the same upload (a job server assigns a job again after a builder died) results in
    * one image, never two.
    */
@@ -191,7 +209,7 @@ export interface ImageProvider {
     options?: OperationOptions,
   ): Promise<UploadResult | undefined>;
   /** Removes the complete or partial image of an upload that is no longer needed. A missing image is not an error. */
-  discard(uploadId: string, options?: OperationOptions): Promise<void>;
+  discard(uploadId: string, options?: DiscardOptions): Promise<void>;
   /** Removes an image. A missing image is not an error. */
   delete(externalId: string, options?: OperationOptions): Promise<void>;
   /** Lists the complete images that this software uploaded. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BandwidthLimit, metered } from '../src/bandwidth-limit.ts';
 
 const { signal } = new AbortController();
@@ -29,6 +30,18 @@ test('time without traffic is not saved up', async (t) => {
   await limit.take(5000, signal);
   const passed = Number(process.hrtime.bigint() - begun) / 1e6;
   assert.ok(passed >= 48, `after ${passed} ms`);
+});
+
+test('a stream that wakes late makes up for it', async (t) => {
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  const limit = new BandwidthLimit(1_000_000);
+  // Each piece takes a millisecond, and the next one comes half a millisecond late.
+  for (let piece = 0; piece < 10; piece += 1, now += 1.5) await limit.take(1000, signal);
+  const immediate = Promise.all(Array.from({ length: 6 }, () => limit.take(1000, signal)));
+  const waiting = Symbol('waiting');
+  assert.notEqual(await Promise.race([immediate, nextTurn(waiting)]), waiting);
+  assert.equal(await Promise.race([limit.take(1000, signal), nextTurn(waiting)]), waiting);
 });
 
 test('an abort ends the wait', async () => {

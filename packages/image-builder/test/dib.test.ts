@@ -32,6 +32,40 @@ test('a failed element is reported with its exit code, and leaves no file', asyn
   await assertNoRemains(fixture.directory);
 });
 
+test('the downloads of elements outlive the build, outside the image', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository } = fixture;
+  const cache = join(fixture.directory, '.nodepool-builder', 'cache', 'mini');
+  const seen: string[] = [];
+  for (const imageId of ['mini-1', 'mini-2']) {
+    const builder = new DibBuilder(MINI_OS, { elements: ['mini-os', 'mini-download'] });
+    await builder.build({
+      imageId,
+      repository,
+      cacheLimit: 2 ** 30,
+      onLine: (line) => seen.push(...(/mini-download: (.*)/.exec(line)?.slice(1) ?? [])),
+    });
+    assert.deepEqual(await readdir(cache), ['download']);
+    const raw = await readFile(fixture.path(`${imageId}.raw`), 'latin1');
+    assert.ok(!raw.includes('downloaded by mini-download'));
+  }
+  assert.deepEqual(seen, ['fetched', 'found']);
+  await assertNoRemains(fixture.directory);
+});
+
+test('a DIB_IMAGE_CACHE of the disk image is used in place of ours', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository, outside } = fixture;
+  const envVars = { ...MINI_OS.envVars, DIB_IMAGE_CACHE: outside };
+  await new DibBuilder({ ...MINI_OS, envVars }, { elements: ['mini-os', 'mini-download'] }).build({
+    imageId: 'mini-1',
+    repository,
+    cacheLimit: 2 ** 30,
+  });
+  assert.deepEqual(await readdir(outside), ['download']);
+  assert.ok(!(await readdir(join(fixture.directory, '.nodepool-builder'))).includes('cache'));
+});
+
 test('an aborted build in a chroot below TMP_DIR leaves no process, mount or loop device', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository, outside } = fixture;

@@ -37,3 +37,15 @@ test('a step reports a portion of the whole', () => {
     { done: 60, total: 100 },
   ]);
 });
+
+test('the beginning and the end of a wait are reported at once', () => {
+  const seen: Progress[] = [];
+  const tell = steadyProgress((progress) => seen.push(progress));
+  for (const waiting of ['disk space', 'disk space', undefined]) {
+    portion(tell, 0, 90)({ done: 0, total: 100, ...(waiting !== undefined && { waiting }) });
+  }
+  assert.deepEqual(seen, [
+    { done: 0, total: 100, waiting: 'disk space' },
+    { done: 0, total: 100 },
+  ]);
+});

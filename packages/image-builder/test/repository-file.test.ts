@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
+import { checksumsOf } from '../src/hashed-reader.ts';
 import type { ImageFormat } from '../src/index.ts';
 import { readManifest } from '../src/manifest.ts';
 import { Layout } from '../src/repository/layout.ts';
@@ -35,6 +37,17 @@ test('the first present format is returned', async (t) => {
   assert.deepEqual(fixture.events, []);
 });
 
+test('a file with other content has no checksums, even before the change was noticed', async (t) => {
+  const fixture = await setUp(t);
+  const { repository } = fixture;
+  const checksums = repository.get('a')?.files[0]?.checksums;
+  assert.ok(checksums);
+  writeFileSync(fixture.path('a.raw'), Buffer.alloc(4 * MEBIBYTE, 1));
+  const file = repository.file('a', ['raw']);
+  assert.deepEqual(repository.get('a')?.files[0]?.checksums, checksums);
+  assert.equal((await file).checksums, undefined);
+});
+
 test('a missing format is converted once for concurrent calls, and kept', async (t) => {
   const fixture = await setUp(t);
   const { repository } = fixture;
@@ -49,6 +62,47 @@ test('a missing format is converted once for concurrent calls, and kept', async 
   execFileSync('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', fixture.path('a.raw'), one.path]);
   assert.deepEqual(fixture.events, []);
   assert.deepEqual(await stagingOf(fixture), []);
+});
+
+test('a conversion compresses if it is asked to', async (t) => {
+  const { repository } = await setUp(t);
+  await repository.add('b', 'debian', async ({ staging }) => {
+    writeFileSync(staging.path('b.raw'), Buffer.alloc(MEBIBYTE, 'compressible '));
+    const files = await describeFiles(staging, 'b', ['raw']);
+    return { version: 1, 'image-id': 'b', 'image-name': 'debian', files };
+  });
+  const { path, size } = await repository.file('b', ['qcow2'], { compress: true });
+  assert.ok(size < MEBIBYTE, `${path} has ${size} bytes`);
+});
+
+test('a provider that takes pending checksums gets a converted file before they are computed', async (t) => {
+  const { repository } = await setUp(t);
+  const ask = () => repository.file('a', ['qcow2'], { takesPendingChecksums: true });
+  const [one, other] = await Promise.all([ask(), ask()]);
+  for (const file of [one, other]) {
+    assert.equal(file.checksums, undefined);
+    assert.deepEqual(await file.pendingChecksums, await checksumsOf(file.path));
+  }
+  const later = await ask();
+  assert.equal(later.pendingChecksums, undefined);
+  assert.deepEqual(later.checksums, await one.pendingChecksums);
+});
+
+test('formats that are converted at the same time all keep their checksums', async (t) => {
+  const { repository } = await setUp(t);
+  await Promise.all((['qcow2', 'vhd', 'vmdk'] as const).map((format) => repository.file('a', [format])));
+  for (const { format, checksums } of repository.get('a')?.files ?? []) {
+    assert.ok(checksums !== undefined, `${format} has no checksums`);
+  }
+});
+
+test('an image is deleted while checksums of its converted file are computed', async (t) => {
+  const fixture = await setUp(t);
+  const { repository } = fixture;
+  const { pendingChecksums } = await repository.file('a', ['qcow2'], { takesPendingChecksums: true });
+  await Promise.all([Promise.allSettled([pendingChecksums]), repository.delete('a')]);
+  assert.equal(repository.get('a'), undefined);
+  assert.equal(await readManifest(new Layout(fixture.directory).manifest('a'), 'a'), undefined);
 });
 
 test('the metadata of an image survives a conversion and a restart', async (t) => {

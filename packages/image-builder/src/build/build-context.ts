@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises';
 import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
 import { MARKER } from '../cleanup/processes.ts';
 import type { BuildContext, BuildJob, RunOptions } from '../context.ts';
@@ -44,14 +45,16 @@ interface BuildParts {
   readonly log: BuildLog;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
+  readonly reserveSpace: BuildContext['reserveSpace'];
 }
 
 /** Creates the context of one build. */
 export function createBuildContext(parts: BuildParts): CoreContext {
-  const { job, diskimage, formats, site, log, signal, onProgress } = parts;
+  const { job, diskimage, formats, site, log, signal, onProgress, reserveSpace } = parts;
   const { imageId, repository, logger, environment = inheritedEnvironment(), largestDisk } = job;
   const { staging, state, onSettled } = site;
   const runLogged = createRunLogged(environment, parts);
+  let cache: Promise<string | undefined> | undefined;
   const reported: CoreContext['reported'] = { snapshots: [] };
   return {
     imageId,
@@ -72,6 +75,8 @@ export function createBuildContext(parts: BuildParts): CoreContext {
     buildLog: log,
     progress: (done, total) => onProgress({ done, total }),
     temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
+    reserveSpace,
+    cacheDirectory: () => (cache ??= takeCache(parts)),
     stateDirectory: () => state.take(signal),
     recordDirectory: (name) => repository.recordDirectory(name),
     reported,
@@ -88,6 +93,20 @@ export function createBuildContext(parts: BuildParts): CoreContext {
       onSettled(settle);
     },
   };
+}
+
+async function takeCache({ job, diskimage, site, log }: BuildParts): Promise<string | undefined> {
+  const { cacheLimit = 0 } = job;
+  if (cacheLimit === 0) return undefined;
+  const cache = await site.caches.take(diskimage.name, cacheLimit);
+  if (cache !== undefined) {
+    site.onSettled((isPublished) => cache.release(isPublished));
+    return cache.directory;
+  }
+  void log.write(`# another build of ${diskimage.name} uses its cache; this build begins with an empty one`);
+  const directory = site.staging.path('cache');
+  await mkdir(directory);
+  return directory;
 }
 
 function createRunLogged(

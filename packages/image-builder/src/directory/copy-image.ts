@@ -1,9 +1,10 @@
 import { constants } from 'node:fs';
 import { chmod, copyFile, open } from 'node:fs/promises';
 import { type BandwidthLimit, metered } from '../bandwidth-limit.ts';
+import { unlessAborted } from '../cancellation.ts';
 import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
-import { checksumsOf, HashedReader } from '../hashed-reader.ts';
+import { HashedReader } from '../hashed-reader.ts';
 import { steadyProgress } from '../progress.ts';
 import { writeSparse } from '../sparse.ts';
 import { errnoOf } from '../system-error.ts';
@@ -22,23 +23,35 @@ const NO_REFLINK = new Set(['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOTTY'
 /**
  * Copies an image to the disk, as a reflink where the file system has them, else with holes in place of zeros.
  *
- * @returns the checksums of the copy, so that a source that changed meanwhile is noticed
- * @throws ImageError `provider-refused` if the file is not the one that its builder made; `image-changed`, `image-missing`
+ * @returns the known checksums, or else those of the copy
+ * @throws ImageError `provider-refused` for a file of another size; `image-changed`, `image-missing`
  */
 export async function copyImage(
-  { path, checksums: known }: Pick<ImageFile, 'path' | 'checksums'>,
+  { path, size, ...file }: Pick<ImageFile, 'path' | 'size' | 'checksums' | 'pendingChecksums'>,
   target: string,
-  { onProgress, ...options }: CopyOptions = {},
+  { limit, onProgress, signal = new AbortController().signal }: CopyOptions = {},
 ): Promise<Checksums> {
-  const copying = { ...options, ...(onProgress && { onProgress: steadyProgress(onProgress) }) };
-  const isShared = known !== undefined && (await reflink(path, target));
-  const checksums = isShared ? await checksumsOf(target, copying) : await sparseCopy(path, target, copying);
-  await chmod(target, PUBLISHED); // independent of the umask, and of the file's mode
-  if (known === undefined || checksums.sha256 === known.sha256) return checksums;
-  throw new ImageError(
-    'provider-refused',
-    `${path} is not what the builder made: its sha256 is ${checksums.sha256}, not ${known.sha256}; build the image again`,
-  );
+  const checksums = file.checksums ?? file.pendingChecksums;
+  const from = await HashedReader.open(path, {
+    checksums,
+    signal,
+    mayBeRemoved: true, // a deletion does not wait for copies
+    ...(onProgress && { onProgress: steadyProgress(onProgress) }),
+  });
+  try {
+    if (from.size !== size) {
+      const how = `it has ${from.size} bytes, not ${size}`;
+      const message = `${path} is not what the builder made: ${how}; build the image again`;
+      throw new ImageError('provider-refused', message);
+    }
+    const isShared = checksums !== undefined && (await reflink(path, target));
+    if (isShared) await from.check();
+    else await sparseCopy(metered(from.pieces(), { onBytes: () => {}, limit, signal }), target);
+    await chmod(target, PUBLISHED); // independent of the umask, and of the file's mode
+    return await unlessAborted(from.checksums, signal);
+  } finally {
+    await from.close();
+  }
 }
 
 /** Shares the blocks of a file; false where the file system cannot. */
@@ -53,29 +66,17 @@ async function reflink(source: string, target: string): Promise<boolean> {
   return true;
 }
 
-/** Copies a file and hashes it on the way, in constant memory. */
-async function sparseCopy(
-  source: string,
-  target: string,
-  { limit, signal = new AbortController().signal, ...options }: CopyOptions,
-): Promise<Checksums> {
-  // A deletion does not wait for copies.
-  const from = await HashedReader.open(source, { ...options, signal, mayBeRemoved: true });
+async function sparseCopy(pieces: AsyncIterable<Buffer>, target: string): Promise<void> {
+  const to = await open(target, 'wx', PUBLISHED);
   try {
-    const to = await open(target, 'wx', PUBLISHED);
-    try {
-      let position = 0;
-      for await (const piece of metered(from.pieces(), { onBytes: () => {}, limit, signal })) {
-        await writeSparse(to, piece, position);
-        position += piece.length;
-      }
-      await to.truncate(position); // a hole at the end has no bytes to write
-      await to.sync();
-    } finally {
-      await to.close();
+    let position = 0;
+    for await (const piece of pieces) {
+      await writeSparse(to, piece, position);
+      position += piece.length;
     }
-    return await from.checksums;
+    await to.truncate(position); // a hole at the end has no bytes to write
+    await to.sync();
   } finally {
-    await from.close();
+    await to.close();
   }
 }

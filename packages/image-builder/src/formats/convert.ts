@@ -1,13 +1,13 @@
 import { stat, utimes } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { signalOf, withTimeout } from '../cancellation.ts';
+import { DiskSpaceGuard } from '../disk-space.ts';
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
 import { type CommandResult, runCommand } from '../process/command.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
 import { checkDisk } from './check-format.ts';
 import { checkStructure, type DiskFile, dataSize, virtualSize } from './disk-information.ts';
-import { DiskSpace } from './disk-space.ts';
 
 /** Eight coroutines that write out of order: several times as fast as one. */
 const PARALLEL = ['-W', '-m', '8'];
@@ -44,10 +44,12 @@ export function conversionSource<File extends Pick<ImageFile, 'format'>>(
 export interface ConversionOptions extends OperationOptions {
   /** The largest disk in bytes, as a guest sees it: a file of some kilobytes can stand for terabytes. Default 256 GiB. */
   readonly largestDisk?: number | undefined;
-  /** Space of the target's file system, shared by concurrent conversions. Default: no other conversion runs. */
-  readonly space?: DiskSpace;
+  /** Space of the target's file system, shared by concurrent operations, for which this waits. Default: there are none. */
+  readonly space?: DiskSpaceGuard;
   /** Backing file of the source; its data becomes part of the result. Default: a backing file is refused. */
   readonly backingFile?: string;
+  /** Whether a format that can be compressed is. Default false. */
+  readonly compress?: boolean | undefined;
 }
 
 /**
@@ -62,18 +64,27 @@ export async function convertImage(
   source: DiskFile,
   format: ImageFormat,
   target: string,
-  { space = new DiskSpace(), backingFile, largestDisk, ...options }: ConversionOptions = {},
+  {
+    space = new DiskSpaceGuard(),
+    backingFile,
+    largestDisk,
+    compress = false,
+    ...options
+  }: ConversionOptions = {},
 ): Promise<void> {
   await checkDisk(source, backingFile);
   const size = await checkDiskSize(source, largestDisk, options);
-  const claim = { path: target, bytes: await dataSize(source, options) };
   const convert = async (): Promise<void> => {
-    const expected = await write(source, format, target, size, options);
+    const expected = await write(source, format, target, size, { ...options, compress });
     await checkResult({ format, path: target }, expected, options);
   };
-  await space.reserve(claim, convert, (missing) =>
-    diskFull(source, target, `${missing} bytes more are needed`),
-  );
+  const request = {
+    name: `conversion of ${basename(source.path)} to ${format}`,
+    path: target,
+    bytes: await dataSize(source, options),
+    tooLittle: (missing: number) => diskFull(source, target, `${missing} bytes more are needed`),
+  };
+  await space.during(request, convert, options);
   const { atimeMs, mtimeMs } = await stat(source.path);
   await utimes(target, new Date(atimeMs), new Date(mtimeMs));
 }
@@ -105,14 +116,15 @@ async function write(
   format: ImageFormat,
   target: string,
   size: number,
-  operation: OperationOptions,
+  { compress, ...operation }: Pick<ConversionOptions, 'compress'> & OperationOptions,
 ): Promise<number> {
   const { qemuDriver: from = '' } = formatRow(source.format);
-  const { qemuDriver: to = '', qemuOptions, alignment = 1 } = formatRow(format);
+  const { qemuDriver: to = '', qemuOptions, alignment = 1, compressible = false } = formatRow(format);
   const options = qemuOptions === undefined ? [] : ['-o', qemuOptions];
   const aligned = Math.ceil(size / alignment) * alignment;
   const run = (args: readonly string[]): Promise<void> => qemuImg(args, source, format, target, operation);
-  const convert = ['convert', '-p', ...PARALLEL, '-f', from, '-O', to];
+  const compression = compress && compressible ? ['-c'] : [];
+  const convert = ['convert', '-p', ...compression, ...PARALLEL, '-f', from, '-O', to];
   if (aligned === size) {
     await run([...convert, ...options, source.path, target]);
   } else {

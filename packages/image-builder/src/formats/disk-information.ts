@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { signalOf, withTimeout } from '../cancellation.ts';
+import { STAT_BLOCK } from '../disk-space.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow } from '../formats.ts';
 import { JsonReader } from '../json-reader.ts';
 import { startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
-import { STAT_BLOCK } from './disk-space.ts';
 
 /** A disk image file and its format. */
 export type DiskFile = Pick<ImageFile, 'format' | 'path'>;

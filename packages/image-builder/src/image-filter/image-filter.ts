@@ -121,6 +121,37 @@ export function parseImageFilter(entries: readonly FilterEntry[], now: number = 
   };
 }
 
+/**
+ * Combines lists of entries, all of which an image must match. In one list, entries with the same key add up their
+ * values, as in {@link parseImageFilter}.
+ *
+ * @throws ImageError `invalid-filter` if no value of a key is in all lists
+ */
+export function combineFilters(...lists: readonly (readonly FilterEntry[])[]): readonly FilterEntry[] {
+  const combined = new Map<string, readonly string[]>();
+  for (const list of lists) {
+    for (const [key, group] of Map.groupBy(list, ({ name }) => name)) {
+      const values = group.flatMap((entry) => entry.values);
+      const earlier = combined.get(key);
+      combined.set(key, earlier === undefined ? values : commonValues(key, earlier, values));
+    }
+  }
+  return [...combined].map(([name, values]) => ({ name, values }));
+}
+
+/** Values of either list that pass the other one. */
+function commonValues(key: string, some: readonly string[], others: readonly string[]): readonly string[] {
+  const passes = (value: string, wanted: readonly string[]): boolean =>
+    wanted.some((one) => (key === 'name' ? matchesGlob(value, one) : value === one));
+  const common = new Set([
+    ...some.filter((value) => passes(value, others)),
+    ...others.filter((value) => passes(value, some)),
+  ]);
+  if (common.size > 0) return [...common];
+  const reason = `"${key}" must be "${some.join('" or "')}", and also "${others.join('" or "')}"`;
+  throw invalid(`${reason}, which no image is; remove one of these conditions`);
+}
+
 function propertyName(key: string): string {
   if (key.startsWith(PROPERTY) && key !== PROPERTY) return key.slice(PROPERTY.length);
   const known = [...Object.keys(TEXT_KEYS), `${PROPERTY}NAME`, ...Object.keys(TIME_KEYS)];
@@ -144,4 +175,33 @@ export function splitTags(text: string = ''): string[] {
     .split(',')
     .map((tag) => tag.trim())
     .filter(Boolean);
+}
+
+/**
+ * Whether a whole text matches a glob: `*` matches any number of characters, `?` exactly one. Matching is
+ * case-sensitive and takes time proportional to the product of both lengths at most.
+ */
+export function matchesGlob(text: string, pattern: string): boolean {
+  const [characters, wanted] = [Array.from(text), Array.from(pattern)];
+  let at = 0;
+  let next = 0;
+  let star = -1; // index of the last `*`
+  let taken = 0; // end of the text that it matches
+  while (at < characters.length) {
+    if (wanted[next] === '*') {
+      star = next;
+      taken = at;
+      next += 1;
+    } else if (wanted[next] === '?' || wanted[next] === characters[at]) {
+      at += 1;
+      next += 1;
+    } else if (star >= 0) {
+      taken += 1;
+      at = taken;
+      next = star + 1;
+    } else {
+      return false;
+    }
+  }
+  return wanted.slice(next).every((character) => character === '*');
 }

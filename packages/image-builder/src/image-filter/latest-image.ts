@@ -1,6 +1,6 @@
 import { byBuild } from '../build-order.ts';
 import type { ImageCandidate } from '../types.ts';
-import { type ImageFilter, SELF } from './image-filter.ts';
+import { type ImageFilter, matchesGlob, SELF } from './image-filter.ts';
 
 /** An image that was not chosen, with the reason. */
 export interface RefusedImage {
@@ -97,7 +97,7 @@ function reasonAgainst(candidate: ImageCandidate, filter: ImageFilter): string |
   const reason =
     missing('owner', isOwn ? [SELF, owner] : [owner], filter.owner ?? [SELF]) ??
     missing('visibility', [visibility], filter.visibility) ??
-    missing('architecture', [architecture], filter.architecture) ??
+    missing('architecture', [architecture], filter.architecture, ARCHITECTURES) ??
     missing('tag', tags, filter.tag);
   if (reason !== undefined) return reason;
   for (const [name, values] of filter.properties ?? []) {
@@ -111,41 +111,24 @@ function reasonAgainst(candidate: ImageCandidate, filter: ImageFilter): string |
   return `it was made at ${made.toISOString()}, before ${createdAfter.toISOString()}`;
 }
 
+/** Architectures by the names that Debian and clouds have for them. */
+const ARCHITECTURES: ReadonlyMap<string | undefined, string> = new Map([
+  ['amd64', 'x86_64'],
+  ['x64', 'x86_64'],
+  ['aarch64', 'arm64'],
+  ['Arm64', 'arm64'],
+]);
+
 function missing(
   name: string,
   values: readonly (string | undefined)[],
   wanted: readonly string[] | undefined,
+  synonyms: ReadonlyMap<string | undefined, string> = new Map(),
 ): string | undefined {
-  if (wanted === undefined || wanted.some((value) => values.includes(value))) return undefined;
+  const same = values.map((value) => synonyms.get(value) ?? value);
+  if (wanted === undefined || wanted.some((value) => same.includes(synonyms.get(value) ?? value))) {
+    return undefined;
+  }
   const known = values.filter((value) => value !== undefined);
   return `its ${name} is ${known.join(', ') || 'unknown'}, not ${wanted.join(' or ')}`;
-}
-
-/**
- * Whether a whole text matches a glob: `*` matches any number of characters, `?` exactly one. Matching is
- * case-sensitive and takes time proportional to the product of both lengths at most.
- */
-export function matchesGlob(text: string, pattern: string): boolean {
-  const [characters, wanted] = [Array.from(text), Array.from(pattern)];
-  let at = 0;
-  let next = 0;
-  let star = -1; // index of the last `*`
-  let taken = 0; // end of the text that it matches
-  while (at < characters.length) {
-    if (wanted[next] === '*') {
-      star = next;
-      taken = at;
-      next += 1;
-    } else if (wanted[next] === '?' || wanted[next] === characters[at]) {
-      at += 1;
-      next += 1;
-    } else if (star >= 0) {
-      taken += 1;
-      at = taken;
-      next = star + 1;
-    } else {
-      return false;
-    }
-  }
-  return wanted.slice(next).every((character) => character === '*');
 }

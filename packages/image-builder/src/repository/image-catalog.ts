@@ -1,15 +1,17 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { FORMAT_NAMES } from '../formats.ts';
+import { UNFINISHED } from '../durable.ts';
+import { FORMAT_NAMES, type ImageFormat } from '../formats.ts';
 import { imageIdFault } from '../image-id.ts';
-import type { Manifest, ManifestFile } from '../manifest.ts';
+import { MANIFEST, type Manifest, type ManifestFile, readManifest } from '../manifest.ts';
+import { inSlices } from '../slices.ts';
 import type { Image, Logger } from '../types.ts';
 import { withdraw } from './deletion.ts';
 import { readImage } from './image-reader.ts';
 import { imageFileName, type Layout, parseImageFileName } from './layout.ts';
 import { Mutex } from './mutex.ts';
-import { publish } from './publication.ts';
+import { type NewFile, publish } from './publication.ts';
 import { type Occasion, SettledFiles } from './settled-files.ts';
 import type { Staging } from './staging.ts';
 import { fileKey } from './writers.ts';
@@ -19,9 +21,6 @@ const RESCAN_INTERVAL = 60_000;
 
 /** The same while the directory cannot be watched or does not exist. */
 const UNWATCHED_INTERVAL = 1_000;
-
-/** Concurrently read manifests: each takes a file descriptor. */
-const READ_AT_ONCE = 64;
 
 /** Receives the changes of an {@link ImageCatalog}. */
 export interface ImageCatalogListener {
@@ -67,22 +66,50 @@ export class ImageCatalog {
     const known = this.#knownIds();
     for (const name of await readdir(this.#layout.manifests)) {
       const path = join(this.#layout.manifests, name);
-      if (name.endsWith('.json') && !known.has(basename(name, '.json'))) await rm(path, { force: true });
+      const isOrphan = name.endsWith('.json') && !known.has(basename(name, '.json'));
+      if (isOrphan || name.endsWith(UNFINISHED)) await rm(path, { force: true });
     }
   }
 
-  async publish(staging: Staging, manifest: Manifest, fresh: readonly ManifestFile[]): Promise<Image> {
-    const imageId = manifest['image-id'];
+  async publish(staging: Staging, manifest: Manifest, fresh: readonly NewFile[]): Promise<Image> {
+    return await this.#mutex.run(() => this.#publish(staging, manifest, fresh));
+  }
+
+  /** Publishes a further file of an image, without checksums. Undefined if the image is gone. */
+  async addFile(staging: Staging, imageId: string, format: ImageFormat): Promise<Image | undefined> {
     return await this.#mutex.run(async () => {
-      await publish(this.#layout, staging, manifest, fresh);
-      for (const { format } of fresh) {
-        this.#files.add(imageFileName(imageId, format), await stat(this.#layout.image(imageId, format)));
-      }
-      await this.#refreshImage(imageId);
-      const image = this.images.get(imageId);
-      if (image === undefined) throw new Error(`image ${imageId} is missing after its publication`);
-      return image;
+      if (!this.images.has(imageId)) return undefined;
+      return await this.#publish(staging, await this.#manifestWithout(imageId, format), [{ format }]);
     });
+  }
+
+  /** Records the checksums of a file. */
+  async describeFile(imageId: string, file: ManifestFile): Promise<void> {
+    await this.#mutex.run(async () => {
+      if (!this.images.has(imageId)) return;
+      const manifest = await this.#manifestWithout(imageId, file.format);
+      const files = [...manifest.files, file];
+      await MANIFEST.write(this.#layout.manifest(imageId), { ...manifest, files });
+      await this.#refreshImage(imageId);
+    });
+  }
+
+  async #manifestWithout(imageId: string, format: ImageFormat): Promise<Manifest> {
+    const known = await readManifest(this.#layout.manifest(imageId), imageId, this.#logger);
+    const files = known?.files.filter((file) => file.format !== format) ?? [];
+    return { version: 1, 'image-id': imageId, ...known, files };
+  }
+
+  async #publish(staging: Staging, manifest: Manifest, fresh: readonly NewFile[]): Promise<Image> {
+    const imageId = manifest['image-id'];
+    await publish(this.#layout, staging, manifest, fresh);
+    for (const { format } of fresh) {
+      this.#files.add(imageFileName(imageId, format), await stat(this.#layout.image(imageId, format)));
+    }
+    await this.#refreshImage(imageId);
+    const image = this.images.get(imageId);
+    if (image === undefined) throw new Error(`image ${imageId} is missing after its publication`);
+    return image;
   }
 
   async withdraw(imageId: string): Promise<void> {
@@ -190,9 +217,7 @@ export class ImageCatalog {
 
   async #refresh(names: readonly string[]): Promise<void> {
     const ids = [...new Set(names.flatMap((name) => parseImageFileName(name)?.imageId ?? []))];
-    for (let start = 0; start < ids.length; start += READ_AT_ONCE) {
-      await Promise.all(ids.slice(start, start + READ_AT_ONCE).map((imageId) => this.#refreshImage(imageId)));
-    }
+    await inSlices(ids, (imageId) => this.#refreshImage(imageId));
   }
 
   async #refreshImage(imageId: string): Promise<void> {

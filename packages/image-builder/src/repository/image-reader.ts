@@ -1,8 +1,8 @@
-import { readdir, realpath } from 'node:fs/promises';
+import { lstat, readdir, realpath } from 'node:fs/promises';
 import { FORMAT_NAMES } from '../formats.ts';
 import { imageIdFault } from '../image-id.ts';
 import { type ManifestFile, manifestTime, readManifest } from '../manifest.ts';
-import { asImageError } from '../system-error.ts';
+import { asImageError, unlessMissing } from '../system-error.ts';
 import type { Image, ImageFile, Logger } from '../types.ts';
 import { imageFileName, Layout, parseImageFileName } from './layout.ts';
 import { type FileState, SettledFiles } from './settled-files.ts';
@@ -42,7 +42,31 @@ export async function readImage(
   };
 }
 
-function describes(file: ManifestFile, state: FileState): boolean {
+/** Leaves out checksums that no longer fit the file: the catalog learns of a change later. */
+export async function withoutStaleChecksums(
+  file: ImageFile,
+  imageId: string,
+  layout: Layout,
+): Promise<ImageFile> {
+  if (file.checksums === undefined) return file;
+  const [state, manifest] = await Promise.all([
+    unlessMissing(lstat(file.path)),
+    readManifest(layout.manifest(imageId), imageId),
+  ]);
+  const known = manifest?.files.find(({ format }) => format === file.format);
+  if (state !== undefined && known !== undefined && describes(known, state)) return file;
+  const { checksums: _, ...rest } = file;
+  return rest;
+}
+
+/** Whether a file of a known image has no checksums on record: a crash ended their computation. */
+export async function lacksChecksums(file: ImageFile, imageId: string, layout: Layout): Promise<boolean> {
+  if (file.checksums !== undefined) return false;
+  const manifest = await readManifest(layout.manifest(imageId), imageId);
+  return manifest !== undefined && !manifest.files.some(({ format }) => format === file.format);
+}
+
+function describes(file: ManifestFile, state: Pick<FileState, 'size' | 'mtimeMs'>): boolean {
   return file.size === state.size && file.mtime === manifestTime(state.mtimeMs);
 }
 

@@ -25,6 +25,8 @@ export class Layout {
   readonly deleted: string;
   /** Data that failed builds keep for the next attempt, a directory for each image name. */
   readonly state: string;
+  /** Downloads of builds, a directory for each image name. */
+  readonly cache: string;
   /** Default directory of build logs. */
   readonly logs: string;
 
@@ -40,6 +42,7 @@ export class Layout {
     this.deletes = join(workspace, 'deletes');
     this.deleted = join(workspace, 'deleted');
     this.state = join(workspace, 'state');
+    this.cache = join(workspace, 'cache');
     this.logs = join(workspace, 'logs');
   }
 

@@ -10,7 +10,7 @@ import { IMAGE_DIRECTORY, IMAGE_FILE, setMode } from '../modes.ts';
 import { RecordType } from '../record-directory.ts';
 import type { SettingsOf } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';
-import type { ImageFile, OperationOptions } from '../types.ts';
+import type { Checksums, ImageFile, OperationOptions } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
 import type { Staging } from './staging.ts';
 
@@ -30,8 +30,13 @@ const JOURNAL_SCHEMA = {
 
 const JOURNAL = new RecordType(JOURNAL_SCHEMA);
 
+interface DescribeOptions extends OperationOptions {
+  /** Returns the checksums of a file that was read before. */
+  readonly known?: (path: string) => Promise<Checksums | undefined>;
+}
+
 /**
- * Prepares finished files: reads each once for its checksums, and flushes it to disk.
+ * Prepares finished files: reads each once for its checksums, unless they are known, and flushes it to disk meanwhile.
  *
  * @throws as {@link findFiles}
  */
@@ -39,24 +44,47 @@ export async function describeFiles(
   staging: Staging,
   imageId: string,
   formats: readonly ImageFormat[],
-  { signal, onProgress }: OperationOptions = {},
+  { signal, onProgress, known }: DescribeOptions = {},
 ): Promise<ManifestFile[]> {
   const found = await findFiles(staging, imageId, formats);
   const total = found.reduce((sum, { size }) => sum + size, 0);
   const described: ManifestFile[] = [];
   let before = 0;
   for (const { format, path, size } of found) {
-    const checksums = await checksumsOf(path, {
-      ...(signal && { signal }),
-      onProgress: ({ done }) => onProgress?.({ done: before + done, total }),
-    });
-    before += size;
+    const early = await known?.(path);
     await setMode(path, IMAGE_FILE);
-    await syncToDisk(path);
+    const read = (): Promise<Checksums> =>
+      checksumsOf(path, {
+        ...(signal && { signal }),
+        onProgress: ({ done }) => onProgress?.({ done: before + done, total }),
+      });
+    const [checksums] = await Promise.all([early ?? read(), syncToDisk(path)]);
+    before += size;
     const { mtimeMs } = await lstat(path);
     described.push({ format, size, mtime: manifestTime(mtimeMs), ...checksums });
   }
   return described;
+}
+
+/** Reads a published file for its checksums. */
+export async function describeFile(
+  { format, path }: Pick<ImageFile, 'format' | 'path'>,
+  signal: AbortSignal,
+): Promise<ManifestFile> {
+  const { size, mtimeMs } = await lstat(path);
+  return { format, size, mtime: manifestTime(mtimeMs), ...(await checksumsOf(path, { signal })) };
+}
+
+/**
+ * Prepares a finished file whose checksums are computed later, and flushes it to disk.
+ *
+ * @throws as {@link findFiles}
+ */
+export async function finishFile(staging: Staging, imageId: string, format: ImageFormat): Promise<void> {
+  for (const { path } of await findFiles(staging, imageId, [format])) {
+    await setMode(path, IMAGE_FILE);
+    await syncToDisk(path);
+  }
 }
 
 /**
@@ -101,17 +129,20 @@ export async function refuseExisting(
   }
 }
 
+/** A file that an image gets. Its checksums are unknown while they are being computed. */
+export type NewFile = Pick<ManifestFile, 'format'> & Partial<ManifestFile>;
+
 /**
  * Moves files of one image from a staging directory into `images-dir`: all or none, even in a crash.
  *
- * @param fresh the new files; the manifest may contain more
+ * @param fresh the new files; the manifest may contain more, and fewer while checksums are being computed
  * @throws ImageError `image-exists` if one of them already exists
  */
 export async function publish(
   layout: Layout,
   staging: Staging,
   manifest: Manifest,
-  fresh: readonly ManifestFile[],
+  fresh: readonly NewFile[],
 ): Promise<void> {
   const imageId = manifest['image-id'];
   const formats = fresh.map(({ format }) => format);
@@ -164,7 +195,7 @@ async function companionsOf(
   layout: Layout,
   staging: Staging,
   imageId: string,
-  fresh: readonly ManifestFile[],
+  fresh: readonly NewFile[],
 ): Promise<string[]> {
   const names: string[] = [];
   const directory = staging.path(`${imageId}.d`);
@@ -175,7 +206,8 @@ async function companionsOf(
   for (const file of fresh) {
     for (const digest of ['md5', 'sha256'] as const) {
       const name = `${imageFileName(imageId, file.format)}.${digest}`;
-      if ((await unlessMissing(lstat(staging.path(name)))) === undefined) continue;
+      if (file[digest] === undefined || (await unlessMissing(lstat(staging.path(name)))) === undefined)
+        continue;
       // disk-image-create wrote the path of the staging directory, where md5sum would look for the image.
       await writeFile(staging.path(name), `${file[digest]}  ${layout.image(imageId, file.format)}\n`);
       await setMode(staging.path(name), IMAGE_FILE);

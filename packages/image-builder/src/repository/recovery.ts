@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BUILD_LOG, IMAGE_FILE, limitMode, STATE_FILE, tightenStateDirectory } from '../modes.ts';
 import type { Logger } from '../types.ts';
+import { removeUnusedCaches } from './build-cache.ts';
 import { emptyTrash, withdraw } from './deletion.ts';
 import { type Layout, parseImageFileName } from './layout.ts';
 import { completePublication } from './publication.ts';
@@ -10,7 +11,7 @@ import { removeUnusedState } from './state-directory.ts';
 
 /**
  * Cleans up after a previous process: publishes images that were ready, completes deletes, removes everything else from
- * staging, and removes the state of failed builds that were not attempted again. Files that cannot be removed are
+ * staging, and removes unused caches and the state of failed builds that were not attempted again. Files that cannot be removed are
  * logged and stay.
  */
 export async function recover(layout: Layout, logger: Logger | undefined): Promise<void> {
@@ -26,6 +27,9 @@ export async function recover(layout: Layout, logger: Logger | undefined): Promi
   }
   await emptyTrash(layout);
   await removeUnusedState(layout.state);
+  await removeUnusedCaches(layout.cache).catch((error: unknown) =>
+    logger?.error(`unused caches below "${layout.cache}" could not be removed: ${String(error)}`),
+  );
 }
 
 async function recoverStaging(layout: Layout, staging: Staging, logger: Logger | undefined): Promise<void> {
@@ -39,8 +43,8 @@ async function recoverStaging(layout: Layout, staging: Staging, logger: Logger |
 async function tightenModes(layout: Layout, logger: Logger | undefined): Promise<void> {
   for (const entry of await readdir(layout.workspace, { withFileTypes: true })) {
     const path = join(layout.workspace, entry.name);
-    // Staging and trash are about to be deleted; they may hold the file system of an image.
-    if ([layout.staging, layout.trash].includes(path)) continue;
+    // Staging and trash are about to be deleted; they may hold the file system of an image. The cache belongs to builds.
+    if ([layout.staging, layout.trash, layout.cache].includes(path)) continue;
     if (entry.isDirectory()) await tightenStateDirectory(path, path === layout.logs ? BUILD_LOG : STATE_FILE);
     else await limitMode(path, STATE_FILE).catch(() => false);
   }

@@ -1,6 +1,6 @@
-import type { Stats } from 'node:fs';
-import { lstat } from 'node:fs/promises';
+import { lstatSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
+import { inSlices } from '../slices.ts';
 import { fileKey, findWriters, type Writers } from './writers.ts';
 
 export type FileState = Pick<Stats, 'size' | 'mtimeMs' | 'dev' | 'ino'>;
@@ -79,13 +79,13 @@ export class SettledFiles {
   async check(names: Iterable<string>, occasionOf: (name: string) => Occasion): Promise<string[]> {
     const changes: string[] = [];
     const candidates = new Map<string, FileState>();
-    await each(names, async (name) => {
+    await inSlices(names, (name) => {
       const waiting = this.#unsettled.get(name);
       if (waiting !== undefined && occasionOf(name) === 'changed') {
         waiting.isRemote = false;
         return; // its timer checks it: a file that is being written changes all the time
       }
-      const state = await this.#stateOf(name);
+      const state = this.#stateOf(name);
       if (state === undefined) {
         if (this.delete(name)) changes.push(name);
       } else if (!isSame(state, this.#settled.get(name))) {
@@ -96,9 +96,9 @@ export class SettledFiles {
     if (candidates.size > 0) {
       const { find = findWriters } = this.#options;
       const writers = await find(Array.from(candidates.keys(), (name) => join(this.#directory, name)));
-      await each(candidates, async ([name, before]) => {
+      await inSlices(candidates, ([name, before]) => {
         // Again: a writer may have finished while the processes were scanned.
-        const now = await this.#stateOf(name);
+        const now = this.#stateOf(name);
         const isBusy = !isSame(before, now) || writers.files.has(fileKey(before));
         const unsettled = this.#unsettle(name, before, occasionOf(name));
         const needsQuiet = unsettled.isRemote || !writers.complete;
@@ -122,8 +122,8 @@ export class SettledFiles {
   }
 
   /** State of a file that may be an image; undefined for anything else. */
-  async #stateOf(name: string): Promise<Stats | undefined> {
-    const state = await lstat(join(this.#directory, name)).catch(() => undefined);
+  #stateOf(name: string): Stats | undefined {
+    const state = readState(join(this.#directory, name));
     if (state === undefined) return undefined;
     const reason = refusalOf(state);
     if (reason === undefined) return state;
@@ -164,8 +164,12 @@ export class SettledFiles {
   }
 }
 
-async function each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
-  await Promise.all(Array.from(items, work));
+function readState(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined; // its directory is gone, or not readable
+  }
 }
 
 /** Reason why a file is not an image. */

@@ -1,10 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { inSlices } from '../slices.ts';
 import { errnoOf } from '../system-error.ts';
-
-/** Longest time of scanning without a turn of the event loop, in milliseconds. */
-const SLICE = 3;
 
 /** `O_ACCMODE` of open(2): mask of the access mode. */
 const ACCESS_MODE = 0o3;
@@ -29,18 +26,14 @@ export async function findWriters(paths: Iterable<string>): Promise<Writers> {
   const names = new Set(Array.from(paths, (path) => basename(path)));
   const files = new Set<string>();
   let complete = true;
-  let sliceEnd = performance.now() + SLICE;
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+  const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  await inSlices(processes, (pid) => {
     try {
       for (const key of filesWrittenBy(pid, names)) files.add(key);
     } catch (error) {
       complete &&= pid === '1' || !['EACCES', 'EPERM'].includes(errnoOf(error) ?? '');
     }
-    if (performance.now() > sliceEnd) {
-      await nextTurn();
-      sliceEnd = performance.now() + SLICE;
-    }
-  }
+  });
   return { files, complete };
 }
 

@@ -18,7 +18,7 @@ after(() => rm(directory, { recursive: true }));
 
 async function copyOf(source: string): Promise<{ target: string; md5: string; sha256: string }> {
   const target = `${source}.copy`;
-  return { target, ...(await copyImage({ path: source }, target)) };
+  return { target, ...(await copyImage(await fileAt(source), target)) };
 }
 
 describe('copyImage', () => {
@@ -62,7 +62,7 @@ describe('copyImage', () => {
     await truncate(await emptyFile(source), 64 * MIB);
     const stop = new AbortController();
     const steps: number[] = [];
-    const copy = copyImage({ path: source }, `${source}.copy`, {
+    const copy = copyImage(await fileAt(source), `${source}.copy`, {
       signal: stop.signal,
       onProgress: ({ done }) => {
         steps.push(done);
@@ -73,15 +73,28 @@ describe('copyImage', () => {
     assert.equal(steps.length, 1);
   });
 
+  it('takes known checksums as they are', async () => {
+    const source = join(directory, 'known');
+    await writeFile(source, randomBytes(MIB));
+    const checksums = { md5: 'known-md5', sha256: 'known-sha256' };
+    const file = { ...(await fileAt(source)), checksums };
+    assert.deepEqual(await copyImage(file, `${source}.copy`), checksums);
+    assert.ok((await readFile(`${source}.copy`)).equals(await readFile(source)));
+  });
+
   it('refuses a source that changes meanwhile', async () => {
     const source = join(directory, 'changing');
     await writeFile(source, randomBytes(8 * MIB));
-    const copy = copyImage({ path: source }, `${source}.copy`, {
+    const copy = copyImage(await fileAt(source), `${source}.copy`, {
       onProgress: () => truncateSync(source, MIB),
     });
     await assert.rejects(copy, { code: 'image-changed' });
   });
 });
+
+async function fileAt(path: string): Promise<{ path: string; size: number }> {
+  return { path, size: (await stat(path)).size };
+}
 
 async function emptyFile(path: string): Promise<string> {
   await writeFile(path, '');

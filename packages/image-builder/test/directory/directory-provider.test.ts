@@ -81,7 +81,7 @@ describe('an upload to a directory', () => {
 
   it('refuses a file that is not what was built, and leaves nothing', async () => {
     const file = await site.imageFile('0001', '2016-05-01');
-    await writeFile(file.path, 'damaged!!!');
+    await writeFile(file.path, 'another image');
     const error = await errorOf(
       site.provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),
     );

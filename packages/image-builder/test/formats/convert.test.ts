@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { mountTmpfs, temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
+import { DiskSpaceGuard } from '../../src/disk-space.ts';
 import { conversionSource, convertImage, isConvertible } from '../../src/formats/convert.ts';
-import { DiskSpace } from '../../src/formats/disk-space.ts';
 import { formatRow } from '../../src/formats.ts';
 import { FORMAT_NAMES, type ImageFile, type ImageFormat, type Progress } from '../../src/index.ts';
 
@@ -63,6 +63,18 @@ for (const format of CONVERTIBLE) {
     execFileSync('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', fixture.source.path, back.path]);
   });
 }
+
+test('a compressed qcow2 is smaller and has the same content; other formats are not compressed', async (t) => {
+  const { directory, source } = await setUp(t);
+  await writeFile(source.path, Buffer.alloc(8 * MEBIBYTE, 'compressible '));
+  for (const format of ['qcow2', 'vmdk'] as const) {
+    const path = join(directory, `compressed.${format}`);
+    await convertImage(source, format, path, { compress: true });
+    const { size } = await stat(path);
+    assert.equal(size < 4 * MEBIBYTE, format === 'qcow2', `${format} has ${size} bytes`);
+    execFileSync('qemu-img', ['compare', '-f', 'raw', '-F', format, source.path, path]);
+  }
+});
 
 test('a raw image keeps its holes', async (t) => {
   const fixture = await setUp(t);
@@ -186,7 +198,7 @@ test('the space for a compressed image is that of its uncompressed data', async 
 test('concurrent conversions reserve space together', async (t) => {
   const { source } = await setUp(t);
   const small = await mountTmpfs(t, 'size=1900k');
-  const space = new DiskSpace();
+  const space = new DiskSpaceGuard();
   const results = await Promise.allSettled(
     ['one', 'other'].map((name) => convertImage(source, 'qcow2', join(small, name), { space })),
   );

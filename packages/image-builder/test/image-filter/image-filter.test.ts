@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
-import { filterEntry, parseImageFilter } from '../../src/image-filter/image-filter.ts';
+import { combineFilters, filterEntry, parseImageFilter } from '../../src/image-filter/image-filter.ts';
 
 const NOW = Date.UTC(2026, 4, 8);
 
@@ -41,6 +41,26 @@ test('no entries make an empty filter, and the later of two times counts', () =>
 test('a property may have any name', () => {
   const { properties } = parseImageFilter(['property:__proto__=x', 'property:a:b=y'].map(filterEntry));
   assert.deepEqual(properties, new Map(Object.entries({ 'a:b': ['y'] })).set('__proto__', ['x']));
+});
+
+test('an image must match all lists of entries, and one value of each key of a list', () => {
+  const list = ['name=debian-*', 'name=ubuntu-*', 'owner=self', 'owner=a1b2', 'tag=ci'].map(filterEntry);
+  const own = ['name=debian-12', 'owner=a1b2', 'property:os=debian'].map(filterEntry);
+  const combined = [
+    { name: 'name', values: ['debian-12'] },
+    { name: 'owner', values: ['a1b2'] },
+    { name: 'tag', values: ['ci'] },
+    { name: 'property:os', values: ['debian'] },
+  ];
+  assert.deepEqual(combineFilters(list, own), combined);
+  assert.deepEqual(new Set(combineFilters(own, list)), new Set(combined));
+  assert.throws(
+    () => combineFilters(list, [filterEntry('owner=them')]),
+    withCode(
+      'invalid-filter',
+      /"owner" must be "self" or "a1b2", and also "them", which no image is; remove/,
+    ),
+  );
 });
 
 for (const [text, reason] of [

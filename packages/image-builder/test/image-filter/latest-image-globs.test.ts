@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { matchesGlob } from '../../src/image-filter/latest-image.ts';
+import { matchesGlob } from '../../src/image-filter/image-filter.ts';
 
 const CASES: readonly [pattern: string, matching: readonly string[], others: readonly string[]][] = [
   ['debian', ['debian'], ['debian-1', 'a debian', 'Debian', '']],

@@ -125,6 +125,17 @@ describe('an image', () => {
     assert.deepEqual(choose([image('a', {})], filter), ['a', []]);
   });
 
+  test('passes if the filter has another name of its architecture', () => {
+    for (const architecture of ['amd64', 'x64', 'x86_64']) {
+      assert.deepEqual(choose([image('a', {})], { architecture: [architecture] }), ['a', []]);
+      assert.deepEqual(choose([image('a', { architecture })], { architecture: ['x86_64'] }), ['a', []]);
+    }
+    assert.deepEqual(choose([image('a', { architecture: 'arm64' })], { architecture: ['aarch64'] }), [
+      'a',
+      [],
+    ]);
+  });
+
   test('of another owner passes if the filter names the owner', () => {
     assert.deepEqual(choose([image('a', { isOwn: false, owner: 'them' })], { owner: ['them'] }), ['a', []]);
   });

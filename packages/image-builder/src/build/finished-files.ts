@@ -1,0 +1,134 @@
+import type { BigIntStats } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import { syncToDisk } from '../durable.ts';
+import { checksumsOf } from '../hashed-reader.ts';
+import { fileKey, findWriters } from '../repository/writers.ts';
+import { unlessMissing } from '../system-error.ts';
+import type { Checksums } from '../types.ts';
+
+/** Milliseconds between two looks at the files of a build. */
+const INTERVAL = 1_000;
+
+/** Milliseconds without a change after which a file may be finished. */
+const QUIET_PERIOD = 2_000;
+
+/** Readings of one file: a build that changes it again and again gets its checksums at the end. */
+const ATTEMPTS = 2;
+
+/** Settings of {@link FinishedFiles}. */
+export interface FinishedFilesOptions {
+  /** Default {@link INTERVAL}. */
+  readonly interval?: number;
+  /** Default {@link QUIET_PERIOD}. */
+  readonly quietPeriod?: number;
+  /** Called with a path when its checksums are known. */
+  readonly onHashed?: (path: string) => void;
+}
+
+/** Reading of a file that looked finished. */
+interface Reading {
+  readonly state: BigIntStats;
+  readonly attempt: number;
+  /** Undefined if the file changed meanwhile. */
+  readonly checksums: Promise<Checksums | undefined>;
+}
+
+/**
+ * Computes the checksums of files that a build has finished, and flushes them to the disk, while the build still makes
+ * others or is being validated. A file that changes later gets its checksums when the build has ended.
+ */
+export class FinishedFiles {
+  readonly #paths: readonly string[];
+  readonly #quietPeriod: number;
+  readonly #onHashed: (path: string) => void;
+  readonly #readings = new Map<string, Reading>();
+  readonly #closing = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  /** The last look or reading: one at a time. */
+  #last: Promise<unknown> = Promise.resolve();
+  #isLooking = false;
+
+  /** @param paths of the files that the build makes */
+  constructor(
+    paths: readonly string[],
+    { interval = INTERVAL, quietPeriod = QUIET_PERIOD, onHashed = () => {} }: FinishedFilesOptions = {},
+  ) {
+    this.#paths = paths;
+    this.#quietPeriod = quietPeriod;
+    this.#onHashed = onHashed;
+    this.#timer = setInterval(() => this.#look(), interval).unref();
+  }
+
+  /** Ends the looks. Returns the checksums of a file if they are known and it has not changed since. */
+  async checksums(path: string): Promise<Checksums | undefined> {
+    clearInterval(this.#timer);
+    const reading = this.#readings.get(path);
+    if (reading === undefined || !isSame(reading.state, await stateOf(path))) return undefined;
+    return await reading.checksums;
+  }
+
+  /** Stops all work, and waits for its end. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#closing.abort();
+    await this.#last;
+  }
+
+  #look(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    this.#last = this.#readFinished()
+      .catch(() => {}) // the build reads these files once more, and reports the error
+      .finally(() => {
+        this.#isLooking = false;
+      });
+  }
+
+  async #readFinished(): Promise<void> {
+    const quiet = new Map<string, BigIntStats>();
+    for (const path of this.#paths) {
+      const state = await stateOf(path);
+      if (state !== undefined && this.#isQuiet(path, state)) quiet.set(path, state);
+    }
+    if (quiet.size === 0) return;
+    const writers = await findWriters(quiet.keys());
+    for (const [path, state] of quiet) {
+      this.#closing.signal.throwIfAborted();
+      const key = fileKey({ dev: Number(state.dev), ino: Number(state.ino) });
+      if (!writers.files.has(key)) await this.#read(path, state);
+    }
+  }
+
+  #isQuiet(path: string, state: BigIntStats): boolean {
+    const known = this.#readings.get(path);
+    if (known !== undefined && (known.attempt >= ATTEMPTS || isSame(known.state, state))) return false;
+    // The time of the last change, which no program can set.
+    return state.isFile() && state.size > 0n && Date.now() - Number(state.ctimeMs) >= this.#quietPeriod;
+  }
+
+  async #read(path: string, state: BigIntStats): Promise<void> {
+    const { signal } = this.#closing;
+    const read = async (): Promise<Checksums> => {
+      const [checksums] = await Promise.all([checksumsOf(path, { signal }), syncToDisk(path)]);
+      return checksums;
+    };
+    const checksums = read().catch(() => undefined);
+    const attempt = (this.#readings.get(path)?.attempt ?? 0) + 1;
+    this.#readings.set(path, { state, attempt, checksums });
+    if ((await checksums) !== undefined) this.#onHashed(path);
+  }
+}
+
+async function stateOf(path: string): Promise<BigIntStats | undefined> {
+  return await unlessMissing(lstat(path, { bigint: true }));
+}
+
+/** Whether nothing wrote to a file in between: a write changes ctime, even if it restores mtime. */
+function isSame(one: BigIntStats, other: BigIntStats | undefined): boolean {
+  return (
+    one.ctimeNs === other?.ctimeNs &&
+    one.size === other.size &&
+    one.ino === other.ino &&
+    one.dev === other.dev
+  );
+}

@@ -1,0 +1,287 @@
+import type { Stats } from 'node:fs';
+import { lstat, readdir, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Mutex } from './repository/mutex.ts';
+import { errnoOf } from './system-error.ts';
+import type { OperationOptions } from './types.ts';
+
+/** Bytes of a block in the result of stat(2), on every file system. */
+export const STAT_BLOCK = 512;
+
+/** Milliseconds for which smaller requests may overtake one that waits. */
+const OVERTAKING = 600_000;
+
+/** Milliseconds between two looks at the free space while a request waits: files outside a reservation may be removed. */
+const LOOK_INTERVAL = 5_000;
+
+/** Names in `waiting`; more of them are counted. */
+const MOST_NAMES = 3;
+
+/** Milliseconds between two measurements of a build: at least this, and so that they take little of the processor. */
+const MEASURE_INTERVAL = 10_000;
+const SHARE = 1 / 500;
+
+/** A need of disk space. */
+export interface SpaceRequest {
+  /** Names the operation to those that wait for its end: `build of image debian-1`. */
+  readonly name: string;
+  /** File or directory that is being written. Its parent directory exists. */
+  readonly path: string;
+  /** Bytes that it has yet to write; 0 if that is unknown. */
+  readonly bytes: number;
+  /** Gives the error for a number of missing bytes. */
+  readonly tooLittle: (missing: number) => Error;
+}
+
+interface Waiting {
+  readonly request: SpaceRequest;
+  readonly reservation: Reservation;
+  readonly since: number;
+  readonly onWaiting: (others: readonly string[]) => void;
+  readonly granted: PromiseWithResolvers<void>;
+}
+
+/** Reserved space, until {@link Reservation.release}. */
+export class Reservation {
+  readonly name: string;
+  /** All bytes, with those written. */
+  #bytes: number;
+  readonly #paths: string[];
+  readonly #onRelease: (reservation: Reservation) => void;
+  #peak = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #released = false;
+
+  constructor(name: string, bytes: number, paths: readonly string[], onRelease: (one: Reservation) => void) {
+    this.name = name;
+    this.#bytes = bytes;
+    this.#paths = [...paths];
+    this.#onRelease = onRelease;
+  }
+
+  get paths(): readonly string[] {
+    return this.#paths;
+  }
+
+  /** The most bytes that were measured at one time. */
+  get peak(): number {
+    return this.#peak;
+  }
+
+  /** Bytes that its files take now, and those that it has yet to write. */
+  async measure(): Promise<{ readonly written: number; readonly due: number }> {
+    const written = await spaceTaken(this.#paths);
+    this.#peak = Math.max(this.#peak, written);
+    return { written, due: Math.max(0, this.#bytes - written) };
+  }
+
+  /** Measures at intervals until the release, to know the peak. */
+  watch(delay: number = MEASURE_INTERVAL): void {
+    if (this.#released) return;
+    this.#timer = setTimeout(() => void this.#measureAgain(), delay).unref();
+  }
+
+  async #measureAgain(): Promise<void> {
+    const started = performance.now();
+    await this.measure().catch(() => {}); // the peak stays
+    this.watch(Math.max(MEASURE_INTERVAL, (performance.now() - started) / SHARE));
+  }
+
+  /** Counts a further path, with the bytes that it has already. */
+  include(path: string, bytes: number): void {
+    if (this.#paths.includes(path)) return;
+    this.#paths.push(path);
+    this.#bytes += bytes;
+  }
+
+  release(): void {
+    clearTimeout(this.#timer);
+    this.#released = true;
+    this.#onRelease(this);
+  }
+}
+
+/**
+ * Free space of one file system, which concurrent operations reserve before they write. A request that does not fit waits
+ * until others end; if their end cannot help, it fails at once. Reservations are kept in memory: none outlives the process.
+ */
+export class DiskSpaceGuard {
+  readonly #reservations = new Set<Reservation>();
+  readonly #queue = new Set<Waiting>();
+  readonly #overtaking: number;
+  /** Held during a look at the free space. */
+  readonly #mutex = new Mutex();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param overtaking milliseconds for which smaller requests may overtake one that waits */
+  constructor(overtaking: number = OVERTAKING) {
+    this.#overtaking = overtaking;
+  }
+
+  /**
+   * Waits for the space of a request. `onProgress` gets the operations that it waits for.
+   *
+   * @throws the error of `tooLittle` if the end of all other operations would not leave enough
+   * @throws the signal's reason
+   */
+  async reserve(request: SpaceRequest, options: OperationOptions = {}): Promise<Reservation> {
+    return await this.#wait(request, request.bytes, [request.path], options);
+  }
+
+  /** Runs work with reserved space. @throws as {@link reserve} */
+  async during<T>(request: SpaceRequest, work: () => Promise<T>, options?: OperationOptions): Promise<T> {
+    const reservation = await this.reserve(request, options);
+    try {
+      return await work();
+    } finally {
+      reservation.release();
+    }
+  }
+
+  /**
+   * Adds a path to a reservation, which is replaced if it is too small. While this waits, only the written bytes count:
+   * otherwise two operations could wait for each other for ever.
+   *
+   * @throws as {@link reserve}
+   */
+  async extend(
+    held: Reservation,
+    request: SpaceRequest,
+    options: OperationOptions = {},
+  ): Promise<Reservation> {
+    const { path, bytes } = request;
+    const { due } = await held.measure();
+    if (due >= bytes) {
+      if (!held.paths.includes(path)) held.include(path, await spaceTaken([path]));
+      return held;
+    }
+    const paths = [...new Set([...held.paths, path])];
+    held.release();
+    return await this.#wait(request, bytes + (await spaceTaken(paths)), paths, options);
+  }
+
+  async #wait(
+    request: SpaceRequest,
+    total: number,
+    paths: readonly string[],
+    { signal, onProgress }: OperationOptions,
+  ): Promise<Reservation> {
+    signal?.throwIfAborted();
+    let told: string | undefined;
+    const onWaiting = (others: readonly string[]): void => {
+      const waiting = `disk space, held by ${listed(others)}`;
+      if (waiting !== told) onProgress?.({ done: 0, total: 100, waiting });
+      told = waiting;
+    };
+    const reservation = new Reservation(request.name, total, paths, (released) => {
+      if (this.#reservations.delete(released)) this.#look();
+    });
+    const granted = Promise.withResolvers<void>();
+    const onAbort = (): void => granted.reject(signal?.reason);
+    const waiting = { request, reservation, since: performance.now(), onWaiting, granted };
+    this.#queue.add(waiting);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    try {
+      this.#look();
+      await granted.promise;
+      if (told !== undefined) onProgress?.({ done: 0, total: 100 });
+      return reservation;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+      if (this.#queue.delete(waiting)) this.#look();
+    }
+  }
+
+  #look(): void {
+    clearTimeout(this.#timer);
+    if (this.#queue.size === 0) return;
+    this.#timer = setTimeout(() => this.#look(), LOOK_INTERVAL);
+    void this.#mutex.run(async () => {
+      await this.#serve().catch((error: unknown) => {
+        for (const { granted } of this.#queue) granted.reject(error);
+      });
+    });
+  }
+
+  /** Grants waiting requests in their order, as far as they fit. */
+  async #serve(): Promise<void> {
+    if (this.#queue.size === 0) return;
+    // In this order, bytes written between the two measurements count twice rather than not at all.
+    const held = [...this.#reservations];
+    const states = await Promise.all(held.map((reservation) => reservation.measure()));
+    let due = states.reduce((sum, state) => sum + state.due, 0);
+    let reclaimable = states.reduce((sum, state) => sum + state.due + state.written, 0);
+    const before = held.map(({ name }) => name);
+    let isOvertaken = false;
+    for (const waiting of this.#queue) {
+      const { request, reservation, granted, since, onWaiting } = waiting;
+      const free = await freeSpace(request.path);
+      if (!this.#queue.has(waiting)) continue; // aborted meanwhile
+      const missing = request.bytes === 0 ? 0 : due + request.bytes - free;
+      if (missing <= 0 && !isOvertaken) {
+        this.#queue.delete(waiting);
+        this.#reservations.add(reservation);
+        due += request.bytes;
+        reclaimable += request.bytes;
+        granted.resolve();
+      } else if (missing > reclaimable) {
+        this.#queue.delete(waiting);
+        granted.reject(request.tooLittle(missing - reclaimable));
+        continue;
+      } else {
+        onWaiting(before);
+        isOvertaken ||= performance.now() - since >= this.#overtaking;
+      }
+      before.push(request.name);
+    }
+  }
+}
+
+/** Bytes that files, and directories with all their files on the same file system, take on disk. */
+export async function spaceTaken(paths: readonly string[]): Promise<number> {
+  const counted = new Set<number>();
+  let sum = 0;
+  for (const path of paths) {
+    const root = await stateOf(path);
+    if (root !== undefined) sum += await treeSize(path, root, counted);
+  }
+  return sum;
+}
+
+/** @param counted inodes of files with several names */
+async function treeSize(path: string, state: Stats, counted: Set<number>): Promise<number> {
+  if (!state.isDirectory()) {
+    if (state.nlink > 1 && counted.has(state.ino)) return 0;
+    if (state.nlink > 1) counted.add(state.ino);
+    return state.blocks * STAT_BLOCK;
+  }
+  const names = (await readdir(path).catch(unlessUnreadable)) ?? [];
+  let sum = state.blocks * STAT_BLOCK;
+  for (const name of names) {
+    const child = await stateOf(join(path, name));
+    // A directory of another device is a mount.
+    if (child?.dev === state.dev) sum += await treeSize(join(path, name), child, counted);
+  }
+  return sum;
+}
+
+/** State of a file or directory; undefined for one that is missing or that this user may not see. */
+export async function stateOf(path: string): Promise<Stats | undefined> {
+  return await lstat(path).catch(unlessUnreadable);
+}
+
+/** Ignores an error of a missing or unreadable file: builds remove files while they are counted, and use sudo. */
+export function unlessUnreadable(error: unknown): undefined {
+  if (!['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM'].includes(errnoOf(error) ?? '')) throw error;
+}
+
+async function freeSpace(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(dirname(path));
+  return bavail * bsize;
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length - MOST_NAMES;
+  const shown = more > 0 ? [...names.slice(0, MOST_NAMES), `${more} more`] : names;
+  return shown.join(', ');
+}

@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import { readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { removeTree } from '../cleanup/privileged.ts';
+import { STAT_BLOCK, stateOf, unlessUnreadable } from '../disk-space.ts';
+import { makeStateDirectory, STATE_FILE } from '../modes.ts';
+import { unlessMissing } from '../system-error.ts';
+import { safeName } from './state-directory.ts';
+
+/** Milliseconds after which an unused cache is removed: a month. */
+const RETENTION = 30 * 24 * 3_600_000;
+
+/** A file that changed this many milliseconds before the end of a failed build may be incomplete. */
+const UNFINISHED = 60_000;
+
+/** Length of the part of an image name that the name of its cache has. */
+const LONGEST_NAME = 200;
+
+/** File in a cache that a build uses. It outlives a crash. */
+const IN_USE = '.in-use';
+
+/** Suffix of a git clone of diskimage-builder that is not finished. The next build would fail at it. */
+const UNFINISHED_CLONE = /\.tmp$/;
+
+/** A directory for downloads that one build uses. */
+export interface BuildCache {
+  readonly directory: string;
+  /** Ends the use after a build that was published, or failed. */
+  readonly release: (isPublished: boolean) => Promise<void>;
+}
+
+/** Downloads of builds, a directory for each image name. No two builds use one at the same time. */
+export class BuildCaches {
+  readonly #parent: string;
+  readonly #used = new Set<string>();
+
+  constructor(parent: string) {
+    this.#parent = parent;
+  }
+
+  /**
+   * Takes the cache of an image name for one build.
+   *
+   * @param limit bytes that it may have at the end of the build; the least recently used files are removed
+   * @returns undefined while another build uses it
+   */
+  async take(imageName: string, limit: number): Promise<BuildCache | undefined> {
+    const directory = join(this.#parent, plainName(imageName));
+    if (this.#used.has(directory)) return undefined;
+    this.#used.add(directory);
+    const mark = join(directory, IN_USE);
+    try {
+      await makeStateDirectory(directory);
+      const crashed = await unlessMissing(stat(mark));
+      if (crashed !== undefined) await removeUnfinished(directory, crashed.mtimeMs);
+      await writeFile(mark, '', { mode: STATE_FILE });
+    } catch (error) {
+      this.#used.delete(directory);
+      throw error;
+    }
+    const release = async (isPublished: boolean): Promise<void> => {
+      try {
+        if (!isPublished) await removeUnfinished(directory, Date.now() - UNFINISHED);
+        await rm(mark, { force: true });
+        await prune(directory, limit);
+        const now = new Date();
+        await utimes(directory, now, now);
+      } finally {
+        this.#used.delete(directory);
+      }
+    };
+    return { directory, release };
+  }
+}
+
+/** Removes caches that no build has used for a month. */
+export async function removeUnusedCaches(parent: string): Promise<void> {
+  for (const name of (await unlessMissing(readdir(parent))) ?? []) {
+    const path = join(parent, name);
+    const { mtimeMs } = await stat(path);
+    if (Date.now() - mtimeMs > RETENTION) await removeTree(path);
+  }
+}
+
+/**
+ * Removes files that a build may have left incomplete since a time: diskimage-builder writes the archive of debootstrap in
+ * its place, and would use half of it. Packages and downloads appear by a rename.
+ */
+async function removeUnfinished(directory: string, since: number): Promise<void> {
+  for (const name of await readdir(directory)) {
+    const path = join(directory, name);
+    const state = await stateOf(path);
+    if (state?.isFile() && state.mtimeMs >= since) await remove(path);
+    if (!state?.isDirectory()) continue;
+    const clones = (await readdir(path)).filter((clone) => UNFINISHED_CLONE.test(clone));
+    for (const clone of clones) await remove(join(path, clone));
+  }
+}
+
+/** A file, or a directory that is of use only as a whole. */
+interface Entry {
+  readonly path: string;
+  readonly bytes: number;
+  /** Time of the last use, in milliseconds. */
+  readonly used: number;
+}
+
+async function prune(directory: string, limit: number): Promise<void> {
+  const entries = await entriesOf(directory);
+  let sum = entries.reduce((total, { bytes }) => total + bytes, 0);
+  for (const { path, bytes } of entries.toSorted((one, other) => one.used - other.used)) {
+    if (sum <= limit) return;
+    await remove(path);
+    sum -= bytes;
+  }
+}
+
+async function entriesOf(path: string): Promise<Entry[]> {
+  const state = await stateOf(path);
+  if (state === undefined) return [];
+  const used = Math.max(state.atimeMs, state.ctimeMs);
+  if (!state.isDirectory()) return [{ path, bytes: state.blocks * STAT_BLOCK, used }];
+  const names = (await readdir(path).catch(unlessUnreadable)) ?? [];
+  const entries = (await Promise.all(names.map((name) => entriesOf(join(path, name))))).flat();
+  // A git repository without some of its files is damaged.
+  const isRepository = names.includes('.git') || (names.includes('HEAD') && names.includes('objects'));
+  if (!isRepository) return entries;
+  const bytes = entries.reduce((total, entry) => total + entry.bytes, 0);
+  return [{ path, bytes, used: entries.reduce((last, entry) => Math.max(last, entry.used), 0) }];
+}
+
+/** Short, and without characters of a shell: the scripts of diskimage-builder do not quote paths. */
+function plainName(imageName: string): string {
+  const name = safeName(imageName).replace(/[!'()*~]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
+  if (name.length <= LONGEST_NAME) return name;
+  return `${name.slice(0, LONGEST_NAME)}-${createHash('sha256').update(imageName).digest('hex').slice(0, 16)}`;
+}
+
+/** Files in directories that a build created with sudo belong to root. */
+async function remove(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true }).catch(() => removeTree(path));
+}
