@@ -1,7 +1,7 @@
 import type { ProviderImage } from '@nodepool-builder/image-builder';
 import type { Build, ManagerConfiguration, StateStore, Upload } from '@nodepool-builder/image-manager';
 
-const DISKIMAGES = 5000;
+const DISKIMAGES = 10_000;
 const BUILDS_OF_EACH = 2;
 const PROVIDERS = 5;
 

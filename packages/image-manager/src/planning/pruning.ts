@@ -54,6 +54,8 @@ function prunableBuilds(
 
 /** Returns the failures before the last success, and the oldest since then if there are more than `kept`. */
 function surplusFailures<R extends Build | Upload>(records: readonly R[], kept: number): readonly R[] {
+  const failed = records.filter(({ state }) => state === 'failed');
+  if (failed.length === 0) return failed;
   const needed = new Set(failuresInARow(records).slice(0, kept));
-  return records.filter((record) => record.state === 'failed' && !needed.has(record));
+  return failed.filter((record) => !needed.has(record));
 }

@@ -147,6 +147,7 @@ export type Dated = Pick<Build, 'id' | 'requestedAt'>;
  * therefore does not change the order.
  */
 export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): readonly T[] {
+  if (all.length < 2) return all;
   const dated = all.map((each) => {
     const { id: imageId, requestedAt: builtAt } = dateOf(each);
     return { each, imageId, builtAt };

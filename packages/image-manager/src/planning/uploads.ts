@@ -31,6 +31,7 @@ function lacks({ survey }: Pass, target: Target, wanted: Build): boolean {
   // The target may have a newer build whose file is gone. An older upload would be deleted again.
   if (best !== undefined) {
     const dated = buildDateOf(best, survey.builds);
+    if (dated === wanted) return false;
     if (newestFirst([dated, wanted], (each) => each)[0] === dated) return false;
   }
   return !target.uploads.some(({ state, imageId }) => state === 'uploading' && imageId === wanted.id);

@@ -33,7 +33,7 @@ export async function deleteUpload(
     logger.info(`${description} is being deleted: ${reason}`);
   }
   const provider = providerOf(context, upload.provider);
-  if (upload.externalId === undefined) await provider.discard(uploadId, { signal });
+  if (upload.externalId === undefined) await provider.discard(uploadId, { signal, image: upload });
   else await provider.delete(upload.externalId, { signal });
   await state.updateUpload(uploadId, { state: 'deleted', leftovers: false });
   logger.info(`${description} is deleted`);
@@ -47,7 +47,7 @@ export async function discardUpload(
 ): Promise<void> {
   const upload = context.state.uploads.get(uploadId);
   if (upload === undefined) return;
-  await providerOf(context, upload.provider).discard(uploadId, { signal });
+  await providerOf(context, upload.provider).discard(uploadId, { signal, image: upload });
   await context.state.updateUpload(uploadId, { leftovers: false });
 }
 
