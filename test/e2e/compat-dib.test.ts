@@ -120,8 +120,8 @@ describe('disk-image-create', () => {
     const environment = await site.dib.environment();
     const { output } = await argv();
     const own = [...environment].filter(([name]) => !(name in process.env) && !STATSD.test(name));
-    // The shell that the double is written in adds PWD; a private TMP_DIR and a marker are ours (mended).
-    const added = new Set(['PWD', 'OLDPWD', '_', 'TMP_DIR', 'NODEPOOL_BUILD_DIRECTORY']);
+    // The shell that the double is written in adds PWD; a private TMP_DIR, a cache and a marker are ours (mended).
+    const added = new Set(['PWD', 'OLDPWD', '_', 'TMP_DIR', 'DIB_IMAGE_CACHE', 'NODEPOOL_BUILD_DIRECTORY']);
     assert.deepEqual(Object.fromEntries(own.filter(([name]) => !added.has(name))), {
       DIB_INHERITED: 'from the init script',
       http_proxy: 'http://proxy.example:3128',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { ROOT } from '../docs/markdown.ts';
 import { builderCommand, spawnDaemon } from '../fixtures/builder-process.ts';
@@ -27,7 +28,6 @@ const OF_ZUUL = /loads .*(?:\/got\/|\/mqtt\/|zuul-api\.ts)/;
 const OF_INSTANCES = /loads .*(?:\/ssh2\/|xmldom|build-on-instance\.ts)/;
 
 test('--help, --version, the help of a job command, and usage errors load no other package of this project', async () => {
-  const program = 'packages/nodepool-builder/src/main.ts';
   for (const args of [
     ['--help'],
     ['--version'],
@@ -35,26 +35,7 @@ test('--help, --version, the help of a job command, and usage errors load no oth
     ['--no-such-option'],
     ['no-such-command'],
   ]) {
-    const code = `
-      import { main } from './${program}';
-      process.exitCode = await main(${JSON.stringify(args)});`;
-    const report = `--import=data:text/javascript,${encodeURIComponent(REPORT)}`;
-    const { stderr } = spawnSync(
-      process.execPath,
-      [
-        ...process.execArgv.filter((arg) => !arg.startsWith('--test')),
-        report,
-        '--input-type=module',
-        '--eval',
-        code,
-      ],
-      { cwd: ROOT, encoding: 'utf8' },
-    );
-    const loaded = stderr.split('\n').filter((line) => line.startsWith('loads file:'));
-    assert.ok(
-      loaded.some((line) => line.endsWith(program)),
-      stderr,
-    );
+    const loaded = loadedBy(args).filter((line) => line.startsWith('loads file:'));
     assert.deepEqual(
       loaded.filter((line) => !/packages\/nodepool-builder\/|node_modules\/commander\//.test(line)),
       [],
@@ -62,6 +43,44 @@ test('--help, --version, the help of a job command, and usage errors load no oth
     assert.ok(loaded.length < 30, loaded.join('\n'));
   }
 });
+
+test('a command that submits a job asks a job server before it loads a module of builders, providers or TLS', async (t) => {
+  const site = await createManagedSite(t, { diskimages: [], providers: [] });
+  await writeFile(site.config, 'images-dir: /i\ngearman-servers: [{host: 127.0.0.1, port: 1}]\n');
+  for (const args of [
+    ['image-build', 'docs'],
+    ['image-delete', 'docs-1'],
+  ]) {
+    const loaded = loadedBy([...args, '-c', site.config]);
+    assert.ok(loaded.some((line) => line.endsWith('gearman-node/src/admin/admin.ts')));
+    assert.deepEqual(
+      loaded.filter((line) =>
+        /image-builder\/|provider|ajv|client\/|worker\/|node:(?:tls|crypto)/.test(line),
+      ),
+      [],
+    );
+  }
+});
+
+/** Modules that a command loads, those of Node.js included. */
+function loadedBy(args: readonly string[]): readonly string[] {
+  const program = 'packages/nodepool-builder/src/main.ts';
+  const code = `
+    import { main } from './${program}';
+    process.exitCode = await main(${JSON.stringify(args)});`;
+  const report = `--import=data:text/javascript,${encodeURIComponent(REPORT)}`;
+  const node = process.execArgv.filter((arg) => !arg.startsWith('--test'));
+  const { stderr } = spawnSync(process.execPath, [...node, report, '--input-type=module', '--eval', code], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  const loaded = stderr.split('\n').filter((line) => line.startsWith('loads '));
+  assert.ok(
+    loaded.some((line) => line.endsWith(program)),
+    stderr,
+  );
+  return loaded;
+}
 
 for (const [options, isLoaded] of [
   [['--embedded-gearmand'], false],

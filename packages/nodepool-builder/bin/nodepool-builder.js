@@ -1,9 +1,9 @@
-#!/usr/bin/env -S node --max-semi-space-size=1 --heap-growing-percent=40
-// Uploads leave much garbage that is small: a young generation that grows with it, or an old one, takes more memory.
+#!/usr/bin/env -S node --max-semi-space-size=1
+// Uploads leave much garbage that is small: a young generation that grows with it takes more memory.
 // This file keeps to the syntax of old releases of Node.js, and imports the rest once it knows the release.
 import { readFileSync } from 'node:fs';
 
-const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const { engines, version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 const [major, minor] = engines.node.match(/\d+/g).map(Number);
 const [ownMajor, ownMinor] = process.versions.node.split('.').map(Number);
 
@@ -12,6 +12,8 @@ if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
     `nodepool-builder needs Node.js ${major}.${minor} or later, but this is ${process.versions.node}; install a later one`,
   );
   process.exitCode = 1;
+} else if (/^(?:-V|--version)$/.test(process.argv.slice(2).join(' '))) {
+  console.log(version); // as main does, in half the time
 } else {
   // Node.js 22 warns that its SQLite is experimental; image lists would begin with that warning.
   const { emitWarning } = process;

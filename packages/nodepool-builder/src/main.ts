@@ -4,9 +4,7 @@ import { Command, CommanderError } from 'commander';
 import { COMMAND_GROUPS, nameOf, neededBy } from './commands/command-table.ts';
 import { completeLongOptions, passGeneralOptions, withCommand } from './commands/global-options.ts';
 import { addServeOptions } from './commands/serve-options.ts';
-import { ConfigurationError } from './configuration/diagnostic.ts';
-import { EXIT_CODE_LINES, EXIT_CODES, exitReasonOf } from './exit-codes.ts';
-import { ModuleError } from './module-error.ts';
+import { EXIT_CODE_LINES, EXIT_CODES } from './exit-codes.ts';
 import type { Module, Modules } from './modules.ts';
 import { packageVersion } from './version.ts';
 
@@ -35,43 +33,22 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   try {
     const outline = await createProgram(options, () => false);
     const args = withCommand(outline, completeLongOptions(outline, argv));
-    const program = await createProgram(options, neededBy(args));
+    const isNeeded = neededBy(args);
+    const program = outline.commands.some((command) => isNeeded(command.name()))
+      ? await createProgram(options, isNeeded)
+      : outline;
     await program.parseAsync(args, { from: 'user' });
     return EXIT_CODES.success.code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODES.usage.code;
-    printError(error);
-    // A configuration that names a missing file is invalid, as it is with any other error.
-    if (error instanceof ConfigurationError) return EXIT_CODES.failed.code;
-    return EXIT_CODES[exitReasonOf(error)].code;
+    const { reportError } = await import('./commands/report-error.ts');
+    return reportError(error);
   }
 }
 
 /** A reader that ends early, such as `head` or a logger, must not end a command before its cleanup. */
 function ignoreClosedPipe(error: Error): void {
   if (!('code' in error) || error.code !== 'EPIPE') throw error;
-}
-
-/** Prints an error; that of a file begins with `file:line:column`, as editors and CI systems expect it. */
-function printError(error: unknown): void {
-  if (!isExpected(error)) console.error(error);
-  else if (error instanceof ConfigurationError) console.error(error.message);
-  else if (error.message !== '') console.error(`${inRed('nodepool-builder:')} ${error.message}`);
-}
-
-/** In red, if standard error is a terminal and NO_COLOR is not set. */
-function inRed(text: string): string {
-  return styleText('red', text, { stream: process.stderr });
-}
-
-/**
- * Whether the message is enough for a user: typed errors of packages and plugins have a boolean `retriable`, those of
- * commands an `exitReason`.
- */
-function isExpected(error: unknown): error is Error {
-  if (error instanceof ConfigurationError || error instanceof ModuleError) return true;
-  if (!(error instanceof Error)) return false;
-  return 'exitReason' in error || ('retriable' in error && typeof error.retriable === 'boolean');
 }
 
 /**
@@ -94,7 +71,8 @@ export async function createProgram(
         `${command.name()} ${command.usage().replace(/^\[options\] ?/, '')}`.trimEnd(),
     })
     .configureOutput({
-      outputError: (text, write) => write(text.replace(/^error:/, inRed)),
+      outputError: (text, write) =>
+        write(text.replace(/^error:/, (word) => styleText('red', word, { stream: process.stderr }))),
     })
     .addHelpText('after', NOTES)
     .optionsGroup('Options of "serve", which runs if there is no command:');

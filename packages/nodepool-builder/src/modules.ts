@@ -17,7 +17,7 @@ import { ON_INSTANCE, QEMU_MODULE } from '@nodepool-builder/on-instance';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import { ZUUL_ARTIFACT } from '@nodepool-builder/zuul-images';
 import { providerSchema } from './configuration/provider-schema.ts';
-import { isMapping } from './configuration/values.ts';
+import { isMapping } from './configuration/yaml-document.ts';
 import { ModuleError } from './module-error.ts';
 
 /** A kind of builder or a kind of provider. */

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Build, ManagerState, StateStore, Upload } from '@nodepool-builder/image-manager';
+import { jobServers } from '../configuration/gearman-server.ts';
 import { readBuilderStatuses } from '../control/builder-status.ts';
 import { cancelJob, thisUser } from '../control/control-jobs.ts';
 import type { RunningJob } from '../control/running-jobs.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { hasStore, withStore } from './manager-store.ts';
 import { CommandError, usageError } from './output.ts';

@@ -1,10 +1,26 @@
+import { resolve } from 'node:path';
+import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Command, Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
 import { configOption, exampleOf } from './options.ts';
 
 /** A command that works with the configuration file of `-c`. */
-export interface ConfiguredCommand {
+export type ConfiguredCommand = CommandOutline &
+  (
+    | { run(configuration: Configuration, options: object, argument: string): Promise<void> }
+    /** Of a command that needs only the job servers, or the rest of the file only with some options. */
+    | { ask(site: JobSite, options: object, argument: string): Promise<void> }
+  );
+
+/** The job servers of a configuration file. */
+export interface JobSite {
+  readonly servers: readonly ServerAddress[];
+  /** Reads the whole file. */
+  readonly load: () => Promise<Configuration>;
+}
+
+interface CommandOutline {
   readonly name: string;
   readonly description: string;
   readonly argument?: readonly [syntax: string, description: string];
@@ -12,8 +28,6 @@ export interface ConfiguredCommand {
   readonly options?: readonly Option[];
   /** Arguments and options in the example, apart from `-c`. */
   readonly example?: string;
-  /** @param argument empty if the command has none */
-  run(configuration: Configuration, options: object, argument: string): Promise<void>;
 }
 
 /** Adds commands to the program. What reads configurations is loaded once one of them runs, so that `--help` is fast. */
@@ -30,9 +44,23 @@ export function registerConfigured(
     const line = [name, example ?? [], '-c nodepool.yaml'].flat().join(' ');
     command.addHelpText('after', exampleOf(line)).action(async () => {
       const values = command.opts<{ config: string }>();
-      const { loadConfiguration } = await import('../configuration/load.ts');
-      const { configuration } = await loadConfiguration(values.config, { modules: await modules() });
-      await row.run(configuration, values, command.args[0] ?? '');
+      const load = async (): Promise<Configuration> => {
+        const { loadConfiguration } = await import('../configuration/load.ts');
+        return (await loadConfiguration(values.config, { modules: await modules() })).configuration;
+      };
+      const operand = command.args[0] ?? ''; // empty if the command has none
+      if ('run' in row) await row.run(await load(), values, operand);
+      else await row.ask({ servers: await readJobServers(values.config, load), load }, values, operand);
     });
   }
+}
+
+async function readJobServers(
+  config: string,
+  load: () => Promise<Configuration>,
+): Promise<readonly ServerAddress[]> {
+  const { readYaml } = await import('../configuration/yaml-document.ts');
+  const { jobServers, plainJobServers } = await import('../configuration/gearman-server.ts');
+  const document = await readYaml(resolve(config), '-c', { duplicateKeys: 'last' });
+  return plainJobServers(document.value) ?? jobServers(await load());
 }

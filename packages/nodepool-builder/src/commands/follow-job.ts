@@ -1,12 +1,9 @@
 import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
-import type { Configuration } from '../configuration/configuration.ts';
-import { findRunningJob, type LocatedJob } from '../control/builder-status.ts';
+import type { LocatedJob } from '../control/builder-status.ts';
 import { cancelJob, thisUser } from '../control/control-jobs.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
-import { askServers } from '../daemon/fleet.ts';
 import { subjectOf, verbOf } from '../daemon/functions.ts';
-import { CommandError, choiceOf, messageOf } from './output.ts';
-import { pollProgress, withProgress } from './progress.ts';
+import { CommandError, messageOf } from './output.ts';
+import { findRunningJob, pollProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** A job with its argument. */
@@ -21,16 +18,15 @@ interface Request {
  * the job runs, the second one cancels it, and a third one stops the waiting, as SIGTERM does at once. During a deletion,
  * which cannot be cancelled, each SIGINT stops the waiting.
  *
- * @throws CommandError if no builder offers the function, or with the builder's reason; GearmanError
+ * @throws CommandError with the builder's reason; GearmanError
  */
 export async function followJob(
-  configuration: Configuration,
+  servers: readonly ServerAddress[],
   name: string,
   argument: Readonly<Record<string, string>>,
 ): Promise<Buffer> {
-  const request = { servers: jobServers(configuration), name, argument };
-  await requireOffer(request.servers, name);
-  const client = new Client({ servers: request.servers, clientId: 'nodepool-builder command' });
+  const request = { servers, name, argument };
+  const client = new Client({ servers, clientId: 'nodepool-builder command' });
   let onInterrupt: (() => boolean) | undefined;
   try {
     return await untilStopSignal(
@@ -40,7 +36,7 @@ export async function followJob(
           const end = AbortSignal.any([signal, left.signal]);
           const job = client.submit(name, JSON.stringify({ ...argument, reason: true }), { signal: end });
           const following = new AbortController();
-          const polling = pollProgress(request.servers, name, job.handle, onReading, following.signal);
+          const polling = pollProgress(servers, name, job.handle, onReading, following.signal);
           const leave = (error: Error): void => left.abort(error);
           onInterrupt = interrupts(request, client, job.handle, { note, leave, signal: end });
           try {
@@ -154,18 +150,4 @@ function continuation(request: Request, isRunning: boolean, job: LocatedJob | un
   const upload = uploadId === undefined ? '' : ` --upload ${uploadId}`;
   const log = `nodepool-builder logs ${imageIdOf(request)}${upload} --follow`;
   return `${request.name} continues on ${job?.host ?? 'its builder'}; "${log}" shows its log; ${cancels}`;
-}
-
-/** A job for a function that no builder offers would wait in the queue forever, without an error. */
-async function requireOffer(servers: readonly ServerAddress[], wanted: string): Promise<void> {
-  const functions = await askServers(servers, (admin) => admin.status());
-  const offered = functions.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name);
-  if (offered.includes(wanted)) return;
-  const verb = wanted.slice(0, wanted.indexOf(':'));
-  const subjects = new Set(offered.filter((name) => name.startsWith(`${verb}:`)).map(subjectOf));
-  const remedy =
-    subjects.size > 0
-      ? choiceOf([...subjects].toSorted().slice(0, 10))
-      : `nothing is offered for ${verb}; start nodepool-builder, or see its log`;
-  throw new CommandError(`no builder offers ${wanted}; ${remedy}`, { exitReason: 'not-found' });
 }

@@ -46,6 +46,8 @@ export interface ConversionSettings {
   readonly directory: string;
   /** The largest disk that is converted, in bytes. Default 256 GiB. */
   readonly largestDisk: number | undefined;
+  /** Whether qcow2 is compressed. Default false. */
+  readonly compress?: boolean;
   readonly withProgress: WithProgress;
 }
 
@@ -98,15 +100,15 @@ export async function makeTemporaryDirectory(parent: string, prefix: string): Pr
 export async function withConvertedFile<T>(
   source: SourceFile,
   format: ImageFormat,
-  { directory, largestDisk, withProgress }: ConversionSettings,
+  { directory, largestDisk, compress, withProgress }: ConversionSettings,
   signal: AbortSignal,
-  use: (file: Required<ImageFile>) => Promise<T>,
+  use: (file: ImageFile & { readonly checksums: Checksums }) => Promise<T>,
 ): Promise<T> {
   const temporary = await makeTemporaryDirectory(directory, '.nodepool-builder-upload-');
   try {
     const path = join(temporary, `image.${formatRow(format).extension}`);
     await withProgress(`conversion of ${basename(source.path)} to ${format}`, (onProgress) =>
-      convertImage(source, format, path, { signal, onProgress, largestDisk }),
+      convertImage(source, format, path, { signal, onProgress, largestDisk, compress }),
     );
     const { size } = await stat(path);
     return await use({ format, path, size, checksums: await checksumsOf(path, { signal }) });

@@ -2,9 +2,9 @@ import { type Image, ImageError, readImages, type SettingsOf } from '@nodepool-b
 import type { Upload } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
+import { jobServers } from '../configuration/gearman-server.ts';
 import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/builder-status.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
-import { askServers } from '../daemon/fleet.ts';
+import { askServers } from '../daemon/ask-servers.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
 import { shownState } from '../manager/shown-state.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
@@ -31,7 +31,7 @@ export const IMAGE_LIST: ConfiguredCommand = {
       const state = await withStore(configuration, (store) => store.read());
       const uploads = [...state.uploads.values()];
       const isRunning = uploads.some((upload) => upload.state === 'uploading');
-      const running = isRunning ? await readRunningJobs(configuration) : undefined;
+      const running = isRunning ? await readRunningJobs(jobServers(configuration)) : undefined;
       const records = uploads.map((upload) => describeUpload(upload, running?.get(upload.id)));
       await printRecords(records, UPLOAD_COLUMNS, json);
     }
@@ -119,7 +119,7 @@ async function offeredImages(configuration: Configuration): Promise<readonly Off
   const [functions, local, jobs] = await Promise.all([
     askServers(jobServers(configuration), (admin) => admin.status()),
     readLocalImages(configuration['images-dir']),
-    readRunningJobs(configuration),
+    readRunningJobs(jobServers(configuration)),
   ]);
   const builders = new Map<string, number>();
   for (const { name, availableWorkers } of functions) {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { ImageError, ImageRepository } from '@nodepool-builder/image-builder';
 import { unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import { recordedProviders } from '@nodepool-builder/on-instance';
@@ -23,7 +24,7 @@ const REMOVED = '.removed';
 const CLEANUP_TIMEOUT = 120_000;
 
 /**
- * Opens the providers of a CI job.
+ * Opens the providers of a CI job. Makes V8 collect garbage earlier in the whole process: uploads leave much garbage.
  *
  * @param directory for providers that run instances on this host
  * @param scope of one job. Default: the instances of all jobs.
@@ -33,6 +34,7 @@ export function openJobProviders(
   directory: string = resolve('.'),
   scope?: string,
 ): Providers {
+  setFlagsFromString('--heap-growing-percent=40'); // as in the daemon
   const providers = new Providers({
     logger: () => STANDARD_ERROR_LOGGER,
     environment: process.env,

@@ -1,10 +1,9 @@
-import { randomBytes } from 'node:crypto';
+import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type * as ModuleKit from '@nodepool-builder/image-builder/module-kit';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { functionName } from '../daemon/functions.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
-import type { followJob as FollowJob } from './follow-job.ts';
 import { CommandError, findByName, usageError } from './output.ts';
 
 /** Commands that submit a job to the builders, and follow it. */
@@ -24,11 +23,13 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       ),
     ],
     example: 'debian',
-    run: async (configuration, options: { imageId?: string }, name) => {
+    ask: async ({ servers }, options: { imageId?: string }, name) => {
       const imageId = options.imageId ?? newImageId(name, new Date());
-      const kit: typeof ModuleKit = await import('@nodepool-builder/image-builder/module-kit');
-      kit.checkImageId(imageId);
-      await followJob(configuration, functionName('image-build', name), { 'image-id': imageId });
+      if (options.imageId !== undefined) {
+        const kit: typeof ModuleKit = await import('@nodepool-builder/image-builder/module-kit');
+        kit.checkImageId(imageId);
+      }
+      await followJob(servers, functionName('image-build', name), { 'image-id': imageId });
       console.log(imageId);
     },
   },
@@ -46,10 +47,13 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       ),
     ],
     example: 'debian-20161118140211-9f3c --provider local',
-    run: async (configuration, options: { provider: string; imageName?: string }, imageId) => {
-      const { provider, imageName = onlyImageName(configuration, provider) } = options;
-      const argument = { provider, 'image-name': imageName };
-      const result = await followJob(configuration, functionName('image-upload', imageId), argument);
+    ask: async (
+      { servers, load },
+      { provider, imageName }: { provider: string; imageName?: string },
+      imageId,
+    ) => {
+      const argument = { provider, 'image-name': imageName ?? onlyImageName(await load(), provider) };
+      const result = await followJob(servers, functionName('image-upload', imageId), argument);
       console.log(await externalIdIn(result.toString()));
     },
   },
@@ -60,8 +64,8 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       'in their providers. "dib-image-delete" has the manager delete both.',
     argument: ['<image-id>', 'id of the image, as image-list shows it'],
     example: 'debian-20161118140211-9f3c',
-    run: async (configuration, _, imageId) => {
-      await followJob(configuration, functionName('image-delete', imageId), {});
+    ask: async ({ servers }, _, imageId) => {
+      await followJob(servers, functionName('image-delete', imageId), {});
     },
   },
 ];
@@ -69,12 +73,21 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
 /** An id for an image that is built now: `debian-20161118140211-9f3c`. */
 export function newImageId(name: string, now: Date): string {
   const time = now.toISOString().replaceAll(/[-:T]/g, '').slice(0, 14);
-  return `${name.replaceAll(/[^\w.-]/g, '_')}-${time}-${randomBytes(2).toString('hex')}`;
+  const suffix = Math.floor(Math.random() * 0x10000); // not of node:crypto, which takes Node.js 10 ms to load
+  return `${name.replaceAll(/[^\w.-]/g, '_')}-${time}-${suffix.toString(16).padStart(4, '0')}`;
 }
 
-/** Follows a job with modules that are loaded only then, so that `--help` is fast. */
-const followJob: typeof FollowJob = async (...args) =>
-  await (await import('./follow-job.ts')).followJob(...args);
+/** Submits a job and follows it. Modules are loaded once they are needed, the large ones after the first question. */
+async function followJob(
+  servers: readonly ServerAddress[],
+  name: string,
+  argument: Readonly<Record<string, string>>,
+): Promise<Buffer> {
+  const { requireOffer } = await import('../daemon/ask-servers.ts');
+  await requireOffer(servers, name);
+  const { followJob: follow } = await import('./follow-job.ts');
+  return await follow(servers, name, argument);
+}
 
 async function externalIdIn(uploadResult: string): Promise<string> {
   const { JsonReader } = await import('@nodepool-builder/image-builder/module-kit');

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
+import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import { Option } from 'commander';
-import type { Configuration } from '../configuration/configuration.ts';
 import { builderLog, type LogName } from '../control/builder-log.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { SHORTENED_NOTE } from '../web/log-source.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { CommandError } from './output.ts';
@@ -26,20 +25,20 @@ export const LOGS: ConfiguredCommand = {
     new Option('--upload <upload-id>', 'the log of this upload, with the upload-id that image-list shows'),
   ],
   example: 'debian-20161118140211-9f3c --follow',
-  run: async (configuration, { follow, upload }: LogsOptions, imageId) => {
+  ask: async ({ servers }, { follow, upload }: LogsOptions, imageId) => {
     const name = { imageId, ...(upload !== undefined && { uploadId: upload }) };
-    await untilStopSignal((signal) => printLog(configuration, name, follow === true, signal));
+    await untilStopSignal((signal) => printLog(servers, name, follow === true, signal));
   },
 };
 
 /** @throws CommandError `not-found`; GearmanError */
 async function printLog(
-  configuration: Configuration,
+  servers: readonly ServerAddress[],
   name: LogName,
   follow: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const read = builderLog(jobServers(configuration), name, follow ? undefined : 0);
+  const read = builderLog(servers, name, follow ? undefined : 0);
   for (let offset = 0; ; ) {
     const part = await read(offset, signal).catch((cause: unknown) => {
       const isMissing = cause instanceof CommandError && cause.exitReason === 'not-found';

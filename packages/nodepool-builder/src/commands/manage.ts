@@ -1,7 +1,7 @@
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Command } from 'commander';
+import { jobServers } from '../configuration/gearman-server.ts';
 import { loadConfiguration } from '../configuration/load.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import type { Modules } from '../modules.ts';

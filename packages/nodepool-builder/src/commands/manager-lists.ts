@@ -9,8 +9,8 @@ import type {
 } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
+import { jobServers } from '../configuration/gearman-server.ts';
 import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/builder-status.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { Providers } from '../daemon/providers.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
 import { shownState } from '../manager/shown-state.ts';
@@ -144,7 +144,7 @@ const LISTS: readonly ListCommand[] = [
     list: async (configuration, store) => {
       const builds = [...(await store.read()).builds.values()];
       const isRunning = builds.some(({ state }) => state === 'building');
-      const running = isRunning ? await readRunningJobs(configuration) : undefined;
+      const running = isRunning ? await readRunningJobs(jobServers(configuration)) : undefined;
       return builds.map((build) => describeBuild(build, running?.get(build.id)));
     },
   },

@@ -1,4 +1,3 @@
-import { homedir } from 'node:os';
 import { InvalidArgumentError, Option } from 'commander';
 import { LOG_LEVELS, type LogLevel } from '../logging/record-format.ts';
 
@@ -25,7 +24,8 @@ export function logLevelOption(whereElse: LogLevel): Option {
 
 /** Expands `~`: an init script may have quoted the path, so that no shell expanded it. */
 function expandUser(path: string): string {
-  return path.replace(/^~(?=\/|$)/, homedir());
+  // Loaded on demand: --help starts faster without it.
+  return path.replace(/^~(?=\/|$)/, () => process.getBuiltinModule('node:os').homedir());
 }
 
 /** `-s` of every command that builds. */

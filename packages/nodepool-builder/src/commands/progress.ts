@@ -1,14 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
-import type { Configuration } from '../configuration/configuration.ts';
-import {
-  findRunningJob,
-  type LocatedJob,
-  readBuilderStatuses,
-  runningJobsOf,
-} from '../control/builder-status.ts';
+import type { findRunningJob as FindRunningJob, LocatedJob } from '../control/builder-status.ts';
 import { type MeteredProgress, ProgressMeter, type Reading } from '../control/progress-meter.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { warn } from './output.ts';
 import { type Column, formatAge, formatSize } from './table.ts';
 
@@ -95,7 +88,7 @@ async function openBar(title: string): Promise<ProgressDisplay> {
   const started = performance.now();
   const payload = (reading: Reading) => ({
     elapsed: clock(performance.now() - started),
-    more: rateAndTimeLeft(reading),
+    more: waitRateAndTimeLeft(reading),
   });
   bar.start(100, 0, payload({ percent: 0 }));
   return {
@@ -127,14 +120,15 @@ function openLines(title: string): ProgressDisplay {
 
 /** Formats progress: `35 %, 12.3 MiB/s, 3 min left`. */
 export function progressText(reading: Shown): string {
-  return `${String(reading.percent)} %${rateAndTimeLeft(reading)}`;
+  return `${String(reading.percent)} %${waitRateAndTimeLeft(reading)}`;
 }
 
 /** A reading, or a record that contains one. */
 type Shown = { readonly [K in keyof Reading]?: unknown };
 
-function rateAndTimeLeft({ 'bytes-per-second': rate, 'seconds-left': left }: Shown): string {
+function waitRateAndTimeLeft({ waiting, 'bytes-per-second': rate, 'seconds-left': left }: Shown): string {
   const texts = [
+    ...(typeof waiting === 'string' ? [`waiting for ${waiting}`] : []),
     ...(typeof rate === 'number' ? [`${formatSize(String(rate))}/s`] : []),
     ...(typeof left === 'number' ? [`${formatAge(left * 1000)} left`] : []),
   ];
@@ -149,6 +143,10 @@ function clock(milliseconds: number): string {
   );
   return [hours, ...rest.map((value) => value.padStart(2, '0'))].join(':');
 }
+
+/** Finds a running job by its handle, as `findRunningJob` of builder-status.ts, which is loaded only then: it takes long. */
+export const findRunningJob: typeof FindRunningJob = async (...args) =>
+  await (await import('../control/builder-status.ts')).findRunningJob(...args);
 
 /** Time between two questions to the builders, in milliseconds. */
 const POLL_INTERVAL = 5000;
@@ -185,8 +183,8 @@ const LIST_TIMEOUT = 1500;
 
 /** Asks all builders for their running jobs. Those that do not answer in time are left out. */
 export async function readRunningJobs(
-  configuration: Configuration,
+  servers: readonly ServerAddress[],
 ): Promise<ReadonlyMap<string, LocatedJob>> {
-  const servers = jobServers(configuration);
+  const { readBuilderStatuses, runningJobsOf } = await import('../control/builder-status.ts');
   return runningJobsOf(await readBuilderStatuses(servers, undefined, LIST_TIMEOUT).catch(() => []));
 }

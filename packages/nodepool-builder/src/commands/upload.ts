@@ -83,14 +83,19 @@ async function runUpload(file: string, options: UploadOptions, modules: Modules)
   const source = await sourceFile(file, '--format', options.format);
   const fault = imageIdFault(name);
   if (fault !== undefined) throw usageError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
-  const uploaded = await withProvider(options, modules, ({ provider, largestDisk, signal }) => {
-    const settings = {
-      directory: temporaryDirectory ?? dirname(source.path),
-      largestDisk,
-      withProgress: json || !process.stderr.isTTY ? withoutProgress : withProgress,
-    };
-    return uploadFile(provider, { ...source, name, metadata, dryRun, ...settings }, signal);
-  });
+  const uploaded = await withProvider(
+    options,
+    modules,
+    ({ configuration, provider, largestDisk, signal }) => {
+      const settings = {
+        directory: temporaryDirectory ?? dirname(source.path),
+        largestDisk,
+        compress: configuration.entry['compress-qcow2'],
+        withProgress: json || !process.stderr.isTTY ? withoutProgress : withProgress,
+      };
+      return uploadFile(provider, { ...source, name, metadata, dryRun, ...settings }, signal);
+    },
+  );
   const { 'external-id': externalId, provider } = uploaded;
   if (externalId === null && !json) {
     console.error(`would upload ${file} to ${provider} as ${name}, in the format ${uploaded.format}`);

@@ -1,6 +1,6 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import { below, nameDiagnostics, namesOf } from './checks.ts';
-import { cloudImagesOf, toCloudImage } from './cloud-images.ts';
+import { cloudImagesOf, contradiction, toCloudImage } from './cloud-images.ts';
 import type { CloudImageConfiguration } from './configuration.ts';
 import type { ConfigurationParts } from './parts.ts';
 
@@ -29,8 +29,11 @@ export function* cloudImageDiagnostics({
       continue;
     }
     const configured = new Map(cloudImagesOf(provider, shared).map((image) => [image.name, image]));
-    for (const [index, { name }] of list.entries()) {
-      const severity = module.cloudImages === undefined ? 'error' : 'warning';
+    for (const [index, image] of list.entries()) {
+      const { name } = image;
+      // No driver of nodepool takes both, so no launcher needs the entry.
+      const isError = module.cloudImages === undefined || contradiction(image, module) !== undefined;
+      const severity = isError ? 'error' : 'warning';
       yield* below(
         `${pointer}/cloud-images/${index}`,
         imageDiagnostics(configured.get(name) ?? { name, filters: [] }, severity),

@@ -42,10 +42,14 @@ function hasCondition(image: CloudImageSource): boolean {
 /** Reads an entry. @param module whose keys the entry has, in the spelling of nodepool */
 export function toCloudImage(
   image: CloudImageSource,
-  { cloudImages }: Pick<ProviderModule, 'cloudImages'>,
+  module: Pick<ProviderModule, 'cloudImages'>,
 ): CloudImageConfiguration {
+  const { cloudImages } = module;
   const { name, 'image-id': id, 'image-filters': entries, ...others } = image;
-  if (id != null && toText(id) !== '') return { name, imageId: toText(id), filters: [] };
+  if (id != null && toText(id) !== '') {
+    const reason = contradiction(image, module);
+    return { name, ...(reason === undefined ? { imageId: toText(id) } : { reason }), filters: [] };
+  }
   try {
     const filters = { ...(entries && { 'image-filters': toFilterEntries(entries) }) };
     const isKnown = (key: string): boolean =>
@@ -61,6 +65,17 @@ export function toCloudImage(
     if (!(error instanceof ImageError)) throw error;
     return { name, filters: [], reason: error.message };
   }
+}
+
+/** Why an entry cannot have its `image-id`: it has conditions, too. */
+export function contradiction(
+  image: CloudImageSource,
+  { cloudImages }: Pick<ProviderModule, 'cloudImages'>,
+): string | undefined {
+  if (image['image-id'] == null || toText(image['image-id']) === '') return undefined;
+  const conditions = ['image-filters', ...Object.keys(cloudImages?.properties ?? {})];
+  const found = conditions.find((key) => !['', '[]', '{}'].includes(toText(image[key])));
+  return found && `image-id and ${found} exclude each other; remove one of them`;
 }
 
 function unusable(reason: string): ImageError {

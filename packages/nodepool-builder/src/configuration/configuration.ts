@@ -30,6 +30,8 @@ export interface Configuration extends GeneralSettings {
   readonly file: string;
   /** `virtual-size-limit` in bytes. */
   readonly largestDisk: number;
+  /** Whether a provider asks for compressed qcow2. */
+  readonly compressesQcow2: boolean;
   /** `build-log-size` in bytes. */
   readonly buildLogLimit: number;
   readonly diskimages: readonly DiskImageConfiguration[];

@@ -7,7 +7,8 @@ import { type DiskImageEntry, wordKeys } from './disk-images.ts';
 import type { ConfigurationParts } from './parts.ts';
 import type { ConfigurationSource } from './schema.ts';
 import { validationDiagnostics } from './validation.ts';
-import { isMapping, wordsOf } from './values.ts';
+import { wordsOf } from './values.ts';
+import { isMapping } from './yaml-document.ts';
 
 /** The longest suffix of an image-id that the manager creates. */
 const ID_END = '-0000000001-aaaaaaaa';

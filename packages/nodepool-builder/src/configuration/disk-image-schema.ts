@@ -26,6 +26,13 @@ const COMMON = {
     minimum: 1,
     description: 'Time limit of a build in seconds. Default: no limit.',
   },
+  'disk-space': {
+    type: 'number',
+    minimum: 0,
+    description:
+      'Disk space that a build reserves in `images-dir` before it begins, in GiB; it waits until other builds, ' +
+      'conversions and downloads leave as much. Default: the space that the last build took, if its image is there.',
+  },
   validate: VALIDATION_SCHEMA,
   keep: {
     type: 'integer',

@@ -6,7 +6,8 @@ import type { DiskImageEntry } from './disk-images.ts';
 import type { SecureEnvVars } from './option-files.ts';
 import type { ConfigurationParts } from './parts.ts';
 import { toValidation } from './validation.ts';
-import { isMapping, toText } from './values.ts';
+import { toText } from './values.ts';
+import { isMapping } from './yaml-document.ts';
 
 /**
  * Reads a disk image, unless none is built of the entry.
@@ -25,6 +26,7 @@ export function toDiskImage(
   const snapshotProvider = module.snapshotProvider?.(settings);
   const {
     'build-timeout': buildTimeout,
+    'disk-space': diskSpace,
     validate,
     pause = false,
     keep = 2,
@@ -48,6 +50,7 @@ export function toDiskImage(
       providers.filter((provider) => provider.name !== snapshotProvider),
     ),
     ...(buildTimeout !== undefined && { buildTimeout }),
+    ...(diskSpace !== undefined && { diskSpace: diskSpace * 2 ** 30 }),
     ...(validate && { validation: toValidation(validate, context.absolute) }),
     keep,
     ...(release !== undefined && { release }),

@@ -3,7 +3,8 @@ import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
 import { escapePointer } from './diagnostic.ts';
 import { type DiskImageSource, entryKey } from './disk-image-schema.ts';
 import type { ConfigurationSource } from './schema.ts';
-import { isMapping, ownSettings } from './values.ts';
+import { ownSettings } from './values.ts';
+import { isMapping } from './yaml-document.ts';
 
 /** A disk image of the file: an entry of `diskimages`, or of the section of its builder. */
 export interface DiskImageEntry {

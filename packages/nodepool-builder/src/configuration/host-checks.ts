@@ -5,7 +5,7 @@ import type { DiskImageEntry } from './disk-images.ts';
 import type { ConfigurationParts } from './parts.ts';
 import { PROVIDER_KEYS } from './provider-schema.ts';
 import { toValidation } from './validation.ts';
-import { isMapping } from './values.ts';
+import { isMapping } from './yaml-document.ts';
 
 /** A directory or a program that the host needs, and the key that names it. */
 interface Needed {

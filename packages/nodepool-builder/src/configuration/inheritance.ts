@@ -3,7 +3,8 @@ import type { Modules } from '../modules.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
 import { wordKeys } from './disk-images.ts';
 import type { ConfigurationSource } from './schema.ts';
-import { isMapping, wordsOf } from './values.ts';
+import { wordsOf } from './values.ts';
+import { isMapping } from './yaml-document.ts';
 
 type ByName = ReadonlyMap<string, DiskImageSource>;
 

@@ -1,5 +1,5 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
-import { isMapping } from './values.ts';
+import { isMapping } from './yaml-document.ts';
 
 /** Keys of a provider since nodepool 0.4, each with its replacement here, which may depend on the types. */
 const PROVIDER_KEYS: Readonly<Record<string, (types: readonly string[]) => string>> = {

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import { ModuleError } from '../module-error.ts';
 import { type Modules, OPTIONAL_PACKAGES } from '../modules.ts';
-import { isMapping } from './values.ts';
+import { isMapping } from './yaml-document.ts';
 
 /** The plugins of a process. A reload of the configuration does not load code. */
 export interface LoadedPlugins {

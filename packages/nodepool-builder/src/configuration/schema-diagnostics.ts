@@ -1,27 +1,28 @@
-import { createAjv } from '@nodepool-builder/image-builder/module-kit';
-import type { DefinedError, ErrorObject, ValidateFunction } from 'ajv';
+import { createAjv, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { DefinedError, ErrorObject } from 'ajv';
 import leven from 'leven';
 import { ConfigurationError, escapePointer, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
-import type { YamlDocument } from './yaml-document.ts';
-
-const VALIDATORS = new WeakMap<object, ValidateFunction>();
+import { isMapping, type YamlDocument } from './yaml-document.ts';
 
 /**
- * Validates a document with a JSON Schema, which is compiled once.
+ * Validates a document with a JSON Schema.
  *
  * @returns the warnings
  * @throws ConfigurationError
  */
-export function checkSchema(document: YamlDocument, schema: object): readonly LocatedDiagnostic[] {
+export function checkSchema(document: YamlDocument, schema: SettingsSchema): readonly LocatedDiagnostic[] {
   const diagnostics = schemaDiagnostics(document, schema);
   if (diagnostics.every(({ severity }) => severity === 'warning')) return diagnostics;
   throw new ConfigurationError(document.file, diagnostics);
 }
 
 /** Problems that a JSON Schema finds in a document, in the order of the file. */
-export function schemaDiagnostics(document: YamlDocument, schema: object): readonly LocatedDiagnostic[] {
-  const validate = VALIDATORS.get(schema) ?? compile(schema);
-  VALIDATORS.set(schema, validate);
+export function schemaDiagnostics(
+  document: YamlDocument,
+  schema: SettingsSchema,
+): readonly LocatedDiagnostic[] {
+  const options = { allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false };
+  const validate = createAjv(options).compile(relevantPart(schema, [document.value]));
   if (validate(document.value)) return [];
   return (
     (validate.errors ?? [])
@@ -32,9 +33,22 @@ export function schemaDiagnostics(document: YamlDocument, schema: object): reado
   );
 }
 
-function compile(schema: object): ValidateFunction {
-  const options = { allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false };
-  return createAjv(options).compile(schema);
+/**
+ * A schema in which keys that no value has accept everything: compiling the schemas of all keys takes ten times as long as
+ * that of the keys in use.
+ */
+function relevantPart(schema: SettingsSchema, values: readonly unknown[]): SettingsSchema {
+  const { properties, items } = schema;
+  const mappings = values.filter(isMapping);
+  const relevantProperty = ([key, property]: [string, SettingsSchema]): [string, SettingsSchema] => {
+    const present = mappings.flatMap((value) => (Object.hasOwn(value, key) ? [value[key]] : []));
+    return [key, present.length === 0 ? {} : relevantPart(property, present)];
+  };
+  return {
+    ...schema,
+    ...(properties && { properties: Object.fromEntries(Object.entries(properties).map(relevantProperty)) }),
+    ...(items && { items: relevantPart(items, values.filter(Array.isArray).flat()) }),
+  };
 }
 
 function toDiagnostic(error: ErrorObject, document: YamlDocument): LocatedDiagnostic {

@@ -42,6 +42,16 @@ const TOP_LEVEL = {
     default: 64,
     description: 'Size limit of a build log, in MiB. Of a longer log, the beginning and the end are kept.',
   },
+  'build-cache-size': {
+    type: 'number',
+    minimum: 0,
+    default: 10,
+    description:
+      'Size limit of the downloads that diskimage-builder keeps for the next build of a disk image, in GiB for each: ' +
+      'packages, git repositories, base images. The least recently used are removed. They are in ' +
+      '`.nodepool-builder/cache` in `images-dir`, unless `DIB_IMAGE_CACHE` is set. With 0, diskimage-builder chooses ' +
+      'the directory, and nothing is removed.',
+  },
   'build-environment': {
     type: ['array', 'null'],
     items: TEXT,

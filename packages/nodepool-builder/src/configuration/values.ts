@@ -9,11 +9,6 @@ export function toText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** True for a mapping of YAML. */
-export function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
-}
-
 /** Settings of a schema, see `readSettings`. Keys that it lacks are left out. */
 export function ownSettings<const S extends ObjectSchema>(
   schema: S,

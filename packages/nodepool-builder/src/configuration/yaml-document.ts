@@ -91,6 +91,11 @@ export function parseYaml(
   }
 }
 
+/** True for a mapping of YAML. */
+export function isMapping(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
 const START: Position = { line: 1, column: 1 };
 
 /** Error of a file that has no usable document. */

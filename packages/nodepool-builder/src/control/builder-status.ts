@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { askServers } from '../daemon/fleet.ts';
+import { askServers } from '../daemon/ask-servers.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { packageVersion } from '../version.ts';
 import { RUNNING_JOB, type RunningJob, type RunningJobs } from './running-jobs.ts';
@@ -157,6 +157,10 @@ export const PROGRESS_PROPERTIES = {
   percent: { ...COUNT_OR_NULL, description: 'Progress while it runs, in per cent, if its builder answers.' },
   'bytes-per-second': { ...COUNT_OR_NULL, description: 'Rate of an upload while it runs.' },
   'seconds-left': { ...COUNT_OR_NULL, description: 'Time left while it runs, an estimate.' },
+  waiting: {
+    type: ['string', 'null'],
+    description: 'Thing that it waits for while it runs, such as disk space.',
+  },
   host: { type: ['string', 'null'], description: 'Host of the builder while it runs there.' },
 } as const;
 
@@ -166,6 +170,7 @@ export function progressOf(job: LocatedJob | undefined) {
     percent: job?.percent ?? null,
     'bytes-per-second': job?.['bytes-per-second'] ?? null,
     'seconds-left': job?.['seconds-left'] ?? null,
+    waiting: job?.waiting ?? null,
     host: job?.host ?? null,
   };
 }

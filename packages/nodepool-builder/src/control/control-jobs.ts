@@ -6,7 +6,7 @@ import {
   type ServerAddress,
 } from '@nodepool-builder/gearman-node';
 import { CommandError } from '../commands/output.ts';
-import { askServers } from '../daemon/fleet.ts';
+import { askServers } from '../daemon/ask-servers.ts';
 
 /** Time limit for the answer of a builder, in milliseconds. */
 const TIMEOUT = 10_000;

@@ -6,6 +6,7 @@ export const READING_PROPERTIES = {
   percent: { type: 'integer' },
   'bytes-per-second': { type: 'integer' }, // of a transfer
   'seconds-left': { type: 'integer' }, // an estimate
+  waiting: { type: 'string' }, // the thing that the operation waits for
 } as const satisfies Readonly<Record<string, SettingsSchema>>;
 
 const READING = {
@@ -55,6 +56,7 @@ export class ProgressMeter {
   #part = 0;
   #size: number | undefined;
   #percent = 0;
+  #waiting: string | undefined;
 
   constructor({ expected = 0, now = () => performance.now() }: MeterOptions = {}) {
     this.#expected = expected * 1000;
@@ -62,7 +64,8 @@ export class ProgressMeter {
     this.#started = now();
   }
 
-  update({ done, total, size }: MeteredProgress): void {
+  update({ done, total, size, waiting }: MeteredProgress): void {
+    this.#waiting = waiting;
     this.#part = total > 0 ? Math.min(1, done / total) : 0;
     this.#size = size;
     const at = this.#now();
@@ -74,6 +77,7 @@ export class ProgressMeter {
 
   /** Progress at this moment. The percentage never decreases. */
   read(): Reading {
+    if (this.#waiting !== undefined) return { percent: this.#percent, waiting: this.#waiting };
     const elapsed = this.#now() - this.#started;
     const byTime = this.#expected > 0 ? Math.min(MOST_BY_TIME, (elapsed / this.#expected) * 100) : 0;
     this.#percent = Math.max(this.#percent, Math.floor(Math.max(byTime, this.#part * 100)));

@@ -1,19 +1,10 @@
 import { formatAddress, GearmanError, JobServer, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
-import { toAddress } from '../configuration/gearman-server.ts';
+import { EMBEDDED_SERVER, jobServers } from '../configuration/gearman-server.ts';
 import { cancelWarning } from '../jobs/job-reply.ts';
 
-/** Default address of the embedded job server. */
-const DEFAULT_ADDRESS: ServerAddress & { readonly port: number } = { host: '127.0.0.1', port: 4730 };
-
 const LOOPBACK = /^(localhost|::1|127(\.\d+){3})$/;
-
-/** The job servers of a configuration; if it names none, the embedded one. */
-export function jobServers(configuration: Configuration): readonly ServerAddress[] {
-  const servers = configuration['gearman-servers'];
-  return servers.length > 0 ? servers.map(toAddress) : [DEFAULT_ADDRESS];
-}
 
 /**
  * Starts the embedded job server at the first loopback entry of `gearman-servers`, where each client with the same
@@ -28,7 +19,7 @@ export async function startEmbeddedGearmand(
   logger: Logger,
 ): Promise<{ readonly jobServer: JobServer; readonly servers: readonly ServerAddress[] }> {
   const configured = jobServers(configuration);
-  const address = configured.find(({ host }) => LOOPBACK.test(host)) ?? DEFAULT_ADDRESS;
+  const address = configured.find(({ host }) => LOOPBACK.test(host)) ?? EMBEDDED_SERVER;
   if (address.tls !== undefined) {
     throw new GearmanError(
       'invalid-argument',

@@ -1,55 +1,8 @@
-import {
-  Admin,
-  Client,
-  ConnectionError,
-  formatAddress,
-  GearmanError,
-  type ServerAddress,
-} from '@nodepool-builder/gearman-node';
+import { Client, GearmanError, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
+import { askServers } from './ask-servers.ts';
 import { functionName } from './functions.ts';
-
-/** Time limit for the answer of a job server, in milliseconds. */
-const TIMEOUT = 10_000;
-
-/**
- * Asks all job servers at once and concatenates their answers. A server that does not answer is left out.
- *
- * @param timeout for each server, in milliseconds
- * @throws ConnectionError `connect-failed` if no server answers
- * @throws the signal's reason
- */
-export async function askServers<T>(
-  servers: readonly ServerAddress[],
-  question: (admin: Admin, server: ServerAddress) => Promise<T[]>,
-  signal?: AbortSignal,
-  timeout: number = TIMEOUT,
-): Promise<T[]> {
-  const answers = await Promise.allSettled(
-    servers.map(async (server) => {
-      signal?.throwIfAborted();
-      const admin = new Admin(server, { timeout });
-      const hangUp = (): void => void admin.close();
-      signal?.addEventListener('abort', hangUp);
-      try {
-        return await question(admin, server);
-      } finally {
-        signal?.removeEventListener('abort', hangUp);
-        await admin.close();
-      }
-    }),
-  );
-  signal?.throwIfAborted();
-  const answered = answers.filter((answer) => answer.status === 'fulfilled');
-  if (answered.length > 0) return answered.flatMap((answer) => answer.value);
-  const names = servers.map(formatAddress).join(', ');
-  throw new ConnectionError(
-    'connect-failed',
-    `no job server answers at ${names}; start nodepool-builder or gearmand there`,
-    { cause: answers.find((answer) => answer.status === 'rejected')?.reason },
-  );
-}
 
 /** True if any builder behind the job servers offers an image. Throws as {@link askServers} does. */
 export async function isImageOffered(

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FunctionStatus, ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { askServers } from './fleet.ts';
+import { askServers } from './ask-servers.ts';
 import { subjectOf } from './functions.ts';
 
 /**

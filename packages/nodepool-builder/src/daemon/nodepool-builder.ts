@@ -10,6 +10,7 @@ import {
   type Logger,
 } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
+import { jobServers } from '../configuration/gearman-server.ts';
 import { builderStatus, statusFunction } from '../control/builder-status.ts';
 import { cancelFunction, cancelRunning } from '../control/image-cancel.ts';
 import { logFunction, loggedImages, readLogPart } from '../control/image-log.ts';
@@ -24,7 +25,7 @@ import { JobEvents } from '../notifications/job-events.ts';
 import { Notifier } from '../notifications/notifier.ts';
 import { builderIdentity } from './builder-identity.ts';
 import { type Closer, closeAll } from './close-all.ts';
-import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
+import { startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { isImageOffered, requestBuild } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
 import { offeredFunctions, type Verb, verbOf } from './functions.ts';

@@ -5,7 +5,7 @@ import { Admin, ConnectionError, formatAddress, type ServerAddress } from '@node
 import type { CheckResult } from '@nodepool-builder/image-builder';
 import { attempt, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration } from '../configuration/configuration.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { jobServers } from '../configuration/gearman-server.ts';
 import { functionName } from '../daemon/functions.ts';
 import type { Check } from './checks.ts';
 

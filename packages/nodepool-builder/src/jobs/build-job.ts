@@ -23,7 +23,12 @@ import type { Statistics } from './statistics.ts';
 export interface BuildJobContext {
   readonly configuration: Pick<
     Configuration,
-    'build-environment' | 'build-log-dir' | 'buildLogLimit' | 'build-log-retention' | 'largestDisk'
+    | 'build-cache-size'
+    | 'build-environment'
+    | 'build-log-dir'
+    | 'buildLogLimit'
+    | 'build-log-retention'
+    | 'largestDisk'
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'importsBuilds'>[] };
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
@@ -99,6 +104,7 @@ async function build(
         logLimit: buildLogLimit,
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
         largestDisk,
+        cacheLimit: configuration['build-cache-size'] * 2 ** 30,
         ...options,
         onLine: (line) => output.info(line.trim()),
       })

@@ -1,5 +1,5 @@
 import { JobFailure } from '@nodepool-builder/gearman-node';
-import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import type { ImageProvider, Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import { createMask, runCommand, secretValues, visible } from '@nodepool-builder/image-builder/module-kit';
 import { reasonOf } from './job-reply.ts';
 
@@ -48,12 +48,12 @@ export async function runHook(
 /** Deletes an image that a hook has rejected. Returns the error to throw. */
 export async function discardRejected(
   provider: ImageProvider,
-  uploadId: string,
+  { uploadId, imageId, imageName }: Pick<UploadRequest, 'uploadId' | 'imageId' | 'imageName'>,
   rejection: string,
   signal: AbortSignal,
 ): Promise<PostUploadHookError> {
   try {
-    await provider.discard(uploadId, { signal });
+    await provider.discard(uploadId, { signal, image: { imageId, imageName } });
     return new PostUploadHookError(`${rejection}; the image was deleted from ${provider.name}`);
   } catch (cause) {
     const problem = `the image is still in ${provider.name} and is deleted later: ${reasonOf(cause)}`;

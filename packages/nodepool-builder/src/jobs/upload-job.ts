@@ -29,7 +29,7 @@ import type { UploadingJob, Uploads } from './uploads.ts';
 
 /** Everything that `image-upload` jobs share. */
 export interface UploadJobContext {
-  readonly configuration: Pick<Configuration, 'build-environment' | 'largestDisk'>;
+  readonly configuration: Pick<Configuration, 'build-environment' | 'largestDisk' | 'compressesQcow2'>;
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
@@ -126,10 +126,19 @@ async function upload(
   logger: Logger,
 ): Promise<string> {
   const { repository } = context;
-  const { largestDisk, 'build-environment': variables } = context.configuration;
+  const { largestDisk, compressesQcow2: compress, 'build-environment': variables } = context.configuration;
   const within = timeLimit(configuration.entry['image-upload-timeout'], job.signal);
   const prepareFile = (signal: AbortSignal): Promise<ImageFile> =>
-    repository.file(imageId, provider.formats, { signal, largestDisk });
+    repository.file(imageId, provider.formats, {
+      signal,
+      largestDisk,
+      compress,
+      onProgress: ({ waiting }) => {
+        onProgress({ done: 0, total: 100, ...(waiting !== undefined && { waiting }) });
+        if (waiting !== undefined) logger.info(`conversion of image ${imageId}: waiting for ${waiting}`);
+      },
+      takesPendingChecksums: provider.takesPendingChecksums ?? false,
+    });
   const { builtAt, files, snapshots = [] } = repository.get(imageId) ?? {};
   const snapshot =
     'claim' in provider ? snapshots.find((each) => each.provider === provider.name) : undefined;
@@ -160,7 +169,7 @@ async function upload(
     });
     job.signal.throwIfAborted(); // an aborted hook has not rejected the image; the job comes again
     if (rejection === undefined) return uploaded;
-    throw await discardRejected(provider, request.uploadId, rejection, job.signal);
+    throw await discardRejected(provider, request, rejection, job.signal);
   };
   const record = newUploadRecord(job, imageId, configuration, image.name);
   try {

@@ -288,7 +288,8 @@ export class Uploads {
     const what = `upload of ${record['image-id']} to ${provider.name}, started ${record.begun}`;
     try {
       if (record['external-id'] === undefined) {
-        await provider.discard(record['upload-id'], { signal: this.#stop.signal });
+        const image = { imageId: record['image-id'], imageName: record['image-name'] };
+        await provider.discard(record['upload-id'], { signal: this.#stop.signal, image });
         onDiscard?.(provider.name, true);
         const reason = upload.isCancelled ? 'was cancelled' : 'did not come back';
         logger.info(`${what}: discarded, because its job ${reason}`);

@@ -13,7 +13,7 @@ import { hasStore } from '../commands/manager-store.ts';
 import { CommandError, messageOf } from '../commands/output.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { type BuilderStatus, readBuilderStatuses } from '../control/builder-status.ts';
-import { askServers } from '../daemon/fleet.ts';
+import { askServers } from '../daemon/ask-servers.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
 import type { CloudImageWatch } from './cloud-image-watch.ts';
 import type { CloudImageRecord } from './records.ts';

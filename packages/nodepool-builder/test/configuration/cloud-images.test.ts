@@ -149,6 +149,28 @@ providers:
       'cloud-images:\n  - {name: x, image-filters: [{name: status, values: [a]}]}',
       /nodepool\.yaml:3:\d+: cloud-images\[0\] "x" chooses no image: image filter: unknown key "status"/,
     ],
+    ...['aws, region-name: r', 'directory, directory: d', 'gce, project: p'].map(
+      (type) =>
+        [
+          `with an image-id beside image-filters (${type})`,
+          `providers: [{name: a, type: ${type}, images: [], cloud-images: [{name: x, image-id: y, image-filters: [{name: name, values: [a]}]}]}]`,
+          /cloud-images\[0\] "x" chooses no image: image-id and image-filters exclude each other; remove one/,
+        ] as const,
+    ),
+    ...(
+      [
+        ['gce, project: p', 'image-family: f', 'image-family'],
+        ['azure, resource-group: g, location: l', 'image-filter: {name: n}', 'image-filter'],
+        [`openstack, ${CREDENTIALS}`, 'image-name: n', 'image-name'],
+      ] as const
+    ).map(
+      ([type, key, name]) =>
+        [
+          `with an image-id beside ${name}`,
+          `providers: [{name: a, type: ${type}, images: [], cloud-images: [{name: x, image-id: y, ${key}}]}]`,
+          new RegExp(`"x" chooses no image: image-id and ${name} exclude each other`),
+        ] as const,
+    ),
     [
       'without filters at the top level',
       'cloud-images: [{name: x}]',

@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
+import { jobServers, plainJobServers } from '../../src/configuration/gearman-server.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
-import { jobServers, startEmbeddedGearmand } from '../../src/daemon/embedded-gearmand.ts';
+import { startEmbeddedGearmand } from '../../src/daemon/embedded-gearmand.ts';
 
 let directory: string;
 
@@ -188,4 +189,30 @@ describe('TLS of a job server', () => {
     assert.deepEqual(jobServers(configuration), [{ host: '127.0.0.1', port: 4730 }]);
     assert.equal(warnings.length, 2, 'of weight and keepalive');
   });
+});
+
+describe('the job servers of a file that is not checked', () => {
+  const images = { 'images-dir': '/images' };
+
+  it('are known if they have only a host and a port', () => {
+    const servers = [{ host: 'one' }, { host: 'two', port: 4731 }];
+    assert.deepEqual(plainJobServers({ ...images, 'gearman-servers': servers, providers: 5 }), servers);
+    const embedded = [{ host: '127.0.0.1', port: 4730 }];
+    for (const none of [[], null, undefined]) {
+      assert.deepEqual(plainJobServers({ ...images, 'gearman-servers': none }), embedded);
+    }
+  });
+
+  for (const [what, document] of Object.entries({
+    'a file without images-dir': { 'gearman-servers': [{ host: 'one' }] },
+    'a file that is no mapping': 'images-dir',
+    TLS: { ...images, 'gearman-servers': [{ host: 'one', 'ssl-ca': 'ca.pem' }] },
+    'a wrong port': { ...images, 'gearman-servers': [{ host: 'one', port: 65_536 }] },
+    'a server without host': { ...images, 'gearman-servers': [{ port: 4730 }] },
+    'a server that is no mapping': { ...images, 'gearman-servers': ['one'] },
+  })) {
+    it(`are left to the schema with ${what}`, () => {
+      assert.equal(plainJobServers(document), undefined);
+    });
+  }
 });

@@ -253,6 +253,7 @@ providers:
     image-type: vhd
     rate: 0.25
     bandwidth-limit: 1000000
+    compress-qcow2: true
     image-upload-timeout: 3600
     upload-retry-limit: 0
     images: [{name: n, diskimage: a}]
@@ -268,6 +269,7 @@ providers:
     const [provider] = configuration.providers;
     assert.equal(provider?.entry.rate, 0.25);
     assert.equal(provider?.entry['bandwidth-limit'], 1_000_000);
+    assert.equal(configuration.compressesQcow2, true);
     assert.equal(provider?.entry['image-upload-timeout'], 3600);
     assert.equal(provider?.entry['upload-retry-limit'], 0);
   });

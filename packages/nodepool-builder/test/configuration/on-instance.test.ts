@@ -173,7 +173,12 @@ providers:
 diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base-image: b.raw, steps: [x]}}]
 `);
     assert.deepEqual(providers, []);
-    const common = { 'template-hostname': 'template-{image.name}-{timestamp}', pause: false, images: [] };
+    const common = {
+      'template-hostname': 'template-{image.name}-{timestamp}',
+      'compress-qcow2': false,
+      pause: false,
+      images: [],
+    };
     assert.deepEqual(
       instanceProviders.map(({ entry }) => entry),
       [

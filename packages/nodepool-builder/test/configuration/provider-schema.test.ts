@@ -137,7 +137,11 @@ describe('an entry of a module', () => {
     assert.deepEqual(await diagnosticsOf(t, 'type: strict, key: /k', strict), [
       ':3:41: warning: providers[0].key is old; renew it',
     ]);
-    const common = { 'template-hostname': 'template-{image.name}-{timestamp}', pause: false };
+    const common = {
+      'template-hostname': 'template-{image.name}-{timestamp}',
+      'compress-qcow2': false,
+      pause: false,
+    };
     assert.deepEqual(seen, [{ size: 3, key: '/k', ...common, images: [] }]);
   });
 

@@ -79,3 +79,11 @@ describe('the progress of a build', () => {
     assert.equal(at(91).read().percent, 91);
   });
 });
+
+it('tells what an operation waits for, and no time left meanwhile', () => {
+  const at = meterAt(100);
+  at(0).update({ done: 0, total: 100, waiting: 'disk space' });
+  assert.deepEqual(at(50).read(), { percent: 0, waiting: 'disk space' });
+  at(50).update({ done: 0, total: 100 });
+  assert.deepEqual(at(50).read(), { percent: 50, 'seconds-left': 50 });
+});

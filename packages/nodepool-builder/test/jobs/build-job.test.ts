@@ -33,6 +33,7 @@ function contextOf(
       buildLogLimit: 1024 * 1024,
       largestDisk: 2 ** 30,
       'build-environment': [],
+      'build-cache-size': 0,
       diskimages: [{ name: 'noble', importsBuilds }],
     },
     statistics: new Statistics({}, new RecordingLogger()),

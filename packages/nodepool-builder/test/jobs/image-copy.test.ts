@@ -60,7 +60,7 @@ async function setUp(t: TestContext): Promise<Setup> {
         },
       ],
     ]),
-    configuration: { largestDisk: 2 ** 30, 'build-environment': [] },
+    configuration: { largestDisk: 2 ** 30, compressesQcow2: false, 'build-environment': [] },
     uploads,
     services: new Map(),
     statistics: new Statistics({}, logger),

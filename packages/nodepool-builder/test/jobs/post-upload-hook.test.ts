@@ -150,7 +150,8 @@ it('whose rejected image cannot be deleted at once causes a retriable error', as
     }
   }
   const { signal } = new AbortController();
-  const error = await discardRejected(new AwayProvider(), 'upload-1', 'the hook rejected it', signal);
+  const upload = { uploadId: 'upload-1', imageId: 'debian-1', imageName: 'debian' };
+  const error = await discardRejected(new AwayProvider(), upload, 'the hook rejected it', signal);
   assert.equal(error.retriable, true);
   assert.match(error.message, /^the hook rejected it; the image is still in fake and is deleted later: 503$/);
 });

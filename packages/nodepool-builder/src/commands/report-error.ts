@@ -1,0 +1,29 @@
+import { styleText } from 'node:util';
+import { ConfigurationError } from '../configuration/diagnostic.ts';
+import { EXIT_CODES, exitReasonOf } from '../exit-codes.ts';
+import { ModuleError } from '../module-error.ts';
+
+/**
+ * Prints the error of a command; that of a file begins with `file:line:column`, as editors and CI systems expect it.
+ *
+ * @returns the exit code
+ */
+export function reportError(error: unknown): number {
+  if (!isExpected(error)) console.error(error);
+  else if (error instanceof ConfigurationError) console.error(error.message);
+  else if (error.message !== '') {
+    console.error(`${styleText('red', 'nodepool-builder:', { stream: process.stderr })} ${error.message}`);
+  }
+  // A configuration that names a missing file is invalid, as it is with any other error.
+  return EXIT_CODES[error instanceof ConfigurationError ? 'failed' : exitReasonOf(error)].code;
+}
+
+/**
+ * Whether the message is enough for a user: typed errors of packages and plugins have a boolean `retriable`, those of
+ * commands an `exitReason`.
+ */
+function isExpected(error: unknown): error is Error {
+  if (error instanceof ConfigurationError || error instanceof ModuleError) return true;
+  if (!(error instanceof Error)) return false;
+  return 'exitReason' in error || ('retriable' in error && typeof error.retriable === 'boolean');
+}
