@@ -1,8 +1,9 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import type {
-  CloudImageEntry,
-  CloudImageKeys,
-  FilterEntry,
+import {
+  type CloudImageEntry,
+  type CloudImageKeys,
+  combineFilters,
+  type FilterEntry,
 } from '@nodepool-builder/image-builder/module-kit';
 
 const TEXT = { type: ['string', 'number', 'null'] } as const;
@@ -50,17 +51,15 @@ export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
     }
     const { location, name, tags } = membersOf(image, 'image-filter');
     const gallery = membersOf(image, 'shared-gallery-image');
-    return [
-      ...(image['image-filters'] ?? []),
-      ...entry('name', name === undefined ? undefined : literal(name)),
-      ...entry('property:location', textOf(location)?.toLowerCase().replaceAll(' ', '')),
-      ...Object.entries(isObject(tags) ? tags : {}).flatMap(([tag, value]) =>
-        entry(`property:${tag}`, value),
-      ),
-      ...entry('property:gallery', gallery['gallery-name']),
-      ...entry('property:definition', gallery.name),
-      ...entry('property:version', gallery.version),
-    ];
+    return combineFilters(
+      image['image-filters'] ?? [],
+      entry('name', name === undefined ? undefined : literal(name)),
+      entry('property:location', textOf(location)?.toLowerCase().replaceAll(' ', '')),
+      ...Object.entries(isObject(tags) ? tags : {}).map(([tag, value]) => entry(`property:${tag}`, value)),
+      entry('property:gallery', gallery['gallery-name']),
+      entry('property:definition', gallery.name),
+      entry('property:version', gallery.version),
+    );
   },
 };
 

@@ -17,6 +17,20 @@ test('image-filter of nodepool: all of its conditions must match', () => {
   assert.deepEqual(filters({ 'image-filter': null }), []);
 });
 
+test('an image must match image-filter, and image-filters with the same keys', () => {
+  const conditions = [
+    { name: 'name', values: ['debian-*', 'ubuntu-*'] },
+    { name: 'property:team', values: ['qa', 'ci'] },
+  ];
+  const filter = { name: 'debian-12', tags: { team: 'ci' } };
+  assert.deepEqual(filters({ 'image-filter': filter, 'image-filters': conditions }), [
+    'name=debian-12',
+    'property:team=ci',
+  ]);
+  const location = { location: 'West Europe', tags: { location: 'rack 1' } };
+  assert.throws(() => filters({ 'image-filter': location }), /"property:location" must be "westeurope", and/);
+});
+
 test('an image definition of a gallery', () => {
   const image = { 'gallery-name': 'ci', name: 'debian' };
   assert.deepEqual(filters({ 'shared-gallery-image': image }), [

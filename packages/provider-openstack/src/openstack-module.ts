@@ -4,7 +4,11 @@ import {
   type ProviderEntry,
   type ProviderModule,
 } from '@nodepool-builder/image-builder';
-import type { CloudImageEntry, FilterEntry } from '@nodepool-builder/image-builder/module-kit';
+import {
+  type CloudImageEntry,
+  combineFilters,
+  type FilterEntry,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from './cloud-settings.ts';
 import type { InstanceSettings } from './instance/instance-cloud.ts';
 import { OpenStackInstanceProvider } from './instance/openstack-instance-provider.ts';
@@ -150,7 +154,7 @@ function cloudImageFilters(image: CloudImageEntry): readonly FilterEntry[] {
   const { name: entry, 'image-name': configured, 'image-filters': filters = [] } = image;
   const name = textOf(configured) ?? (filters.length === 0 ? entry : undefined);
   if (name === undefined) return filters;
-  if (!/[*?]/.test(name)) return [{ name: 'name', values: [name] }, ...filters];
+  if (!/[*?]/.test(name)) return combineFilters([{ name: 'name', values: [name] }], filters);
   const reason = `"${name}" is a pattern, but image-name is exact; use a filter "name"`;
   throw new ImageError('invalid-filter', reason);
 }

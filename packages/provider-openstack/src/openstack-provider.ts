@@ -80,6 +80,7 @@ interface ImageCloud {
 export class OpenStackProvider implements ImageProvider, Disposable {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
+  readonly takesPendingChecksums = true;
   readonly #options: OpenStackProviderOptions;
   readonly #limit: BandwidthLimit | undefined;
   readonly #cloud: LazyCloud<ImageCloud>;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { imageImport, instanceSettings } from '../src/openstack-module.ts';
+import { imageImport, instanceSettings, OPENSTACK_MODULE } from '../src/openstack-module.ts';
 
 test('image-import selects the import method', () => {
   assert.equal(imageImport({}), undefined);
@@ -27,4 +27,14 @@ test('networks of instances are read as in nodepool', () => {
   const defaults = { networks: undefined, pool: undefined, ipv6Preferred: false };
   assert.deepEqual(instanceSettings({}), defaults);
   assert.deepEqual(instanceSettings({ networks: null, pool: '' }), defaults);
+});
+
+test('an image must match image-name, and image-filters with names', () => {
+  const [name, ...others] = ['Debian *', 'Ubuntu *'].map((value) => ({ name: 'name', values: [value] }));
+  const image = { name: 'debian', 'image-name': 'Debian 12', 'image-filters': [name, ...others] };
+  const { cloudImages } = OPENSTACK_MODULE;
+  assert.deepEqual(cloudImages?.filters(image as never), [{ name: 'name', values: ['Debian 12'] }]);
+  assert.throws(() => cloudImages?.filters({ ...image, 'image-filters': others }), {
+    code: 'invalid-filter',
+  });
 });

@@ -76,7 +76,8 @@ async function attempt(
     const coding = codingOf(name, object.contentEncoding);
     if (coding === undefined && (object.size ?? 0) > limit) throw tooLarge(name, limit);
     spool = await Spool.open(directory, object);
-    await checkFreeSpace(spool.path, (object.size ?? 0) - spool.present + leaveFree);
+    const { reserve = checkFreeSpace } = options;
+    await reserve(spool.path, (object.size ?? 0) - spool.present + leaveFree);
     const size = object.size ?? 'an unknown number of';
     options.logger?.info(`downloading ${name}: ${size} bytes, ${spool.present} of them are already on disk`);
     const path = coding === undefined ? spool.path : unpackedPath(directory);

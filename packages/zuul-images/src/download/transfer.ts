@@ -33,6 +33,8 @@ export interface ArtifactRequest extends ExpectedDigests {
 /** Settings of a download. Progress is in percent; there is none if the server sends no size. */
 export interface DownloadOptions extends OperationOptions {
   readonly logger?: Logger;
+  /** Waits until this many bytes fit beside a path. Default: a lack of space is an error. */
+  readonly reserve?: (path: string, bytes: number) => Promise<void>;
   /** Number of ranges fetched concurrently. Default 4. */
   readonly connections?: number;
   /** Milliseconds without data after which a connection counts as lost. Default: a minute. */

@@ -11,6 +11,7 @@ import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import { downloadArtifact } from '../download/download-artifact.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
+import type { DownloadOptions } from '../download/transfer.ts';
 import type { KeptFile, KeptFiles } from './kept-files.ts';
 
 /** Bytes that stay free in images-dir, so that a download does not prevent records from being written. */
@@ -27,6 +28,7 @@ const DAMAGED: ReadonlySet<string> = new Set([
 export interface FetchOptions extends OperationOptions {
   readonly access: ArtifactAccess;
   readonly logger: Logger;
+  readonly reserve: NonNullable<DownloadOptions['reserve']>;
   readonly signal: AbortSignal;
   /** Size limit of a disk in bytes, as a guest sees it. Default 256 GiB. */
   readonly largestDisk: number | undefined;

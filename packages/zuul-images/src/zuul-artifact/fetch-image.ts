@@ -84,7 +84,9 @@ async function makeFormats(
       log(`converting ${from} to ${format}`);
       await convertImage(source, format, output(format), { signal, onProgress, largestDisk });
     } else if (artifact !== undefined) {
-      const options = { access, logger, signal, onProgress, largestDisk };
+      const reserve = async (_: string, bytes: number): Promise<void> =>
+        context.reserveSpace(await context.stateDirectory(), bytes);
+      const options = { access, logger, reserve, signal, onProgress, largestDisk };
       const file = files.get(format) ?? (await fetchArtifact(artifact, kept, options));
       files.set(format, file);
       // A link: if this process dies before the image is published, the next attempt finds the file.

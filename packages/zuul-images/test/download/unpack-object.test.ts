@@ -139,6 +139,15 @@ describe('a download fails if the disk is too small', () => {
   }
 });
 
+test('a download reserves its space before it is fetched', async (t) => {
+  const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
+  await writeFile(join(nginx.directory, 'image.raw'), Buffer.alloc(3 * 2 ** 20, 'image'));
+  const reserved: number[] = [];
+  const reserve = async (_path: string, bytes: number): Promise<void> => void reserved.push(bytes);
+  await fixture.download(`${nginx.url}/image.raw`, { leaveFree: 2 ** 20 }, { reserve });
+  assert.deepEqual(reserved, [4 * 2 ** 20]);
+});
+
 test('an endless object that unpacks to nothing leaves the space free that has to stay free', async (t) => {
   const frame = Buffer.alloc(2 ** 20, 'x');
   frame.writeUInt32LE(0x184d2a50, 0); // a skippable frame of zstd
