@@ -14,7 +14,7 @@ export interface MachineSettings {
   /** Port of the embedded job server on loopback. */
   readonly port: number;
   readonly debian: AvailableDebian;
-  /** Absolute path of diskimage-builder's download cache. */
+  /** Absolute path of a directory for lock files and the cache of diskimage-builder's Python library. */
   readonly cacheDirectory: string;
 }
 
@@ -41,7 +41,6 @@ export function quickstartConfiguration(
 /** Otherwise diskimage-builder and its Python library write below the user's home. */
 function cacheVariables(directory: string): Readonly<Record<string, string>> {
   return {
-    DIB_IMAGE_CACHE: directory,
     DIB_LOCKFILES: join(directory, 'locks'),
     XDG_CACHE_HOME: join(directory, 'xdg'),
   };

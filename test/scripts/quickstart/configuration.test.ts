@@ -42,7 +42,7 @@ test("the quickstart fills the template with this machine's settings", async (t)
   assert.deepEqual(debian.formats.toSorted(), ['qcow2', 'raw']);
   assert.partialDeepStrictEqual(debian.envVars, {
     DIB_DEBOOTSTRAP_CACHE: '1',
-    DIB_IMAGE_CACHE: '/cache',
+    DIB_LOCKFILES: '/cache/locks',
     DIB_APT_SOURCES_CONF: sources,
   });
   assert.deepEqual(
