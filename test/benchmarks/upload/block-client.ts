@@ -2,10 +2,12 @@
  * A bare HTTP client that sends blocks of a file: reads lines with the path of a {@link BlockOrder}, and answers each with
  * the seconds that it took.
  */
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { open, readFile } from 'node:fs/promises';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
+import { type AwsKey, signedHeaders } from './aws-signature.ts';
 
 /** A file with the requests for its blocks. */
 export interface BlockOrder {
@@ -15,6 +17,8 @@ export interface BlockOrder {
   readonly blockSize: number;
   /** Number of requests at a time. */
   readonly concurrency: number;
+  /** AWS takes a block only with its SHA-256, and with a signature. Absent: the headers are complete. */
+  readonly awsKey?: AwsKey | undefined;
   readonly blocks: readonly {
     readonly index: number;
     /** Path and query of its PUT. */
@@ -30,7 +34,7 @@ for await (const line of createInterface(process.stdin)) {
   console.log((performance.now() - begin) / 1000);
 }
 
-async function sendAll({ path, address, blockSize, concurrency, blocks }: BlockOrder): Promise<void> {
+async function sendAll({ path, address, blockSize, concurrency, awsKey, blocks }: BlockOrder): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: concurrency });
   const file = await open(path);
   const rest = blocks.values();
@@ -38,10 +42,12 @@ async function sendAll({ path, address, blockSize, concurrency, blocks }: BlockO
     const bytes = Buffer.alloc(blockSize);
     for (const { index, target, headers } of rest) {
       await file.read(bytes, 0, blockSize, index * blockSize);
-      const outgoing = request(address + target, {
+      const url = new URL(target, address);
+      const signed = awsKey === undefined ? headers : signBlock(awsKey, url, bytes, headers);
+      const outgoing = request(url, {
         method: 'PUT',
         agent,
-        headers: { ...headers, 'content-length': blockSize },
+        headers: { ...signed, 'content-length': blockSize },
       });
       outgoing.end(bytes);
       const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
@@ -56,4 +62,15 @@ async function sendAll({ path, address, blockSize, concurrency, blocks }: BlockO
     await file.close();
     agent.destroy();
   }
+}
+
+function signBlock(
+  key: AwsKey,
+  url: URL,
+  bytes: Buffer,
+  headers: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const digest = createHash('sha256').update(bytes).digest();
+  const put = { method: 'PUT', url, digest: digest.toString('hex') };
+  return signedHeaders(key, put, { ...headers, 'x-amz-checksum': digest.toString('base64') });
 }

@@ -25,7 +25,7 @@ export interface BlockCloud {
   /** Whether the second build of an image sends only the blocks that have changed. */
   readonly hasDeltas: boolean;
   /** Prepares the target of a bare client. Returns its server, and the requests for blocks. */
-  prepare(blocks: readonly BlockSummary[]): Promise<Pick<BlockOrder, 'address' | 'blocks'>>;
+  prepare(blocks: readonly BlockSummary[]): Promise<Pick<BlockOrder, 'address' | 'awsKey' | 'blocks'>>;
   /** Number of the bytes of blocks that were received since the last call. */
   received(): Promise<number>;
 }
@@ -33,7 +33,7 @@ export interface BlockCloud {
 const BARE = 'a bare HTTP client, same blocks, same parallelism';
 const ROUNDS = 5;
 const MEMORY_BAR = 200e6;
-/** The command has them in its hash-bang line. */
+/** The same values as in the command `nodepool-builder`. */
 const HEAP_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=40'];
 
 const SECONDS: Unit = { name: 's', digits: 2 };

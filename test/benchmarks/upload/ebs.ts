@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { BLOCK_SIZE } from '@nodepool-builder/provider-aws/testing';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
 import { Program } from '../program.ts';
+import type { AwsKey } from './aws-signature.ts';
 import { measureBlockUpload } from './block-upload.ts';
 import { DISK_GIB } from './sparse-disk.ts';
 
@@ -18,7 +19,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       blockSize: BLOCK_SIZE,
       concurrency: 32,
       entry: { type: 'aws', 'region-name': 'us-east-1', endpoint: address },
-      environment: { AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' },
+      environment: { AWS_ACCESS_KEY_ID: KEY.id, AWS_SECRET_ACCESS_KEY: KEY.secret },
       hasDeltas: true,
       prepare: async (blocks) => {
         const answer = await fetch(`${address}/snapshots`, {
@@ -29,12 +30,11 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
         const { SnapshotId: snapshot } = (await answer.json()) as { SnapshotId: string };
         return {
           address,
-          blocks: blocks.map(({ index, checksum }) => ({
+          awsKey: KEY,
+          blocks: blocks.map(({ index }) => ({
             index,
             target: `/snapshots/${snapshot}/blocks/${index}`,
             headers: {
-              authorization: AUTHORIZATION,
-              'x-amz-checksum': checksum,
               'x-amz-checksum-algorithm': 'SHA256',
               'x-amz-data-length': String(BLOCK_SIZE),
             },
@@ -46,6 +46,8 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
     context,
   );
 }
+
+const KEY: AwsKey = { id: 'bench', secret: 'bench', region: 'us-east-1', service: 'ebs' };
 
 /** The double reads the service and the region from it. */
 const AUTHORIZATION = 'AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/ebs/aws4_request';

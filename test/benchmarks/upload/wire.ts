@@ -2,12 +2,13 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
-import { compare, ratioOf, ratioRow, rowsOf, type Unit } from '../comparison.ts';
+import { bestOf, compare, ratioOf, ratioRow, rowsOf, type Unit } from '../comparison.ts';
 import { megabytes } from '../peak-memory.ts';
 import { Program } from '../program.ts';
 import { IMAGE_LENGTH, largeImage } from './large-image.ts';
 
-const MD5SUM = '`md5sum` of the file';
+/** The digests that an upload needs, each by a program that computes only that one, with the library of Node.js. */
+const DIGESTS = ['md5', 'sha256'].map((digest) => ({ digest, name: `\`openssl dgst -${digest}\`` }));
 const OURS = '@nodepool-builder/image-builder, md5 and sha256';
 const THEIRS = 'openstacksdk, md5 and sha256';
 
@@ -43,14 +44,14 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       peak = Math.max(peak, memory);
       return seconds;
     };
-  const md5sum = async (): Promise<number> => {
+  const digestOf = (digest: string) => async (): Promise<number> => {
     const begin = performance.now();
-    await promisify(execFile)('md5sum', [image], { signal });
+    await promisify(execFile)('openssl', ['dgst', `-${digest}`, image], { signal });
     return (performance.now() - begin) / 1000;
   };
   const samples = await compare(
     [
-      { name: MD5SUM, sample: md5sum },
+      ...DIGESTS.map(({ digest, name }) => ({ name, sample: digestOf(digest) })),
       { name: OURS, sample: upload() },
       { name: '@nodepool-builder/image-builder, known checksums', sample: upload('known') },
       { name: THEIRS, sample: async () => Number(await sdk.ask(image)) },
@@ -58,9 +59,15 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
     context,
     ROUNDS,
   );
+  const slowest = bestOf(
+    samples,
+    DIGESTS.map(({ name }) => name),
+  );
   return [
     ...rowsOf(`${IMAGE_LENGTH} to a server that discards it`, SECONDS, samples),
-    ratioRow('Ours against `md5sum`', ratioOf(samples, OURS, MD5SUM), { atMost: 1.15 }),
+    ratioRow(`Ours against the slowest digest, ${slowest}`, ratioOf(samples, OURS, slowest), {
+      atMost: 1.15,
+    }),
     ratioRow('Ours against openstacksdk', ratioOf(samples, OURS, THEIRS), { atMost: 0.6 }),
     {
       what: '**Peak memory of the process that uploads**',

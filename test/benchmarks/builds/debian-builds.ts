@@ -1,0 +1,193 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { Client } from '@nodepool-builder/gearman-node';
+import type { DibSettings, DiskImage } from '@nodepool-builder/image-builder';
+import { inheritedEnvironment } from '@nodepool-builder/image-builder/module-kit';
+import { dump, load } from 'js-yaml';
+import { dibArguments, dibVariables } from '../../../packages/image-builder/src/dib.ts';
+import { availableDebian, requireSpace, requireSudo } from '../../../scripts/quickstart/machine.ts';
+import { startGearmand } from '../../fixtures/gearmand.ts';
+import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';
+import { ratioOf, ratioRow, type Samples } from '../comparison.ts';
+import { spawnCompiled, stop } from '../daemon.ts';
+import { distributionOf } from '../distribution.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const TEMPLATE = join(ROOT, 'examples/quickstart/nodepool.yaml');
+const ELEMENTS = join(ROOT, 'examples/on-instance/elements');
+
+/** Rounds with one build by disk-image-create alone and one by the daemon. */
+const ROUNDS = 3;
+
+const FORMATS = ['raw', 'qcow2'] as const;
+
+/** Clock ticks of proc(5) in a second. */
+const TICKS = 100;
+
+/** Seconds that a build took. */
+interface BuildTime {
+  readonly elapsed: number;
+  /** Of all its processes, those of the daemon included. */
+  readonly processor: number;
+}
+
+interface Template {
+  readonly diskimages: readonly (DibSettings & { readonly 'env-vars': Readonly<Record<string, string>> })[];
+}
+
+/** Builds the Debian image of the quickstart: first, again, and by disk-image-create alone. */
+export const debianBuilds: Benchmark = { name: 'debian', run };
+
+async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  const { after, progress } = context;
+  await requireSudo();
+  const directory = await mkdtemp(join(tmpdir(), 'bench-builds-'));
+  after(() => rm(directory, { recursive: true, force: true }));
+  await requireSpace(directory);
+  const images = join(directory, 'images');
+  await mkdir(images);
+  const { envVars, settings, release } = await debian();
+  const server = await startGearmand();
+  after(() => server.stop());
+  const diskimage = { name: 'debian', formats: FORMATS, release, ...settings, 'env-vars': envVars };
+  const config = join(directory, 'nodepool.yaml');
+  const configuration = {
+    'images-dir': images,
+    'elements-dir': ELEMENTS,
+    'gearman-servers': [{ host: '127.0.0.1', port: server.port }],
+    diskimages: [diskimage],
+  };
+  await writeFile(config, dump(configuration));
+  const daemon = spawnCompiled(config);
+  after(() => stop(daemon));
+  await unlessAborted(daemon.logged(/nodepool\.builder: serving /), context.signal);
+  const client = new Client({ servers: [{ host: '127.0.0.1', port: server.port }] });
+  after(() => client.close());
+  const byDaemon = async (imageId: string): Promise<BuildTime> =>
+    await timed(context, `image ${imageId} by the daemon`, async () => {
+      const before = await processorTime(daemon.child.pid);
+      const job = client.submit('image-build:debian', JSON.stringify({ 'image-id': imageId }));
+      await unlessAborted(job, context.signal);
+      return (await processorTime(daemon.child.pid)) - before;
+    });
+  const remove = async (imageId: string): Promise<void> => {
+    await client.submit(`image-delete:${imageId}`, '');
+  };
+
+  const first = await byDaemon('first');
+  await remove('first');
+  const cache = join(images, '.nodepool-builder', 'cache', 'debian');
+  const times: Record<'bare' | 'daemon', BuildTime[]> = { bare: [], daemon: [] };
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    const output = await mkdtemp(join(directory, 'bare-'));
+    const environment = { ...envVars, DIB_IMAGE_CACHE: cache, TMP_DIR: join(output, 'tmp') };
+    const bare = { ...diskimage, elementsDir: ELEMENTS, envVars: environment };
+    times.bare.push(
+      await timed(context, 'disk-image-create alone', () => buildAlone(settings, bare, output, context)),
+    );
+    await rm(output, { recursive: true });
+    times.daemon.push(await byDaemon(`round-${round}`));
+    await remove(`round-${round}`);
+    progress(`round ${round} of ${ROUNDS}`);
+  }
+  return rowsOf(first, times);
+}
+
+function timeRow(what: string, times: readonly BuildTime[]): Measurement {
+  const [elapsed, processor] = (['elapsed', 'processor'] as const).map((key) =>
+    distributionOf(times.map((time) => time[key])).median.toFixed(1),
+  );
+  return { what, result: `${elapsed} s, ${processor} s of processor time` };
+}
+
+function rowsOf(first: BuildTime, times: Record<'bare' | 'daemon', BuildTime[]>): Measurement[] {
+  const pick = (key: keyof BuildTime): Samples =>
+    new Map(Object.entries(times).map(([name, own]) => [name, own.map((time) => time[key])]));
+  const again = times.daemon.map(({ elapsed }) => elapsed);
+  const second: Samples = new Map([
+    ['second', again],
+    ['first', again.map(() => first.elapsed)],
+  ]);
+  return [
+    timeRow('First build of the Debian of the quickstart, raw and qcow2', [first]),
+    timeRow('Its next builds', times.daemon),
+    timeRow('The same by `disk-image-create` alone, with the same cache', times.bare),
+    ratioRow('Next build against the first', ratioOf(second, 'second', 'first'), { atMost: 0.6 }),
+    ratioRow('Daemon against `disk-image-create` alone', ratioOf(pick('elapsed'), 'daemon', 'bare'), {
+      atMost: 1.01,
+    }),
+    ratioRow('The same, processor time', ratioOf(pick('processor'), 'daemon', 'bare'), { atMost: 1.05 }),
+  ];
+}
+
+async function debian(): Promise<{
+  readonly envVars: Readonly<Record<string, string>>;
+  readonly settings: DibSettings;
+  readonly release: string;
+}> {
+  const { release, envVars } = await availableDebian(process.env);
+  const [entry] = (load(await readFile(TEMPLATE, 'utf8')) as Template).diskimages;
+  if (entry === undefined) throw new Error(`${TEMPLATE} has no disk image`);
+  const { elements, 'qemu-img-options': options, 'env-vars': variables } = entry;
+  const settings = {
+    ...(elements !== undefined && { elements }),
+    ...(options !== undefined && { 'qemu-img-options': options }),
+  };
+  return { release, settings, envVars: { ...variables, ...envVars } };
+}
+
+async function timed(
+  { progress, signal }: BenchmarkContext,
+  what: string,
+  work: () => Promise<number>,
+): Promise<BuildTime> {
+  signal.throwIfAborted();
+  const begin = performance.now();
+  const processor = await work();
+  const elapsed = (performance.now() - begin) / 1000;
+  progress(`${what}: ${elapsed.toFixed(1)} s, ${processor.toFixed(1)} s of processor time`);
+  return { elapsed, processor };
+}
+
+/** Runs disk-image-create as the daemon does, into a directory. Returns its processor time in seconds. */
+async function buildAlone(
+  settings: DibSettings,
+  diskimage: DiskImage,
+  directory: string,
+  { signal }: BenchmarkContext,
+): Promise<number> {
+  await mkdir(join(directory, 'tmp'));
+  const output = join(directory, 'image');
+  const env = {
+    ...inheritedEnvironment(),
+    ...dibVariables(diskimage, output),
+    ...(diskimage.envVars as Record<string, string>),
+  };
+  const args = ['disk-image-create', ...dibArguments(settings, FORMATS, output)];
+  // The last line of `times` is the time of the children.
+  const script = '"$@" >/dev/null 2>&1 </dev/null || exit; times';
+  const child = spawn('bash', ['-c', script, 'bash', ...args], {
+    cwd: directory,
+    env,
+    signal,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [times, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  if (code !== 0) throw new Error(`disk-image-create ended with exit code ${code}`);
+  return [...(times.trim().split('\n').at(-1) ?? '').matchAll(/(\d+)m([\d.]+)s/g)].reduce(
+    (sum, [, minutes, seconds]) => sum + Number(minutes) * 60 + Number(seconds),
+    0,
+  );
+}
+
+/** Processor time of a process and of its children that have ended, in seconds. */
+async function processorTime(pid: number | undefined): Promise<number> {
+  const line = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
+  // utime, stime, cutime and cstime
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS;
+}

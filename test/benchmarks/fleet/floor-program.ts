@@ -1,0 +1,41 @@
+/**
+ * The floor of a fleet's registration: the same packets as those of fleet-program.ts, as constants over bare sockets.
+ * Its arguments are those of fleet-program.ts. It answers a line when the server has processed all packets, which the
+ * answer to an ECHO_REQ at the end of each connection says, and ends with its standard input.
+ */
+import net from 'node:net';
+import { createInterface } from 'node:readline';
+import { BUILD_FUNCTIONS, imageFunctions } from './fleet-functions.ts';
+
+const [port = 0, builders = 0, images = 0] = process.argv.slice(2).map(Number);
+const CAN_DO = 1;
+const ECHO_REQ = 16;
+
+const connections = Array.from({ length: builders }, (_, builder) => [
+  packets(BUILD_FUNCTIONS),
+  packets(imageFunctions(builder, images)),
+]).flat();
+for await (const _ of createInterface(process.stdin)) {
+  await Promise.all(connections.map(untilProcessed));
+  console.log('processed');
+}
+process.exit();
+
+function packets(names: readonly string[]): Buffer {
+  return Buffer.concat([...names.map((name) => request(CAN_DO, name)), request(ECHO_REQ, 'end')]);
+}
+
+function request(type: number, data: string): Buffer {
+  const header = Buffer.from('\0REQ\0\0\0\0\0\0\0\0', 'latin1');
+  header.writeUInt32BE(type, 4);
+  header.writeUInt32BE(data.length, 8);
+  return Buffer.concat([header, Buffer.from(data)]);
+}
+
+async function untilProcessed(bytes: Buffer): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const socket = net.connect({ host: '127.0.0.1', port });
+    socket.once('error', reject).once('data', () => resolve());
+    socket.write(bytes);
+  });
+}
