@@ -1,0 +1,16 @@
+export type {
+  BundleText,
+  ChainLink,
+  ChainReport,
+  FoundAttestation,
+  GateRules,
+  LinkState,
+  LocalFile,
+  Package,
+  PackageChanges,
+  Signer,
+  Statement,
+  StatementSubject,
+  TrustedKey,
+  VerifiedSubject,
+} from './types.ts';
