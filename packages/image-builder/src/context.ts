@@ -1,3 +1,4 @@
+import type { ImageAttester, Material } from './attestation.ts';
 import type { BuildLog } from './build/build-log.ts';
 import type { DiskImage } from './disk-image.ts';
 import type { ImageFormat } from './formats.ts';
@@ -25,6 +26,8 @@ export interface BuildJob extends OperationOptions {
   readonly cacheLimit?: number;
   /** Environment of commands. Default: the variables of this process that contain no secrets. */
   readonly environment?: Environment;
+  /** Proves where the image comes from. If it fails, the build fails. Default: none. */
+  readonly attester?: ImageAttester;
 }
 
 /** Settings of one command, see {@link BuildContext.run}. */
@@ -98,6 +101,11 @@ export interface BuildContext {
   readonly cacheDirectory: () => Promise<string | undefined>;
   /** Path of the directory for records that outlive a build, below the state of `images-dir`. Its user creates it. */
   readonly recordDirectory: (name: string) => string;
+  /**
+   * Reports something that the build uses: a repository, a base image, a script. Its address must have no credentials; a
+   * user and a password in front of the host are removed. A material that was reported before is ignored.
+   */
+  readonly addMaterial: (material: Material) => void;
   /** Sets the creation time of an image that was made elsewhere. A time in the future counts as now, with a warning. */
   readonly setBuiltAt: (time: Date) => void;
   /**

@@ -1,3 +1,4 @@
+export type { Conversion, FinishedBuild, ImageAttester, Material } from './attestation.ts';
 export { BaseImageBuilder } from './base.ts';
 export { COMMAND } from './command.ts';
 export type { BuildContext, BuildJob } from './context.ts';
@@ -41,6 +42,7 @@ export { readImages } from './repository/image-reader.ts';
 export { ImageRepository } from './repository.ts';
 export type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 export type {
+  AttestationDocument,
   CandidateOptions,
   Checksums,
   ClaimRequest,

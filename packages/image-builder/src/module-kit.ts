@@ -1,4 +1,14 @@
 /** Helpers that the other packages of this project share. They may change in any release. */
+export {
+  ATTESTATIONS,
+  attestationDirectory,
+  BUILD_DOCUMENT,
+  checkAttestationName,
+  conversionDocument,
+  LARGEST_ATTESTATION,
+  readAttestation,
+  writeAttestation,
+} from './attestation.ts';
 export { BandwidthLimit, metered } from './bandwidth-limit.ts';
 export { BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/build-log.ts';
 export { checkedVariables, variableFault } from './build/command-environment.ts';

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ImageAttester } from './attestation.ts';
 import { signalOf, unlessAborted } from './cancellation.ts';
 import { DiskSpaceGuard } from './disk-space.ts';
 import { ImageError } from './errors.ts';
@@ -58,6 +59,8 @@ interface FileOptions extends OperationOptions {
   readonly compress?: boolean | undefined;
   /** Whether the caller takes a file with `pendingChecksums`. Default: the call waits for them. */
   readonly takesPendingChecksums?: boolean;
+  /** Proves which file a converted file comes from. Default: none. */
+  readonly attester?: ImageAttester | undefined;
 }
 
 /** The images of one directory, which is owned by one process. */

@@ -1,4 +1,6 @@
 import { mkdir } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { Material } from '../attestation.ts';
 import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
 import { MARKER } from '../cleanup/processes.ts';
 import type { BuildContext, BuildJob, RunOptions } from '../context.ts';
@@ -11,6 +13,7 @@ import { imageFileName } from '../repository/layout.ts';
 import type { BuildSite } from '../repository.ts';
 import type { Progress, Snapshot } from '../types.ts';
 import type { BuildLog } from './build-log.ts';
+import { withoutCredentials } from './material-address.ts';
 
 /** Tolerated difference between the clocks of two hosts, in milliseconds. */
 const CLOCK_TOLERANCE = 60_000;
@@ -34,7 +37,7 @@ export interface CoreContext extends BuildContext {
     options?: LoggedCommandOptions,
   ) => Promise<CommandResult>;
   /** Facts about the image that the builder has reported. */
-  readonly reported: { built?: Date; readonly snapshots: Snapshot[] };
+  readonly reported: { built?: Date; readonly snapshots: Snapshot[]; readonly materials: Material[] };
 }
 
 interface BuildParts {
@@ -55,7 +58,7 @@ export function createBuildContext(parts: BuildParts): CoreContext {
   const { staging, state, onSettled } = site;
   const runLogged = createRunLogged(environment, parts);
   let cache: Promise<string | undefined> | undefined;
-  const reported: CoreContext['reported'] = { snapshots: [] };
+  const reported: CoreContext['reported'] = { snapshots: [], materials: [] };
   return {
     imageId,
     imageName: diskimage.name,
@@ -88,11 +91,17 @@ export function createBuildContext(parts: BuildParts): CoreContext {
           'set the clock of the host that built it, or of this host',
       );
     },
+    addMaterial: (material) => addMaterial(reported.materials, material),
     addSnapshot: (snapshot, settle) => {
       reported.snapshots.push(snapshot);
       onSettled(settle);
     },
   };
+}
+
+function addMaterial(known: Material[], { uri, ...rest }: Material): void {
+  const material = { ...rest, ...(uri !== undefined && { uri: withoutCredentials(uri) }) };
+  if (!known.some((other) => isDeepStrictEqual(other, material))) known.push(material);
 }
 
 async function takeCache({ job, diskimage, site, log }: BuildParts): Promise<string | undefined> {
