@@ -19,6 +19,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'zuul-images',
   ],
   'on-instance': ['image-builder'],
+  provenance: ['image-builder'],
   'provider-aws': ['image-builder'],
   'provider-azure': ['image-builder'],
   'provider-gce': ['image-builder'],

@@ -1,3 +1,23 @@
+export { readAttestations } from './attestation-directory.ts';
+export {
+  BILL_OF_MATERIALS,
+  type BuilderIdentity,
+  type BuildFacts,
+  buildFactsOf,
+} from './build-statement.ts';
+export {
+  LARGEST_BUNDLE,
+  payloadDigest,
+  unverifiedStatement,
+  type VerifiedStatement,
+  verifyBundle,
+} from './bundle.ts';
+export { verifyChain } from './chain.ts';
+export { PROVENANCE_ERRORS, ProvenanceError, type ProvenanceErrorCode } from './errors.ts';
+export { checkGate, type GateOptions } from './gate.ts';
+export { readTrustedKeys } from './keys.ts';
+export { openSigner, type SignerSettings } from './signer.ts';
+export { buildDigestOf, SiteAttester, type SiteAttesterSettings } from './site-attester.ts';
 export type {
   BundleText,
   ChainLink,
@@ -14,3 +34,4 @@ export type {
   TrustedKey,
   VerifiedSubject,
 } from './types.ts';
+export { type AttestedUpload, type UploadFacts, uploadFactsOf } from './upload-statement.ts';

@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type {
+  Conversion,
+  DiskImage,
+  FinishedBuild,
+  ImageAttester,
+  Logger,
+  OperationOptions,
+} from '@nodepool-builder/image-builder';
+
+import {
+  BUILD_FILE,
+  conversionFile,
+  documentDirectory,
+  readAttestation,
+  uploadFile,
+  writeAttestation,
+} from './attestation-directory.ts';
+import {
+  type BillOfMaterialsOutcome,
+  type BuilderIdentity,
+  buildStatement,
+  conversionStatement,
+} from './build-statement.ts';
+import { payloadDigest, signStatement } from './bundle.ts';
+import type { BundleText, Signer, Statement } from './types.ts';
+import { type UploadFacts, uploadStatement } from './upload-statement.ts';
+
+/** Settings of a {@link SiteAttester}. */
+export interface SiteAttesterSettings extends BuilderIdentity {
+  readonly signer: Signer;
+  /** Whether builds get a bill of materials. */
+  readonly billOfMaterials: boolean;
+  /** External parameters of a build: `configuration-digest`, `builder`, `settings` without secrets. */
+  readonly parameters?: (diskimage: DiskImage) => Readonly<Record<string, unknown>>;
+  readonly logger?: Logger;
+  /** Default: the system's clock. */
+  readonly now?: () => Date;
+}
+
+/** Attests builds, conversions and uploads with the key of the site. */
+export class SiteAttester implements ImageAttester {
+  readonly secretFiles: readonly string[];
+  readonly #settings: SiteAttesterSettings;
+
+  constructor(settings: SiteAttesterSettings) {
+    const { keyFile } = settings.signer;
+    this.secretFiles = keyFile === undefined ? [] : [keyFile];
+    this.#settings = settings;
+  }
+
+  /** Id of the key that signs. */
+  get keyId(): string {
+    return this.#settings.signer.keyId;
+  }
+
+  /** Signs random bytes. @throws ProvenanceError `signing-failed` */
+  async check(): Promise<void> {
+    await this.#settings.signer.sign(randomBytes(32));
+  }
+
+  /**
+   * Writes the bill of materials and the attestation of a build.
+   *
+   * @throws ProvenanceError `signing-failed`, `bundle-too-large`
+   */
+  async attestBuild(build: FinishedBuild, options: OperationOptions = {}): Promise<void> {
+    const { parameters, billOfMaterials } = this.#settings;
+    const outcome = billOfMaterials ? await this.#writeBillOfMaterials(build, options) : undefined;
+    const statement = buildStatement(build, this.#settings, parameters?.(build.diskimage) ?? {}, outcome);
+    await this.#write(build.directory, build.manifest['image-id'], BUILD_FILE, statement, options);
+  }
+
+  /** Writes the attestation of a converted file. @throws ProvenanceError `signing-failed` */
+  async attestConversion(conversion: Conversion, options: OperationOptions = {}): Promise<void> {
+    const { directory, imageId, file } = conversion;
+    const statement = conversionStatement(conversion, this.#settings, this.#now());
+    await this.#write(directory, imageId, conversionFile(file.format), statement, options);
+  }
+
+  /** Writes the attestation of an upload, and returns it. @throws ProvenanceError `signing-failed` */
+  async attestUpload(facts: UploadFacts, options: OperationOptions = {}): Promise<BundleText> {
+    const { directory, imageId, uploadId } = facts;
+    const statement = uploadStatement(facts, this.#now(), await buildDigestOf(directory, imageId));
+    return await this.#write(directory, imageId, uploadFile(uploadId), statement, options);
+  }
+
+  async #write(
+    directory: string,
+    imageId: string,
+    name: string,
+    statement: Statement,
+    { signal }: OperationOptions,
+  ): Promise<BundleText> {
+    const text = await signStatement(statement, this.#settings.signer, signal);
+    const path = await writeAttestation(directory, imageId, name, text);
+    this.#settings.logger?.debug(`wrote the attestation "${path}"`);
+    return text;
+  }
+
+  async #writeBillOfMaterials(
+    _build: FinishedBuild,
+    _options: OperationOptions,
+  ): Promise<BillOfMaterialsOutcome> {
+    return { reason: 'bills of materials are not written yet' };
+  }
+
+  #now(): Date {
+    return this.#settings.now?.() ?? new Date();
+  }
+}
+
+/** SHA-256 of the payload of the build's attestation, in hexadecimal; undefined if the build was not attested. */
+export async function buildDigestOf(directory: string, imageId: string): Promise<string | undefined> {
+  const path = join(documentDirectory(directory, imageId), 'attestations', BUILD_FILE);
+  const found = await readAttestation(path);
+  return found && payloadDigest(found.text);
+}
