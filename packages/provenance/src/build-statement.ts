@@ -169,9 +169,9 @@ export interface BuildFacts {
   readonly builderId: string;
   /** Versions of the builder's programs by name. */
   readonly builderVersions: Readonly<Record<string, string>>;
-  /** Absent in statements of other software, as all that follows. */
+  /** Absent in statements of other software. */
   readonly imageId?: string;
-  /** Name of the disk image. */
+  /** Name of the disk image. Absent in statements of other software. */
   readonly imageName?: string;
   readonly startedAt?: Date;
   readonly finishedAt?: Date;
@@ -196,8 +196,9 @@ export function buildFactsOf({ subjects, predicateType, predicate }: Statement):
   const { buildType, externalParameters: parameters, resolvedDependencies = [] } = buildDefinition;
   const { builder, metadata = {}, byproducts = [] } = runDetails;
   const { startedOn, finishedOn } = metadata;
-  const imageId = textOf(parameters['image-id']) ?? metadata.invocationId;
-  const imageName = textOf(parameters.diskimage);
+  const isOwn = buildType === BUILD_TYPE || buildType === CONVERSION_TYPE;
+  const imageId = isOwn ? textOf(parameters['image-id']) : undefined;
+  const imageName = isOwn ? textOf(parameters.diskimage) : undefined;
   const bill = subjects.find(({ name }) => name === BILL_OF_MATERIALS);
   const reason = textOf(byproducts.find(({ name }) => name === BILL_OF_MATERIALS)?.annotations?.reason);
   return {

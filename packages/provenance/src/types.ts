@@ -77,7 +77,10 @@ export interface ChainLink {
   readonly place?: string;
 }
 
-/** What is proven about a subject. It is proven if all links are. */
+/**
+ * What is proven about a subject. It is proven if all links are, except that of the materials: a builder may use
+ * material without a digest, such as packages of a mirror.
+ */
 export interface ChainReport {
   readonly links: readonly ChainLink[];
   readonly state: LinkState;
