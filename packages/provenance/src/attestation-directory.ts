@@ -1,18 +1,16 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ImageFormat } from '@nodepool-builder/image-builder';
 import {
+  attestationDirectory,
   checkImageId,
   errnoOf,
-  makeDirectory,
+  LARGEST_ATTESTATION,
   unlessMissing,
-  writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
-import { LARGEST_BUNDLE } from './bundle.ts';
 import { ProvenanceError } from './errors.ts';
 import { readLimited } from './read-limited.ts';
-import type { BundleText, FoundAttestation } from './types.ts';
+import type { FoundAttestation } from './types.ts';
 
 const SUFFIX = '.sigstore.json';
 
@@ -20,44 +18,12 @@ const SUFFIX = '.sigstore.json';
 const MOST_ATTESTATIONS = 512;
 
 /** Most bytes of all attestations of an image that are read. */
-const LARGEST_SUM = 32 * LARGEST_BUNDLE;
+const LARGEST_SUM = 32 * LARGEST_ATTESTATION;
 
-/** Attestations are public, as images are. */
-const FILE_MODE = 0o644;
-const DIRECTORY_MODE = 0o755;
-
-/** Name of the attestation of a build. */
-export const BUILD_FILE = `build${SUFFIX}`;
-
-/** Name of the attestation of a conversion. */
-export function conversionFile(format: ImageFormat): string {
-  return `convert-${format}${SUFFIX}`;
-}
-
-/** Name of the attestation of an upload, whose id may be any text. */
-export function uploadFile(uploadId: string): string {
-  const isName = /^[\w-][\w.-]{0,127}$/.test(uploadId);
+/** Name of the attestation of an upload. An id that is no file name, or a long one, is replaced by its digest. */
+export function uploadDocument(uploadId: string): string {
+  const isName = /^\w[\w-]{0,63}$/.test(uploadId);
   return `upload-${isName ? uploadId : createHash('sha256').update(uploadId).digest('hex')}${SUFFIX}`;
-}
-
-/** Directory of the documents of an image. */
-export function documentDirectory(directory: string, imageId: string): string {
-  checkImageId(imageId);
-  return join(directory, `${imageId}.d`);
-}
-
-/** Writes an attestation of an image atomically, and returns its path. */
-export async function writeAttestation(
-  directory: string,
-  imageId: string,
-  name: string,
-  text: BundleText,
-): Promise<string> {
-  const attestations = join(documentDirectory(directory, imageId), 'attestations');
-  await makeDirectory(attestations, DIRECTORY_MODE);
-  const path = join(attestations, name);
-  await writeDurably(path, text, FILE_MODE);
-  return path;
 }
 
 /**
@@ -69,7 +35,8 @@ export async function readAttestations(
   directory: string,
   imageId: string,
 ): Promise<readonly FoundAttestation[]> {
-  const path = join(documentDirectory(directory, imageId), 'attestations');
+  checkImageId(imageId);
+  const path = attestationDirectory(directory, imageId);
   const names = await namesOf(path);
   const found: FoundAttestation[] = [];
   let sum = 0;
@@ -87,7 +54,7 @@ export async function readAttestations(
 export async function readAttestation(path: string): Promise<FoundAttestation | undefined> {
   const bytes = readLimited(path, {
     thing: 'the attestation',
-    limit: LARGEST_BUNDLE,
+    limit: LARGEST_ATTESTATION,
     unreadable: 'attestation-unreadable',
     tooLarge: 'bundle-too-large',
     followLinks: false,

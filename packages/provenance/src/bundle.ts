@@ -1,14 +1,11 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { ObjectSchema } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader, LARGEST_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
 import { ProvenanceError } from './errors.ts';
 import { verifySignature } from './signer.ts';
 import { readStatement, STATEMENT_TYPE } from './statement.ts';
 import type { BundleText, FoundAttestation, Signer, Statement, TrustedKey } from './types.ts';
-
-/** Largest bundle in bytes. */
-export const LARGEST_BUNDLE = 1_048_576;
 
 const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 
@@ -120,10 +117,10 @@ export async function signStatement(
     keyHint: signer.keyId,
   });
   const text = JSON.stringify(bundleToJSON(bundle));
-  if (Buffer.byteLength(text) > LARGEST_BUNDLE) {
+  if (Buffer.byteLength(text) > LARGEST_ATTESTATION) {
     const names = statement.subjects.map(({ name }) => name).join(', ');
     const remedy = 'give the disk image fewer variables or elements';
-    const message = `the attestation of ${names} would be larger than ${LARGEST_BUNDLE} bytes; ${remedy}`;
+    const message = `the attestation of ${names} would be larger than ${LARGEST_ATTESTATION} bytes; ${remedy}`;
     throw new ProvenanceError('bundle-too-large', message);
   }
   return text;
@@ -171,8 +168,8 @@ export function preAuthenticationEncoding(payload: Buffer): Buffer {
 }
 
 function openBundle(text: BundleText, place: string): Envelope {
-  if (Buffer.byteLength(text) > LARGEST_BUNDLE) {
-    const message = `the attestation "${place}" is larger than ${LARGEST_BUNDLE} bytes`;
+  if (Buffer.byteLength(text) > LARGEST_ATTESTATION) {
+    const message = `the attestation "${place}" is larger than ${LARGEST_ATTESTATION} bytes`;
     throw new ProvenanceError('bundle-too-large', message);
   }
   try {

@@ -6,7 +6,6 @@ export {
   buildFactsOf,
 } from './build-statement.ts';
 export {
-  LARGEST_BUNDLE,
   payloadDigest,
   unverifiedStatement,
   type VerifiedStatement,

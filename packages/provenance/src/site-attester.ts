@@ -10,13 +10,13 @@ import type {
 } from '@nodepool-builder/image-builder';
 
 import {
-  BUILD_FILE,
-  conversionFile,
-  documentDirectory,
-  readAttestation,
-  uploadFile,
+  attestationDirectory,
+  BUILD_DOCUMENT,
+  checkImageId,
+  conversionDocument,
   writeAttestation,
-} from './attestation-directory.ts';
+} from '@nodepool-builder/image-builder/module-kit';
+import { readAttestation, uploadDocument } from './attestation-directory.ts';
 import {
   type BillOfMaterialsOutcome,
   type BuilderIdentity,
@@ -69,21 +69,21 @@ export class SiteAttester implements ImageAttester {
     const { parameters, billOfMaterials } = this.#settings;
     const outcome = billOfMaterials ? await this.#writeBillOfMaterials(build, options) : undefined;
     const statement = buildStatement(build, this.#settings, parameters?.(build.diskimage) ?? {}, outcome);
-    await this.#write(build.directory, build.manifest['image-id'], BUILD_FILE, statement, options);
+    await this.#write(build.directory, build.manifest['image-id'], BUILD_DOCUMENT, statement, options);
   }
 
   /** Writes the attestation of a converted file. @throws ProvenanceError `signing-failed` */
   async attestConversion(conversion: Conversion, options: OperationOptions = {}): Promise<void> {
     const { directory, imageId, file } = conversion;
     const statement = conversionStatement(conversion, this.#settings, this.#now());
-    await this.#write(directory, imageId, conversionFile(file.format), statement, options);
+    await this.#write(directory, imageId, conversionDocument(file.format), statement, options);
   }
 
   /** Writes the attestation of an upload, and returns it. @throws ProvenanceError `signing-failed` */
   async attestUpload(facts: UploadFacts, options: OperationOptions = {}): Promise<BundleText> {
     const { directory, imageId, uploadId } = facts;
     const statement = uploadStatement(facts, this.#now(), await buildDigestOf(directory, imageId));
-    return await this.#write(directory, imageId, uploadFile(uploadId), statement, options);
+    return await this.#write(directory, imageId, uploadDocument(uploadId), statement, options);
   }
 
   async #write(
@@ -94,8 +94,7 @@ export class SiteAttester implements ImageAttester {
     { signal }: OperationOptions,
   ): Promise<BundleText> {
     const text = await signStatement(statement, this.#settings.signer, signal);
-    const path = await writeAttestation(directory, imageId, name, text);
-    this.#settings.logger?.debug(`wrote the attestation "${path}"`);
+    await writeAttestation(directory, imageId, { name, text });
     return text;
   }
 
@@ -113,7 +112,7 @@ export class SiteAttester implements ImageAttester {
 
 /** SHA-256 of the payload of the build's attestation, in hexadecimal; undefined if the build was not attested. */
 export async function buildDigestOf(directory: string, imageId: string): Promise<string | undefined> {
-  const path = join(documentDirectory(directory, imageId), 'attestations', BUILD_FILE);
-  const found = await readAttestation(path);
+  checkImageId(imageId);
+  const found = await readAttestation(join(attestationDirectory(directory, imageId), BUILD_DOCUMENT));
   return found && payloadDigest(found.text);
 }
