@@ -1,5 +1,13 @@
 export { readAttestations } from './attestation-directory.ts';
 export {
+  type BillOfMaterials,
+  LARGEST_BILL_OF_MATERIALS,
+  readBillOfMaterials,
+  writeBillOfMaterials,
+} from './bom/bill-of-materials.ts';
+export { comparePackages } from './bom/compare-packages.ts';
+export { type FoundPackages, type PackagedImage, readPackages } from './bom/read-packages.ts';
+export {
   BILL_OF_MATERIALS,
   type BuilderIdentity,
   type BuildFacts,
