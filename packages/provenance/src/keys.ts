@@ -50,12 +50,13 @@ export async function readKey(
   let key: KeyObject;
   try {
     key = parse(pem);
-  } catch {
+  } catch (error) {
+    if (error instanceof ProvenanceError) throw error;
     // The error of OpenSSL says nothing that helps, and is left out in case it quotes the key.
     const isEncrypted = pem.includes('ENCRYPTED');
     const reason = isEncrypted
       ? 'it is encrypted; store it without a passphrase, or use sign-command'
-      : 'it is not a key in PEM; create one with "openssl genpkey -algorithm ed25519"';
+      : 'it is no such key in PEM; create one with "openssl genpkey -algorithm ed25519"';
     throw new ProvenanceError('key-unusable', `${thing} "${path}" cannot be used: ${reason}`);
   } finally {
     pem.fill(0);

@@ -45,11 +45,13 @@ export async function readLimited(path: string, limits: ReadLimits): Promise<Buf
     if ((state.mode & forbiddenMode) !== 0) {
       throw refusal('other users may access it; run "chmod o= FILE" with its path');
     }
-    const buffer = Buffer.alloc(limit + 1);
+    let buffer = Buffer.alloc(Math.min(state.size, limit) + 1);
     let length = 0;
     while (length <= limit) {
-      const { bytesRead } = await handle.read(buffer, length, limit + 1 - length).catch(fail);
-      if (bytesRead === 0) return Buffer.from(buffer.subarray(0, length));
+      // Grows for a file that does, and for one below /proc, which has no size.
+      if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(2 * length, limit) + 1);
+      const { bytesRead } = await handle.read(buffer, length, buffer.length - length).catch(fail);
+      if (bytesRead === 0) return buffer.subarray(0, length);
       length += bytesRead;
     }
     throw new ProvenanceError(tooLarge, `${thing} "${path}" is larger than ${limit} bytes`);

@@ -88,6 +88,7 @@ async function runSigner(
   const result = await execa(command, args, {
     input: data,
     encoding: 'buffer',
+    stripFinalNewline: false, // a signature may end with this byte
     stderr: 'ignore',
     reject: false,
     timeout: timeLimit,
