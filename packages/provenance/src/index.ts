@@ -1,4 +1,5 @@
-export { readAttestations } from './attestation-directory.ts';
+export { readAttestations, uploadDocument } from './attestation-directory.ts';
+export { billOfMaterialsPath, readAttestedPackages } from './attested-packages.ts';
 export {
   type BillOfMaterials,
   LARGEST_BILL_OF_MATERIALS,
@@ -19,7 +20,7 @@ export {
   type VerifiedStatement,
   verifyBundle,
 } from './bundle.ts';
-export { verifyChain } from './chain.ts';
+export { type ChainOptions, verifyChain } from './chain.ts';
 export { PROVENANCE_ERRORS, ProvenanceError, type ProvenanceErrorCode } from './errors.ts';
 export { checkGate, type GateOptions } from './gate.ts';
 export { readTrustedKeys } from './keys.ts';

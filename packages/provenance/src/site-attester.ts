@@ -1,5 +1,6 @@
-import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type {
   Conversion,
   DiskImage,
@@ -14,9 +15,14 @@ import {
   BUILD_DOCUMENT,
   checkImageId,
   conversionDocument,
+  imageFileName,
+  makeDirectory,
   writeAttestation,
 } from '@nodepool-builder/image-builder/module-kit';
 import { readAttestation, uploadDocument } from './attestation-directory.ts';
+import { billOfMaterialsPath } from './attested-packages.ts';
+import { writeBillOfMaterials } from './bom/bill-of-materials.ts';
+import { readPackages } from './bom/read-packages.ts';
 import {
   type BillOfMaterialsOutcome,
   type BuilderIdentity,
@@ -38,6 +44,9 @@ export interface SiteAttesterSettings extends BuilderIdentity {
   /** Default: the system's clock. */
   readonly now?: () => Date;
 }
+
+/** Mode of `<image-id>.d`, which is public as the image is. */
+const DIRECTORY_MODE = 0o755;
 
 /** Attests builds, conversions and uploads with the key of the site. */
 export class SiteAttester implements ImageAttester {
@@ -98,11 +107,28 @@ export class SiteAttester implements ImageAttester {
     return text;
   }
 
+  /** An image whose packages cannot be read is no error: its statement contains the reason. */
   async #writeBillOfMaterials(
-    _build: FinishedBuild,
-    _options: OperationOptions,
+    { manifest, diskimage, directory }: FinishedBuild,
+    options: OperationOptions,
   ): Promise<BillOfMaterialsOutcome> {
-    return { reason: 'bills of materials are not written yet' };
+    const imageId = manifest['image-id'];
+    const files = manifest.files.map(({ format, sha256 }) => {
+      const name = imageFileName(imageId, format);
+      return { format, name, path: join(directory, name), sha256 };
+    });
+    const found = await readPackages({ imageId, directory, files }, options);
+    if ('reason' in found) {
+      this.#settings.logger?.warn(`image ${imageId} has no bill of materials: ${found.reason}`);
+      return found;
+    }
+    const path = billOfMaterialsPath(directory, imageId);
+    await makeDirectory(dirname(path), DIRECTORY_MODE);
+    const finished = manifest.finished ?? this.#now().toISOString();
+    await writeBillOfMaterials(path, { imageId, imageName: diskimage.name, finished, files, ...found });
+    const hash = createHash('sha256');
+    for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+    return { sha256: hash.digest('hex') };
   }
 
   #now(): Date {
