@@ -90,6 +90,7 @@ export {
 export type { Probe, SaveOptions } from './instance/instance-provider.ts';
 export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
+export { MANIFEST as IMAGE_MANIFEST, type Manifest } from './manifest.ts';
 export { BUILD_LOG, limitMode, makeDirectory, makeStateDirectory, STATE_FILE } from './modes.ts';
 export type {
   BuildRequest,
@@ -112,7 +113,7 @@ export {
   QEMU,
 } from './qemu/machine-arguments.ts';
 export { DamagedRecord, RecordDirectory, RecordType } from './record-directory.ts';
-export { imageFileName } from './repository/layout.ts';
+export { imageFileName, Layout } from './repository/layout.ts';
 export { Mutex } from './repository/mutex.ts';
 export { safeName } from './repository/state-directory.ts';
 export { readSettings, type SettingsSchema } from './settings-schema.ts';

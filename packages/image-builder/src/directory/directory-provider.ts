@@ -1,4 +1,4 @@
-import { rm, stat } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BandwidthLimit } from '../bandwidth-limit.ts';
 import { checkDirectory, checkRoom } from '../diagnosis/check-directory.ts';
@@ -21,6 +21,7 @@ import type {
   UploadRequest,
   UploadResult,
 } from '../types.ts';
+import { copyImage } from './copy-image.ts';
 import { LatestLinks } from './latest-links.ts';
 import {
   type DirectoryManifest,
@@ -147,6 +148,37 @@ export class DirectoryProvider implements ImageProvider {
   async candidates(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
     const images = await this.#run('list of images', options, () => readWholeImages(this.#directory));
     return images.map(toCandidate);
+  }
+
+  /**
+   * Copies an image to a file, and compares its SHA-256 with the manifest.
+   *
+   * @throws ImageError `image-not-found`, `image-changed`
+   */
+  async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
+    await this.#run(`download of ${JSON.stringify(externalId)}`, options, async () => {
+      const images = await readWholeImages(this.#directory);
+      const manifest = images.find((image) => image.externalId === externalId)?.manifest;
+      if (manifest === undefined) {
+        const reason = `${this.#directory} has no complete image ${JSON.stringify(externalId)}`;
+        throw new ImageError('image-not-found', `${reason}; list shows the ids there are`);
+      }
+      const partial = `${path}.partial`;
+      await rm(partial, { force: true });
+      try {
+        const source = { path: join(this.#directory, externalId), size: manifest.size };
+        const { sha256 } = await copyImage(source, partial, options);
+        if (sha256 !== manifest.sha256) {
+          throw new ImageError(
+            'image-changed',
+            `the SHA-256 of ${source.path} is ${sha256}, not ${manifest.sha256} as in its manifest; upload it again`,
+          );
+        }
+        await rename(partial, path);
+      } finally {
+        await rm(partial, { force: true });
+      }
+    });
   }
 
   async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {

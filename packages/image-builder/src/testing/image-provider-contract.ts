@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -205,6 +205,17 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       await rm(request.file.path);
       await assert.rejects(provider.upload(request), (error) => error instanceof Error);
       assert.deepEqual(await provider.list(), []);
+    });
+
+    check('a download has the bytes of the upload, and a missing image is an error', async (provider, request) => {
+      if (provider.download === undefined) return; // its images are not files
+      const { path } = request.file;
+      const { externalId } = await provider.upload(request);
+      await provider.download(externalId, `${path}.copy`);
+      assert.ok((await readFile(`${path}.copy`)).equals(await readFile(path)));
+      await provider.delete(externalId);
+      await assert.rejects(provider.download(externalId, `${path}.none`), { code: 'image-not-found' });
+      await assert.rejects(stat(`${path}.none`), { code: 'ENOENT' });
     });
 
     check('progress never decreases and ends with the total', async (provider, request) => {

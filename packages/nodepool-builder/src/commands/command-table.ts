@@ -103,8 +103,11 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         loadConfigured: async () => (await import('./manager-lists.ts')).MANAGER_LISTS,
       },
       {
+        summaries: { 'rebuild <diskimage>': 'have an image built and uploaded now; or compare a second build' },
+        load: async () => (await import('./rebuild.ts')).registerRebuild,
+      },
+      {
         summaries: {
-          'rebuild <diskimage>': 'have an image built and uploaded now',
           'rollback <diskimage>': 'go back to the image before the newest',
           'dib-image-delete <image-id>': 'have an image deleted everywhere',
           'upload-delete <upload-id>': 'have an image deleted from one provider',
@@ -138,6 +141,10 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       {
         summaries: { latest: 'find the latest image in a provider' },
         load: async () => (await import('./latest.ts')).registerLatest,
+      },
+      {
+        summaries: { 'verify <image>': 'check where an image comes from' },
+        load: async () => (await import('./verify.ts')).registerVerify,
       },
       {
         summaries: {

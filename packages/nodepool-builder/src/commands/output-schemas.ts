@@ -7,8 +7,10 @@ import { OFFERED_IMAGE_RECORD, UPLOAD_RECORD } from './image-list.ts';
 import { LATEST } from './latest.ts';
 import { BUILD_RECORD, PLAN_RECORD, STATUS_RECORD, UNRECORDED_IMAGE_RECORD } from './manager-lists.ts';
 import type { RecordSchema } from './record-schema.ts';
+import { REBUILT_IMAGE } from './rebuild.ts';
 import { UPLOADED_IMAGE } from './upload.ts';
 import { VALIDATION_SCHEMA } from './validate.ts';
+import { VERIFIED_IMAGE } from './verify.ts';
 
 /** The JSON of a command. */
 interface CommandOutput {
@@ -32,6 +34,8 @@ export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
   convert: { command: 'convert', isList: false, record: CONVERTED_FILE },
   upload: { command: 'upload', isList: false, record: UPLOADED_IMAGE },
   latest: { command: 'latest', isList: false, record: LATEST },
+  verify: { command: 'verify', isList: false, record: VERIFIED_IMAGE },
+  rebuild: { command: 'rebuild --compare', isList: false, record: REBUILT_IMAGE },
   prune: { command: 'prune', isList: true, record: PRUNED_RECORD },
   reap: { command: 'reap', isList: true, record: REAPED_RECORD },
 };
