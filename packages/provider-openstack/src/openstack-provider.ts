@@ -1,17 +1,16 @@
-import {
-  type CandidateOptions,
-  type CheckResult,
-  type ClaimRequest,
-  type ImageCandidate,
-  ImageError,
-  type ImageFilter,
-  type ImageFormat,
-  type ImageProvider,
-  type OperationOptions,
-  type PartialUpload,
-  type ProviderImage,
-  type UploadRequest,
-  type UploadResult,
+import type {
+  CandidateOptions,
+  CheckResult,
+  ClaimRequest,
+  ImageCandidate,
+  ImageFilter,
+  ImageFormat,
+  ImageProvider,
+  OperationOptions,
+  PartialUpload,
+  ProviderImage,
+  UploadRequest,
+  UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
   BandwidthLimit,
@@ -24,10 +23,8 @@ import {
 import { findCandidates } from './candidates.ts';
 import { createdAt, dataSize, type GlanceImage } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
-import { downloadImage } from './image-download.ts';
 import { claimSnapshot } from './instance/capture.ts';
 import { ObjectStore } from './object-store.ts';
-import { unlessAbsent } from './openstack-error.ts';
 import { findPartialUploads } from './partial-uploads.ts';
 import { type CloudOptions, LazyCloud } from './session/openstack-session.ts';
 import { checksumsIn, claimProperties, diskFormat, imageProperties } from './upload/image-properties.ts';
@@ -173,23 +170,6 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     const signal = signalOf(options);
     const { images } = await this.#open(signal);
     return await findCandidates(filter, { ...options, images, signal });
-  }
-
-  /** @throws OpenStackError, ImageError `image-not-found` */
-  async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
-    const signal = signalOf(options);
-    const { logger, retry: retries = DEFAULT_RETRIES } = this.#options;
-    const { images } = await this.#open(signal);
-    const image = await images.get(externalId, signal).catch(unlessAbsent);
-    if (image?.status !== 'active') {
-      const state = image === undefined ? 'does not exist' : `is ${image.status}`;
-      throw new ImageError(
-        'image-not-found',
-        `provider ${this.name}: image ${JSON.stringify(externalId)} ${state}; list shows the images there are`,
-      );
-    }
-    const name = `provider ${this.name}: download of image ${externalId}`;
-    await downloadImage({ ...options, images, image, path, retry: retries, name, logger, signal });
   }
 
   /** @throws OpenStackError */

@@ -152,12 +152,14 @@ async function reportOf(evidence: Evidence, keys: readonly TrustedKey[]): Promis
   const { buildFactsOf, verifyChain } = await import('@nodepool-builder/provenance');
   const { recordLinks } = await import('./record-links.ts');
   const chain = verifyChain(evidence.subject, evidence.attestations, keys);
-  const links: readonly Link[] = [...chain.links, ...recordLinks(evidence, chain, keys)];
+  const records = recordLinks(evidence, chain, keys);
+  const links: readonly Link[] = [...chain.links, ...records];
+  const states = [chain.state, ...records.map(({ state }) => state)];
   const facts = chain.build === undefined ? undefined : buildFactsOf(chain.build);
   return {
     subject: evidence.title,
     'image-id': evidence.imageId ?? null,
-    state: STATES.findLast((state) => links.some((link) => link.state === state)) ?? 'unproven',
+    state: STATES.findLast((state) => states.includes(state)) ?? 'unproven',
     built: facts?.finishedAt?.toISOString() ?? null,
     builder: facts?.builderId ?? null,
     links: links.map(({ kind, subject, state, reason, keyId, keyFile, place }) => ({
