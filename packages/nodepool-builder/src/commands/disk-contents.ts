@@ -97,7 +97,11 @@ async function openDisk(
   );
 }
 
-async function partitionOffsets(raw: string, directory: string, signal: AbortSignal): Promise<readonly number[]> {
+async function partitionOffsets(
+  raw: string,
+  directory: string,
+  signal: AbortSignal,
+): Promise<readonly number[]> {
   if (await isExt(raw, 0)) return [0];
   const output = await outputOf('sfdisk', ['--dump', raw], directory, signal).catch((error: unknown) => {
     if (error instanceof Unreadable) return []; // no partition table
@@ -164,10 +168,7 @@ const LINE = /^\/(\d+)\/(\d{6})\/(\d+)\/(\d+)\/(.*)\/(\d*)\/$/;
 const ROOT = 2;
 
 /** All entries of a file system, by path. */
-async function entriesOf(
-  fileSystem: FileSystem,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, Entry>> {
+async function entriesOf(fileSystem: FileSystem, signal: AbortSignal): Promise<ReadonlyMap<string, Entry>> {
   const entries = new Map<string, Entry>();
   const seen = new Set([ROOT]);
   let level: readonly (readonly [path: string, inode: number])[] = [['', ROOT]];
@@ -230,7 +231,10 @@ async function compareFileSystems(
       else if (hasContent(is)) candidates.push(path);
     }
   }
-  const digests = [await digestsOf(before, old, candidates, signal), await digestsOf(after, now, candidates, signal)];
+  const digests = [
+    await digestsOf(before, old, candidates, signal),
+    await digestsOf(after, now, candidates, signal),
+  ];
   const [one, other] = digests;
   for (const path of candidates) {
     const inodes = [old.get(path)?.inode ?? 0, now.get(path)?.inode ?? 0] as const;

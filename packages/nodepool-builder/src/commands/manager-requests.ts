@@ -98,7 +98,11 @@ export async function askManager(
 }
 
 /** Asks the manager, and prints the number of the request. */
-export async function sendRequest(command: string, subject: string, configuration: Configuration): Promise<void> {
+export async function sendRequest(
+  command: string,
+  subject: string,
+  configuration: Configuration,
+): Promise<void> {
   await withStore(configuration, async (store) => {
     const number = await askManager(command, subject, configuration, store);
     console.error(`asked the manager (request ${number}); dib-image-list and image-list show what it does`);

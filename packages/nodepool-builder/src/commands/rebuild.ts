@@ -19,7 +19,7 @@ import type { Command } from 'commander';
 import type { DiskImageConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
-import { compareContents, type ContentChanges, type DiskFile } from './disk-contents.ts';
+import { type ContentChanges, compareContents, type DiskFile } from './disk-contents.ts';
 import { collectEvidence, type Evidence, type HashedFile } from './evidence.ts';
 import { type JobWorkspace, withWorkspace } from './job-workspace.ts';
 import { sendRequest } from './manager-requests.ts';
@@ -55,7 +55,11 @@ export function registerRebuild(program: Command, modules: Modules): void {
     .option('--compare', 'build the image of this image-id a second time here, and compare')
     .addOption(secureOption())
     .option('--output <directory>', 'directory for the build log and, meanwhile, the new image', '.')
-    .option('--key <file>', 'public key to trust; repeat it for more (default: attestation.trusted-keys)', append)
+    .option(
+      '--key <file>',
+      'public key to trust; repeat it for more (default: attestation.trusted-keys)',
+      append,
+    )
     .option('--attestations <path>', 'attestation, or directory of attestations, to use in addition', append)
     .option('--json', 'with --compare: print JSON: what differs')
     .addOption(jsonFileOption())
@@ -185,7 +189,10 @@ async function compareRebuild(
       'image-id': imageId,
       'image-name': diskimage.name,
       state: isIdentical ? 'identical' : hasSameContents ? 'same-contents' : 'different',
-      inputs: [...parametersOf(recorded, diskimage, collector), ...materialsOf(recorded.materials, collector.materials)],
+      inputs: [
+        ...parametersOf(recorded, diskimage, collector),
+        ...materialsOf(recorded.materials, collector.materials),
+      ],
       files,
       packages,
       contents,
@@ -306,9 +313,7 @@ async function compareDisks(
 /** Formats of disks, the one that needs no conversion first. */
 const DISKS = ['raw', 'qcow2', 'vhd', 'vhdx', 'vmdk', 'vdi', 'vpc', 'vhd-fixed'] as const;
 
-function diskOf(
-  files: readonly (Pick<HashedFile, 'path' | 'format'> | DiskFile)[],
-): DiskFile | undefined {
+function diskOf(files: readonly (Pick<HashedFile, 'path' | 'format'> | DiskFile)[]): DiskFile | undefined {
   for (const format of DISKS) {
     const file = files.find((one) => one.format === format);
     if (file !== undefined) return { path: file.path, format };
@@ -345,7 +350,9 @@ function flattened(name: string, value: unknown): Readonly<Record<string, unknow
 /** Materials that differ, by their names. */
 function materialsOf(recorded: readonly Material[], now: readonly Material[]): RebuiltImage['inputs'] {
   const byName = (materials: readonly Material[]): Readonly<Record<string, unknown>> =>
-    Object.fromEntries(materials.map(({ name, uri, digest }) => [name, [uri, ...Object.values(digest)].join(' ').trim()]));
+    Object.fromEntries(
+      materials.map(({ name, uri, digest }) => [name, [uri, ...Object.values(digest)].join(' ').trim()]),
+    );
   return differing(byName(recorded), byName(now));
 }
 
@@ -387,7 +394,11 @@ function linesOf({ inputs, files, packages, contents, state, ...image }: Rebuilt
       'all files are identical',
     ),
     ...section('packages', changeLines(packages), packages.reason ?? 'all packages are the same'),
-    ...section('contents', changeLines(contents), contents.reason ?? 'all files inside the disk are the same'),
+    ...section(
+      'contents',
+      changeLines(contents),
+      contents.reason ?? 'all files inside the disk are the same',
+    ),
     `${styleText(state === 'different' ? 'yellow' : 'green', state, { stream: process.stdout })}: image ${image['image-id']}: ${CONCLUSIONS[state]}`,
   ];
 }
@@ -406,4 +417,3 @@ function section(title: string, lines: readonly string[], otherwise: string): re
   const shownLines = lines.slice(0, MOST_LINES).map((line) => `  ${line}`);
   return [`${title}:`, ...shownLines, ...(rest > 0 ? [`  … and ${rest} more; --json shows all`] : [])];
 }
-

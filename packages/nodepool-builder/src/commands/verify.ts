@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { styleText } from 'node:util';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { TrustedKey } from '@nodepool-builder/provenance';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
 import { collectEvidence, type Evidence, type Link } from './evidence.ts';
@@ -46,12 +46,11 @@ export function registerVerify(program: Command, modules: Modules): void {
       'attestation, or directory of attestations, to use in addition; repeat it for more',
       append,
     )
-    .addOption(
-      new Option('--download', 'download the image from the provider, and compare its SHA-256').default(
-        undefined,
-      ),
+    .option('--download', 'download the image from the provider, and compare its SHA-256')
+    .option(
+      '--temporary-directory <directory>',
+      'directory for the download (default: the one of the system)',
     )
-    .option('--temporary-directory <directory>', 'directory for the download (default: the one of the system)')
     .addOption(optionalConfigOption())
     .option('--json', 'print JSON: the state, and each link with its state, reason and key')
     .addOption(jsonFileOption())
@@ -78,7 +77,8 @@ export const VERIFIED_IMAGE = recordSchema({
   state: {
     enum: STATES,
     description:
-      '`proven`: all links are proven; `unproven`: an attestation is missing; `refuted`: a link contradicts another.',
+      '`proven`: all links are proven, but perhaps that of the materials; `unproven`: an attestation is missing; ' +
+      '`refuted`: something is not what was attested.',
   },
   built: { ...TIME_OR_NULL, description: 'End of the build, if the build is proven.' },
   builder: { ...TEXT_OR_NULL, description: 'Id of the builder, if the build is proven.' },
@@ -177,9 +177,9 @@ async function reportOf(evidence: Evidence, keys: readonly TrustedKey[]): Promis
 const STYLES = { proven: 'green', unproven: 'yellow', refuted: 'red' } as const;
 
 const CONCLUSIONS: Readonly<Record<VerifiedImage['state'], string>> = {
-  proven: 'every link is proven',
-  unproven: 'a link has no attestation by a trusted key',
-  refuted: 'do not use it',
+  proven: 'its origin is proven',
+  unproven: 'a part of its origin has no attestation by a trusted key',
+  refuted: 'it is not what was attested; do not use it',
 };
 
 function reportLines({ subject, state, links }: VerifiedImage): readonly string[] {
