@@ -236,6 +236,11 @@ async function localEvidence(directory: string, imageId: string): Promise<Found>
   }
 }
 
+/** The part of the store that keeps attestations. */
+interface MayKeepAttestations {
+  attestations?(imageId: string, uploadId?: string): Promise<readonly { readonly text: string }[]>;
+}
+
 /** Attestations and records of the manager. A store that does not answer is left out with a warning. */
 async function storedEvidence(
   configuration: Configuration,
@@ -246,7 +251,7 @@ async function storedEvidence(
   const place = 'store of the manager';
   try {
     return await withStore(configuration, async (store) => {
-      const documents = await store.attestations(imageId, uploadId);
+      const documents = (await (store as MayKeepAttestations).attestations?.(imageId, uploadId)) ?? [];
       const { builds, uploads } = await store.read();
       const build = builds.get(imageId);
       return {

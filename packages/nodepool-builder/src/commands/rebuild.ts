@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual, styleText } from 'node:util';
 import type {
   FinishedBuild,
@@ -272,7 +272,7 @@ async function comparePackagesOf(
   const [first] = files;
   if (first === undefined) return { ...NO_CHANGES, reason: 'its files are not on this host' };
   const before = await readPackages(
-    { imageId: image.id, directory: join(first.path, '..'), files },
+    { imageId: image.id, directory: dirname(first.path), files: files.flatMap(imageFileOf) },
     { signal },
   );
   const after = await readPackages(
@@ -288,6 +288,10 @@ async function comparePackagesOf(
     changed: changed.map((change) => `${nameOf(change.before)} → ${change.after.version}`),
     reason: null,
   };
+}
+
+function imageFileOf({ path, format }: HashedFile): readonly DiskFile[] {
+  return isImageFormat(format) ? [{ path, format }] : [];
 }
 
 function nameOf({ name, version }: Package): string {

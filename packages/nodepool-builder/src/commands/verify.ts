@@ -141,11 +141,24 @@ export async function trustedKeys(
   configuration: Configuration | undefined,
 ): Promise<readonly TrustedKey[]> {
   const { readTrustedKeys } = await import('@nodepool-builder/provenance');
-  const named = files.length > 0 ? files : (configuration?.attestation?.['trusted-keys'] ?? []);
+  const named = files.length > 0 ? files : trustedFiles(configuration);
   if (named.length > 0) return await readTrustedKeys(named);
   throw usageError(
     'there is no public key to verify with; name one with --key, or set attestation.trusted-keys in the configuration file',
   );
+}
+
+function trustedFiles(configuration: Configuration & MayAttest | undefined): readonly string[] {
+  const { 'trusted-keys': trusted, 'public-key': own } = configuration?.attestation ?? {};
+  return trusted ?? (own === undefined ? [] : [own]);
+}
+
+/** The part of a configuration that has the keys. */
+interface MayAttest {
+  readonly attestation?: {
+    readonly 'trusted-keys'?: readonly string[];
+    readonly 'public-key'?: string;
+  };
 }
 
 async function reportOf(evidence: Evidence, keys: readonly TrustedKey[]): Promise<VerifiedImage> {
