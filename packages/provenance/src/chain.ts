@@ -227,15 +227,17 @@ class Chain {
       ...builds.flatMap(({ facts }) => facts.subjects),
       ...uploads.map(({ facts }) => ({ name: facts.fileName, sha256: facts.sha256 })),
     ];
-    const other = subjects.findLast((subject) => subject.name === name);
-    if (other === undefined) {
+    const namesakes = subjects.filter((subject) => subject.name === name);
+    const [attested] = namesakes;
+    // An upload may be about these bytes, while no attestation says where they come from.
+    if (attested === undefined || namesakes.some((subject) => subject.sha256 === sha256)) {
       const names = [...new Set(subjects.map((subject) => subject.name))];
       const rest = names.length === 0 ? '' : `; those that were found are about ${names.join(', ')}`;
-      const message = `no attestation is about this file, sha256 ${sha256}${rest}`;
+      const message = `no attestation of a build or conversion is about this file, sha256 ${sha256}${rest}`;
       this.#add('file', path, 'unproven', this.#missing(message));
     } else {
       const found = `its sha256 is ${sha256}`;
-      this.#add('file', path, 'refuted', `${found}, and its attestation says ${other.sha256}: it was changed`);
+      this.#add('file', path, 'refuted', `${found}, and its attestation says ${attested.sha256}: it was changed`);
     }
   }
 
