@@ -6,6 +6,13 @@ export class UnreadableImage extends Error {
   override readonly name = 'UnreadableImage';
 }
 
+/** Reason for people why data of an image could not be read. */
+export function reasonOf(error: unknown): string {
+  // Buffer throws a RangeError for positions that a damaged table gives.
+  if (error instanceof RangeError) return 'it is damaged: its tables point outside of it';
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Bytes that can be read at any position: a disk, a partition, a file in a file system. */
 export interface ByteSource {
   readonly size: number;
@@ -78,5 +85,50 @@ export class FileSource implements ByteSource {
 
   close(): Promise<void> {
     return this.#file.close();
+  }
+}
+
+/** Bytes in memory. */
+export function bufferSource(bytes: Buffer): ByteSource {
+  return {
+    size: bytes.length,
+    read: async (position, length) => {
+      checkRange({ size: bytes.length }, position, length);
+      return bytes.subarray(position, position + length);
+    },
+  };
+}
+
+/** Bytes of a window of {@link ReadAhead}, and how many windows it keeps. */
+const WINDOW = 256 * 2 ** 10;
+const WINDOWS = 16;
+
+/** Reads another source in larger pieces and keeps the latest: file systems and databases are read in many small ones. */
+export class ReadAhead implements ByteSource {
+  readonly size: number;
+  readonly #source: ByteSource;
+  readonly #windows = new Map<number, Buffer>();
+
+  constructor(source: ByteSource) {
+    this.size = source.size;
+    this.#source = source;
+  }
+
+  async read(position: number, length: number): Promise<Buffer> {
+    checkRange(this, position, length);
+    const index = Math.floor(position / WINDOW);
+    const start = position - index * WINDOW;
+    if (start + length > WINDOW) return await this.#source.read(position, length);
+    const window = this.#windows.get(index) ?? (await this.#load(index));
+    return window.subarray(start, start + length);
+  }
+
+  async #load(index: number): Promise<Buffer> {
+    const [oldest] = this.#windows.keys();
+    if (oldest !== undefined && this.#windows.size >= WINDOWS) this.#windows.delete(oldest);
+    const begin = index * WINDOW;
+    const window = await this.#source.read(begin, Math.min(WINDOW, this.size - begin));
+    this.#windows.set(index, window);
+    return window;
   }
 }

@@ -1,9 +1,14 @@
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { ImageFormat, OperationOptions } from '@nodepool-builder/image-builder';
-import { signalOf, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { formatRow, signalOf, withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import type { Package } from '../types.ts';
+import { FileSource, ReadAhead, reasonOf } from './byte-source.ts';
+import type { FoundDatabases } from './databases/find-packages.ts';
 import { readDibManifest } from './dib-manifest.ts';
+import { packagesOfDisk } from './disk/disk-packages.ts';
+import { withDisk } from './disk/nbd.ts';
 import { withPackageUrls } from './package-url.ts';
+import { packagesOfTar, packagesOfTgz } from './tar-packages.ts';
 
 /** An image whose packages are read. */
 export interface PackagedImage {
@@ -48,7 +53,46 @@ async function read(image: PackagedImage, signal: AbortSignal): Promise<FoundPac
     return { packages: await withPackageUrls(packages, {}), source };
   }
   if (manifest.reason !== undefined) reasons.push(`diskimage-builder's manifest: ${manifest.reason}`);
-  return { reason: reasons.join('; ') };
+  for (const file of byPreference(image.files)) {
+    const found = await attempt(() => packagesOf(file, signal), signal);
+    if (found.value === undefined) {
+      reasons.push(`${basename(file.path)}: ${found.reason}`);
+      continue;
+    }
+    const { packages, databases, distribution } = found.value;
+    return {
+      packages: await withPackageUrls(packages, distribution),
+      source: `${databases.join(' and ')} database in ${basename(file.path)}`,
+    };
+  }
+  return { reason: reasons.join('; ') || 'the image has no file' };
+}
+
+type PackagedFile = PackagedImage['files'][number];
+
+function byPreference(files: readonly PackagedFile[]): readonly PackagedFile[] {
+  return files.toSorted((a, b) => rankOf(a) - rankOf(b));
+}
+
+/** A raw disk is read without another program, a compressed archive from its begin. */
+function rankOf({ format }: PackagedFile): number {
+  if (format === 'raw') return 0;
+  if (formatRow(format).qemuDriver !== undefined) return 1;
+  return format === 'tar' ? 2 : 3;
+}
+
+async function packagesOf(file: PackagedFile, signal: AbortSignal): Promise<FoundDatabases> {
+  const { format, path } = file;
+  if (format === 'tar') return await packagesOfTar(path, signal);
+  if (format === 'tgz') return await packagesOfTgz(path, signal);
+  if (format !== 'raw')
+    return await withDisk(file, signal, async (disk) => await packagesOfDisk(new ReadAhead(disk)));
+  const disk = await FileSource.open(path, signal);
+  try {
+    return await packagesOfDisk(new ReadAhead(disk));
+  } finally {
+    await disk.close();
+  }
 }
 
 /** Result of work on untrusted data. @throws the signal's reason */
@@ -60,7 +104,6 @@ async function attempt<T>(
     return { value: await work() };
   } catch (error) {
     signal.throwIfAborted();
-    const reason = error instanceof Error ? error.message : String(error);
-    return { reason };
+    return { reason: reasonOf(error) };
   }
 }
