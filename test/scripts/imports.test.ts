@@ -15,6 +15,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'image-builder',
     'image-manager',
     'on-instance',
+    'provenance',
     'provider-openstack',
     'zuul-images',
   ],

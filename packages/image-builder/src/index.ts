@@ -1,5 +1,4 @@
 export type { Conversion, FinishedBuild, ImageAttester, Material } from './attestation.ts';
-export type { AttestationGate, GatedFile, RequiredAttestation } from './attestation-gate.ts';
 export { BaseImageBuilder } from './base.ts';
 export { COMMAND } from './command.ts';
 export type { BuildContext, BuildJob } from './context.ts';

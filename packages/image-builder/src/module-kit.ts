@@ -9,7 +9,12 @@ export {
   readAttestation,
   writeAttestation,
 } from './attestation.ts';
-export { REQUIRE_ATTESTATION } from './attestation-gate.ts';
+export {
+  type AttestationGate,
+  type GatedFile,
+  REQUIRE_ATTESTATION,
+  type RequiredAttestation,
+} from './attestation-gate.ts';
 export { BandwidthLimit, metered } from './bandwidth-limit.ts';
 export { BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/build-log.ts';
 export { checkedVariables, variableFault } from './build/command-environment.ts';

@@ -11,6 +11,8 @@ import {
   inheritedEnvironment,
   parseImportedImageId,
 } from '@nodepool-builder/image-builder/module-kit';
+import { attestationsOf } from '../attestation/documents.ts';
+import type { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import type { RunningJobs } from '../control/running-jobs.ts';
 import { subjectOf } from '../daemon/functions.ts';
@@ -32,6 +34,8 @@ export interface BuildJobContext {
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'importsBuilds'>[] };
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
+  /** Default: nothing is attested. */
+  readonly attestation?: Pick<SiteAttestation, 'attester'>;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
   readonly statistics: Statistics;
@@ -48,7 +52,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
   const logger = context.logger('nodepool.builder.BuildWorker');
   const log: JobLog = { action: `build of ${name}`, logger };
   return await settleJob(log, job, async () => {
-    const { 'image-id': imageId, checksum = false } = parseBuildArguments(job.payload);
+    const { 'image-id': imageId, ...asked } = parseBuildArguments(job.payload);
     log.action = `build ${inMessage(imageId)} of ${name}`;
     const builder = context.builder(name);
     if (builder === undefined) {
@@ -70,7 +74,13 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       lastDuration(context.repository, name),
     );
     await context.offered();
-    return jobResult('image-id', image.id, checksum ? checksumOf(image) : undefined);
+    const documents = asked.attestations
+      ? await attestationsOf(context.repository.directory, image.id)
+      : undefined;
+    return jobResult('image-id', image.id, {
+      checksum: asked.checksum ? checksumOf(image) : undefined,
+      attestations: documents?.map(({ text }) => text),
+    });
   });
 }
 
@@ -82,7 +92,7 @@ function lastDuration({ images }: Pick<ImageRepository, 'images'>, name: string)
 }
 
 async function build(
-  { configuration, repository, statistics, logger }: BuildJobContext,
+  { configuration, repository, attestation, statistics, logger }: BuildJobContext,
   builder: BaseImageBuilder,
   imageId: string,
   options: Required<OperationOptions>,
@@ -94,6 +104,7 @@ async function build(
   const elapsed = (): number => performance.now() - started;
   statistics.buildStarted(name);
   try {
+    const attester = await attestation?.attester();
     const image = await builder
       .build({
         imageId,
@@ -105,6 +116,7 @@ async function build(
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
         largestDisk,
         cacheLimit: configuration['build-cache-size'] * 2 ** 30,
+        ...(attester && { attester }),
         ...options,
         onLine: (line) => output.info(line.trim()),
       })

@@ -9,8 +9,8 @@ export const parseBuildArguments = parserOf(
   {
     type: 'object',
     required: ['image-id'],
-    // checksum: true to add the image's checksum to the result; only our own clients send it
-    properties: { 'image-id': TEXT, checksum: { type: 'boolean' } },
+    // True to add the image's checksum, or its attestations, to the result; only our own clients send them.
+    properties: { 'image-id': TEXT, checksum: { type: 'boolean' }, attestations: { type: 'boolean' } },
   },
   '{"image-id": "<id>"}',
 );
@@ -26,6 +26,8 @@ export const parseUploadArguments = parserOf(
       // Checksum from an image-build job or an earlier upload; empty if unknown. The result then has the checksum of the
       // uploaded bytes. Only our own clients send it.
       checksum: TEXT,
+      // True to add the attestations of the build, the conversion and the upload to the result. Only our own clients send it.
+      attestations: { type: 'boolean' },
     },
   },
   '{"provider": "<name>", "image-name": "<name>"}',
