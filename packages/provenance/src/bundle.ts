@@ -146,12 +146,12 @@ export function verifyBundle(
     throw new ProvenanceError('signature-invalid', message);
   }
   const statement = readStatement(payload, place);
-  return { statement, keyId: trusted.keyId, keyFile: trusted.file, digest: sha256(payload) };
+  return { statement, keyId: trusted.keyId, keyFile: trusted.file, digest: digestOf(payload) };
 }
 
 /** SHA-256 of the payload of a bundle, in hexadecimal. @throws ProvenanceError `bundle-invalid`, `bundle-too-large` */
 export function payloadDigest(text: BundleText): string {
-  return sha256(openBundle(text, 'given').payload);
+  return digestOf(openBundle(text, 'given').payload);
 }
 
 /** The statement of a bundle, not verified. @throws ProvenanceError */
@@ -210,6 +210,6 @@ function shown(hint: string): string {
   return /^[\w+/=.-]{1,100}$/.test(hint) ? hint : 'of an invalid id';
 }
 
-function sha256(bytes: Buffer): string {
+function digestOf(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

@@ -85,10 +85,13 @@ function readEvidence(attestations: readonly FoundAttestation[], keys: readonly 
       }
     }
   }
-  const time = ({ facts }: AttestedBuild): number => facts.finishedAt?.getTime() ?? 0;
-  builds.sort((one, other) => time(one) - time(other));
+  builds.sort((one, other) => finishTime(one) - finishTime(other));
   uploads.sort((one, other) => one.facts.uploadedAt.getTime() - other.facts.uploadedAt.getTime());
   return { builds, uploads, damaged, untrusted };
+}
+
+function finishTime({ facts }: AttestedBuild): number {
+  return facts.finishedAt?.getTime() ?? 0;
 }
 
 /** Kind of an attestation that cannot be read, by the name of its file. */
@@ -237,13 +240,20 @@ class Chain {
       this.#add('file', path, 'unproven', this.#missing(message));
     } else {
       const found = `its sha256 is ${sha256}`;
-      this.#add('file', path, 'refuted', `${found}, and its attestation says ${attested.sha256}: it was changed`);
+      this.#add(
+        'file',
+        path,
+        'refuted',
+        `${found}, and its attestation says ${attested.sha256}: it was changed`,
+      );
     }
   }
 
   /** The build or conversion that made a file, a build rather than a conversion. */
   #originOf(name: string, sha256: string, imageId?: string): AttestedBuild | undefined {
-    return this.#buildOf(name, sha256, imageId) ?? this.#evidence.builds.findLast(makes(name, sha256, imageId));
+    return (
+      this.#buildOf(name, sha256, imageId) ?? this.#evidence.builds.findLast(makes(name, sha256, imageId))
+    );
   }
 
   #buildOf(name: string, sha256: string, imageId?: string): AttestedBuild | undefined {
@@ -254,7 +264,9 @@ class Chain {
   #materials(): readonly ChainLink[] {
     return [...this.#reported].map((build) => {
       const { materials, imageId, builderId } = build.facts;
-      const loose = materials.filter(({ digest }) => Object.keys(digest).length === 0).map(({ name }) => name);
+      const loose = materials
+        .filter(({ digest }) => Object.keys(digest).length === 0)
+        .map(({ name }) => name);
       const count = `${materials.length} ${materials.length === 1 ? 'material' : 'materials'}`;
       const without = loose.length === 0 ? '' : `; without a digest: ${loose.join(', ')}`;
       return linkOf(

@@ -20,7 +20,10 @@ describe('the attestations of an image', () => {
     await writeFile(join(path, 'README'), 'other');
     assert.deepEqual(
       await readAttestations(directory, 'debian-1'),
-      ['build', 'convert-vhd', 'upload-1'].map((text) => ({ place: join(path, `${text}.sigstore.json`), text })),
+      ['build', 'convert-vhd', 'upload-1'].map((text) => ({
+        place: join(path, `${text}.sigstore.json`),
+        text,
+      })),
     );
     assert.equal(await readAttestation(join(path, 'missing.sigstore.json')), undefined);
   });

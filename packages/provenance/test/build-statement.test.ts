@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
-import { buildFactsOf, buildStatement, conversionStatement, SLSA_PROVENANCE } from '../src/build-statement.ts';
+import {
+  buildFactsOf,
+  buildStatement,
+  conversionStatement,
+  SLSA_PROVENANCE,
+} from '../src/build-statement.ts';
 import { provenanceFailure } from './provenance-failure.ts';
 import { finishBuild, MATERIALS, NOW, sha256 } from './site-fixture.ts';
 
@@ -46,9 +51,14 @@ describe('the statement of a build', () => {
 
   test('gives its facts back', async (t) => {
     const build = await finishBuild(temporaryDirectory(t), 'debian-1', {
-      materials: [...MATERIALS, { name: 'element local, of mine', digest: {}, annotations: { isModified: true } }],
+      materials: [
+        ...MATERIALS,
+        { name: 'element local, of mine', digest: {}, annotations: { isModified: true } },
+      ],
     });
-    const facts = buildFactsOf(buildStatement(build, BUILDER, PARAMETERS, { reason: 'the image is encrypted' }));
+    const facts = buildFactsOf(
+      buildStatement(build, BUILDER, PARAMETERS, { reason: 'the image is encrypted' }),
+    );
     assert.equal(facts?.kind, 'build');
     assert.equal(facts.builderId, BUILDER.builderId);
     assert.deepEqual(facts.builderVersions, { 'nodepool-builder': '1.2.3' });
@@ -96,7 +106,10 @@ describe('SLSA provenance of other software', () => {
   const subjects = [{ name: 'file', sha256: 'a'.repeat(64) }];
   const predicate = {
     buildDefinition: { buildType: 'https://zuul.example.org/job', externalParameters: { 'image-id': 7 } },
-    runDetails: { builder: { id: 'https://zuul.example.org' }, metadata: { invocationId: 'https://…/build/1' } },
+    runDetails: {
+      builder: { id: 'https://zuul.example.org' },
+      metadata: { invocationId: 'https://…/build/1' },
+    },
   };
 
   test('is read as far as it goes', () => {
@@ -122,6 +135,9 @@ describe('SLSA provenance of other software', () => {
         provenanceFailure('statement-invalid', words),
       );
     }
-    assert.equal(buildFactsOf({ subjects, predicateType: 'https://example.org/other', predicate: {} }), undefined);
+    assert.equal(
+      buildFactsOf({ subjects, predicateType: 'https://example.org/other', predicate: {} }),
+      undefined,
+    );
   });
 });

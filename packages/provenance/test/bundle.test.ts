@@ -38,6 +38,10 @@ function edited(text: string, change: (bundle: Json, envelope: Json, signature: 
   return JSON.stringify(bundle);
 }
 
+function parsed(text: string): Bundle {
+  return bundleFromJSON(JSON.parse(text));
+}
+
 describe('a bundle', () => {
   for (const keyType of Object.keys(KEY_TYPES) as (keyof typeof KEY_TYPES)[]) {
     test(`with ${keyType} is verified`, async (t) => {
@@ -79,12 +83,11 @@ describe('a bundle', () => {
         return { publicKey: key.key, validFor: () => true };
       });
       const verifier = new Verifier(material, { ctlogThreshold: 0, tlogThreshold: 0, timestampThreshold: 0 });
-      const entity = (json: string): Bundle => bundleFromJSON(JSON.parse(json));
-      verifier.verify(toSignedEntity(entity(text)));
+      verifier.verify(toSignedEntity(parsed(text)));
       const changed = edited(text, (_bundle, envelope) => {
         envelope.payload = Buffer.from('{}').toString('base64');
       });
-      assert.throws(() => verifier.verify(toSignedEntity(entity(changed))), /signature verification failed/);
+      assert.throws(() => verifier.verify(toSignedEntity(parsed(changed))), /signature verification failed/);
     });
   }
 
@@ -98,7 +101,7 @@ describe('a bundle', () => {
         assert.throws(
           () => verifyBundle({ place: 'here', text: changed.toString() }, trusted),
           ProvenanceError,
-          `byte ${index} with ${mask}: ${changed.subarray(Math.max(0, index - 20), index + 20)}`,
+          `byte ${index} with ${mask}: ${changed.toString('utf8', Math.max(0, index - 20), index + 20)}`,
         );
       }
     }
@@ -143,7 +146,7 @@ describe('a bundle', () => {
       () => verifyBundle({ place: 'here', text: huge }, trusted),
       provenanceFailure('bundle-too-large', 'here', '1048576 bytes'),
     );
-    assert.ok(verifyBundle({ place: 'here', text: huge.slice(1) && huge.slice(0, -1) }, trusted));
+    assert.ok(verifyBundle({ place: 'here', text: huge.slice(0, -1) }, trusted));
   });
 
   test('that would be huge is not written', async (t) => {
@@ -169,7 +172,10 @@ describe('a bundle', () => {
       bundle.verificationMaterial = { publicKey: { hint: others[0]?.keyId } };
       signature.keyid = others[0]?.keyId;
     });
-    assert.throws(() => verifyBundle({ place: 'here', text: claimed }, others), provenanceFailure('signature-invalid'));
+    assert.throws(
+      () => verifyBundle({ place: 'here', text: claimed }, others),
+      provenanceFailure('signature-invalid'),
+    );
   });
 
   test('with the hint of cosign is verified: the digest of the key in base64, and no key id', async (t) => {
@@ -206,7 +212,7 @@ describe('a bundle', () => {
         String(change),
       );
     }
-    for (const other of ['', 'null', '[]', '"text"', `${'['.repeat(100_000)}`]) {
+    for (const other of ['', 'null', '[]', '"text"', '['.repeat(100_000)]) {
       assert.throws(() => payloadDigest(other), provenanceFailure('bundle-invalid'));
     }
   });

@@ -17,8 +17,8 @@ interface BuiltSite extends Site {
   readonly files: readonly LocalFile[];
   readonly upload: UploadFacts;
   /** What all attestations say about a subject. */
-  verify(subject: VerifiedSubject, options?: ChainOptions): Promise<ChainReport>;
-  attestations(): Promise<FoundAttestation[]>;
+  readonly verify: (subject: VerifiedSubject, options?: ChainOptions) => Promise<ChainReport>;
+  readonly attestations: () => Promise<FoundAttestation[]>;
 }
 
 async function builtSite(directory: string, imageId = 'debian-1'): Promise<BuiltSite> {
@@ -43,9 +43,17 @@ async function builtSite(directory: string, imageId = 'debian-1'): Promise<Built
     directory,
   };
   await attester.attestUpload(upload);
-  const other = { uploadId: 'two', externalId: '8e2a', provider: 'other', format: 'vhd', sha256: sha256('vhd') };
+  const other = {
+    uploadId: 'two',
+    externalId: '8e2a',
+    provider: 'other',
+    format: 'vhd',
+    sha256: sha256('vhd'),
+  };
   await attester.attestUpload({ ...upload, ...other } as UploadFacts);
-  const attestations = async (): Promise<FoundAttestation[]> => [...(await readAttestations(directory, imageId))];
+  const attestations = async (): Promise<FoundAttestation[]> => [
+    ...(await readAttestations(directory, imageId)),
+  ];
   const files = [...build.manifest.files, vhd].map(({ format, sha256: digest }) => ({
     path: join(directory, `${imageId}.${format}`),
     format,
@@ -100,7 +108,9 @@ describe('the chain of an image', () => {
   });
 
   test('shows a file that took the place of another one, also of another image', async (t) => {
-    const { files, verify, attester, directory, trusted, attestations } = await builtSite(temporaryDirectory(t));
+    const { files, verify, attester, directory, trusted, attestations } = await builtSite(
+      temporaryDirectory(t),
+    );
     const [raw, qcow2] = files;
     assert.ok(raw !== undefined && qcow2 !== undefined);
     const swapped = [{ ...raw, sha256: qcow2.sha256 }];
@@ -121,7 +131,10 @@ describe('the chain of an image', () => {
     const stray = { path: join(directory, 'debian-1.vmdk'), format: 'vmdk', sha256: sha256('stray') };
     const report = await verify({ kind: 'image', imageId: 'debian-1', files: [...files, stray] });
     assert.equal(report.state, 'unproven');
-    assert.match(reasons(report), /debian-1\.vmdk: no attestation of a build or conversion is about this file.*debian-1\.raw/);
+    assert.match(
+      reasons(report),
+      /debian-1\.vmdk: no attestation of a build or conversion is about this file.*debian-1\.raw/,
+    );
     const nothing = verifyChain({ kind: 'image', imageId: 'debian-1', files }, [], [], AFTER);
     assert.equal(nothing.state, 'unproven');
     assert.equal(nothing.build, undefined);
@@ -223,7 +236,8 @@ describe('the chain of an upload', () => {
   test('lacks a link if an attestation is missing', async (t) => {
     const { attestations, trusted } = await builtSite(temporaryDirectory(t));
     const all = await attestations();
-    const without = (name: string): FoundAttestation[] => all.filter(({ place }) => !place.endsWith(`/${name}.sigstore.json`));
+    const without = (name: string): FoundAttestation[] =>
+      all.filter(({ place }) => !place.endsWith(`/${name}.sigstore.json`));
     const subject: VerifiedSubject = { kind: 'upload', provider: 'other', externalId: '8e2a' };
     for (const [name, expected] of [
       ['upload-two', ['upload unproven']],

@@ -8,7 +8,12 @@ import { checkGate } from '../src/gate.ts';
 import type { GateRules, Package } from '../src/types.ts';
 import { createSite, finishBuild, MATERIALS, NOW } from './site-fixture.ts';
 
-const OPENSSL: Package = { name: 'openssl', version: '3.0.1', type: 'deb', purl: 'pkg:deb/debian/openssl@3.0.1' };
+const OPENSSL: Package = {
+  name: 'openssl',
+  version: '3.0.1',
+  type: 'deb',
+  purl: 'pkg:deb/debian/openssl@3.0.1',
+};
 
 const NO_RULES = { builders: [], sourceRepositories: [], forbiddenPackages: [] };
 
@@ -23,6 +28,14 @@ interface Attempt {
 /** The refusal of a gate with the rules, for an image that was just built. */
 type Gate = (attempt?: Attempt) => Promise<string | undefined>;
 
+function unexpected(): never {
+  assert.fail('no rule needs the packages');
+}
+
+function unreadable(): Promise<never> {
+  return Promise.reject(new Error('it is too large'));
+}
+
 function gateAt(directory: string): Gate {
   return async ({ rules, materials = MATERIALS, now = NOW, packages, isAttested = true } = {}) => {
     const { attester, trusted } = await createSite(directory);
@@ -31,7 +44,6 @@ function gateAt(directory: string): Gate {
     const files = build.manifest.files.map((file) => ({ ...file, path: `debian-1.${file.format}` }));
     const found = isAttested ? await readAttestations(directory, 'debian-1') : [];
     const report = verifyChain({ kind: 'image', imageId: 'debian-1', files }, found, trusted, { now });
-    const unexpected = (): never => assert.fail('no rule needs the packages');
     return await checkGate({ trustedKeys: trusted, ...NO_RULES, ...rules }, report, packages ?? unexpected, {
       now,
     });
@@ -42,20 +54,25 @@ describe('a gate', () => {
   test('without rules accepts what a trusted key proves, and nothing else', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
     assert.equal(await gate(), undefined);
-    assert.match((await gate({ isAttested: false })) ?? '', /^trusted-keys: no attestation of a build or conversion is about this file/);
+    assert.match(
+      (await gate({ isAttested: false })) ?? '',
+      /^trusted-keys: no attestation of a build or conversion is about this file/,
+    );
   });
 
   test('refuses another builder', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
-    for (const builder of ['https://ci.example.org/*', '*builder-1', 'https://ci.example.org/builder-1', '*']) {
+    for (const builder of [
+      'https://ci.example.org/*',
+      '*builder-1',
+      'https://ci.example.org/builder-1',
+      '*',
+    ]) {
       assert.equal(await gate({ rules: { builders: ['nobody', builder] } }), undefined, builder);
     }
     for (const builder of ['https://ci.example.org/', 'https://ci-example.org/*', 'HTTPS://*', '.*']) {
       const refusal = await gate({ rules: { builders: [builder] } });
-      assert.equal(
-        refusal,
-        `builders: the builder https://ci.example.org/builder-1 is none of ${builder}`,
-      );
+      assert.equal(refusal, `builders: the builder https://ci.example.org/builder-1 is none of ${builder}`);
     }
   });
 
@@ -64,7 +81,11 @@ describe('a gate', () => {
     const rules = { sourceRepositories: ['https://opendev.org/*'] };
     assert.equal(await gate({ rules }), undefined);
     const commit = { gitCommit: 'c'.repeat(40) };
-    const other = { name: 'element ours', uri: `git+https://example.org/ours@${'c'.repeat(40)}`, digest: commit };
+    const other = {
+      name: 'element ours',
+      uri: `git+https://example.org/ours@${'c'.repeat(40)}`,
+      digest: commit,
+    };
     const [first] = MATERIALS;
     assert.ok(first !== undefined);
     for (const [material, words] of [
@@ -103,7 +124,6 @@ describe('a gate', () => {
       const expected = isRefused ? 'forbidden-packages: the image contains openssl 3.0.1' : undefined;
       assert.equal(refusal, expected);
     }
-    const unreadable = (): Promise<never> => Promise.reject(new Error('it is too large'));
     assert.equal(
       await gate({ rules: { forbiddenPackages: ['telnetd'] }, packages: unreadable }),
       'forbidden-packages: the bill of materials cannot be read: it is too large',

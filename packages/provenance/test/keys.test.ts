@@ -44,6 +44,9 @@ describe('trusted keys', () => {
       await writeFile(path, content);
       await assert.rejects(readTrustedKeys([path]), provenanceFailure('key-unusable', path, words));
     }
-    await assert.rejects(readTrustedKeys([`${path}.missing`]), provenanceFailure('key-unusable', 'not exist'));
+    await assert.rejects(
+      readTrustedKeys([`${path}.missing`]),
+      provenanceFailure('key-unusable', 'not exist'),
+    );
   });
 });

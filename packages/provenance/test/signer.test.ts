@@ -15,7 +15,7 @@ const DATA = Buffer.from('data');
 /** Commands of OpenSSL that sign their standard input. */
 const COMMANDS: Readonly<Record<keyof typeof KEY_TYPES, string>> = {
   // pkeyutl needs a file for Ed25519
-  'Ed25519': 'cat > "$0.data"; exec openssl pkeyutl -sign -rawin -inkey "$0" -in "$0.data"',
+  Ed25519: 'cat > "$0.data"; exec openssl pkeyutl -sign -rawin -inkey "$0" -in "$0.data"',
   'ECDSA P-256': 'exec openssl dgst -sha256 -sign "$0"',
   'ECDSA P-384': 'exec openssl dgst -sha384 -sign "$0"',
 };

@@ -59,7 +59,10 @@ describe('a site attests', () => {
     const build = await finishBuild(directory);
     assert.equal(await buildDigestOf(directory, 'debian-1'), undefined);
     const early = await attester.attestUpload({ ...UPLOAD, directory });
-    assert.equal(uploadFactsOf(verifyBundle({ place: '', text: early }, trusted).statement)?.buildDigest, undefined);
+    assert.equal(
+      uploadFactsOf(verifyBundle({ place: '', text: early }, trusted).statement)?.buildDigest,
+      undefined,
+    );
     await attester.attestBuild(build);
     const [source] = build.manifest.files;
     assert.ok(source !== undefined);
@@ -92,7 +95,9 @@ describe('a site attests', () => {
 
 describe('a bill of materials', () => {
   test('is a subject of the build, and its packages can be read', async (t) => {
-    const { attester, directory, trusted } = await createSite(temporaryDirectory(t), { billOfMaterials: true });
+    const { attester, directory, trusted } = await createSite(temporaryDirectory(t), {
+      billOfMaterials: true,
+    });
     await writeDibManifest(directory);
     await attester.attestBuild(await finishBuild(directory));
     const [found] = await readAttestations(directory, 'debian-1');
@@ -119,7 +124,9 @@ describe('a bill of materials', () => {
   });
 
   test('that cannot be written leaves its reason in the statement', async (t) => {
-    const { attester, directory, trusted } = await createSite(temporaryDirectory(t), { billOfMaterials: true });
+    const { attester, directory, trusted } = await createSite(temporaryDirectory(t), {
+      billOfMaterials: true,
+    });
     await attester.attestBuild(await finishBuild(directory));
     const [found] = await readAttestations(directory, 'debian-1');
     assert.ok(found !== undefined);

@@ -7,7 +7,7 @@ import type { Signer, TrustedKey } from '../src/types.ts';
 
 /** Types of keys that can sign. */
 export const KEY_TYPES = {
-  'Ed25519': () => generateKeyPairSync('ed25519'),
+  Ed25519: () => generateKeyPairSync('ed25519'),
   'ECDSA P-256': () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
   'ECDSA P-384': () => generateKeyPairSync('ec', { namedCurve: 'P-384' }),
 } as const;

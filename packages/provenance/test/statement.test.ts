@@ -29,7 +29,10 @@ describe('a statement', () => {
     for (const [statement, words] of [
       [{ ...STATEMENT, _type: 'https://in-toto.io/Statement/v2' }, '_type'],
       [{ ...STATEMENT, subject: [] }, 'subject'],
-      [{ ...STATEMENT, subject: [{ name: 'file', digest: { md5: 'a' } }] }, 'subject[0].digest.sha256 is missing'],
+      [
+        { ...STATEMENT, subject: [{ name: 'file', digest: { md5: 'a' } }] },
+        'subject[0].digest.sha256 is missing',
+      ],
       [{ ...STATEMENT, subject: [{ name: 'file', digest: { sha256: 'short' } }] }, 'sha256'],
       [{ ...STATEMENT, predicate: 'text' }, 'predicate is not an object'],
       ['text', 'it is not an object'],

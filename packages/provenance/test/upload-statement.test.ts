@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { UPLOAD_PREDICATE, type UploadFacts, uploadFactsOf, uploadStatement } from '../src/upload-statement.ts';
+import {
+  UPLOAD_PREDICATE,
+  type UploadFacts,
+  uploadFactsOf,
+  uploadStatement,
+} from '../src/upload-statement.ts';
 import { provenanceFailure } from './provenance-failure.ts';
 import { NOW } from './site-fixture.ts';
 

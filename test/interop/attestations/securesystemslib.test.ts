@@ -10,7 +10,7 @@ import { temporaryDirectory } from '../../fixtures/temporary-directory.ts';
 const VERIFIER = join(import.meta.dirname, 'verify.py');
 
 const KEY_TYPES: Readonly<Record<string, () => { privateKey: KeyObject; publicKey: KeyObject }>> = {
-  'Ed25519': () => generateKeyPairSync('ed25519'),
+  Ed25519: () => generateKeyPairSync('ed25519'),
   'ECDSA P-256': () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
   'ECDSA P-384': () => generateKeyPairSync('ec', { namedCurve: 'P-384' }),
 };
@@ -42,7 +42,13 @@ suite("Debian's securesystemslib", () => {
       await writeFile(pub, publicKey.export({ type: 'spki', format: 'pem' }));
       const content = 'the bytes of an image';
       const sha256 = createHash('sha256').update(content).digest('hex');
-      const file = { format: 'raw', size: content.length, mtime: new Date(0).toISOString(), md5: '', sha256 } as const;
+      const file = {
+        format: 'raw',
+        size: content.length,
+        mtime: new Date(0).toISOString(),
+        md5: '',
+        sha256,
+      } as const;
       const attester = new SiteAttester({
         signer: await openSigner({ key }),
         builderId: 'nodepool-builder://host',
@@ -100,7 +106,10 @@ suite("Debian's securesystemslib", () => {
       bundle.dsseEnvelope.payload = Buffer.from(payload.replace(sha256, '0'.repeat(64))).toString('base64');
       await writeFile(path, JSON.stringify(bundle));
       const refused = verify(pub, path);
-      assert.ok('error' in refused && refused.error.includes('Failed to verify signature'), JSON.stringify(refused));
+      assert.ok(
+        'error' in refused && refused.error.includes('Failed to verify signature'),
+        JSON.stringify(refused),
+      );
     });
   }
 });
