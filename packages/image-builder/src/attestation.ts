@@ -58,6 +58,9 @@ export interface ImageAttester {
 /** Name of the directory of attestations in `<image-id>.d`. */
 export const ATTESTATIONS = 'attestations';
 
+/** Matches names of bills of materials in `<image-id>.d`. */
+export const BILL_OF_MATERIALS: RegExp = /^bom\.[\w.-]+$/;
+
 /** Name of the document about a build. */
 export const BUILD_DOCUMENT = 'build.sigstore.json';
 

@@ -18,8 +18,12 @@ export {
 export { BandwidthLimit, metered } from './bandwidth-limit.ts';
 export { BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/build-log.ts';
 export { checkedVariables, variableFault } from './build/command-environment.ts';
+export { fileDigest } from './build/file-digest.ts';
+export { fileMaterial } from './build/file-material.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
 export { createMask, visible } from './build/mask.ts';
+export { withoutCredentials } from './build/material-address.ts';
+export { gitUri } from './build/source-repository.ts';
 export { byBuild, type DatedImage } from './build-order.ts';
 export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';

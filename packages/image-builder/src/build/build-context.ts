@@ -14,6 +14,7 @@ import type { BuildSite } from '../repository.ts';
 import type { Progress, Snapshot } from '../types.ts';
 import type { BuildLog } from './build-log.ts';
 import { withoutCredentials } from './material-address.ts';
+import { SourceRepositories } from './source-repository.ts';
 
 /** Tolerated difference between the clocks of two hosts, in milliseconds. */
 const CLOCK_TOLERANCE = 60_000;
@@ -57,6 +58,10 @@ export function createBuildContext(parts: BuildParts): CoreContext {
   const { imageId, repository, logger, environment = inheritedEnvironment(), largestDisk } = job;
   const { staging, state, onSettled } = site;
   const runLogged = createRunLogged(environment, parts);
+  const repositories = new SourceRepositories(async () => {
+    const namespace = await staging.namespace((reason) => void log.write(notIsolated(reason)));
+    return namespace && ((...wrapped) => namespace.enter(...wrapped));
+  }, signal);
   let cache: Promise<string | undefined> | undefined;
   const reported: CoreContext['reported'] = { snapshots: [], materials: [] };
   return {
@@ -91,7 +96,9 @@ export function createBuildContext(parts: BuildParts): CoreContext {
           'set the clock of the host that built it, or of this host',
       );
     },
+    isAttested: job.attester !== undefined,
     addMaterial: (material) => addMaterial(reported.materials, material),
+    findRepository: async (path) => (job.attester === undefined ? undefined : await repositories.find(path)),
     addSnapshot: (snapshot, settle) => {
       reported.snapshots.push(snapshot);
       onSettled(settle);

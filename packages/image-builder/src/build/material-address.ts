@@ -6,7 +6,7 @@ const SECRET_PARAMETER = /sig|token|password|secret|credential|auth|key/i;
  * alone stays for SSH, where it is no secret.
  */
 export function withoutCredentials(uri: string): string {
-  const [scheme = '', rest] = split(uri, '://');
+  const [scheme, rest] = split(uri, '://');
   if (rest === undefined) return uri; // such as user@host:path, which has no password
   const end = rest.search(/[/?#]/);
   const authority = end === -1 ? rest : rest.slice(0, end);
@@ -20,7 +20,7 @@ export function withoutCredentials(uri: string): string {
 function withoutSecretParameters(path: string): string {
   const [before, query] = split(path, '?');
   if (query === undefined) return path;
-  const [parameters = '', fragment] = split(query, '#');
+  const [parameters, fragment] = split(query, '#');
   const kept = parameters
     .split('&')
     .filter((parameter) => !SECRET_PARAMETER.test(parameter.split('=')[0] ?? ''));

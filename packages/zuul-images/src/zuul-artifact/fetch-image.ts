@@ -3,6 +3,7 @@ import {
   type BuildContext,
   type BuilderServices,
   ImageError,
+  type ImageFormat,
   type Logger,
 } from '@nodepool-builder/image-builder';
 import { convertImage, portion } from '@nodepool-builder/image-builder/module-kit';
@@ -12,6 +13,7 @@ import type { ImageBuild } from '../builds/find-build.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
 import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
 import { ArtifactGate } from './artifact-gate.ts';
+import { artifactMaterial } from './artifact-material.ts';
 import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
 import { costOf, type FetchStep, type OfferedFormat, planFetch } from './fetch-plan.ts';
@@ -88,10 +90,12 @@ async function makeFormats(
   const files = new Map((await kept.files(artifacts)).map((file) => [file.format, file]));
   const plan = await planOf(wanted, files, access, context);
   const total = costOf(plan);
+  const used = new Set<ImageFormat>();
   let done = 0;
   for (const { from, format, cost } of plan) {
     const onProgress = portion((part) => progress(part.done, total), done, done + cost);
     const source = from && files.get(from);
+    used.add(from ?? format);
     const artifact = artifacts.find((one) => one.format === format);
     if (source !== undefined) {
       log(`converting ${from} to ${format}`);
@@ -107,6 +111,13 @@ async function makeFormats(
       if (formats.includes(format)) await link(file.path, output(format));
     }
     done += cost;
+  }
+  if (!context.isAttested) return;
+  for (const file of files.values()) {
+    const artifact = artifacts.find((one) => one.format === file.format);
+    if (artifact !== undefined && used.has(file.format)) {
+      context.addMaterial(await artifactMaterial(wanted, artifact, file, signal));
+    }
   }
 }
 
