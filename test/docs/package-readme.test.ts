@@ -88,7 +88,10 @@ test('the program of packages/provenance/README.md attests an upload and walks i
   run('openssl', publish?.[1] ?? '', ...(publish?.[2] ?? '').trim().split(' '), ...options);
   const output = run(process.execPath, '--conditions=@nodepool-builder/source', 'program.mts');
   const lines = output.trimEnd().split('\n');
-  assert.match(lines[0] ?? '', /^proven upload image 7d1f of provider cloud debian-1\.qcow2 was uploaded on /);
+  assert.match(
+    lines[0] ?? '',
+    /^proven upload image 7d1f of provider cloud debian-1\.qcow2 was uploaded on /,
+  );
   assert.match(lines[1] ?? '', /^unproven file debian-1\.qcow2 no attestation of a build or conversion /);
   assert.deepEqual(lines.slice(2), ['unproven']);
 });
