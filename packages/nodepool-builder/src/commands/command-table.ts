@@ -96,7 +96,8 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       {
         summaries: {
           plan: 'show what the manager would do next, and why',
-          'image-status': 'show the newest image of each disk image in each provider',
+          'image-status [image-id]':
+            'show the newest image of each disk image in each provider, or where one comes from',
           'dib-image-list': 'list the builds and their state',
           'alien-image-list': 'list images that are in no record of the manager',
         },

@@ -1,4 +1,5 @@
 import { EVENT_SCHEMA } from '../notifications/event.ts';
+import { BUILD_ORIGIN } from '../provenance/origin-record.ts';
 import { BUILT_IMAGE } from './build.ts';
 import { PRUNED_RECORD, REAPED_RECORD } from './cleanup.ts';
 import { CONVERTED_FILE } from './convert.ts';
@@ -25,6 +26,7 @@ interface CommandOutput {
 export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
   plan: { command: 'plan', isList: true, record: PLAN_RECORD },
   'image-status': { command: 'image-status', isList: true, record: STATUS_RECORD },
+  'image-status-image': { command: 'image-status IMAGE-ID', isList: false, record: BUILD_ORIGIN },
   'dib-image-list': { command: 'dib-image-list', isList: true, record: BUILD_RECORD },
   'image-list': { command: 'image-list', isList: true, record: UPLOAD_RECORD },
   'image-list-offered': { command: 'image-list --offered', isList: true, record: OFFERED_IMAGE_RECORD },
