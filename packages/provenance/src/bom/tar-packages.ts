@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { bufferSource, type ByteSource, FileSource, slice, UnreadableImage } from './byte-source.ts';
+import { type ByteSource, bufferSource, FileSource, slice, UnreadableImage } from './byte-source.ts';
 import { DATABASE_PATHS, type FoundDatabases, findPackages } from './databases/find-packages.ts';
 
 const BLOCK = 512;

@@ -131,7 +131,7 @@ test('the packages of this host are those that dpkg-query lists', async () => {
     });
     const path = join(directory, '1-a.raw');
     await makeExt(path, tree, { size: 64 * 2 ** 20 });
-    const format = '${db:Status-Status} ${Package} ${Version} ${Architecture}\n';
+    const format = `\${db:Status-Status} \${Package} \${Version} \${Architecture}\n`;
     const listed = await run('dpkg-query', ['-W', '-f', format]);
     const expected = listed
       .split('\n')

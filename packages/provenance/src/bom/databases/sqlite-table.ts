@@ -120,7 +120,7 @@ function valuesOf(payload: Buffer): readonly Value[] {
     const [type, next] = varint(payload, at);
     const end = position + lengthOf(type);
     if (end > payload.length) throw damaged();
-    values.push(valueOf(type, payload.subarray(position, end)));
+    values.push(decoded(type, payload.subarray(position, end)));
     at = next;
     position = end;
   }
@@ -134,7 +134,7 @@ function lengthOf(type: number): number {
   return type >= 12 ? Math.floor((type - 12) / 2) : (LENGTHS[type] ?? 0);
 }
 
-function valueOf(type: number, bytes: Buffer): Value {
+function decoded(type: number, bytes: Buffer): Value {
   if (type === 0) return null;
   if (type >= 12) return type % 2 === 0 ? bytes : bytes.toString();
   if (type === 8 || type === 9) return type - 8;
