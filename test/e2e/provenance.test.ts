@@ -26,20 +26,31 @@ interface Report {
 
 const CODES = { proven: 0, unproven: 7, refuted: 8 } as const;
 
+/** A file system of 512 KiB: each change is verified within milliseconds. */
+const SMALL = `
+  - name: docs
+    builder: command
+    command:
+      - sh
+      - -c
+      - truncate --size=512K "$0" && mke2fs -q -t ext2 -d "$1" "$0"
+      - '{output.raw}'
+      - ${join(import.meta.dirname, '../elements/mini-fail')}`;
+
 let site: Site;
-let key: string;
+let publicKey: string;
 /** A copy of everything that was attested, to start each change from. */
 let original: string;
 
 setUp(async (undo) => {
   const server = await startGearmand();
   undo(() => server.stop());
-  site = await createSite(server.port);
+  site = await createSite(server.port, SMALL);
   undo(() => site.remove());
   const file = (name: string): string => join(site.directory, name);
-  key = file('attestation.pub');
+  publicKey = file('attestation.pub');
   execFileSync('openssl', ['genpkey', '-algorithm', 'ed25519', '-out', file('attestation.pem')]);
-  execFileSync('openssl', ['pkey', '-in', file('attestation.pem'), '-pubout', '-out', key]);
+  execFileSync('openssl', ['pkey', '-in', file('attestation.pem'), '-pubout', '-out', publicKey]);
   execFileSync('chmod', ['600', file('attestation.pem')]);
   const attestation = 'attestation: {key: attestation.pem, public-key: attestation.pub}\n';
   await writeFile(site.config, (await readFile(site.config, 'utf8')) + attestation);
@@ -111,7 +122,7 @@ describe('verify', () => {
     const directory = join(site.directory, 'elsewhere');
     await mkdir(directory);
     await copyFile(join(site.images, 'docs-1.qcow2'), join(directory, 'renamed.qcow2'));
-    const args = ['--attestations', join(site.images, 'docs-1.d'), '--key', key];
+    const args = ['--attestations', join(site.images, 'docs-1.d'), '--key', publicKey];
     const { code, stdout, stderr } = await runCommand('verify', join(directory, 'renamed.qcow2'), ...args);
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^proven +file .*\n +key [0-9a-f]{16} \(attestation\.pub\), .*\n/);
@@ -331,15 +342,14 @@ describe('rebuild --compare', () => {
   it('names inputs, files and paths inside the disk that differ', async () => {
     await restore();
     const tree = join(site.directory, 'tree');
-    await cp(import.meta.dirname, tree, { recursive: true });
+    await cp(join(import.meta.dirname, '../elements/mini-fail'), tree, { recursive: true });
     await writeFile(join(tree, 'new-file'), 'new');
     const config = join(site.directory, 'changed.yaml');
-    const text = (await readFile(site.config, 'utf8')).replace(/tree: .*}/, `tree: ${tree}}`);
+    const text = (await readFile(site.config, 'utf8')).replace(/^ +- \S*mini-fail$/m, `      - ${tree}`);
     await writeFile(config, text);
     const output = join(site.directory, 'rebuild-2');
-    const { code, stdout, stderr } = await runCommand(
-      ...['rebuild', 'docs-1', '--compare', '-c', config, '--output', output, '--json'],
-    );
+    const args = ['docs-1', '--compare', '-c', config, '--output', output, '--json'];
+    const { code, stdout, stderr } = await runCommand('rebuild', ...args);
     assert.equal(code, 9, stderr);
     const report = JSON.parse(stdout) as Readonly<
       Record<'inputs' | 'files', readonly { readonly name: string }[]>

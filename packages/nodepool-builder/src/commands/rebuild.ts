@@ -353,11 +353,14 @@ function flattened(name: string, value: unknown): Readonly<Record<string, unknow
 
 /** Materials that differ, by their names. */
 function materialsOf(recorded: readonly Material[], now: readonly Material[]): RebuiltImage['inputs'] {
-  const byName = (materials: readonly Material[]): Readonly<Record<string, unknown>> =>
-    Object.fromEntries(
-      materials.map(({ name, uri, digest }) => [name, [uri, ...Object.values(digest)].join(' ').trim()]),
-    );
   return differing(byName(recorded), byName(now));
+}
+
+/** Address and digests of materials, by their names. */
+function byName(materials: readonly Material[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    materials.map(({ name, uri, digest }) => [name, [uri, ...Object.values(digest)].join(' ').trim()]),
+  );
 }
 
 function differing(
