@@ -66,6 +66,15 @@ test('docs/provenance.md: its commands prove where an image in a real Glance com
   undoAfter(t, () => {
     if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
   });
+  // Each of these waits has a time limit of its own, and costs less than a command.
+  const images = file('images');
+  const image = await waitUntil('the image', async () =>
+    (await readdir(images)).find((name) => name.endsWith('.qcow2'))?.replace('.qcow2', ''),
+  );
+  const attestations = join(images, `${image}.d/attestations`);
+  await waitUntil('the attestation of the upload', async () =>
+    (await readdir(attestations)).some((name) => name.startsWith('upload-')),
+  );
   await waitUntil('the upload to be ready', async () =>
     /\bready\b/.test(await shell('nodepool-builder image-list -c /etc/nodepool/nodepool.yaml')),
   );
@@ -89,8 +98,8 @@ test('docs/provenance.md: its commands prove where an image in a real Glance com
   assert.ok(links.some((link) => link.kind === 'download' && link.state === 'proven'));
   assert.match(await shell(alone), /\nproven: file /);
 
-  const [image] = await account.images();
-  assert.match(String(image?.['attestation-sha256'] ?? image?.nodepool_attestation_sha256), /^[0-9a-f]{64}$/);
+  const [inCloud] = await account.images();
+  assert.match(String(inCloud?.['attestation-sha256'] ?? inCloud?.nodepool_attestation_sha256), /^[0-9a-f]{64}$/);
 
   await shell(stop);
   await waitUntil('the builder to end', () => !existsSync(`/proc/${pid}`));
@@ -100,11 +109,10 @@ test('docs/provenance.md: its commands prove where an image in a real Glance com
 
   // With another program, and after a change.
   await writeFile(file('verify.py'), python);
-  const [name = ''] = (await readdir(file('images'))).filter((one) => one.endsWith('.d'));
-  const bundle = join(file('images'), name, 'attestations/build.sigstore.json');
+  const bundle = join(attestations, 'build.sigstore.json');
   const { stdout } = await run('/usr/bin/python3', [file('verify.py'), bundle, file('attestation.pub')]);
   const digests = JSON.parse(stdout) as { name: string; digest: { sha256: string } }[];
-  const { stdout: sum } = await run('sha256sum', [join(file('images'), name.replace(/\.d$/, '.qcow2'))]);
+  const { stdout: sum } = await run('sha256sum', [join(images, `${image}.qcow2`)]);
   assert.equal(digests[0]?.digest.sha256, sum.split(' ', 1)[0]);
   const changed = (await readFile(bundle, 'utf8')).replace('"sig":"', '"sig":"AAAA');
   await writeFile(bundle, changed);

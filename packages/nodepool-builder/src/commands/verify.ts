@@ -8,7 +8,7 @@ import type { Modules } from '../modules.ts';
 import { collectEvidence, type Evidence, type Link } from './evidence.ts';
 import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
 import { append, jsonFileOption } from './options.ts';
-import { CommandError, type JsonOptions, printResult, usageError } from './output.ts';
+import { CommandError, type JsonOptions, printResult, STANDARD_ERROR_LOGGER, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from './record-schema.ts';
 import { untilStopSignal } from './stop-signal.ts';
@@ -134,31 +134,24 @@ async function verify(
 /**
  * The keys of `--key`, or those of the configuration.
  *
- * @throws CommandError, ProvenanceError
+ * @throws CommandError, ProvenanceError; ImageError `invalid-configuration`
  */
 export async function trustedKeys(
   files: readonly string[],
   configuration: Configuration | undefined,
 ): Promise<readonly TrustedKey[]> {
-  const { readTrustedKeys } = await import('@nodepool-builder/provenance');
-  const named = files.length > 0 ? files : trustedFiles(configuration);
-  if (named.length > 0) return await readTrustedKeys(named);
+  if (files.length > 0) {
+    const { readTrustedKeys } = await import('@nodepool-builder/provenance');
+    return await readTrustedKeys(files);
+  }
+  if (configuration?.attestation !== undefined) {
+    const { SiteAttestation } = await import('../attestation/site-attestation.ts');
+    const keys = await new SiteAttestation(configuration, STANDARD_ERROR_LOGGER).trustedKeys({});
+    if (keys.length > 0) return keys;
+  }
   throw usageError(
     'there is no public key to verify with; name one with --key, or set attestation.trusted-keys in the configuration file',
   );
-}
-
-function trustedFiles(configuration: Configuration & MayAttest | undefined): readonly string[] {
-  const { 'trusted-keys': trusted, 'public-key': own } = configuration?.attestation ?? {};
-  return trusted ?? (own === undefined ? [] : [own]);
-}
-
-/** The part of a configuration that has the keys. */
-interface MayAttest {
-  readonly attestation?: {
-    readonly 'trusted-keys'?: readonly string[];
-    readonly 'public-key'?: string;
-  };
 }
 
 async function reportOf(evidence: Evidence, keys: readonly TrustedKey[]): Promise<VerifiedImage> {
