@@ -137,6 +137,8 @@ export interface ProviderImage {
   readonly size: number;
   /** Digests of its bytes; unknown for images of an earlier release or of another program. */
   readonly checksums?: Checksums;
+  /** Digests that the provider itself computed, as {@link UploadResult.reported}. Absent where it reports none. */
+  readonly reported?: Readonly<Record<string, string>>;
   readonly uploadedAt: Date;
 }
 

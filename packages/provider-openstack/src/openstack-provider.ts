@@ -230,6 +230,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       format,
       size: dataSize(image) ?? 0,
       ...(checksums && { checksums }),
+      reported: reportedDigests(image),
       uploadedAt: createdAt(image),
     };
   }

@@ -38,7 +38,12 @@ export type ImageRecord = { readonly place: string } & (
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
   | { readonly kind: 'build'; readonly build: Build }
   | { readonly kind: 'upload'; readonly upload: Upload }
-  | { readonly kind: 'provider'; readonly image: ProviderImage }
+  | {
+      readonly kind: 'provider';
+      readonly image: ProviderImage;
+      /** Property with the SHA-256 of the statement about the build. */
+      readonly buildDigest: string | undefined;
+    }
 );
 
 /** A file of the image with its digests now. */
@@ -181,6 +186,8 @@ async function ofUpload(externalId: string, name: string, settings: EvidenceSett
       );
     }
     const { imageId, uploadId } = image;
+    const candidates = await provider.candidates({}, { known: [externalId], signal });
+    const { properties = {} } = candidates.find((one) => one.externalId === externalId) ?? {};
     const kept = (await provider.attestations?.(externalId, { signal })) ?? [];
     const local = configuration && (await localEvidence(configuration['images-dir'], imageId));
     const stored = configuration && (await storedEvidence(configuration, imageId, uploadId));
@@ -204,7 +211,7 @@ async function ofUpload(externalId: string, name: string, settings: EvidenceSett
         ...(stored?.attestations ?? []),
       ],
       records: [
-        { kind: 'provider', place, image },
+        { kind: 'provider', place, image, buildDigest: properties['attestation-sha256'] },
         ...(stored?.records.filter(
           (record) => record.kind !== 'upload' || record.upload.externalId === externalId,
         ) ?? []),
@@ -236,11 +243,6 @@ async function localEvidence(directory: string, imageId: string): Promise<Found>
   }
 }
 
-/** The part of the store that keeps attestations. */
-interface MayKeepAttestations {
-  attestations?(imageId: string, uploadId?: string): Promise<readonly { readonly text: string }[]>;
-}
-
 /** Attestations and records of the manager. A store that does not answer is left out with a warning. */
 async function storedEvidence(
   configuration: Configuration,
@@ -251,7 +253,7 @@ async function storedEvidence(
   const place = 'store of the manager';
   try {
     return await withStore(configuration, async (store) => {
-      const documents = (await (store as MayKeepAttestations).attestations?.(imageId, uploadId)) ?? [];
+      const documents = await store.attestations(imageId, uploadId);
       const { builds, uploads } = await store.read();
       const build = builds.get(imageId);
       return {

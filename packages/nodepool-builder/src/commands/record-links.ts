@@ -111,7 +111,15 @@ function comparisons(
         ['image-id', image.imageId, uploaded?.imageId],
         ['upload-id', image.uploadId, uploaded?.uploadId],
         ['image-name', image.imageName, uploaded?.imageName],
-        ['SHA-256', image.checksums?.sha256, upload?.subjects[0]?.sha256],
+        ['SHA-256', image.checksums?.sha256, uploaded?.sha256],
+        ...Object.entries(image.reported ?? {}).map(
+          ([name, digest]): Comparison => [
+            `${name} of the stored bytes`,
+            digest,
+            uploaded?.reportedDigests[name],
+          ],
+        ),
+        ['attestation-sha256', record.buildDigest, uploaded?.buildDigest],
       ];
     }
   }
