@@ -67,11 +67,8 @@ export class SiteAttestation {
       check: async (file: GatedFile, options: OperationOptions = {}) => {
         const { name, path, sha256, attestations } = file;
         const subject = { kind: 'file', path, sha256 } as const;
-        const packages = (): never => {
-          throw new Error('a file from elsewhere has none here');
-        };
         const keys = await this.trustedKeys(required);
-        await refuseUnproven(name, { required, keys, subject, attestations, packages }, options);
+        await refuseUnproven(name, { required, keys, subject, attestations, packages: noPackages }, options);
       },
     };
   }
@@ -104,6 +101,11 @@ export class SiteAttestation {
     this.#logger.info(`builds and uploads are attested with the key ${signer.keyId}`);
     return attester;
   }
+}
+
+/** Reads the packages of a file from elsewhere. */
+async function noPackages(): Promise<never> {
+  throw new Error('a file from elsewhere has none here');
 }
 
 /** Turns the error of a key into one of the configuration. */
