@@ -5,6 +5,7 @@ import type {
   ImageFile,
   ImageFormat,
   ImageProvider,
+  ImageRepository,
   UploadResult,
 } from '@nodepool-builder/image-builder';
 import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
@@ -29,26 +30,25 @@ interface FinishedUpload {
 export class UploadAttestation {
   readonly attester: SiteAttester;
   readonly #configuration: ProviderConfiguration;
-  readonly #directory: string;
+  readonly #repository: ImageRepository;
   #bundles: readonly string[] = [];
 
-  private constructor(attester: SiteAttester, configuration: ProviderConfiguration, directory: string) {
+  private constructor(attester: SiteAttester, configuration: ProviderConfiguration, repository: ImageRepository) {
     this.attester = attester;
     this.#configuration = configuration;
-    this.#directory = directory;
+    this.#repository = repository;
   }
 
   /**
    * Checks that the site can sign: after an upload it would be too late.
    *
-   * @param directory `images-dir`
    * @returns undefined if it signs nothing
    * @throws ImageError `invalid-configuration`, JobFailure
    */
   static async open(
     site: Pick<SiteAttestation, 'attester'> | undefined,
     configuration: ProviderConfiguration,
-    directory: string,
+    repository: ImageRepository,
   ): Promise<UploadAttestation | undefined> {
     const attester = await site?.attester();
     if (attester === undefined) return undefined;
@@ -57,7 +57,7 @@ export class UploadAttestation {
     } catch (cause) {
       throw new JobFailure(`the upload cannot be attested: ${reasonOf(cause)}`, { cause });
     }
-    return new UploadAttestation(attester, configuration, directory);
+    return new UploadAttestation(attester, configuration, repository);
   }
 
   /** Bundles about the build, the conversion and the upload, once it is attested. */
@@ -68,13 +68,13 @@ export class UploadAttestation {
   /** Properties of the image in the provider; none if its build was not attested. */
   async metadata(imageId: string): Promise<Readonly<Record<string, string>>> {
     const { buildDigestOf } = await import('@nodepool-builder/provenance');
-    const digest = await buildDigestOf(this.#directory, imageId);
+    const digest = await buildDigestOf(this.#repository.directory, imageId);
     return digest === undefined ? {} : { [PROPERTY]: digest };
   }
 
   /** Attestations that a provider keeps with the image. */
   async documents(imageId: string, format: ImageFormat): Promise<readonly AttestationDocument[]> {
-    return await attestationsOf(this.#directory, imageId, format);
+    return await attestationsOf(this.#repository.directory, imageId, format);
   }
 
   /**
@@ -103,9 +103,13 @@ export class UploadAttestation {
         format: file.format,
         sha256,
         reportedDigests: uploaded.reported ?? {},
-        directory: this.#directory,
+        directory: this.#repository.directory,
       };
-      const text = await this.attester.attestUpload(facts, { signal });
+      // A deletion of the image waits until the statement is beside it.
+      const text = await this.#repository.withImage(
+        imageId,
+        async () => await this.attester.attestUpload(facts, { signal }),
+      );
       const document = { name: await this.#nameOf(imageId, text), text };
       // Only by now the conversion is attested if its digest was computed during the upload.
       const documents = [...(await this.documents(imageId, file.format)), document];
@@ -120,7 +124,7 @@ export class UploadAttestation {
   /** Name of the file that an attestation was written to. */
   async #nameOf(imageId: string, text: string): Promise<string> {
     const { readAttestations } = await import('@nodepool-builder/provenance');
-    const found = (await readAttestations(this.#directory, imageId)).find((one) => one.text === text);
+    const found = (await readAttestations(this.#repository.directory, imageId)).find((one) => one.text === text);
     return found?.place.split('/').at(-1) ?? 'upload.sigstore.json';
   }
 }

@@ -141,7 +141,7 @@ async function upload(
   logger: Logger,
 ): Promise<FinishedUpload> {
   const { repository } = context;
-  const attestation = await UploadAttestation.open(context.attestation, configuration, repository.directory);
+  const attestation = await UploadAttestation.open(context.attestation, configuration, repository);
   const { largestDisk, compressesQcow2: compress, 'build-environment': variables } = context.configuration;
   const within = timeLimit(configuration.entry['image-upload-timeout'], job.signal);
   let gated: ImageFile | undefined;

@@ -44,7 +44,7 @@ class KeepingProvider extends FakeImageProvider {
     return { ...(await super.upload(...args)), reported: { md5: 'abc' } };
   }
 
-  async addAttestations(_: string, documents: readonly AttestationDocument[]): Promise<void> {
+  override async addAttestations(_: string, documents: readonly AttestationDocument[]): Promise<void> {
     for (const document of documents) this.kept.set(document.name, document);
   }
 }
