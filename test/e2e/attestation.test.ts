@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, copyFile, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { payloadDigest } from '@nodepool-builder/provenance';
@@ -34,7 +34,7 @@ it('a build and an upload are attested, and only clients that ask for it get the
   const directory = join(site.images, '0001.d/attestations');
   const build = await readFile(join(directory, 'build.sigstore.json'), 'utf8');
   const { subject, predicate } = statementIn(build);
-  assert.ok(subject.some(({ name }) => name === '0001.qcow2'));
+  assert.ok(subject.some(({ name }) => name === '0001.raw'));
   const { externalParameters } = predicate.buildDefinition;
   assert.equal(externalParameters.diskimage, 'docs');
   assert.match(externalParameters['configuration-digest'], /^[0-9a-f]+$/);
@@ -44,6 +44,12 @@ it('a build and an upload are attested, and only clients that ask for it get the
   const asked = await gearman(port, 'image-upload:0001', JSON.stringify({ ...UPLOAD, attestations: true }));
   const { attestations } = JSON.parse(asked.stdout) as { attestations: readonly string[] };
   assert.equal(attestations[0], build);
+  const conversion = statementIn(attestations[1] ?? '');
+  assert.equal(conversion.subject[0]?.name, '0001.qcow2');
+  assert.deepEqual(conversion.predicate.buildDefinition.resolvedDependencies, [
+    { name: '0001.raw', digest: subject.find(({ name }) => name === '0001.raw')?.digest },
+  ]);
+  assert.equal(attestations.length, 3);
   assert.equal(statementIn(attestations.at(-1) ?? '').predicate['external-id'], 'docs-0001.qcow2');
   const manifest = JSON.parse(await readFile(join(site.pool, 'docs-0001.qcow2.json'), 'utf8'));
   assert.equal(manifest.metadata['attestation-sha256'], payloadDigest(build));
@@ -58,7 +64,7 @@ it('after SIGHUP, an image that was put there by hand needs an attestation of a 
   await appendFile(site.config, 'require-attestation: {}\n');
   builder.child.kill('SIGHUP');
   await builder.logged(/read .*nodepool.yaml again|reloaded/i);
-  await writeFile(join(site.images, '0002.qcow2'), await readFile(join(site.images, '0001.qcow2')));
+  await copyFile(join(site.images, '0001.raw'), join(site.images, '0002.raw'));
   const failed = await waitUntil('the refusal', async () => {
     const upload = await gearman(port, 'image-upload:0002', JSON.stringify(UPLOAD));
     return upload.code === 0 ? undefined : upload;
