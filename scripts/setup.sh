@@ -34,6 +34,7 @@ mmdebstrap                mmdebstrap                         test
 openssl                   openssl                            test
 iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test
+rpm                       rpmbuild                           test
 qemu-system-x86           qemu-system-x86_64                 example
 dropbear-bin              dropbear                           test
 openssh-client            ssh                                example

@@ -10,6 +10,7 @@ import {
   linesOf,
   makeDisk,
   makeExt,
+  makeXfs,
   packagesOfFile,
   run,
   withDirectory,
@@ -44,6 +45,28 @@ for (const [type, options] of EXT_VARIANTS) {
         found.packages[0]?.purl,
         'pkg:deb/debian/curl@7.88.1-10+deb12u5?arch=amd64&distro=debian-12',
       );
+    });
+  });
+}
+
+const XFS_VARIANTS = [
+  [],
+  ['-m', 'crc=0'],
+  ['-m', 'crc=0', '-n', 'ftype=0'],
+  ['-b', 'size=1024', '-m', 'bigtime=0,inobtcount=0'],
+  ['-n', 'size=8192'],
+  ['-i', 'size=1024,nrext64=1'],
+] as const;
+
+for (const options of XFS_VARIANTS) {
+  test(`packages of a raw image, the file system XFS ${options.join(' ')}`, async () => {
+    await withDirectory(async (directory) => {
+      const path = join(directory, '1-a.raw');
+      await makeXfs(path, directory, options);
+      const found = await packagesOfFile(path, 'raw');
+      assert.deepEqual(linesOf(found), DEBIAN_LINES);
+      assert.ok('packages' in found);
+      assert.match(found.packages[0]?.purl ?? '', /distro=debian-12$/);
     });
   });
 }
@@ -193,7 +216,7 @@ const ODD: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
   text: (path) => writeFile(path, 'not a disk\n'.repeat(100_000)),
   'a FIFO': async (path) => await run('mkfifo', [path]),
   'a link': (path) => symlink('/etc/passwd', path),
-  'an XFS file system': async (path) => {
+  'a file system without packages': async (path) => {
     await writeFile(path, '');
     await truncate(path, 512 * 2 ** 20);
     await run('mkfs.xfs', ['-q', path]);

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { bufferSource } from '../../src/bom/byte-source.ts';
 import { readNdb, readRpmSqlite } from '../../src/bom/databases/rpm-database.ts';
-import { linesOf, makeExt, packagesOfFile, withDirectory, writeTree } from './test-images.ts';
+import { linesOf, makeExt, packagesOfFile, run, withDirectory, writeTree } from './test-images.ts';
 
 interface Facts {
   readonly name: string;
@@ -154,6 +154,45 @@ test('packages of an image with an rpm database', async () => {
     await writeFile(join(tree, 'var/lib/rpm/rpmdb.sqlite-wal'), 'changes');
     await makeExt(path, tree);
     assert.match(String(linesOf(await packagesOfFile(path, 'raw'))), /not closed/);
+  });
+});
+
+const SPECIFICATION = `Name: demo-tool
+Version: 1.2
+Release: 3
+Epoch: 4
+Summary: a tool
+License: MIT
+BuildArch: noarch
+%description
+%{summary}
+%files
+`;
+
+test('packages that rpm itself installed', async () => {
+  await withDirectory(async (directory) => {
+    await writeTree(directory, { 'demo.spec': SPECIFICATION });
+    const top = join(directory, 'build');
+    await run('rpmbuild', ['-bb', '--quiet', '--define', `_topdir ${top}`, join(directory, 'demo.spec')]);
+    const tree = join(directory, 'tree');
+    const built = join(top, 'RPMS/noarch/demo-tool-1.2-3.noarch.rpm');
+    await run('rpm', ['--root', tree, '--dbpath', '/var/lib/rpm', '-i', '--justdb', '--nodeps', built]);
+    const path = join(directory, '1-a.raw');
+    await makeExt(path, tree);
+    const found = await packagesOfFile(path, 'raw');
+    assert.deepEqual(found, {
+      packages: [
+        {
+          name: 'demo-tool',
+          version: '4:1.2-3',
+          architecture: 'noarch',
+          type: 'rpm',
+          license: 'MIT',
+          purl: 'pkg:rpm/redhat/demo-tool@1.2-3?arch=noarch&epoch=4',
+        },
+      ],
+      source: 'rpm database in 1-a.raw',
+    });
   });
 });
 

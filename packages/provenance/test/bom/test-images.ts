@@ -62,6 +62,45 @@ export async function makeExt(
   ]);
 }
 
+/** Makes an XFS file system with Debian's files and a large directory, without root. */
+export async function makeXfs(path: string, directory: string, options: readonly string[]): Promise<void> {
+  const contents = await writeTree(join(directory, 'contents'), {
+    status: DPKG_STATUS,
+    release: DEBIAN['etc/os-release'] ?? '',
+  });
+  const many = Array.from(
+    { length: 400 },
+    (_, index) => `    an-unrelated-package-${index}.list ---644 0 0 /dev/null`,
+  );
+  // The format of mkfs.xfs -p: a boot file, blocks and inodes, then the tree.
+  const prototype = `/dev/null
+0 0
+d--755 0 0
+  etc d--755 0 0
+    os-release l--777 0 0 ../usr/lib/os-release
+  $
+  usr d--755 0 0
+    lib d--755 0 0
+      os-release ---644 0 0 ${join(contents, 'release')}
+    $
+  $
+  var l--777 0 0 ${'/./'.repeat(200)}state
+  state d--755 0 0
+   lib d--755 0 0
+   dpkg d--755 0 0
+${many.join('\n')}
+    status ---644 0 0 ${join(contents, 'status')}
+   $
+   $
+  $
+$
+`;
+  await writeTree(directory, { prototype });
+  await writeFile(path, '');
+  await truncate(path, 512 * MEBIBYTE);
+  await run('mkfs.xfs', ['-q', '-f', ...options, '-p', join(directory, 'prototype'), path]);
+}
+
 /** Makes a disk with a partition table whose last partition has the file system of a directory. */
 export async function makeDisk(path: string, tree: string, script: string): Promise<void> {
   await writeFile(path, '');

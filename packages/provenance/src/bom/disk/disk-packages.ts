@@ -3,10 +3,10 @@ import { type FoundDatabases, findPackages } from '../databases/find-packages.ts
 import { ExtFileSystem } from './ext.ts';
 import { type FileSystem, findFile } from './file-system.ts';
 import { partitionsOf } from './partitions.ts';
+import { XfsFileSystem } from './xfs.ts';
 
 /** Contents of a partition that are recognised but not read: a name, and bytes at a position. */
 const UNSUPPORTED: readonly (readonly [name: string, position: number, bytes: string])[] = [
-  ['an XFS file system', 0, 'XFSB'],
   ['a btrfs file system', 0x10040, '_BHRfS_M'],
   ['an encrypted disk (LUKS)', 0, 'LUKS\xba\xbe'],
   ['a volume group of LVM', 512, 'LABELONE'],
@@ -37,7 +37,7 @@ export async function packagesOfDisk(disk: ByteSource): Promise<FoundDatabases> 
 }
 
 async function openFileSystem(partition: ByteSource): Promise<FileSystem | undefined> {
-  return await ExtFileSystem.open(partition);
+  return (await ExtFileSystem.open(partition)) ?? (await XfsFileSystem.open(partition));
 }
 
 async function recognise(partition: ByteSource): Promise<string | undefined> {
