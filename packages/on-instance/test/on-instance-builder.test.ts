@@ -15,6 +15,10 @@ import { OnInstanceBuilder } from '../src/index.ts';
 import { IMAGE_ID, OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
 import { SshdInstance, SshdInstances } from './sshd-instances.ts';
 
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
 describe('an image built on an instance', () => {
   test('has the results of the steps, and no identities, logins or logs of the build', async (t) => {
     const site = await OnInstanceSite.start(t);
@@ -77,7 +81,6 @@ describe('an image built on an instance', () => {
     );
     const attester = new FakeAttester();
     await site.build(builder, { attester });
-    const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
     const script = join(site.scripts, 'prepare.sh');
     assert.deepEqual(attester.builds[0]?.materials, [
       { name: `base image ${site.base}`, digest: {}, annotations: { provider: 'sshds', image: site.base } },

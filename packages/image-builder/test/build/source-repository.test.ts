@@ -9,7 +9,6 @@ import { gitUri, type SourceRepository, SourceRepositories } from '../../src/bui
 interface Fixture {
   readonly top: string;
   readonly git: (...args: string[]) => string;
-  readonly find: (path: string) => Promise<SourceRepository | undefined>;
 }
 
 /** A repository with the elements `one` and `two`. */
@@ -25,13 +24,15 @@ async function setUp(t: TestContext): Promise<Fixture> {
   }
   git('add', '.');
   git('commit', '-q', '-m', 'elements');
-  const find = (path: string): Promise<SourceRepository | undefined> =>
-    new SourceRepositories(async () => undefined, new AbortController().signal).find(path);
-  return { top, git, find };
+  return { top, git };
+}
+
+function find(path: string): Promise<SourceRepository | undefined> {
+  return new SourceRepositories(async () => undefined, new AbortController().signal).find(path);
 }
 
 test('a path in a repository has its commit and address', async (t) => {
-  const { top, git, find } = await setUp(t);
+  const { top, git } = await setUp(t);
   const commit = git('rev-parse', 'HEAD').trim();
   assert.deepEqual((await find(top))?.uri, undefined);
   git('remote', 'add', 'origin', 'https://me:secret@git.example.org/elements');
@@ -41,7 +42,7 @@ test('a path in a repository has its commit and address', async (t) => {
 });
 
 test('a path is modified if a file in it changed or is new', async (t) => {
-  const { top, find } = await setUp(t);
+  const { top } = await setUp(t);
   const [one, two, three] = ['one', 'two', 'three'].map((name) => join(top, name)) as [string, string, string];
   assert.equal((await find(one))?.isModified(one), false);
   await writeFile(join(one, 'element-deps'), 'two');
@@ -56,7 +57,7 @@ test('a path is modified if a file in it changed or is new', async (t) => {
 });
 
 test('the configuration of a repository runs no program', async (t) => {
-  const { top, git, find } = await setUp(t);
+  const { top, git } = await setUp(t);
   const program = join(top, '.git', 'evil');
   await writeFile(program, `#!/bin/sh\ntouch ${top}/.git/ran\n`);
   await chmod(program, 0o755);
@@ -67,13 +68,13 @@ test('the configuration of a repository runs no program', async (t) => {
 });
 
 test('a repository of another user is read', { skip: process.geteuid?.() !== 0 }, async (t) => {
-  const { top, find } = await setUp(t);
+  const { top } = await setUp(t);
   execFileSync('chown', ['-R', '12345', top]);
   assert.ok(await find(top));
 });
 
 test('a path without a repository, or with a damaged one, has none', async (t) => {
-  const { top, find } = await setUp(t);
+  const { top } = await setUp(t);
   const [plain, damaged] = [await temporaryDirectory(t), await temporaryDirectory(t)];
   await writeFile(join(damaged, '.git'), 'gitdir: nowhere');
   for (const path of [plain, damaged, join(top, 'missing')]) assert.equal(await find(path), undefined);

@@ -208,7 +208,10 @@ async function upload(
       }
       const sent = file ?? files?.[0];
       if (reason === undefined && attestation !== undefined && sent !== undefined) {
-        reason = await attestation.attest({ request, file: sent, uploaded: result, provider }, signal);
+        const finished = { request, file: sent, uploaded: result, provider };
+        const attest = (): Promise<string | undefined> => attestation.attest(finished, signal);
+        // A deletion of the image waits, so that it removes the new document, too.
+        reason = await (repository.get(imageId) === undefined ? attest() : repository.withImage(imageId, attest));
       }
       return { uploaded: result, rejection: reason };
     });
