@@ -1,4 +1,5 @@
-import { basename } from 'node:path';
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import type { AttestationDocument, ImageFormat } from '@nodepool-builder/image-builder';
 
 /** Name of the attestation of a build. */
@@ -15,6 +16,7 @@ export async function attestationsOf(
   imageId: string,
   format?: ImageFormat,
 ): Promise<readonly AttestationDocument[]> {
+  if (!existsSync(join(directory, `${imageId}.d`, 'attestations'))) return [];
   const { readAttestations } = await import('@nodepool-builder/provenance');
   const names = [BUILD, ...(format === undefined ? [] : [`convert-${format}.sigstore.json`])];
   const found = (await readAttestations(directory, imageId)).map(({ place, text }) => ({

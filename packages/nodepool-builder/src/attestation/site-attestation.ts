@@ -1,5 +1,3 @@
-import { createHash, createPublicKey } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import {
   type DiskImage,
@@ -14,10 +12,11 @@ import {
   type RequiredAttestation,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { SiteAttester, TrustedKey } from '@nodepool-builder/provenance';
-import { isSigning, signerSettings, trustedKeyFiles } from '../configuration/attestation.ts';
+import { isSigning, signerSettings } from '../configuration/attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { packageVersion } from '../version.ts';
 import { refuseUnproven } from './gate.ts';
+import { readTrusted } from './trusted-keys.ts';
 
 /** The parts of a configuration that decide about attestations. */
 export type AttestationConfiguration = Pick<
@@ -75,13 +74,7 @@ export class SiteAttestation {
 
   /** @throws ImageError `invalid-configuration` for a key that cannot be used */
   async trustedKeys(required: RequiredAttestation): Promise<readonly TrustedKey[]> {
-    const { attestation } = this.#configuration;
-    const { readTrustedKeys } = await import('@nodepool-builder/provenance');
-    return await usable(async () => {
-      const files = trustedKeyFiles(required, attestation);
-      if (files.length > 0 || attestation?.key === undefined) return await readTrustedKeys(files);
-      return [await ownKey(attestation.key)];
-    });
+    return await usable(() => readTrusted(this.#configuration.attestation, required));
   }
 
   async #open(): Promise<SiteAttester> {
@@ -115,13 +108,6 @@ async function usable<T>(open: () => Promise<T>): Promise<T> {
   } catch (cause) {
     throw new ImageError('invalid-configuration', (cause as Error).message, { cause });
   }
-}
-
-/** The public part of the private key that signs. */
-async function ownKey(file: string): Promise<TrustedKey> {
-  const key = createPublicKey(await readFile(file));
-  const der = key.export({ type: 'spki', format: 'der' });
-  return { keyId: createHash('sha256').update(der).digest('hex'), file, key };
 }
 
 /** External parameters of a build: its settings in the configuration, without secrets. */

@@ -16,6 +16,7 @@ import type { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import type { RunningJobs } from '../control/running-jobs.ts';
 import { subjectOf } from '../daemon/functions.ts';
+import { packageListOf } from '../provenance/package-list.ts';
 import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';
 import { inMessage, type JobLog, jobResult, settleJob } from './job-reply.ts';
@@ -74,12 +75,13 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       lastDuration(context.repository, name),
     );
     await context.offered();
-    const documents = asked.attestations
-      ? await attestationsOf(context.repository.directory, image.id)
-      : undefined;
+    const { directory } = context.repository;
+    const documents = asked.attestations ? await attestationsOf(directory, image.id) : undefined;
+    const packages = asked.packages ? await packageListOf(directory, image.id, logger) : undefined;
     return jobResult('image-id', image.id, {
       checksum: asked.checksum ? checksumOf(image) : undefined,
-      attestations: documents?.map(({ text }) => text),
+      attestations: documents?.length ? documents.map(({ text }) => text) : undefined,
+      packages,
     });
   });
 }

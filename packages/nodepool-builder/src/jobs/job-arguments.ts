@@ -9,8 +9,13 @@ export const parseBuildArguments = parserOf(
   {
     type: 'object',
     required: ['image-id'],
-    // True to add the image's checksum, or its attestations, to the result; only our own clients send them.
-    properties: { 'image-id': TEXT, checksum: { type: 'boolean' }, attestations: { type: 'boolean' } },
+    properties: {
+      'image-id': TEXT,
+      // True to add the image's checksum, attestations or list of packages to the result; only our own clients send them.
+      checksum: { type: 'boolean' },
+      attestations: { type: 'boolean' },
+      packages: { type: 'boolean' },
+    },
   },
   '{"image-id": "<id>"}',
 );

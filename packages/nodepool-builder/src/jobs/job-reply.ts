@@ -129,18 +129,21 @@ export interface FurtherResults {
   readonly checksum?: string | undefined;
   /** Bundles of sigstore. */
   readonly attestations?: readonly string[] | undefined;
+  /** List of packages, in gzip and base64. */
+  readonly packages?: string | undefined;
 }
 
 /** Formats the payload of WORK_COMPLETE, byte for byte as Python's `json.dumps` does. */
 export function jobResult(
   key: 'image-id' | 'external-id',
   value: string,
-  { checksum, attestations }: FurtherResults = {},
+  { checksum, attestations, packages }: FurtherResults = {},
 ): string {
   const more = checksum === undefined ? '' : `, "checksum": ${asPythonWrites(checksum)}`;
   const list = attestations?.map(asPythonWrites).join(', ');
-  const last = list === undefined ? '' : `, "attestations": [${list}]`;
-  return `{"${key}": ${asPythonWrites(value)}${more}${last}}`;
+  const bundles = list === undefined ? '' : `, "attestations": [${list}]`;
+  const last = packages === undefined ? '' : `, "packages": ${asPythonWrites(packages)}`;
+  return `{"${key}": ${asPythonWrites(value)}${more}${bundles}${last}}`;
 }
 
 function asPythonWrites(text: string): string {

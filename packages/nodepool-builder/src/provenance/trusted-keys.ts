@@ -1,5 +1,7 @@
 import type { TrustedKey } from '@nodepool-builder/provenance';
+import { readTrusted } from '../attestation/trusted-keys.ts';
 import { messageOf } from '../commands/output.ts';
+import type { AttestationSettings } from '../configuration/attestation.ts';
 
 /** Keys that signatures are verified with. */
 export interface Keys {
@@ -10,19 +12,17 @@ export interface Keys {
 
 /** The part of a configuration that names its trusted keys. */
 interface KeyConfiguration {
-  readonly attestation?: { readonly 'trusted-keys'?: readonly string[] };
+  readonly attestation?: AttestationSettings;
 }
 
 /** Reads the trusted keys of a configuration. Without them, everything is shown, but nothing is proven. */
 export async function readKeys(configuration: object): Promise<Keys> {
   const { attestation }: KeyConfiguration = configuration;
-  const files = attestation?.['trusted-keys'] ?? [];
-  if (files.length === 0) {
-    return { keys: [], withoutKeys: 'no trusted keys are configured; set attestation.trusted-keys' };
-  }
+  const withoutKeys = 'no trusted keys are configured; set attestation.trusted-keys';
+  if (attestation === undefined) return { keys: [], withoutKeys };
   try {
-    const { readTrustedKeys } = await import('@nodepool-builder/provenance');
-    return { keys: await readTrustedKeys(files) };
+    const keys = await readTrusted(attestation);
+    return { keys, ...(keys.length === 0 && { withoutKeys }) };
   } catch (error) {
     return { keys: [], withoutKeys: messageOf(error) };
   }
