@@ -99,7 +99,10 @@ test('docs/provenance.md: its commands prove where an image in a real Glance com
   assert.match(await shell(alone), /\nproven: file /);
 
   const [inCloud] = await account.images();
-  assert.match(String(inCloud?.['attestation-sha256'] ?? inCloud?.nodepool_attestation_sha256), /^[0-9a-f]{64}$/);
+  assert.match(
+    String(inCloud?.['attestation-sha256'] ?? inCloud?.nodepool_attestation_sha256),
+    /^[0-9a-f]{64}$/,
+  );
 
   await shell(stop);
   await waitUntil('the builder to end', () => !existsSync(`/proc/${pid}`));

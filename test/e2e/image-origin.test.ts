@@ -54,10 +54,10 @@ it('image-status, the API and the page show where an image comes from', async (t
   const origin = (await site.api(`/builds/${second}/origin`)).body as BuildOrigin;
   assert.equal(origin.proof.state, 'proven', origin.proof.reason);
   assert.equal(origin.proof['key-file'], publicKey);
-  assert.deepEqual(
-    origin.uploads.map(({ provider, proof }) => `${provider} ${proof.state}`).toSorted(),
-    ['east proven', 'west proven'],
-  );
+  assert.deepEqual(origin.uploads.map(({ provider, proof }) => `${provider} ${proof.state}`).toSorted(), [
+    'east proven',
+    'west proven',
+  ]);
   assert.partialDeepStrictEqual(origin.packages, {
     count: 2,
     'compared-with': first,

@@ -1,7 +1,7 @@
 export type { Conversion, FinishedBuild, ImageAttester, Material } from './attestation.ts';
 export { BaseImageBuilder } from './base.ts';
-export { COMMAND } from './command.ts';
 export type { SourceRepository } from './build/source-repository.ts';
+export { COMMAND } from './command.ts';
 export type { BuildContext, BuildJob } from './context.ts';
 export type { CheckResult } from './diagnosis/check-result.ts';
 export { DIB, DibBuilder, type DibSettings } from './dib.ts';

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { mountTmpfs } from '../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
@@ -10,7 +11,6 @@ import { checkAttestationName, readAttestation } from '../src/attestation.ts';
 import type { BuildContext, DiskImage } from '../src/index.ts';
 import { readManifest } from '../src/manifest.ts';
 import { Layout } from '../src/repository/layout.ts';
-import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 /** A repository, and a builder of a raw image that can be converted. */

@@ -33,7 +33,11 @@ export class UploadAttestation {
   readonly #repository: ImageRepository;
   #bundles: readonly string[] = [];
 
-  private constructor(attester: SiteAttester, configuration: ProviderConfiguration, repository: ImageRepository) {
+  private constructor(
+    attester: SiteAttester,
+    configuration: ProviderConfiguration,
+    repository: ImageRepository,
+  ) {
     this.attester = attester;
     this.#configuration = configuration;
     this.#repository = repository;
@@ -124,7 +128,9 @@ export class UploadAttestation {
   /** Name of the file that an attestation was written to. */
   async #nameOf(imageId: string, text: string): Promise<string> {
     const { readAttestations } = await import('@nodepool-builder/provenance');
-    const found = (await readAttestations(this.#repository.directory, imageId)).find((one) => one.text === text);
+    const found = (await readAttestations(this.#repository.directory, imageId)).find(
+      (one) => one.text === text,
+    );
     return found?.place.split('/').at(-1) ?? 'upload.sigstore.json';
   }
 }

@@ -104,7 +104,9 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         loadConfigured: async () => (await import('./manager-lists.ts')).MANAGER_LISTS,
       },
       {
-        summaries: { 'rebuild <diskimage>': 'have an image built and uploaded now; or compare a second build' },
+        summaries: {
+          'rebuild <diskimage>': 'have an image built and uploaded now; or compare a second build',
+        },
         load: async () => (await import('./rebuild.ts')).registerRebuild,
       },
       {

@@ -102,7 +102,13 @@ describe('require-attestation', () => {
       providers: [{ ...provider, 'require-attestation': required }],
       'zuul-images': [{ ...zuul, 'require-attestation': required }],
     });
-    assert.match(text, /providers\[0\]\.require-attestation\.trusted-keys\[0\] ".*" cannot be used: it is no such key in PEM/);
-    assert.match(text, /zuul-images\[0\]\.require-attestation\.trusted-keys\[0\] ".*" cannot be used: it is no such key in PEM/);
+    assert.match(
+      text,
+      /providers\[0\]\.require-attestation\.trusted-keys\[0\] ".*" cannot be used: it is no such key in PEM/,
+    );
+    assert.match(
+      text,
+      /zuul-images\[0\]\.require-attestation\.trusted-keys\[0\] ".*" cannot be used: it is no such key in PEM/,
+    );
   });
 });

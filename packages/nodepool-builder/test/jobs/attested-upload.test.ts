@@ -1,3 +1,4 @@
+// Not a unit test: it starts flock.
 import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
