@@ -12,7 +12,10 @@ import { MINI_OS } from './mini-os.ts';
 
 function git(directory: string, ...args: string[]): string {
   const all = ['-C', directory, '-c', 'user.name=n', '-c', 'user.email=e', ...args];
-  return execFileSync('git', all, { encoding: 'utf8', env: { PATH: process.env.PATH, HOME: '/nonexistent' } }).trim();
+  return execFileSync('git', all, {
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH, HOME: '/nonexistent' },
+  }).trim();
 }
 
 async function sha256(path: string): Promise<string | undefined> {
@@ -30,7 +33,10 @@ test('diskimage-builder reports its version, and each element with its repositor
   const gitCommit = git(elementsDir, 'rev-parse', 'HEAD');
   await mkdir(join(elementsDir, 'mini-new'));
   const attester = new FakeAttester();
-  const builder = new DibBuilder({ ...MINI_OS, elementsDir }, { elements: ['mini-os', 'mini-new', 'sysprep'] });
+  const builder = new DibBuilder(
+    { ...MINI_OS, elementsDir },
+    { elements: ['mini-os', 'mini-new', 'sysprep'] },
+  );
   await writeFile(join(elementsDir, 'mini-new', 'element-deps'), '');
   await builder.build({ imageId: 'mini-1', repository: fixture.repository, attester });
   const materials = new Map<string, Material>();
@@ -85,8 +91,16 @@ test('repositories and base images that diskimage-builder fetched are materials'
       uri: `git+https://opendev.org/openstack/nova@${'a'.repeat(40)}`,
       digest: { gitCommit: 'a'.repeat(40) },
     },
-    { name: 'base image', digest: { sha256: await sha256(base) }, annotations: { path: await realpath(base) } },
-    { name: 'base image', digest: { sha256: await sha256(jammy) }, annotations: { path: await realpath(jammy) } },
+    {
+      name: 'base image',
+      digest: { sha256: await sha256(base) },
+      annotations: { path: await realpath(base) },
+    },
+    {
+      name: 'base image',
+      digest: { sha256: await sha256(jammy) },
+      annotations: { path: await realpath(jammy) },
+    },
   ]);
 });
 
@@ -103,7 +117,11 @@ test('a command reports its program, and scripts among its arguments', async (t)
   const [program, file, ...others] = attester.builds[0]?.materials ?? [];
   assert.equal(program?.name, 'program sh');
   assert.match(program.digest.sha256 ?? '', /^[0-9a-f]{64}$/);
-  const expected = { name: `file ${script}`, digest: { sha256: await sha256(script) }, annotations: { path: script } };
+  const expected = {
+    name: `file ${script}`,
+    digest: { sha256: await sha256(script) },
+    annotations: { path: script },
+  };
   assert.deepEqual(file, expected);
   assert.deepEqual(others, []);
 });

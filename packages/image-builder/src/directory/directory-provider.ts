@@ -249,7 +249,10 @@ export class DirectoryProvider implements ImageProvider {
   async #manifestOf(target: string): Promise<DirectoryManifest> {
     const manifest = (await stateOf(target)) && (await readManifest(target));
     if (manifest !== undefined) return manifest;
-    throw new ImageError('image-not-found', `${target} is not an image of ours; list shows the images there are`);
+    throw new ImageError(
+      'image-not-found',
+      `${target} is not an image of ours; list shows the images there are`,
+    );
   }
 
   /** Names the documents in the manifest, then stores them: after a crash the deletion of the image finds all. */

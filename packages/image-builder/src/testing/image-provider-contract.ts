@@ -178,14 +178,17 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(await byName(plain.externalId), []);
       const { externalId } = await provider.upload({ ...request, attestations: [build] });
       assert.deepEqual(await byName(externalId), [build]);
-      for (const text of ['{}', upload.text]) await provider.addAttestations?.(externalId, [{ ...upload, text }]);
+      for (const text of ['{}', upload.text])
+        await provider.addAttestations?.(externalId, [{ ...upload, text }]);
       assert.deepEqual(await byName(externalId), [build, upload]);
       await provider.upload({ ...request, attestations: [build] });
       assert.deepEqual((await byName(externalId))?.[0], build);
       assert.equal((await provider.list()).length, 2);
       await provider.delete(externalId);
       await assert.rejects(provider.attestations(externalId), { code: 'image-not-found' });
-      await assert.rejects(provider.addAttestations?.(externalId, [upload]) ?? Promise.resolve(), { code: 'image-not-found' });
+      await assert.rejects(provider.addAttestations?.(externalId, [upload]) ?? Promise.resolve(), {
+        code: 'image-not-found',
+      });
       assert.deepEqual(await byName(plain.externalId), []);
     });
 
@@ -229,16 +232,19 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(await provider.list(), []);
     });
 
-    check('a download has the bytes of the upload, and a missing image is an error', async (provider, request) => {
-      if (provider.download === undefined) return; // its images are not files
-      const { path } = request.file;
-      const { externalId } = await provider.upload(request);
-      await provider.download(externalId, `${path}.copy`);
-      assert.ok((await readFile(`${path}.copy`)).equals(await readFile(path)));
-      await provider.delete(externalId);
-      await assert.rejects(provider.download(externalId, `${path}.none`), { code: 'image-not-found' });
-      await assert.rejects(stat(`${path}.none`), { code: 'ENOENT' });
-    });
+    check(
+      'a download has the bytes of the upload, and a missing image is an error',
+      async (provider, request) => {
+        if (provider.download === undefined) return; // its images are not files
+        const { path } = request.file;
+        const { externalId } = await provider.upload(request);
+        await provider.download(externalId, `${path}.copy`);
+        assert.ok((await readFile(`${path}.copy`)).equals(await readFile(path)));
+        await provider.delete(externalId);
+        await assert.rejects(provider.download(externalId, `${path}.none`), { code: 'image-not-found' });
+        await assert.rejects(stat(`${path}.none`), { code: 'ENOENT' });
+      },
+    );
 
     check('progress never decreases and ends with the total', async (provider, request) => {
       const seen: Progress[] = [];

@@ -16,7 +16,11 @@ async function setUp(t: TestContext): Promise<Fixture> {
   const top = await temporaryDirectory(t);
   const env = { PATH: process.env.PATH, HOME: top, GIT_CONFIG_NOSYSTEM: '1' };
   const git = (...args: string[]): string =>
-    execFileSync('git', ['-c', 'user.name=n', '-c', 'user.email=e', ...args], { cwd: top, env, encoding: 'utf8' });
+    execFileSync('git', ['-c', 'user.name=n', '-c', 'user.email=e', ...args], {
+      cwd: top,
+      env,
+      encoding: 'utf8',
+    });
   git('init', '-q');
   for (const element of ['one', 'two']) {
     await mkdir(join(top, element));
@@ -43,17 +47,24 @@ test('a path in a repository has its commit and address', async (t) => {
 
 test('a path is modified if a file in it changed or is new', async (t) => {
   const { top } = await setUp(t);
-  const [one, two, three] = ['one', 'two', 'three'].map((name) => join(top, name)) as [string, string, string];
+  const [one, two, three] = ['one', 'two', 'three'].map((name) => join(top, name)) as [
+    string,
+    string,
+    string,
+  ];
   assert.equal((await find(one))?.isModified(one), false);
   await writeFile(join(one, 'element-deps'), 'two');
   await mkdir(join(three, 'install.d'), { recursive: true });
   await writeFile(join(three, 'install.d', '50-new'), '');
   const repository = await find(one);
   assert.ok(repository);
-  assert.deepEqual(
-    [one, two, three, join(three, 'install.d'), top].map(repository.isModified),
-    [true, false, true, true, true],
-  );
+  assert.deepEqual([one, two, three, join(three, 'install.d'), top].map(repository.isModified), [
+    true,
+    false,
+    true,
+    true,
+    true,
+  ]);
 });
 
 test('the configuration of a repository runs no program', async (t) => {

@@ -211,7 +211,9 @@ async function upload(
         const finished = { request, file: sent, uploaded: result, provider };
         const attest = (): Promise<string | undefined> => attestation.attest(finished, signal);
         // A deletion of the image waits, so that it removes the new document, too.
-        reason = await (repository.get(imageId) === undefined ? attest() : repository.withImage(imageId, attest));
+        reason = await (repository.get(imageId) === undefined
+          ? attest()
+          : repository.withImage(imageId, attest));
       }
       return { uploaded: result, rejection: reason };
     });

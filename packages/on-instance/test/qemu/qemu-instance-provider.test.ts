@@ -94,7 +94,9 @@ exec ${qemu} "$@" $hang
 
 test('a base image is described by the digest of its file', async (t) => {
   const { image, open } = await openSite(t, 'halt');
-  const sha256 = createHash('sha256').update(await readFile(image)).digest('hex');
+  const sha256 = createHash('sha256')
+    .update(await readFile(image))
+    .digest('hex');
   const provider = open();
   assert.deepEqual(await provider.describeImage(image), { digest: { sha256 }, annotations: { path: image } });
   assert.equal(await provider.describeImage(`${image}.missing`), undefined);

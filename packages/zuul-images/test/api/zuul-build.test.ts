@@ -46,7 +46,13 @@ describe('the JSON of a build', () => {
   });
 
   test('tells the change that it built, in either form', () => {
-    const change = { change: 12, patchset: '3', ref: 'refs/changes/12/12/3', newrev: null, ref_url: 'https://x' };
+    const change = {
+      change: 12,
+      patchset: '3',
+      ref: 'refs/changes/12/12/3',
+      newrev: null,
+      ref_url: 'https://x',
+    };
     const expected = { change: '12', patchset: '3', ref: 'refs/changes/12/12/3', ref_url: 'https://x' };
     assert.deepEqual(parseBuild({ ...FLAT, ...change }).change, expected);
     assert.deepEqual(parseBuild({ ...NESTED, ref: { project, ...change } }).change, expected);
