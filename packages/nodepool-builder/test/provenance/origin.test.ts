@@ -70,7 +70,10 @@ describe('the origin of a build', () => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1', [ELEMENT]);
     await site.upload('u-1', 'debian-1', 'east');
-    const none = await originOfBuild({ ...(await site.source()), ...(await readKeys({})) }, 'debian-1');
+    const none = await originOfBuild(
+      { ...(await site.source()), ...(await readKeys({ diskimages: [] })) },
+      'debian-1',
+    );
     const reason = 'no trusted keys are configured; set attestation.trusted-keys';
     assert.deepEqual([none.proof.state, none.proof.reason], ['unproven', reason]);
     assert.deepEqual([none.uploads[0]?.proof.state, none.uploads[0]?.proof.reason], ['unproven', reason]);

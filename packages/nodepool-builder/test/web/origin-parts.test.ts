@@ -21,8 +21,14 @@ test('the page of a build shows its proof, its materials and the changed package
   await site.build('debian-2', [material], [debianPackage('curl', '9.0'), debianPackage('nano', '7.2')]);
   const part = buildOrigin(await originOfBuild(await site.source(), 'debian-2'));
   const text = textOf(part);
-  assert.match(text, /Proof proven built by https:\/\/ci\.example\.org\/builder-1 key [0-9a-f]{12} in \S+\.pub/);
-  assert.match(text, /1 material repository &lt;b&gt; git\+https:\/\/example\.org\/r@1 gitCommit:0123 isModified: true/);
+  assert.match(
+    text,
+    /Proof proven built by https:\/\/ci\.example\.org\/builder-1 key [0-9a-f]{12} in \S+\.pub/,
+  );
+  assert.match(
+    text,
+    /1 material repository &lt;b&gt; git\+https:\/\/example\.org\/r@1 gitCommit:0123 isModified: true/,
+  );
   assert.match(text, /2 packages; 1 added, 1 removed, 1 changed since debian-1 /);
   assert.match(text, /added nano amd64 7\.2 removed vim amd64 9\.1 changed curl amd64 8\.0 → 9\.0/);
   const first = textOf(buildOrigin(await originOfBuild(await site.source(), 'debian-1')));
