@@ -16,8 +16,8 @@ export class HashedReader {
   /** Size in bytes. */
   readonly size: number;
   /**
-   * Fulfilled before the last piece is yielded, unless they come from elsewhere. Rejected if the file cannot be read or changes meanwhile, or if the
-   * reader is closed before its end was read.
+   * Fulfilled before the last piece is yielded, unless the caller gave a promise of them. Rejected if the file cannot be
+   * read or changes meanwhile, or if the reader is closed before its end was read.
    */
   readonly checksums: Promise<Checksums>;
   readonly #file: SteadyFile;

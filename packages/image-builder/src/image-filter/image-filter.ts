@@ -122,7 +122,7 @@ export function parseImageFilter(entries: readonly FilterEntry[], now: number = 
 }
 
 /**
- * Combines lists of entries, all of which an image must match. In one list, entries with the same key add up their
+ * Combines lists of entries: an image must match every list. In one list, entries with the same key add up their
  * values, as in {@link parseImageFilter}.
  *
  * @throws ImageError `invalid-filter` if no value of a key is in all lists
