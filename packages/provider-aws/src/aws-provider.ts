@@ -62,13 +62,15 @@ export class AwsProvider implements ImageProvider, Disposable {
   readonly #session: AwsSession;
   readonly #limit: BandwidthLimit | undefined;
   readonly #turns = new Turns();
+  readonly #records: UploadRecords | undefined;
 
   constructor(options: AwsProviderOptions) {
-    const { entry, formats, session } = options;
+    const { entry, formats, session, directory } = options;
     this.name = entry.name;
     this.formats = formats;
     this.#options = options;
     this.#session = new AwsSession({ ...session, name: entry.name });
+    this.#records = directory === undefined ? undefined : new UploadRecords(directory);
     const limit = entry['bandwidth-limit'];
     this.#limit = limit === undefined ? undefined : new BandwidthLimit(limit);
   }
@@ -203,7 +205,7 @@ export class AwsProvider implements ImageProvider, Disposable {
   ): Promise<AwsUpload> {
     const { entry, logger, interval = 10 } = this.#options;
     const region = await this.#session.open();
-    const records = this.#records();
+    const records = this.#openRecords();
     return { region, entry, request, records, interval, limit: this.#limit, logger, onProgress, signal };
   }
 
@@ -222,16 +224,15 @@ export class AwsProvider implements ImageProvider, Disposable {
     return await registerImage(upload, snapshot);
   }
 
-  #records(): UploadRecords {
-    const { directory, entry } = this.#options;
-    if (directory !== undefined) return new UploadRecords(directory);
-    throw new CloudError('bad-request', `provider ${entry.name}`, 'this program uploads nothing');
+  #openRecords(): UploadRecords {
+    if (this.#records !== undefined) return this.#records;
+    throw new CloudError('bad-request', `provider ${this.name}`, 'this program uploads nothing');
   }
 
   /** Removes everything of an upload, the AMIs first. */
   async #remove(uploadId: string, signal: AbortSignal): Promise<void> {
     const { entry } = this.#options;
-    const records = this.#records();
+    const records = this.#openRecords();
     for (const region of await this.#regions()) {
       for (const image of await findImages(region, 'uploadId', uploadId, signal)) {
         await removeImage(region, image, signal);

@@ -10,8 +10,10 @@ import {
   cloudImageName,
   fileTags,
   imageTags,
+  Mutex,
   RecordDirectory,
   safeName,
+  writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { AwsRegion } from './aws-session.ts';
 import type { AwsEntry } from './aws-settings.ts';
@@ -109,6 +111,7 @@ const BASE = {
 export class UploadRecords {
   readonly #uploads: RecordDirectory<typeof UPLOAD>;
   readonly #bases: RecordDirectory<typeof BASE>;
+  readonly #writing = new Mutex();
 
   /** @param directory it is created with the first record */
   constructor(directory: string) {
@@ -127,10 +130,16 @@ export class UploadRecords {
 
   readonly base = {
     read: async (imageName: string) => await this.#bases.read(safeName(imageName)),
+    /** Uploads of one image may end at the same time. */
     write: async (
       imageName: string,
       record: Parameters<RecordDirectory<typeof BASE>['write']>[1],
-    ): Promise<void> => await this.#bases.write(safeName(imageName), record),
+      blocks: Uint8Array,
+    ): Promise<void> =>
+      await this.#writing.run(async () => {
+        await this.#bases.write(safeName(imageName), record);
+        await writeDurably(this.base.blocks(imageName), blocks);
+      }),
     blocks: (imageName: string): string => this.#bases.file(safeName(imageName), BLOCKS),
   };
 }

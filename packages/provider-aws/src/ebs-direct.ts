@@ -14,7 +14,6 @@ import {
   sendBlocks,
   unlessAbsent,
   unlessMissing,
-  writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
 import { findSnapshots, readTags, removeSnapshot, toTags } from './amis.ts';
 import { type AwsUpload, importTimeout, type UploadRecord, uploadTags, volumeSize } from './aws-upload.ts';
@@ -60,10 +59,15 @@ export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
     record = undefined; // the list of its parent's blocks is gone
     parent = await findParent(upload, undefined);
   }
-  for (const { SnapshotId: id = '' } of found) {
-    if (id !== record?.['snapshot-id']) await removeSnapshot(region, id, signal);
+  if (record === undefined) {
+    // Also what a list does not show yet, or whose id no process has learnt: without the record nothing would find it.
+    await removeSnapshots(upload, request.uploadId);
+    await records.upload.remove(request.uploadId);
+  } else {
+    for (const { SnapshotId: id = '' } of found) {
+      if (id !== record['snapshot-id']) await removeSnapshot(region, id, signal);
+    }
   }
-  if (record === undefined) await records.upload.remove(request.uploadId);
   const started = await start(upload, record, parent);
   const put = await sendSnapshot(upload, started.snapshotId, started.parent);
   await complete(upload, started.snapshotId, put);
@@ -256,8 +260,7 @@ async function remember(upload: AwsUpload, id: string, digests: BlockDigests): P
     'volume-size': volumeSize(entry, request.file),
     sha256: createHash('sha256').update(bytes).digest('hex'),
   };
-  await records.base.write(request.imageName, base);
-  await writeDurably(records.base.blocks(request.imageName), bytes);
+  await records.base.write(request.imageName, base, bytes);
 }
 
 async function describeSnapshot(

@@ -232,6 +232,43 @@ test('an upload of other bytes takes no block of an earlier attempt', async (t) 
   assert.deepEqual(others, []);
 });
 
+test('an attempt that starts afresh removes the snapshot of the earlier one, although no list shows it yet', async (t) => {
+  const { double, directory, open } = await awsFixture(t, { lag: 6 });
+  const path = join(directory, 'disk.raw');
+  const upload = async (id: number, content: string, signal?: AbortSignal): Promise<unknown> => {
+    await writeDisk(path, { 0: 'a', 9: content });
+    return await open().upload(requestFor(path, id), signal && { signal });
+  };
+  const snapshots = (): readonly string[] =>
+    double
+      .region()
+      .snapshots.all()
+      .map(({ state }) => state);
+  await upload(1, 'b');
+  const abort = new AbortController();
+  double.fault = ({ operation }) => {
+    if (operation !== 'PutSnapshotBlock' && !abort.signal.aborted) return undefined;
+    abort.abort();
+    return new AwsRefusal('UnauthorizedOperation', 'not even a cleanup', 403);
+  };
+  await assert.rejects(upload(2, 'c', abort.signal));
+  assert.deepEqual(snapshots(), ['completed', 'pending']);
+  double.fault = () => undefined;
+  await upload(3, 'd'); // its snapshot is the parent from now on
+  await upload(2, 'c');
+  assert.deepEqual(snapshots(), ['completed', 'completed', 'completed']);
+});
+
+test('uploads of one image that end at the same time all succeed', async (t) => {
+  const { double, directory, open } = await awsFixture(t);
+  const path = join(directory, 'disk.raw');
+  await writeDisk(path, { 0: 'a' });
+  const provider = open();
+  const numbers = Array.from({ length: 12 }, (_, index) => index + 1);
+  await Promise.all(numbers.map((number) => provider.upload(requestFor(path, number))));
+  assert.equal(double.region().images.all().length, numbers.length);
+});
+
 test('a discard needs no parent that is gone', async (t) => {
   const { double, directory, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');

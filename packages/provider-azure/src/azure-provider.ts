@@ -118,6 +118,10 @@ export class AzureProvider implements ImageProvider {
         throw new CloudError('bad-request', subject, 'a managed image cannot be of Arm64; set gallery-name');
       }
       const record = async (disk: string): Promise<void> => {
+        // Without checksums each attempt has a disk of its own, and a list may not show that of an earlier one yet.
+        const earlier = await this.#records?.read(plan.key);
+        if (earlier !== undefined && earlier.disk !== disk)
+          await this.#removeDisk(disks, earlier.disk, uploadId, signal);
         const image = images.idOf(plan);
         await this.#records?.write(plan.key, { 'upload-id': uploadId, disk, ...(image && { image }) });
       };
@@ -162,8 +166,7 @@ export class AzureProvider implements ImageProvider {
       }
       const found = await disks.list(signal, uploadId);
       for (const disk of found) await disks.delete(disk, signal);
-      const unlisted = record && (await disks.get(record.disk, signal));
-      if (unlisted !== undefined && isOf(unlisted, this.name, uploadId)) await disks.delete(unlisted, signal);
+      if (record !== undefined) await this.#removeDisk(disks, record.disk, uploadId, signal);
       this.#made.delete(uploadId);
       await this.#records?.remove(key);
     });
@@ -260,6 +263,12 @@ export class AzureProvider implements ImageProvider {
     const { diagnoseAzure } = await import('./diagnose-azure.ts'); // only doctor needs it
     const { name, account, location, gallery, diskType = 'Standard_LRS' } = this.#options;
     yield* diagnoseAzure({ name, account, location, gallery: gallery?.name, diskType }, options);
+  }
+
+  /** Removes the disk of a name if it is of this upload. */
+  async #removeDisk(disks: UploadDisks, name: string, uploadId: string, signal: AbortSignal): Promise<void> {
+    const disk = await disks.get(name, signal);
+    if (disk !== undefined && isOf(disk, this.name, uploadId)) await disks.delete(disk, signal);
   }
 
   /** After a failure, the next call reads the credentials again. */

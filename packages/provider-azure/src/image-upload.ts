@@ -93,12 +93,12 @@ async function sendImage(upload: ImageUpload, name: string, length: number, befo
     if (after.mtimeMs !== before.mtimeMs || after.size !== before.size) {
       throw new ImageError('image-changed', `"${path}" changed during its upload; upload it again`);
     }
+    await disks.revoke(disk.name, signal);
   } catch (error) {
     // What is there serves the next attempt, unless none can succeed with it.
     if (signal.aborted || isRetriable(error)) throw error;
     throw await cleanUpAfter(error, failed, (cleanup) => disks.delete(disk, cleanup));
   }
-  await disks.revoke(disk.name, signal);
   await refuseOther(upload, disk);
   onProgress({ done: 92, total: 100 });
   let id: string;

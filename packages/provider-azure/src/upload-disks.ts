@@ -118,6 +118,19 @@ export class UploadDisks {
 
   /** Deletes a disk, after the end of access to it. A missing disk is not an error. */
   async delete(disk: Pick<UploadDisk, 'name' | 'state'>, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#delete(disk, signal);
+    } catch (error) {
+      // Azure documents no error for operations on a disk that another process deletes at the same time.
+      const isGone = await this.get(disk.name, signal).then(
+        (found) => found === undefined,
+        () => false,
+      );
+      if (!isGone) throw error;
+    }
+  }
+
+  async #delete(disk: Pick<UploadDisk, 'name' | 'state'>, signal: AbortSignal): Promise<void> {
     const { resourceGroup } = this.#session.account;
     if (disk.state !== 'Unattached') await this.revoke(disk.name, signal).catch(unlessAbsent);
     const deletion = this.#session.call(

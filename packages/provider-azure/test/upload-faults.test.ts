@@ -1,6 +1,7 @@
 // Not a unit test: it starts Azurite
 import assert from 'node:assert/strict';
 import { appendFile, readFile, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
@@ -165,6 +166,46 @@ test('a file with other bytes does not continue on the disk of the first', async
   const { externalId } = await provider.upload(other);
   assert.deepEqual(await double.content(externalId), await readFile(other.file.path));
   assert.deepEqual(double.ofType(DISKS), []);
+});
+
+test('an attempt without checksums removes the disk of the earlier one, although no list shows it yet', async (t) => {
+  const double = await startDouble(t, { relaysPages: true, lag: 100 });
+  const { file, ...others } = await diskRequest(t, [0, 1]);
+  const { checksums: _, ...plain } = file;
+  const request = { ...others, file: plain };
+  const directory = join(file.path, '../records');
+  const abort = new AbortController();
+  double.fault = ({ name }) => {
+    if (name === 'PUT pages') abort.abort();
+    return undefined;
+  };
+  await assert.rejects(openProvider(double, { directory }).upload(request, { signal: abort.signal }));
+  assert.equal(double.ofType(DISKS).length, 1);
+  double.fault = () => undefined;
+  await openProvider(double, { directory }).upload(request);
+  assert.deepEqual(double.ofType(DISKS), []);
+});
+
+test('a disk that another process deletes during the end of access to it is no error', async (t) => {
+  const double = await startDouble(t, { relaysPages: true });
+  const provider = openProvider(double);
+  const abort = new AbortController();
+  double.fault = ({ name }) => {
+    if (name === 'PUT pages') abort.abort();
+    return undefined;
+  };
+  await assert.rejects(provider.upload(await diskRequest(t, [0, 1]), { signal: abort.signal }));
+  const [disk, ...others] = double.ofType(DISKS);
+  assert.ok(disk !== undefined && others.length === 0);
+  double.fault = failing('POST disks/endGetAccess', 1, () => {
+    queueMicrotask(() => double.cloud.resources.delete(disk.id)); // once the operation has begun
+    return {
+      later: new ArmRefusal('InternalExecutionError', 'The specified container does not exist.', 500),
+    };
+  });
+  const request = await diskRequest(t, [5, 6]);
+  const { externalId } = await provider.upload(request);
+  assert.deepEqual(await double.content(externalId), await readFile(request.file.path));
 });
 
 test('a file that changes during its upload is an error and leaves nothing', async (t) => {

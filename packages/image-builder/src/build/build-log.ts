@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BUILD_LOG, BUILD_LOG_DIRECTORY, makeDirectory, setMode } from '../modes.ts';
+import { unlessMissing } from '../system-error.ts';
 import type { Logger } from '../types.ts';
 import { CappedFile } from './capped-file.ts';
 import { createMask, visible } from './mask.ts';
@@ -69,7 +70,9 @@ export class BuildLog {
     const place = upload ? ` in ${JSON.stringify(upload.provider)}` : '';
     const header = `${LOG_BEGIN}${JSON.stringify(imageName)}${place}\n`;
     stream.write(`${header}# image-id: ${imageId}\n`);
-    await removeOldLogs(directory, header, path, retention);
+    await removeOldLogs(directory, header, path, retention).catch((error: unknown) => {
+      options.logger?.warn(`old logs in "${directory}" were not removed: ${String(error)}`);
+    });
     return log;
   }
 
@@ -121,9 +124,11 @@ async function removeOldLogs(
   const logs: { path: string; mtimeMs: number }[] = [];
   for (const name of (await readdir(directory)).filter((entry) => entry.endsWith('.log'))) {
     const path = join(directory, name);
-    if (path !== current && (await startsWith(path, header))) {
-      logs.push({ path, mtimeMs: (await stat(path)).mtimeMs });
-    }
+    if (path === current) continue;
+    // Another build or upload of the image may remove it at the same time.
+    const state = await unlessMissing(stat(path));
+    if (state !== undefined && (await unlessMissing(startsWith(path, header))))
+      logs.push({ path, mtimeMs: state.mtimeMs });
   }
   const newestFirst = logs.toSorted((one, other) => other.mtimeMs - one.mtimeMs);
   for (const { path } of newestFirst.slice(Math.max(retention - 1, 0))) {

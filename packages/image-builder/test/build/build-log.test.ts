@@ -113,6 +113,17 @@ test('the number of kept logs can be chosen', async (t) => {
   assert.deepEqual(await readdir(directory), ['debian-1.log'], 'never its own');
 });
 
+test('a log that another process removes meanwhile is no error', async (t) => {
+  const directory = await temporaryDirectory(t);
+  await symlink('removed', join(directory, 'debian-0.log')); // it has a name, and cannot be opened
+  const logger = new RecordingLogger();
+  const log = await openLog(directory, { logger });
+  await log.write('line');
+  await log.close();
+  assert.equal(await readFile(log.path, 'utf8'), `${HEADER}line\n`);
+  assert.deepEqual(logger.lines, []);
+});
+
 test('a full disk truncates the log with one warning, and the build continues', async (t) => {
   const directory = await temporaryDirectory(t);
   await symlink('/dev/full', join(directory, 'debian-1.log'));

@@ -119,7 +119,7 @@ export class Uploads {
     } catch (error) {
       upload.isCancelled = job.signal.reason instanceof CancelledError;
       // A provider cleans up after a failed upload, unless it could not reach the cloud or was aborted.
-      const isOrphan = isRetriable(error) || job.signal.aborted || job.connectionLost.aborted;
+      const isOrphan = mayHaveLeft(error) || job.signal.aborted || job.connectionLost.aborted;
       await this.#end(upload, job, isOrphan);
       throw error;
     }
@@ -309,7 +309,7 @@ export class Uploads {
   }
 }
 
-/** True if the provider may have been unable to clean up. */
-function isRetriable(error: unknown): boolean {
-  return error instanceof Error && 'retriable' in error && error.retriable === true;
+/** Whether the provider may have been unable to clean up: also after an error that it did not expect. */
+function mayHaveLeft(error: unknown): boolean {
+  return !(error instanceof Error && 'retriable' in error && error.retriable === false);
 }

@@ -3,6 +3,7 @@ import { mkdir, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import type { ImageProvider, UploadResult } from '@nodepool-builder/image-builder';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
@@ -90,7 +91,7 @@ async function site(t: TestContext, ...onRecord: readonly UploadRecord[]): Promi
       await new Promise((resolve) => setImmediate(resolve));
       // Its changes come after all others, and it leaves no record.
       const unrelated = uploadRecord({ provider: 'unrelated' });
-      await uploads.run(new FakeJob(), unrelated, () => Promise.reject(new Error())).catch(() => {});
+      await uploads.run(new FakeJob(), unrelated, () => Promise.reject(quotaExceeded())).catch(() => {});
     },
     pass: async (milliseconds) => {
       t.mock.timers.tick(milliseconds);
@@ -100,6 +101,7 @@ async function site(t: TestContext, ...onRecord: readonly UploadRecord[]): Promi
 }
 
 const DONE: UploadResult = { externalId: 'uuid' };
+const quotaExceeded = (): Error => new CloudError('quota-exceeded', 'provider cloud', 'quota exceeded');
 const succeed = (): Promise<UploadResult> => Promise.resolve(DONE);
 
 describe('an upload with a job', () => {
@@ -131,7 +133,7 @@ describe('an upload with a job', () => {
     await uploads.run(new FakeJob(), uploadRecord(), succeed);
     const failed = uploads.run(new FakeJob(), uploadRecord({ provider: 'other' }), async () => {
       assert.equal((await records()).length, 2);
-      throw new Error('quota exceeded');
+      throw quotaExceeded();
     });
     await assert.rejects(failed, /quota/);
     assert.deepEqual(await records(), [uploadRecord({ 'external-id': 'uuid' })]);
@@ -207,7 +209,7 @@ describe('an upload with a job', () => {
 
   it('leaves no record if it failed for good, because the provider has cleaned up', async (t) => {
     const { uploads, records, provider, pass } = await site(t);
-    const failure = new Error('quota exceeded');
+    const failure = quotaExceeded();
     await assert.rejects(
       uploads.run(new FakeJob(), uploadRecord(), () => Promise.reject(failure)),
       failure,
@@ -229,7 +231,7 @@ describe('an upload with a job', () => {
     const second = Promise.withResolvers<UploadResult>();
     const first = uploads.run(new FakeJob(), uploadRecord(), () => {
       process.nextTick(() => second.resolve(again())); // by then the removal has begun
-      return Promise.reject(new Error('quota exceeded'));
+      return Promise.reject(quotaExceeded());
     });
     await assert.rejects(first, /quota/);
     const third = again();
@@ -237,6 +239,15 @@ describe('an upload with a job', () => {
     assert.deepEqual(await Promise.all([second.promise, third]), [DONE, DONE]);
     assert.equal(starts, 1);
     assert.deepEqual(await records(), [uploadRecord({ 'external-id': 'uuid' })]);
+  });
+
+  it('is an orphan after an error that its provider did not expect', async (t) => {
+    const { uploads, records, provider, pass } = await site(t);
+    const failure = Object.assign(new Error('no such file'), { code: 'ENOENT' });
+    await assert.rejects(uploads.run(new FakeJob(), uploadRecord(), () => Promise.reject(failure)));
+    assert.deepEqual(await records(), [uploadRecord()]);
+    await pass(GRACE);
+    assert.deepEqual(provider.discarded, ['upload-1']);
   });
 
   it('is an orphan if the cloud was unreachable', async (t) => {
