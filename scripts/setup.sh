@@ -34,6 +34,7 @@ mmdebstrap                mmdebstrap                         test
 openssl                   openssl                            test
 iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test
+rpm                       rpmbuild                           test
 qemu-system-x86           qemu-system-x86_64                 example
 dropbear-bin              dropbear                           test
 openssh-client            ssh                                example
@@ -57,6 +58,7 @@ skopeo                    skopeo                             test
 mosquitto                 /usr/sbin/mosquitto                test
 xz-utils                  xz                                 test
 zstd                      zstd                               test
+python3-securesystemslib  /usr/lib/python3/dist-packages/securesystemslib/__init__.py test
 python3-winrm             /usr/lib/python3/dist-packages/winrm/protocol.py test
 ansible-core              ansible-playbook                   test
 ansible-lint              ansible-lint                       test

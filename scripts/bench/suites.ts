@@ -16,6 +16,7 @@ import { manyImages } from '../../test/benchmarks/manager/many-images.ts';
 import { memory } from '../../test/benchmarks/memory.ts';
 import { roundTrips } from '../../test/benchmarks/round-trips.ts';
 import { startUp } from '../../test/benchmarks/start-up.ts';
+import { attestation } from '../../test/benchmarks/upload/attestation.ts';
 import { azure } from '../../test/benchmarks/upload/azure.ts';
 import { conversion } from '../../test/benchmarks/upload/conversion.ts';
 import { daemonMemory } from '../../test/benchmarks/upload/daemon-memory.ts';
@@ -53,7 +54,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     chart: join(DOCS, 'benchmarks-gearman.svg'),
   },
   upload: {
-    benchmarks: [wire, glance, daemonMemory, conversion, timeline, ebs, azure],
+    benchmarks: [wire, glance, daemonMemory, conversion, timeline, attestation, ebs, azure],
     page: join(DOCS, 'benchmarks-upload.md'),
   },
   manager: {

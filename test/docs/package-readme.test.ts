@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -72,4 +72,26 @@ providers: [{name: pool, type: directory, directory: pool, images: [{name: docs,
   assert.equal((await readdir(join(directory, 'pool'))).filter((name) => name.endsWith('.json')).length, 1);
   child.kill('SIGTERM');
   assert.deepEqual(await once(child, 'exit'), [0, null]);
+});
+
+test('the program of packages/provenance/README.md attests an upload and walks its chain', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'program-'));
+  undoAfter(t, () => rm(directory, { recursive: true }));
+  await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
+  const [program = ''] = codeBlocks(await readPage('packages/provenance/README.md'), 'ts');
+  await writeFile(join(directory, 'program.mts'), program);
+  const run = (command: string, ...args: readonly string[]): string =>
+    execFileSync(command, args, { cwd: directory, encoding: 'utf8' });
+  const [create, publish] = [...program.matchAll(/openssl (\w+)(.*)/g)];
+  run('openssl', create?.[1] ?? '', ...(create?.[2] ?? '').trim().split(' '), '-out', 'attestation.pem');
+  const options = ['-in', 'attestation.pem', '-out', 'attestation.pub'];
+  run('openssl', publish?.[1] ?? '', ...(publish?.[2] ?? '').trim().split(' '), ...options);
+  const output = run(process.execPath, '--conditions=@nodepool-builder/source', 'program.mts');
+  const lines = output.trimEnd().split('\n');
+  assert.match(
+    lines[0] ?? '',
+    /^proven upload image 7d1f of provider cloud debian-1\.qcow2 was uploaded on /,
+  );
+  assert.match(lines[1] ?? '', /^unproven file debian-1\.qcow2 no attestation of a build or conversion /);
+  assert.deepEqual(lines.slice(2), ['unproven']);
 });

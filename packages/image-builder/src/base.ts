@@ -1,11 +1,24 @@
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  ATTESTATIONS,
+  BILL_OF_MATERIALS,
+  type FinishedBuild,
+  type ImageAttester,
+  type Material,
+} from './attestation.ts';
 import { createBuildContext } from './build/build-context.ts';
 import { BuildLog } from './build/build-log.ts';
 import { BuildSpace } from './build/build-space.ts';
+import { shownVariables } from './build/command-environment.ts';
 import { FinishedFiles } from './build/finished-files.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
+import { createMask } from './build/mask.ts';
 import { LONGEST_TIMER } from './cancellation.ts';
+import { removeTree } from './cleanup/privileged.ts';
 import type { BuildContext, BuildJob } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
+import { syncToDisk } from './durable.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
 import { checkImageId } from './image-id.ts';
@@ -16,7 +29,7 @@ import { portion, steadyProgress } from './progress.ts';
 import { imageFileName } from './repository/layout.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
 import type { BuildSite } from './repository.ts';
-import { asImageError } from './system-error.ts';
+import { asImageError, unlessMissing } from './system-error.ts';
 import type { Image } from './types.ts';
 import { checkValidation, validateImage } from './validation/image-validation.ts';
 
@@ -59,14 +72,15 @@ export abstract class BaseImageBuilder {
 
   async #make(job: BuildJob, formats: readonly ImageFormat[], site: BuildSite): Promise<Manifest> {
     const { imageId, repository, logger } = job;
-    const { name, secrets } = this.diskimage;
+    const { name } = this.diskimage;
+    const secrets = secretsOf(this.diskimage, job);
     const log = await BuildLog.open({
       directory: job.logDirectory ?? repository.logDirectory,
       imageId,
       imageName: name,
       retention: job.logRetention,
       limit: job.logLimit,
-      secrets: [...(secrets ?? []), ...secretValues(), ...secretValues(job.environment)],
+      secrets,
       onLine: job.onLine,
       logger,
     });
@@ -76,6 +90,8 @@ export abstract class BaseImageBuilder {
     });
     const space = new BuildSpace({ ...site, onProgress }, imageId, this.diskimage.diskSpace);
     try {
+      await job.attester?.check();
+      await site.staging.hideFiles(job.attester?.secretFiles ?? []);
       await space.reserve();
       return await this.#makeReserved(job, formats, { ...site, onProgress }, log, space);
     } catch (cause) {
@@ -129,8 +145,8 @@ export abstract class BaseImageBuilder {
         known: (path) => finishedFiles.checksums(path),
       });
       const finished = new Date();
-      const { built, snapshots } = context.reported;
-      return {
+      const { built, snapshots, materials } = context.reported;
+      const manifest: Manifest = {
         version: 1,
         'image-id': imageId,
         'image-name': name,
@@ -142,11 +158,68 @@ export abstract class BaseImageBuilder {
         files,
         ...(snapshots.length > 0 && { snapshots }),
       };
+      if (job.attester !== undefined) {
+        const { diskimage } = this;
+        const mask = createMask(secretsOf(diskimage, job));
+        const build: FinishedBuild = {
+          manifest,
+          diskimage,
+          materials: materials.map((material) => masked(material, mask)),
+          environment: shownVariables(diskimage, mask),
+          directory: staging.directory,
+        };
+        await attest(job.attester, build, signal);
+      }
+      return manifest;
     } finally {
       clearTimeout(stop.timer);
       await finishedFiles.close();
     }
   }
+}
+
+function secretsOf({ secrets = [] }: DiskImage, { environment }: BuildJob): string[] {
+  return [...secrets, ...secretValues(), ...secretValues(environment)];
+}
+
+function masked({ name, uri, digest, annotations }: Material, mask: (text: string) => string): Material {
+  const shown = Object.entries(annotations ?? {}).map(
+    ([key, value]) => [key, typeof value === 'string' ? mask(value) : value] as const,
+  );
+  return {
+    name: mask(name),
+    ...(uri !== undefined && { uri: mask(uri) }),
+    digest,
+    ...(annotations !== undefined && { annotations: Object.fromEntries(shown) }),
+  };
+}
+
+/** Has a build attested. Documents that the build itself made under the names of ours are removed: they prove nothing. */
+async function attest(attester: ImageAttester, build: FinishedBuild, signal: AbortSignal): Promise<void> {
+  const { directory, manifest } = build;
+  const companions = join(directory, `${manifest['image-id']}.d`);
+  const isDirectory = (await unlessMissing(lstat(companions)))?.isDirectory();
+  // A link would lead the documents elsewhere.
+  if (isDirectory === false) await removeTree(companions);
+  for (const name of (await unlessMissing(readdir(companions))) ?? []) {
+    if (name === ATTESTATIONS || BILL_OF_MATERIALS.test(name)) await removeTree(join(companions, name));
+  }
+  signal.throwIfAborted();
+  await attester.attestBuild(build, { signal });
+  signal.throwIfAborted();
+  await syncTree(companions);
+}
+
+/** Flushes the files of attestations, before the image is published with them. */
+async function syncTree(companions: string): Promise<void> {
+  const entries = (await unlessMissing(readdir(companions, { withFileTypes: true }))) ?? [];
+  const own = entries.filter(({ name }) => name === ATTESTATIONS || BILL_OF_MATERIALS.test(name));
+  for (const entry of own) {
+    const path = join(companions, entry.name);
+    if (entry.isDirectory()) for (const name of await readdir(path)) await syncToDisk(join(path, name));
+    await syncToDisk(path);
+  }
+  if (own.length > 0) await syncToDisk(companions);
 }
 
 /** Aborts at the time limit or when the build is cancelled, with an error that names the reason. */

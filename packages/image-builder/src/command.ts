@@ -1,11 +1,14 @@
-import { basename } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { basename, isAbsolute } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandEnvironment } from './build/command-environment.ts';
+import { fileMaterial } from './build/file-material.ts';
 import type { BuildContext } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import { FORMAT_NAMES, type ImageFormat, isImageFormat } from './formats.ts';
 import type { BuilderModule, Diagnostic } from './modules.ts';
+import { findProgram } from './process/find-program.ts';
 import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 
 const SETTINGS = {
@@ -78,11 +81,26 @@ export class CommandBuilder extends BaseImageBuilder {
       ...(release !== '' && { DIB_RELEASE: `${release}` }),
       ...(scriptDir !== undefined && { NODEPOOL_SCRIPTDIR: scriptDir }),
     };
+    const env = await commandEnvironment(context, variables, 'TMPDIR');
+    if (context.isAttested) await this.#addMaterials(context, env.PATH);
     await context.run(
       program,
       args.map((arg) => arg.replace(PLACEHOLDER, (_, name: string) => values.get(name) ?? '')),
-      { env: await commandEnvironment(context, variables, 'TMPDIR') },
+      { env },
     );
+  }
+
+  /** Reports the program, and each file that an argument names, such as a script. */
+  async #addMaterials(context: BuildContext, searchPath: string | undefined): Promise<void> {
+    const { directory, environment, addMaterial } = context;
+    const [program = '', ...args] = this.#settings.command;
+    const found = findProgram(program, searchPath ?? environment.PATH, directory);
+    if ('path' in found) addMaterial(await fileMaterial(`program ${program}`, found.path, context));
+    for (const arg of args) {
+      if (!isAbsolute(arg) || placeholdersOf(arg).length > 0) continue;
+      const state = await stat(arg).catch(() => undefined);
+      if (state?.isFile()) addMaterial(await fileMaterial(`file ${arg}`, arg, context));
+    }
   }
 }
 

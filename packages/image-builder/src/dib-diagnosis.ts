@@ -1,12 +1,12 @@
-import { glob, readFile, realpath } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { signalOf } from './cancellation.ts';
 import { SYSTEM_PATH } from './cleanup/privileged.ts';
 import { checkBuildRights, checkDeviceMapper, checkProgram } from './diagnosis/check-host.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
+import { elementsOfDib } from './dib-elements.ts';
 import type { DiskImage } from './disk-image.ts';
 import { formatRow, type ImageFormat } from './formats.ts';
-import { findProgram } from './process/find-program.ts';
 import { shellWords } from './shell-words.ts';
 import type { CheckOptions } from './types.ts';
 
@@ -95,16 +95,4 @@ async function elementsOf(
     }
   }
   return found;
-}
-
-/** Directories of the elements that come with diskimage-builder, beside its command. */
-async function elementsOfDib(command: string): Promise<readonly string[]> {
-  const found = findProgram(command, process.env.PATH);
-  if (!('path' in found)) return [];
-  const prefix = dirname(dirname(await realpath(found.path)));
-  const places: string[] = [];
-  for await (const place of glob(`${prefix}/lib*/python3*/*-packages/diskimage_builder/elements`)) {
-    places.push(place);
-  }
-  return places;
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandEnvironment } from './build/command-environment.ts';
 import type { BuildContext } from './context.ts';
+import { DibMaterials } from './dib-materials.ts';
 import type { DiskImage } from './disk-image.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from './formats.ts';
 import type { BuilderModule } from './modules.ts';
@@ -73,13 +74,20 @@ export class DibBuilder extends BaseImageBuilder {
     const output = join(directory, imageId);
     const variables = { ...(await cacheVariables(context)), ...dibVariables(diskimage, output) };
     const args = dibArguments(this.#settings, formats, output);
-    await context.run(commandOf(this.#settings), args, {
-      env: await commandEnvironment(context, variables, 'TMP_DIR'),
+    const command = commandOf(this.#settings);
+    const env = await commandEnvironment(context, variables, 'TMP_DIR');
+    const materials = context.isAttested
+      ? new DibMaterials(context, command, { ...context.environment, ...env })
+      : undefined;
+    await context.run(command, args, {
+      env,
       onLine: (line) => {
+        materials?.onLine(line);
         const done = progressOfLine(line);
         if (done !== undefined) context.progress(done, 100);
       },
     });
+    await materials?.report(output);
   }
 }
 

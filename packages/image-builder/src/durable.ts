@@ -18,7 +18,7 @@ export const UNFINISHED = '.new';
 /** Writes a file atomically: a crash leaves the old or the new content. Default mode: that of state. */
 export async function writeDurably(
   path: string,
-  content: string | Uint8Array,
+  content: string | Uint8Array | AsyncIterable<string>,
   mode: number = STATE_FILE,
 ): Promise<void> {
   const temporary = path + UNFINISHED;

@@ -37,6 +37,7 @@ export const IMAGE_ERRORS = {
   'artifact-refused': { retriable: false },
   'artifact-too-large': { retriable: false },
   'artifact-damaged': { retriable: false },
+  'attestation-refused': { retriable: false },
 } as const;
 
 /** Code of an {@link ImageError}. Compare codes, never messages. */

@@ -1,4 +1,6 @@
+export type { Conversion, FinishedBuild, ImageAttester, Material } from './attestation.ts';
 export { BaseImageBuilder } from './base.ts';
+export type { SourceRepository } from './build/source-repository.ts';
 export { COMMAND } from './command.ts';
 export type { BuildContext, BuildJob } from './context.ts';
 export type { CheckResult } from './diagnosis/check-result.ts';
@@ -15,6 +17,7 @@ export { latestImage } from './image-filter/latest-image.ts';
 export type {
   CapturedImage,
   CaptureRequest,
+  ImageDescription,
   Instance,
   InstanceAddress,
   InstanceProvider,
@@ -41,6 +44,7 @@ export { readImages } from './repository/image-reader.ts';
 export { ImageRepository } from './repository.ts';
 export type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 export type {
+  AttestationDocument,
   CandidateOptions,
   Checksums,
   ClaimRequest,

@@ -6,6 +6,13 @@ import type { Logger } from './types.ts';
 
 const TEXT = { type: 'string' } as const;
 
+/** A file of the same image, at the time of a conversion. */
+const SOURCE = {
+  type: 'object',
+  required: ['format', 'sha256'],
+  properties: { format: { enum: FORMAT_NAMES }, sha256: TEXT },
+} as const satisfies ObjectSchema;
+
 const FILE = {
   type: 'object',
   required: ['format', 'size', 'mtime', 'md5', 'sha256'],
@@ -17,6 +24,8 @@ const FILE = {
     mtime: TEXT,
     md5: TEXT,
     sha256: TEXT,
+    /** The file that it was converted from; absent for a file that its builder made, or if the digest was unknown. */
+    from: SOURCE,
   },
 } as const satisfies ObjectSchema;
 
@@ -38,6 +47,15 @@ const SCHEMA = {
     /** The most bytes that its build was seen to take on disk. */
     'disk-space': { type: 'number' },
     files: { type: 'array', items: FILE },
+    /** Converted files whose checksums are not recorded in `files` yet. */
+    conversions: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['format', 'size', 'mtime', 'from'],
+        properties: { format: { enum: FORMAT_NAMES }, size: { type: 'number' }, mtime: TEXT, from: SOURCE },
+      },
+    },
     /** Providers that have the image without an upload. */
     snapshots: {
       type: 'array',

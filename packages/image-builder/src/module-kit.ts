@@ -1,9 +1,29 @@
 /** Helpers that the other packages of this project share. They may change in any release. */
+export {
+  ATTESTATIONS,
+  attestationDirectory,
+  BUILD_DOCUMENT,
+  checkAttestationName,
+  conversionDocument,
+  LARGEST_ATTESTATION,
+  readAttestation,
+  writeAttestation,
+} from './attestation.ts';
+export {
+  type AttestationGate,
+  type GatedFile,
+  REQUIRE_ATTESTATION,
+  type RequiredAttestation,
+} from './attestation-gate.ts';
 export { BandwidthLimit, metered } from './bandwidth-limit.ts';
 export { BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/build-log.ts';
 export { checkedVariables, variableFault } from './build/command-environment.ts';
+export { fileDigest } from './build/file-digest.ts';
+export { fileMaterial } from './build/file-material.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
 export { createMask, visible } from './build/mask.ts';
+export { withoutCredentials } from './build/material-address.ts';
+export { gitUri } from './build/source-repository.ts';
 export { byBuild, type DatedImage } from './build-order.ts';
 export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
@@ -80,6 +100,7 @@ export {
 export type { Probe, SaveOptions } from './instance/instance-provider.ts';
 export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
+export { MANIFEST as IMAGE_MANIFEST, type Manifest } from './manifest.ts';
 export { BUILD_LOG, limitMode, makeDirectory, makeStateDirectory, STATE_FILE } from './modes.ts';
 export type {
   BuildRequest,
@@ -102,7 +123,7 @@ export {
   QEMU,
 } from './qemu/machine-arguments.ts';
 export { DamagedRecord, RecordDirectory, RecordType } from './record-directory.ts';
-export { imageFileName } from './repository/layout.ts';
+export { imageFileName, Layout } from './repository/layout.ts';
 export { Mutex } from './repository/mutex.ts';
 export { safeName } from './repository/state-directory.ts';
 export { readSettings, type SettingsSchema } from './settings-schema.ts';

@@ -1,3 +1,4 @@
+import type { AttestationGate, RequiredAttestation } from './attestation-gate.ts';
 import type { BaseImageBuilder } from './base.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
 import type { DiskImage } from './disk-image.ts';
@@ -126,6 +127,8 @@ export interface BuilderServices {
    * @throws ImageError `image-not-found`, `invalid-configuration`, `invalid-filter`
    */
   chooseImage?(provider: string, choice: ImageChoice, options?: OperationOptions): Promise<string>;
+  /** Opens the gate for files from elsewhere that must have attestations. Absent in a program without such gates. */
+  attestationGate?(required: RequiredAttestation): AttestationGate;
   /** Seconds for which instances of failed builds are kept, instead of those in the settings. */
   readonly keepOnFailure?: number;
   /** Whether an instance may stay after its build has failed or was interrupted. Default true. */

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ImageAttester } from './attestation.ts';
 import { signalOf, unlessAborted } from './cancellation.ts';
 import { DiskSpaceGuard } from './disk-space.ts';
 import { ImageError } from './errors.ts';
@@ -9,56 +10,25 @@ import { conversionSource, convertImage, isConvertible } from './formats/convert
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { steadyProgress } from './progress.ts';
+import { Additions } from './repository/additions.ts';
 import { BuildCaches } from './repository/build-cache.ts';
+import { attestConversion, forgetConversion } from './repository/conversion-document.ts';
 import { emptyTrash, PendingDeletes } from './repository/deletion.ts';
 import { DirectoryLock } from './repository/directory-lock.ts';
 import { ImageCatalog, type ImageCatalogListener } from './repository/image-catalog.ts';
 import { lacksChecksums, withoutStaleChecksums } from './repository/image-reader.ts';
 import { imageFileName, Layout } from './repository/layout.ts';
+import { notFound, unavailable } from './repository/missing-image.ts';
 import { describeFile, finishFile, refuseExisting } from './repository/publication.ts';
 import { recover } from './repository/recovery.ts';
+import type { BuildSite, FileOptions, ImageRepositoryEvents, Settle } from './repository/repository-types.ts';
 import { Staging } from './repository/staging.ts';
-import { StateDirectories, type StateDirectory } from './repository/state-directory.ts';
+import { StateDirectories } from './repository/state-directory.ts';
 import { SingleFlight } from './single-flight.ts';
 import { asImageError, explained } from './system-error.ts';
 import type { Checksums, Image, ImageFile, Logger, OperationOptions } from './types.ts';
 
-/** Events of an {@link ImageRepository}. */
-export interface ImageRepositoryEvents {
-  /** A complete image appeared. */
-  added: [image: Image];
-  /** An image disappeared. */
-  removed: [image: Image];
-  /** An id left {@link ImageRepository.pendingDeletes}. */
-  deleteForgotten: [imageId: string];
-  /** A file was converted to a format, in this time. */
-  converted: [format: ImageFormat, milliseconds: number];
-}
-
-/** Called at the end of a build, when its image is published or has failed. */
-export type Settle = (isPublished: boolean) => Promise<void>;
-
-/** Resources for making one image. */
-export interface BuildSite extends Required<OperationOptions> {
-  readonly staging: Staging;
-  readonly state: StateDirectory;
-  /** Space of the file system of the staging directory. */
-  readonly space: DiskSpaceGuard;
-  /** Bytes that the last build of the image name took on disk, if that is known. */
-  readonly lastSpace: number | undefined;
-  readonly caches: BuildCaches;
-  /** Registers a function that is called when the image is published or has failed. */
-  readonly onSettled: (settle: Settle) => void;
-}
-
-interface FileOptions extends OperationOptions {
-  /** Limit of the size of a disk that is converted, in bytes; default 256 GiB. */
-  readonly largestDisk?: number;
-  /** Whether a conversion compresses, for formats that can be compressed. Default false. */
-  readonly compress?: boolean | undefined;
-  /** Whether the caller takes a file with `pendingChecksums`. Default: the call waits for them. */
-  readonly takesPendingChecksums?: boolean;
-}
+export type { BuildSite, ImageRepositoryEvents, Settle } from './repository/repository-types.ts';
 
 /** The images of one directory, which is owned by one process. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
@@ -76,6 +46,8 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   /** Checksums of converted files, computed while the files are uploaded. */
   readonly #digests = new SingleFlight<Checksums>();
   readonly #deletes = new SingleFlight<void>();
+  /** Calls of {@link withImage}. */
+  readonly #additions = new Additions();
   readonly #report = (error: unknown): void => void this.#logger?.error(String(error));
   #lock: DirectoryLock | undefined;
 
@@ -226,6 +198,18 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     }
   }
 
+  /**
+   * Runs `work`, which adds something to an image, such as a document in `<image-id>.d`. A deletion of the image waits for
+   * it, so that nothing is left.
+   *
+   * @throws ImageError `image-not-found`; what `work` throws
+   */
+  async withImage<T>(imageId: string, work: (image: Image) => Promise<T>): Promise<T> {
+    const image = this.get(imageId);
+    if (image === undefined || this.#deletes.has(imageId)) throw notFound(imageId);
+    return await this.#additions.run(imageId, () => work(image));
+  }
+
   /** Call when the job server has acknowledged the end of the delete job. */
   async forgetDelete(imageId: string): Promise<void> {
     await this.#pendingDeletes.forget(imageId);
@@ -297,12 +281,14 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     imageId: string,
     source: ImageFile,
     format: ImageFormat,
-    { signal, onProgress, largestDisk, compress }: FileOptions & Required<OperationOptions>,
+    { signal, onProgress, largestDisk, compress, attester }: FileOptions & Required<OperationOptions>,
   ): Promise<ImageFile> {
     const progress = steadyProgress(onProgress);
     const started = performance.now();
     return await this.#staged(async (staging) => {
       const target = staging.path(imageFileName(imageId, format));
+      // A source that was converted itself may get its checksums only now.
+      const { checksums } = attester ? await this.#described(imageId, source, { signal }) : source;
       await convertImage(source, format, target, {
         signal,
         onProgress: progress,
@@ -312,22 +298,34 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       });
       await finishFile(staging, imageId, format);
       signal.throwIfAborted();
-      const image = await this.#catalog.addFile(staging, imageId, format);
+      const after = await withoutStaleChecksums(
+        { ...source, ...(checksums && { checksums }) },
+        imageId,
+        this.#layout,
+      );
+      const isSame = checksums !== undefined && after.checksums !== undefined;
+      const from = isSame ? { format: source.format, sha256: checksums.sha256 } : undefined;
+      await forgetConversion(this.#layout, imageId, format);
+      const image = await this.#catalog.addFile(staging, imageId, format, from);
       const file = image && fileOf(image, format);
       if (file === undefined) throw notFound(imageId);
       this.emit('converted', format, performance.now() - started);
-      this.#digest(imageId, file).catch((error: unknown) => {
+      this.#digest(imageId, file, attester).catch((error: unknown) => {
         this.#logger?.debug(`"${file.path}" gets no checksums: ${String(error)}`);
       });
       return file;
     });
   }
 
-  /** Computes the checksums of a file, and records them. Concurrent calls share the computation. */
-  #digest(imageId: string, { format, path }: ImageFile): Promise<Checksums> {
+  /**
+   * Computes the checksums of a file, and records them; then the file's conversion is attested. Concurrent calls share the
+   * computation.
+   */
+  #digest(imageId: string, { format, path }: ImageFile, attester?: ImageAttester): Promise<Checksums> {
     return this.#digests.run(`${imageId} ${format}`, async ({ signal }) => {
       const file = await describeFile({ format, path }, signal);
       await this.#catalog.describeFile(imageId, file);
+      await attestConversion(this.#layout, { imageId, format, attester, signal });
       return { md5: file.md5, sha256: file.sha256 };
     });
   }
@@ -336,11 +334,12 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   async #described(
     imageId: string,
     file: ImageFile,
-    { takesPendingChecksums = false, ...options }: FileOptions,
+    { takesPendingChecksums = false, attester, ...options }: FileOptions,
   ): Promise<ImageFile> {
-    const isPending = this.#digests.has(`${imageId} ${file.format}`);
+    const key = `${imageId} ${file.format}`;
+    const isPending = this.#digests.has(key);
     if (isPending || (await lacksChecksums(file, imageId, this.#layout))) {
-      const pendingChecksums = this.#digest(imageId, file);
+      const pendingChecksums = this.#digest(imageId, file, attester);
       const settled = pendingChecksums.catch(() => undefined); // such a file has no checksums
       if (takesPendingChecksums) return { ...file, pendingChecksums };
       const waiting = unlessAborted(settled, signalOf(options));
@@ -349,12 +348,23 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     const image = this.get(imageId);
     const current = image && fileOf(image, file.format);
     if (current === undefined) throw notFound(imageId);
-    return await withoutStaleChecksums(current, imageId, this.#layout);
+    const described = await withoutStaleChecksums(current, imageId, this.#layout);
+    const { checksums } = described;
+    if (attester !== undefined && checksums !== undefined) {
+      // A crash, or an error, may have prevented it after the conversion. A deletion waits for it.
+      const attest = async ({ signal }: Required<OperationOptions>): Promise<Checksums> => {
+        await attestConversion(this.#layout, { imageId, format: file.format, attester, signal });
+        return checksums;
+      };
+      await explained(this.#digests.run(key, attest, options), `attesting image ${imageId}`, options.signal);
+    }
+    return described;
   }
 
   async #delete(imageId: string): Promise<void> {
     await this.#conversions.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
     await this.#digests.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
+    await this.#additions.settled(imageId);
     // Before the image is removed, so that listeners see the pending delete.
     this.#pendingDeletes.add(imageId);
     try {
@@ -378,18 +388,4 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
 
 function fileOf(image: Image, format: ImageFormat): ImageFile | undefined {
   return image.files.find((file) => file.format === format);
-}
-
-function notFound(imageId: string): ImageError {
-  const message = `image ${imageId} is not there; it was deleted, or never built here`;
-  return new ImageError('image-not-found', message);
-}
-
-function unavailable(image: Image, formats: readonly ImageFormat[]): ImageError {
-  const there = image.files.map(({ format }) => format).join(', ');
-  return new ImageError(
-    'format-unavailable',
-    `image ${image.id} is there as ${there}, which cannot be converted to ${formats.join(' or ') || 'nothing'}; ` +
-      'build it in a format that is wanted',
-  );
 }

@@ -73,6 +73,14 @@ export interface Image {
   readonly snapshots?: readonly Snapshot[];
 }
 
+/** A document that proves where an image comes from, such as a signed statement of its builder. */
+export interface AttestationDocument {
+  /** Name of its file: `build.sigstore.json`. See `checkAttestationName`. */
+  readonly name: string;
+  /** At most 1 MiB in UTF-8. */
+  readonly text: string;
+}
+
 /** Parameters of an upload. */
 export interface UploadRequest {
   /**
@@ -92,6 +100,11 @@ export interface UploadRequest {
   /** Properties to store with the image (`meta` of `providers[].images`). */
   readonly metadata?: Readonly<Record<string, string>>;
   /**
+   * Documents to keep with the image, by a provider that has {@link ImageProvider.attestations}; others ignore them.
+   * Default: none.
+   */
+  readonly attestations?: readonly AttestationDocument[];
+  /**
    * Whether other processes may run the same upload concurrently: then their partial images are kept, and the first
    * complete image is the result of all, even if its file had other bytes. Default false: a partial image of this upload
    * comes from an earlier attempt and is removed.
@@ -100,12 +113,17 @@ export interface UploadRequest {
 }
 
 /** Name and properties for an image that the provider already has. */
-export type ClaimRequest = Omit<UploadRequest, 'file' | 'shared'>;
+export type ClaimRequest = Omit<UploadRequest, 'file' | 'shared' | 'attestations'>;
 
 /** Result of an upload. */
 export interface UploadResult {
   /** The provider's id of the image, which WORK_COMPLETE returns as `external-id`. */
   readonly externalId: string;
+  /**
+   * Digests of the image that the provider computed or stored, in hexadecimal, by the names of in-toto: `md5`, `sha256`,
+   * `sha512`. Absent where it reports none.
+   */
+  readonly reported?: Readonly<Record<string, string>>;
 }
 
 /** An image in a provider's list. */
@@ -119,6 +137,8 @@ export interface ProviderImage {
   readonly size: number;
   /** Digests of its bytes; unknown for images of an earlier release or of another program. */
   readonly checksums?: Checksums;
+  /** Digests that the provider itself computed, as {@link UploadResult.reported}. Absent where it reports none. */
+  readonly reported?: Readonly<Record<string, string>>;
   readonly uploadedAt: Date;
 }
 
@@ -225,6 +245,24 @@ export interface ImageProvider {
    * @throws ImageError `image-not-found`
    */
   download?(externalId: string, path: string, options?: OperationOptions): Promise<void>;
+  /**
+   * Returns the documents that are kept with an image: those of its upload, and those that were added since. An image
+   * without documents has an empty list. Absent where no documents are kept with images.
+   *
+   * @throws ImageError `image-not-found`
+   */
+  attestations?(externalId: string, options?: OperationOptions): Promise<readonly AttestationDocument[]>;
+  /**
+   * Adds documents to an image, or replaces those with the same names: a statement about an upload can only be made after
+   * it. The call is idempotent. Present where {@link attestations} is.
+   *
+   * @throws ImageError `image-not-found`
+   */
+  addAttestations?(
+    externalId: string,
+    documents: readonly AttestationDocument[],
+    options?: OperationOptions,
+  ): Promise<void>;
   /** Lists partial images of interrupted uploads. Absent where uploads leave none. */
   partialUploads?(options?: OperationOptions): Promise<readonly PartialUpload[]>;
   /** Checks what uploads need: credentials, services, quota, room. It changes nothing, and retries nothing. */

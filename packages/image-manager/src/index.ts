@@ -5,6 +5,7 @@ export type {
   ManagerConfiguration,
   Timing,
 } from './configuration.ts';
+export type { ImageDocument } from './documents.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
 export {
   type Failure,
@@ -30,7 +31,13 @@ export type {
 } from './records.ts';
 export { rollback } from './request-handler.ts';
 export { diagnoseStore } from './store/diagnose-store.ts';
-export { type ExportedState, exportState, importState } from './store/exported-state.ts';
+export {
+  type ExportedDocument,
+  type ExportedState,
+  exportDocuments,
+  exportState,
+  importState,
+} from './store/exported-state.ts';
 export { openStateStore } from './store/open-state-store.ts';
 export type {
   Leadership,

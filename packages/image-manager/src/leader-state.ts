@@ -1,3 +1,4 @@
+import type { ImageDocument } from './documents.ts';
 import { eventsOf, type ManagerEvent } from './manager-event.ts';
 import type { Build, ManagerState, Upload } from './records.ts';
 import type { ManagerLeadership, StateChange } from './store/state-store.ts';
@@ -47,9 +48,15 @@ export class LeaderState implements ManagerState {
     return this.#enqueue(() => change);
   }
 
-  /** Changes fields of a build. A build that was pruned meanwhile stays pruned. */
-  updateBuild(id: string, fields: Partial<Build>): Promise<void> {
-    return this.#enqueue(({ build }) => ({ builds: updated(build(id), fields) }));
+  /**
+   * Changes fields of a build, and adds its documents to the store in the same write. A build that was pruned meanwhile
+   * stays pruned.
+   */
+  updateBuild(id: string, fields: Partial<Build>, documents: readonly ImageDocument[] = []): Promise<void> {
+    return this.#enqueue(({ build }) => {
+      const builds = updated(build(id), fields);
+      return { builds, documents: builds.length === 0 ? [] : documents };
+    });
   }
 
   /**
@@ -65,9 +72,12 @@ export class LeaderState implements ManagerState {
     return this.builds.get(id)?.checksum;
   }
 
-  /** Changes fields of an upload. An upload that was pruned meanwhile stays pruned. */
-  updateUpload(id: string, fields: Partial<Upload>): Promise<void> {
-    return this.#enqueue(({ upload }) => ({ uploads: updated(upload(id), fields) }));
+  /** Changes fields of an upload, as {@link updateBuild} does. */
+  updateUpload(id: string, fields: Partial<Upload>, documents: readonly ImageDocument[] = []): Promise<void> {
+    return this.#enqueue(({ upload }) => {
+      const uploads = updated(upload(id), fields);
+      return { uploads, documents: uploads.length === 0 ? [] : documents };
+    });
   }
 
   #enqueue(derive: Derivation): Promise<void> {
@@ -106,6 +116,7 @@ export class LeaderState implements ManagerState {
     return {
       builds: [...builds.values()],
       uploads: [...uploads.values()],
+      documents: changes.flatMap(({ documents = [] }) => documents),
       prunedBuilds: changes.flatMap(({ prunedBuilds = [] }) => prunedBuilds),
       prunedUploads: changes.flatMap(({ prunedUploads = [] }) => prunedUploads),
       handledRequests: changes.flatMap(({ handledRequests = [] }) => handledRequests),

@@ -15,7 +15,13 @@ test('a new image is built and uploaded to every provider', async (t) => {
     builder.jobsOf('image-build').map(({ payload, unique }) => ({ payload, unique })),
     [
       {
-        payload: JSON.stringify({ 'image-id': imageId, checksum: true, reason: true }),
+        payload: JSON.stringify({
+          'image-id': imageId,
+          checksum: true,
+          attestations: true,
+          packages: true,
+          reason: true,
+        }),
         unique: `0000000001-${site.store.owner}`,
       },
     ],

@@ -116,6 +116,33 @@ describe('LeaderState', () => {
     assert.equal(state.uploads.get(UPLOAD.id)?.seen, true);
   });
 
+  it('writes documents with their record, and none of a record that was pruned meanwhile', async () => {
+    const writes = new HeldWrites();
+    const state = leaderState(writes);
+    const document = {
+      kind: 'attestation',
+      imageId: UPLOAD.imageId,
+      uploadId: UPLOAD.id,
+      text: '{}',
+    } as const;
+    const ready = state.updateUpload(UPLOAD.id, { seen: true }, [document]);
+    await turn();
+    const pruned = state.change({ prunedUploads: [UPLOAD.id] });
+    writes.release();
+    await ready;
+    await turn();
+    const late = state.updateUpload(UPLOAD.id, { seen: true }, [document]);
+    writes.release();
+    await pruned;
+    await turn();
+    writes.release();
+    await late;
+    assert.deepEqual(
+      writes.written.map(({ documents }) => documents),
+      [[document], [], []],
+    );
+  });
+
   it('does not restore a record that was pruned meanwhile', async () => {
     const writes = new HeldWrites();
     const state = leaderState(writes);

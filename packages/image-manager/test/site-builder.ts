@@ -37,6 +37,8 @@ export class SiteBuilder {
   beforeBuild: JobHook | undefined;
   beforeUpload: JobHook | undefined;
   beforeDelete: JobHook | undefined;
+  /** Adds fields to the result of a build or an upload. */
+  moreOf: ((job: WorkerJob) => object) | undefined;
   readonly #options: SiteBuilderOptions;
   #relays: readonly Relay[] = [];
   #worker: Worker | undefined;
@@ -101,7 +103,7 @@ export class SiteBuilder {
     this.images.add(imageId);
     this.offer();
     await this.#worker?.registered();
-    return JSON.stringify({ 'image-id': imageId });
+    return JSON.stringify({ 'image-id': imageId, ...this.moreOf?.(job) });
   }
 
   async #upload(imageId: string, job: WorkerJob): Promise<string> {
@@ -115,7 +117,7 @@ export class SiteBuilder {
     if (provider === undefined) throw new Error(`no provider ${name}`);
     const request = { uploadId: job.unique, imageId, imageName, file: this.#options.file };
     const { externalId } = await provider.upload(request, { signal: job.signal });
-    return JSON.stringify({ 'external-id': externalId });
+    return JSON.stringify({ 'external-id': externalId, ...this.moreOf?.(job) });
   }
 
   async #delete(imageId: string, job: WorkerJob): Promise<string> {

@@ -19,6 +19,9 @@ describe('the table of exit codes', () => {
       refused: 4,
       unreachable: 5,
       cancelled: 6,
+      unproven: 7,
+      refuted: 8,
+      different: 9,
     });
   });
 

@@ -7,6 +7,7 @@ import {
   type InstanceState,
 } from '@nodepool-builder/image-builder';
 import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { addMaterials } from './build-materials.ts';
 import { explainedError } from './failure.ts';
 import {
   destroyInstances,
@@ -160,7 +161,10 @@ class InstanceBuild {
     let instance = existing;
     try {
       instance ??= await this.#launch();
+      const materials = addMaterials(this.#parts, this.#entry.image);
+      materials.catch(() => {}); // the steps need not wait for digests
       const snapshot = await this.#customize(instance);
+      await materials;
       if (snapshot !== undefined) await this.#addSnapshot(snapshot);
       else await this.#end();
       return snapshot !== undefined;
@@ -184,6 +188,7 @@ class InstanceBuild {
     if (settings['after-restart'] === 'resume' && identity.isOwn) await claim.keepKey(identity.privateKey);
     await this.#update({});
     const image = await this.#baseImage();
+    if (context.isAttested) await this.#update({ image });
     context.log(`launching an instance of ${image} in provider ${provider.name}`);
     const instance = await provider.launch(
       {

@@ -31,6 +31,8 @@ const SCHEMA = {
     recipe: { type: 'string' },
     /** Host key or certificate of the machine in base64, after the first login. */
     hostKey: { type: 'string' },
+    /** Base image of the launch. */
+    image: { type: 'string' },
     /** ISO 8601. The instance of a failed build is kept for inspection until then. */
     keptUntil: { type: 'string' },
   },

@@ -1,17 +1,23 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { readImages } from '@nodepool-builder/image-builder';
+import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
 import { OnInstanceBuilder } from '../src/index.ts';
 import { IMAGE_ID, OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
 import { SshdInstance, SshdInstances } from './sshd-instances.ts';
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
 
 describe('an image built on an instance', () => {
   test('has the results of the steps, and no identities, logins or logs of the build', async (t) => {
@@ -64,6 +70,24 @@ describe('an image built on an instance', () => {
     assert.equal(site.provider.instance.request.userData, '#cloud-config\ndisable_root: false\n');
     assert.deepEqual(await site.recordFiles(), []);
     assert.equal(image.snapshots, undefined);
+  });
+
+  test('has its base image, scripts and steps as materials', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    await writeFile(join(site.scripts, 'prepare.sh'), 'true\n');
+    const builder = site.builder(
+      { steps: [{ run: './prepare.sh' }, { name: 'mark', run: 'true' }] },
+      { scriptDir: site.scripts },
+    );
+    const attester = new FakeAttester();
+    await site.build(builder, { attester });
+    const script = join(site.scripts, 'prepare.sh');
+    assert.deepEqual(attester.builds[0]?.materials, [
+      { name: `base image ${site.base}`, digest: {}, annotations: { provider: 'sshds', image: site.base } },
+      { name: `script ${script}`, digest: { sha256: sha256('true\n') }, annotations: { path: script } },
+      { name: 'step 1', digest: { sha256: sha256('./prepare.sh') } },
+      { name: 'step 2: mark', digest: { sha256: sha256('true') } },
+    ]);
   });
 
   test('is made of the base image that filters choose when the build starts', async (t) => {

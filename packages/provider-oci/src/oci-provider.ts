@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type {
   CandidateOptions,
   CheckResult,
@@ -90,18 +91,21 @@ export class OciProvider implements ImageProvider {
       try {
         const existing = await this.#refuseForeign(request, tag, signal);
         const isDone = existing?.uploadId === uploadId || (shared && existing !== undefined);
+        let digest = existing?.manifest.digest;
         if (!isDone) {
           const registry = this.#registry;
           const { entry } = this.#options;
           const upload = { registry, entry, request, records, limit: this.#limit, onProgress, signal };
           const record = await records.begin(request, existing?.manifest.digest);
-          await this.#images.put(tag, await pushImage(upload, record), signal);
+          const manifest = await pushImage(upload, record);
+          await this.#images.put(tag, manifest, signal);
+          digest = `sha256:${createHash('sha256').update(manifest.text).digest('hex')}`;
         }
         await this.#images.point(request.imageName, signal);
         await this.#removeReplaced(await records.read(uploadId), signal);
         await records.remove(uploadId);
         onProgress({ done: 1, total: 1 });
-        return { externalId: this.#externalId(tag) };
+        return { externalId: this.#externalId(tag), ...(digest && { reported: { 'oci-manifest': digest } }) };
       } catch (error) {
         // The image of a shared upload may be that of another process.
         const failed = {

@@ -56,6 +56,15 @@ export function storedDigest(image: GlanceImage): { algorithm: string; value: st
   return algorithm && value && getHashes().includes(algorithm) ? { algorithm, value } : undefined;
 }
 
+/** All digests of the stored data that the cloud reports, by algorithm. */
+export function reportedDigests({
+  checksum,
+  os_hash_algo: algorithm,
+  os_hash_value: value,
+}: Pick<GlanceImage, 'checksum' | 'os_hash_algo' | 'os_hash_value'>): Readonly<Record<string, string>> {
+  return { ...(checksum && { md5: checksum }), ...(algorithm && value && { [algorithm]: value }) };
+}
+
 export const IMAGE_READER: BodyReader<GlanceImage> = new JsonReader(IMAGE);
 
 /** A page of images. */

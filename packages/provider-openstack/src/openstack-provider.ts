@@ -21,8 +21,9 @@ import {
   Turns,
 } from '@nodepool-builder/image-builder/module-kit';
 import { findCandidates } from './candidates.ts';
-import { createdAt, dataSize, type GlanceImage } from './glance-image.ts';
+import { createdAt, dataSize, type GlanceImage, reportedDigests } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
+import { downloadImage } from './image-download.ts';
 import { claimSnapshot } from './instance/capture.ts';
 import { ObjectStore } from './object-store.ts';
 import { findPartialUploads } from './partial-uploads.ts';
@@ -71,6 +72,9 @@ interface ImageCloud {
   readonly vendor: Readonly<Record<string, string>>;
 }
 
+/** An image after its upload. The digests of one that another process may have uploaded are not known. */
+type StoredImage = Pick<GlanceImage, 'id'> & Partial<GlanceImage>;
+
 /**
  * A provider that stores images in Glance, the image service of OpenStack. The external id is Glance's.
  *
@@ -105,7 +109,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     const { logger, uploadTimeout: timeout = 3600, stallTimeout = 300 } = this.#options;
     const { standstill = DEFAULT_STANDSTILL, retry: retries = DEFAULT_RETRIES } = this.#options;
     const onProgress = steadyProgress(options.onProgress ?? (() => {}));
-    const externalId = await this.#inTurn(request.uploadId, signal, async ({ images, method, vendor }) => {
+    const stored = await this.#inTurn(request.uploadId, signal, async ({ images, method, vendor }) => {
       const upload: ImageUpload = {
         images,
         method,
@@ -121,12 +125,15 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       const name = `provider ${this.name}: upload of image ${request.imageId}`;
       const attempt =
         request.shared === true && method.shareable
-          ? async () => uploadShared({ ...upload, standstill, projectId: await images.projectId(signal) })
-          : (number: number) => uploadImage(upload, number);
+          ? async (): Promise<StoredImage> => {
+              const projectId = await images.projectId(signal);
+              return { id: await uploadShared({ ...upload, standstill, projectId }) };
+            }
+          : (number: number): Promise<StoredImage> => uploadImage(upload, number);
       return await retry(attempt, { ...retries, name, logger, signal });
     });
     onProgress({ done: 1, total: 1 });
-    return { externalId };
+    return { externalId: stored.id, reported: reportedDigests(stored) };
   }
 
   /** @throws OpenStackError */
@@ -172,6 +179,17 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     return await findCandidates(filter, { ...options, images, signal });
   }
 
+  /**
+   * Downloads an image to a file, with holes for zeros.
+   *
+   * @throws OpenStackError, ImageError `image-not-found`
+   */
+  async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
+    const { logger, retry: retries = DEFAULT_RETRIES } = this.#options;
+    const { images } = await this.#open(signalOf(options));
+    await downloadImage({ images, externalId, path, logger, retries }, options);
+  }
+
   /** @throws OpenStackError */
   async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     const signal = signalOf(options);
@@ -212,6 +230,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       format,
       size: dataSize(image) ?? 0,
       ...(checksums && { checksums }),
+      reported: reportedDigests(image),
       uploadedAt: createdAt(image),
     };
   }

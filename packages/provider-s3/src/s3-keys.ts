@@ -61,6 +61,11 @@ export class S3Keys {
     return `${this.prefix}${externalId}.json`;
   }
 
+  /** Beginning of the keys of attestations. Lists of images do not contain them, because of the slash. */
+  attestations(externalId: string): string {
+    return `${this.prefix}${externalId}.d/`;
+  }
+
   /** The manifest of the image that was built last. */
   latest(imageName: string, format: ImageFormat): string {
     return this.manifest(`${imageName}-latest.${formatRow(format).extension}`);

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import {
+  type AttestationDocument,
   type CandidateOptions,
   type CheckResult,
   type Checksums,
@@ -18,21 +19,21 @@ import {
 import {
   attempt,
   BandwidthLimit,
-  byBuild,
+  checkAttestationName,
   cleanUpAfter,
-  type DatedImage,
   type DirectoryManifest,
   imageIdFault,
   MANIFEST,
-  Mutex,
   signalOf,
   steadyProgress,
   Turns,
   toCandidate,
   toProviderImage,
 } from '@nodepool-builder/image-builder/module-kit';
+import { KeptAttestations } from './attestations.ts';
 import { diagnoseUploads } from './diagnose-s3.ts';
 import { download } from './download.ts';
+import { LatestPointers, notOurs } from './latest-pointers.ts';
 import {
   abortMultiparts,
   hasFile,
@@ -45,11 +46,8 @@ import {
 import { ObjectStore, type StoredObject, type StoreOptions } from './object-store.ts';
 import { externalIdOf, S3Keys } from './s3-keys.ts';
 import type { S3Entry } from './s3-settings.ts';
-import { type StoredImage, StoredImages } from './stored-images.ts';
+import { StoredImages } from './stored-images.ts';
 import { type UploadRecord, UploadRecords } from './upload-records.ts';
-
-/** How often a pointer is written in one go. */
-const ROUNDS = 10;
 
 export interface S3ProviderOptions extends StoreOptions {
   readonly entry: S3Entry;
@@ -63,6 +61,8 @@ export interface S3ProviderOptions extends StoreOptions {
  * `<image-name>-<image-id>-<digest of the upload id>.<extension>` (which is its external id), `<that>.json` is its manifest,
  * and `<image-name>-latest.<extension>.json` has the manifest and the key of the one that was built last.
  *
+ * Attestations of an image are objects below `<that>.d/`, and are removed with it.
+ *
  * The manifest is written after the object, and only an object with a manifest is an image. Objects without our metadata or
  * our manifest are never touched. No operation needs conditional requests, which many object stores do not know: no two
  * uploads have a common key, and a pointer is checked after it was written.
@@ -75,9 +75,10 @@ export class S3Provider implements ImageProvider, Disposable {
   readonly #keys: S3Keys;
   readonly #images: StoredImages;
   readonly #records: UploadRecords;
+  readonly #attestations: KeptAttestations;
+  readonly #latest: LatestPointers;
   readonly #limit: BandwidthLimit | undefined;
   readonly #turns = new Turns();
-  readonly #pointing = new Mutex();
 
   constructor(options: S3ProviderOptions) {
     const { entry, formats, logger } = options;
@@ -88,6 +89,8 @@ export class S3Provider implements ImageProvider, Disposable {
     this.#keys = new S3Keys(entry.prefix);
     this.#images = new StoredImages(this.name, this.#store, this.#keys, logger);
     this.#records = new UploadRecords(this.name, this.#store, this.#keys, logger);
+    this.#attestations = new KeptAttestations(this.#store, this.#keys);
+    this.#latest = new LatestPointers(this.name, this.#store, this.#keys, this.#images, logger);
     const limit = entry['bandwidth-limit'];
     this.#limit = limit === undefined ? undefined : new BandwidthLimit(limit);
   }
@@ -108,9 +111,11 @@ export class S3Provider implements ImageProvider, Disposable {
           throw await cleanUpAfter(error, failed, (cleanup) => this.#removeUpload(uploadId, cleanup));
         }
       }
-      await this.#point(imageName, file.format, signal);
+      await this.#latest.point(imageName, file.format, signal);
+      const stored = await this.#store.head(this.#keys.image(externalId), signal);
       onProgress({ done: 1, total: 1 });
-      return { externalId };
+      const reported = stored && { 's3-etag': stored.etag.replaceAll('"', '') };
+      return { externalId, ...(reported && { reported }) };
     });
   }
 
@@ -141,10 +146,11 @@ export class S3Provider implements ImageProvider, Disposable {
       }
       const { 'image-name': imageName, 'upload-id': uploadId = '', format } = manifest;
       // The pointer moves first, and the manifest goes last: a second call finishes the work.
-      await this.#point(imageName, format, signal, externalId);
+      await this.#latest.point(imageName, format, signal, externalId);
       await this.#removeObject(key, uploadId, signal);
+      await this.#attestations.remove(externalId, signal);
       await this.#store.remove(this.#keys.manifest(externalId), signal);
-      await this.#point(imageName, format, signal); // another process may have moved it back
+      await this.#latest.point(imageName, format, signal); // another process may have moved it back
     });
   }
 
@@ -164,12 +170,31 @@ export class S3Provider implements ImageProvider, Disposable {
    * @throws CloudError, ImageError `image-not-found`
    */
   async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
-    const manifest = await this.#images.manifest(externalId, signalOf(options));
-    if (manifest === undefined) {
-      const reason = `${this.#store.bucket} has no image ${JSON.stringify(externalId)}; list shows the ids there are`;
-      throw new ImageError('image-not-found', reason);
-    }
+    const manifest = await this.#existing(externalId, signalOf(options));
     await download({ ...options, store: this.#store, key: this.#keys.image(externalId), manifest, path });
+  }
+
+  /** @throws CloudError, ImageError `image-not-found` */
+  async attestations(
+    externalId: string,
+    options: OperationOptions = {},
+  ): Promise<readonly AttestationDocument[]> {
+    const signal = signalOf(options);
+    await this.#existing(externalId, signal);
+    return await this.#attestations.read(externalId, signal);
+  }
+
+  /** @throws CloudError, ImageError `image-not-found` */
+  async addAttestations(
+    externalId: string,
+    documents: readonly AttestationDocument[],
+    options: OperationOptions = {},
+  ): Promise<void> {
+    for (const { name } of documents) checkAttestationName(name);
+    await this.#turns.run(externalId, options, async (signal) => {
+      await this.#existing(externalId, signal);
+      await this.#attestations.write(externalId, documents, signal);
+    });
   }
 
   /** @throws CloudError */
@@ -225,7 +250,16 @@ export class S3Provider implements ImageProvider, Disposable {
     this.close();
   }
 
-  /** Makes the object of an image and its manifest, unless they exist. */
+  /** The manifest of an image. @throws CloudError, ImageError `image-not-found` */
+  async #existing(externalId: string, signal: AbortSignal): Promise<DirectoryManifest> {
+    const fault = imageIdFault(externalId);
+    const manifest = fault === undefined ? await this.#images.manifest(externalId, signal) : undefined;
+    if (manifest !== undefined) return manifest;
+    const reason = `${this.#store.bucket} has no image ${JSON.stringify(externalId)}; list shows the ids there are`;
+    throw new ImageError('image-not-found', reason);
+  }
+
+  /** Makes the object of an image, its attestations, and its manifest, unless they exist. */
   async #place(
     request: UploadRequest,
     externalId: string,
@@ -243,10 +277,12 @@ export class S3Provider implements ImageProvider, Disposable {
       signal,
       onProgress,
     };
-    await this.#readPointer(imageName, file.format, signal);
+    await this.#latest.read(imageName, file.format, signal);
     if (!(await this.#isDone(externalId, signal))) {
       const built = builtAt ?? (await stat(file.path)).mtime;
+      for (const { name } of request.attestations ?? []) checkAttestationName(name);
       const checksums = await this.#send(request, externalId, upload);
+      await this.#attestations.write(externalId, request.attestations ?? [], signal);
       const uploaded = new Date();
       const manifest: DirectoryManifest = {
         'image-id': imageId,
@@ -319,6 +355,7 @@ export class S3Provider implements ImageProvider, Disposable {
     await abortMultiparts({ store: this.#store, key, signal });
     if ((await this.#images.manifest(externalId, signal)) === undefined) {
       await this.#removeObject(key, uploadId, signal);
+      await this.#attestations.remove(externalId, signal);
     }
     await this.#records.remove(uploadId, signal);
   }
@@ -342,47 +379,7 @@ export class S3Provider implements ImageProvider, Disposable {
     return Math.max(changedAt.getTime(), part ?? 0);
   }
 
-  /** Writes the key and the manifest of the image that was built last to `<image-name>-latest.<extension>.json`. */
-  async #point(imageName: string, format: ImageFormat, signal: AbortSignal, without?: string): Promise<void> {
-    const key = this.#keys.latest(imageName, format);
-    await this.#pointing.run(async () => {
-      // Repeated after each change: another process may have written the pointer without seeing this image.
-      for (let round = 0; round < ROUNDS; round++) {
-        const before = await this.#readPointer(imageName, format, signal);
-        const images = (await this.#images.whole(signal)).filter(
-          ({ externalId, manifest }) =>
-            externalId !== without && manifest['image-name'] === imageName && manifest.format === format,
-        );
-        const [newest] = images.toSorted(byBuild(images, describe, Date.now()));
-        const text =
-          newest && `${JSON.stringify({ 'external-id': newest.externalId, ...newest.manifest }, null, 2)}\n`;
-        if (text === before) return;
-        await (text === undefined ? this.#store.remove(key, signal) : this.#store.write(key, text, signal));
-      }
-      this.#options.logger.warn(`provider ${this.name}: others still change ${key} after ${ROUNDS} changes`);
-    });
-  }
-
-  /** @throws ImageError `provider-refused` if something else has the name of the pointer */
-  async #readPointer(
-    imageName: string,
-    format: ImageFormat,
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
-    const key = this.#keys.latest(imageName, format);
-    const text = await this.#store.read(key, signal);
-    if (text === undefined || /^\{\s*"external-id":/.test(text)) return text;
-    throw this.#notOurs(key);
-  }
-
   #notOurs(key: string): ImageError {
-    return new ImageError(
-      'provider-refused',
-      `${this.#store.bucket}/${key} was not made by this software, and is not touched; move it away or rename the image under providers[].images`,
-    );
+    return notOurs(this.#store.bucket, key);
   }
-}
-
-function describe({ manifest }: StoredImage): DatedImage {
-  return { imageId: manifest['image-id'], builtAt: Date.parse(manifest.built) || undefined };
 }

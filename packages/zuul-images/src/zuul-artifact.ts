@@ -2,6 +2,7 @@ import {
   BaseImageBuilder,
   type BuildContext,
   type BuilderModule,
+  type BuilderServices,
   type DiskImage,
   type ImageFormat,
 } from '@nodepool-builder/image-builder';
@@ -18,21 +19,28 @@ import { artifactFormat, artifactFormats, ZUUL_SETTINGS, type ZuulSettings } fro
 export class ZuulArtifactBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[];
   readonly #settings: ZuulSettings;
+  readonly #services: Pick<BuilderServices, 'attestationGate'>;
 
-  constructor(diskimage: DiskImage, settings: ZuulSettings) {
+  constructor(
+    diskimage: DiskImage,
+    settings: ZuulSettings,
+    services: Pick<BuilderServices, 'attestationGate'> = {},
+  ) {
     super(diskimage);
     this.#settings = settings;
+    this.#services = services;
     this.nativeFormats = makeableFormats(artifactFormats(settings));
   }
 
   /**
    * @throws ImageError `build-unknown`, `build-unusable`, `zuul-unavailable`, `zuul-refused`, `invalid-configuration`,
-   *   `format-unavailable`, `conversion-failed`, `command-not-found`, and those of `downloadArtifact`
+   *   `format-unavailable`, `conversion-failed`, `command-not-found`, `attestation-refused`, and those of
+   *   `downloadArtifact`
    */
   protected override async createImage(context: BuildContext): Promise<void> {
     // Imported on demand: a daemon without these images loads no HTTP client.
     const { fetchImage } = await import('./zuul-artifact/fetch-image.ts');
-    await fetchImage(this.#settings, context);
+    await fetchImage(this.#settings, context, this.#services);
   }
 }
 
@@ -58,7 +66,7 @@ export const ZUUL_ARTIFACT: BuilderModule<typeof ZUUL_SETTINGS, ZuulSettings> = 
     }));
     return [undefined, undefined, [apiUrl, tenant, project, pipelines, job, branch, imageName, artifacts]];
   },
-  create: (diskimage, settings) => new ZuulArtifactBuilder(diskimage, settings),
+  create: (diskimage, settings, services) => new ZuulArtifactBuilder(diskimage, settings, services),
   async *diagnose(settings, { name }, options) {
     const { diagnoseZuul } = await import('./diagnose-zuul.ts'); // only doctor needs it
     yield* diagnoseZuul(name, settings, signalOf(options));

@@ -4,6 +4,7 @@ import {
   type ObjectSchema,
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
+import { REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
 
 /** Formats with another name in `zuul-images` and in a job's `metadata.format`. */
 const FORMAT_ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };
@@ -138,6 +139,13 @@ export const ZUUL_SETTINGS = {
       type: 'boolean',
       default: false,
       description: 'Refuses a build whose job returns no `sha256` of the image.',
+    },
+    'require-attestation': {
+      ...REQUIRE_ATTESTATION,
+      description:
+        'Attestations that an artifact must have before it is imported. They are sigstore bundles about the unpacked ' +
+        'file: artifacts of the build with the `type` `attestation` in their metadata, or the file beside the artifact ' +
+        'that adds `.sigstore.json` to its URL. Default: none.',
     },
     pause: {
       type: 'boolean',

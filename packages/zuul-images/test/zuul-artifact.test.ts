@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import type { DiskImage, Image } from '@nodepool-builder/image-builder';
+import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { RecordingLogger } from '../../../test/fixtures/recording-logger.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { ZuulDouble } from '../../../test/fixtures/zuul/zuul-double.ts';
@@ -59,6 +60,31 @@ describe('the image of a Zuul job', () => {
       assert.deepEqual(builtAt, end);
     });
   }
+
+  test('has its artifact as a material', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
+    const { uuid } = site.zuul.table().add([artifact]);
+    const { repository } = site.repository;
+    const attester = new FakeAttester();
+    await site.builder({ formats: ['raw'] }).build({ imageId: 'noble-1', repository, attester });
+    const [material, ...others] = attester.builds[0]?.materials ?? [];
+    assert.deepEqual(others, []);
+    assert.deepEqual(material, {
+      name: `qcow2 artifact of Zuul build ${uuid}`,
+      uri: artifact.url.replace(/\?.*$/, ''),
+      digest: { sha256: digest('sha256', server.qcow2) },
+      annotations: {
+        'build-uuid': uuid,
+        job: 'build-ubuntu-noble-image',
+        project: 'opendev/system-config',
+        pipeline: 'periodic',
+        branch: 'master',
+        ref: 'refs/heads/master',
+        'ref-url': 'https://git.example.com/opendev/system-config',
+      },
+    });
+  });
 
   test('has no date in the future, even if the clock of Zuul is ahead', async (t) => {
     const site = await ZuulSite.start(t, server);

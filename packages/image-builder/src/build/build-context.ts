@@ -1,4 +1,6 @@
 import { mkdir } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { Material } from '../attestation.ts';
 import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
 import { MARKER } from '../cleanup/processes.ts';
 import type { BuildContext, BuildJob, RunOptions } from '../context.ts';
@@ -11,6 +13,8 @@ import { imageFileName } from '../repository/layout.ts';
 import type { BuildSite } from '../repository.ts';
 import type { Progress, Snapshot } from '../types.ts';
 import type { BuildLog } from './build-log.ts';
+import { withoutCredentials } from './material-address.ts';
+import { SourceRepositories } from './source-repository.ts';
 
 /** Tolerated difference between the clocks of two hosts, in milliseconds. */
 const CLOCK_TOLERANCE = 60_000;
@@ -34,7 +38,7 @@ export interface CoreContext extends BuildContext {
     options?: LoggedCommandOptions,
   ) => Promise<CommandResult>;
   /** Facts about the image that the builder has reported. */
-  readonly reported: { built?: Date; readonly snapshots: Snapshot[] };
+  readonly reported: { built?: Date; readonly snapshots: Snapshot[]; readonly materials: Material[] };
 }
 
 interface BuildParts {
@@ -54,8 +58,12 @@ export function createBuildContext(parts: BuildParts): CoreContext {
   const { imageId, repository, logger, environment = inheritedEnvironment(), largestDisk } = job;
   const { staging, state, onSettled } = site;
   const runLogged = createRunLogged(environment, parts);
+  const repositories = new SourceRepositories(async () => {
+    const namespace = await staging.namespace((reason) => void log.write(notIsolated(reason)));
+    return namespace && ((...wrapped) => namespace.enter(...wrapped));
+  }, signal);
   let cache: Promise<string | undefined> | undefined;
-  const reported: CoreContext['reported'] = { snapshots: [] };
+  const reported: CoreContext['reported'] = { snapshots: [], materials: [] };
   return {
     imageId,
     imageName: diskimage.name,
@@ -88,11 +96,19 @@ export function createBuildContext(parts: BuildParts): CoreContext {
           'set the clock of the host that built it, or of this host',
       );
     },
+    isAttested: job.attester !== undefined,
+    addMaterial: (material) => addMaterial(reported.materials, material),
+    findRepository: async (path) => (job.attester === undefined ? undefined : await repositories.find(path)),
     addSnapshot: (snapshot, settle) => {
       reported.snapshots.push(snapshot);
       onSettled(settle);
     },
   };
+}
+
+function addMaterial(known: Material[], { uri, ...rest }: Material): void {
+  const material = { ...rest, ...(uri !== undefined && { uri: withoutCredentials(uri) }) };
+  if (!known.some((other) => isDeepStrictEqual(other, material))) known.push(material);
 }
 
 async function takeCache({ job, diskimage, site, log }: BuildParts): Promise<string | undefined> {

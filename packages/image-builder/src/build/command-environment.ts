@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import type { BuildContext } from '../context.ts';
 import type { DiskImage } from '../disk-image.ts';
 import { ImageError } from '../errors.ts';
-import { withheldVariables } from '../process/inherited-environment.ts';
+import { secretValues, withheldVariables } from '../process/inherited-environment.ts';
+import { createMask } from './mask.ts';
 
 /**
  * Prepares the environment of the command that makes an image. The log tells which variables of this process it lacks.
@@ -42,6 +43,28 @@ export function checkedVariables({ name, envVars = {} }: DiskImage): Record<stri
         'invalid-configuration',
         `disk image "${name}": variable ${JSON.stringify(key)} in env-vars ${fault}`,
       );
+    }),
+  );
+}
+
+/**
+ * The `env-vars` of a disk image as they may be shown: secrets are `***`.
+ *
+ * @param mask replaces the secrets of the build
+ */
+export function shownVariables(
+  diskimage: DiskImage,
+  mask: (text: string) => string,
+): Readonly<Record<string, string>> {
+  const { secrets = [] } = diskimage;
+  return Object.fromEntries(
+    Object.entries(checkedVariables(diskimage)).map(([name, value]) => {
+      // A mask leaves short secrets as they are.
+      const isSecret = secrets.includes(value) || secretValues({ [name]: value }).includes(value);
+      return [
+        name,
+        isSecret && value !== '' ? '***' : createMask(secretValues({ [name]: value }))(mask(value)),
+      ];
     }),
   );
 }

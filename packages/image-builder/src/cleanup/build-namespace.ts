@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram } from '../process/find-program.ts';
+import { type HiddenFiles, hiddenFiles } from './hidden-files.ts';
 import { isRoot, SYSTEM_PATH } from './privileged.ts';
 
 /** Time limit for the kernel to end all processes of a namespace, in milliseconds. */
@@ -10,13 +11,33 @@ const END_PERIOD = 10_000;
 /** Message of unshare up to util-linux 2.38 when SIGKILL ended its command; unshare exits with 1 then. */
 export const SAYS_KILLED: RegExp = /^unshare: sigprocmask /;
 
-const UNSHARE_OPTIONS = '--mount --propagation slave --pid --fork --kill-child --mount-proc'.split(' ');
+const UNSHARE_OPTIONS = '--mount --propagation slave --pid --fork --kill-child'.split(' ');
 
 /**
  * First process of a namespace, which adopts orphans. It ignores SIGCHLD, so that the kernel reaps them. It ends with its
  * input, which the kernel closes when this process dies.
  */
 const INIT = ['env', '--ignore-signal=CHLD', 'cat'];
+
+/**
+ * Hides files, then becomes {@link INIT}. Arguments, with `--` behind each list: mount points to detach, paths to cover,
+ * secret files, INIT. The host's /proc is detached, not covered: an unmount would uncover it, and it leads to the files of
+ * every process of the host.
+ */
+const HIDE = `set -e
+fail() { echo "$1" >&2; exit 1; }
+while [ "$1" != -- ]; do umount --lazy --no-canonicalize "$1" 2>/dev/null || :; shift; done
+shift
+mount -n -t proc -o nosuid,nodev,noexec proc /proc
+[ "$(grep -c ' - proc ' /proc/self/mountinfo)" = 1 ] || fail "the host's /proc cannot be detached"
+while [ "$1" != -- ]; do mount -n --no-canonicalize --bind /dev/null "$1"; shift; done
+shift
+while [ "$1" != -- ]; do [ ! -s "$1" ] || fail "$1 cannot be hidden"; shift; done
+shift
+exec "$@"`;
+
+/** Without it, root cannot open the files of a process of the host that has more rights, such as this one. */
+const DROPPED_CAPABILITY = '-sys_ptrace';
 
 /**
  * A mount namespace and a process namespace for the commands of one build. When it ends, the kernel ends every process
@@ -28,26 +49,40 @@ export class BuildNamespace {
   readonly #keeper: ChildProcess;
   readonly #unshare: string;
   readonly #nsenter: string;
+  /** Wraps each command if files are hidden. */
+  readonly #restricted: readonly string[];
 
-  private constructor(keeper: ChildProcess, unshare: string, nsenter: string) {
+  private constructor(keeper: ChildProcess, unshare: string, nsenter: string, restricted: readonly string[]) {
     this.#keeper = keeper;
     this.#unshare = unshare;
     this.#nsenter = nsenter;
+    this.#restricted = restricted;
   }
 
   /**
    * Opens a namespace.
    *
+   * A command that runs as root and intends to read a hidden file on a disk can do so, by an unmount or through the disk.
+   * It cannot read one on a tmpfs of its own, which the namespace does not contain.
+   *
    * @param onStart called with the id of the process group that keeps the namespace
+   * @param secretFiles to hide from its commands
    * @returns the reason as text if the host does not allow namespaces
    */
-  static async open(onStart: (pid: number) => void): Promise<BuildNamespace | string> {
+  static async open(
+    onStart: (pid: number) => void,
+    secretFiles: readonly string[] = [],
+  ): Promise<BuildNamespace | string> {
     if (!isRoot()) return 'only root may make namespaces';
     const [unshare, nsenter] = ['unshare', 'nsenter'].map((name) => findProgram(name, SYSTEM_PATH));
     if (unshare === undefined || nsenter === undefined || 'code' in unshare || 'code' in nsenter) {
       return 'the commands "unshare" and "nsenter" are not installed; install util-linux';
     }
-    const keeper = spawn(unshare.path, [...UNSHARE_OPTIONS, ...INIT], {
+    const setpriv = findProgram('setpriv', SYSTEM_PATH);
+    const isHiding = secretFiles.length > 0;
+    if (isHiding && 'code' in setpriv) return 'the command "setpriv" is not installed; install util-linux';
+    const options = isHiding ? hidingOptions(await hiddenFiles(secretFiles)) : ['--mount-proc'];
+    const keeper = spawn(unshare.path, [...UNSHARE_OPTIONS, ...options, ...INIT], {
       cwd: '/',
       detached: true,
       env: { PATH: SYSTEM_PATH, LC_ALL: 'C' },
@@ -63,7 +98,11 @@ export class BuildNamespace {
     );
     const ready = once(keeper.stdout, 'data').then(() => undefined);
     const reason = await Promise.race([ready, ended]);
-    return reason ?? new BuildNamespace(keeper, unshare.path, nsenter.path);
+    const restricted =
+      isHiding && 'path' in setpriv
+        ? [setpriv.path, `--bounding-set=${DROPPED_CAPABILITY}`, `--inh-caps=${DROPPED_CAPABILITY}`, '--']
+        : [];
+    return reason ?? new BuildNamespace(keeper, unshare.path, nsenter.path, restricted);
   }
 
   /** The command that runs `command` in the namespace, with the same process group, output and exit. */
@@ -71,7 +110,8 @@ export class BuildNamespace {
     const directory = `/proc/${this.#keeper.pid}/ns`;
     const namespaces = [`--mount=${directory}/mnt`, `--pid=${directory}/pid_for_children`];
     // unshare forks, forwards the exit, and leaves SIGTERM to the command; nsenter would die of it.
-    const fork = [this.#unshare, '--fork', '--kill-child', `--wd=${cwd}`, '--', command, ...args];
+    const own = [...this.#restricted, command, ...args];
+    const fork = [this.#unshare, '--fork', '--kill-child', `--wd=${cwd}`, '--', ...own];
     return [this.#nsenter, ['--no-fork', ...namespaces, '--', ...fork]];
   }
 
@@ -84,4 +124,9 @@ export class BuildNamespace {
     await Promise.race([exit, delay(END_PERIOD, undefined, { signal: over.signal }).catch(() => undefined)]);
     over.abort();
   }
+}
+
+/** Arguments of unshare in front of {@link INIT}. */
+function hidingOptions({ detached, covered, files }: HiddenFiles): string[] {
+  return ['sh', '-c', HIDE, 'sh', ...detached, '--', ...covered, '--', ...files, '--'];
 }

@@ -12,9 +12,16 @@ export function parseMountPoints(text: string): string[] {
     .split('\n')
     .map((line) => line.split(' ')[4])
     .filter((field) => field !== undefined)
-    .map((field) =>
-      field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8))),
-    );
+    .map(decodeOctal);
+}
+
+function decodeOctal(field: string): string {
+  return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8)));
+}
+
+/** A path in the text of `/proc/self/mountinfo`, which was read as latin1. */
+export function decodeMountPath(field: string): string {
+  return Buffer.from(decodeOctal(field), 'latin1').toString();
 }
 
 /** Mount points at or below `roots` in the order in which they can be unmounted: the last one mounted first. */

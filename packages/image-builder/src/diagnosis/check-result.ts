@@ -8,6 +8,7 @@ export type CheckArea =
   | 'job-servers'
   | 'providers'
   | 'sources'
+  | 'attestations'
   | 'manager'
   | 'clock';
 

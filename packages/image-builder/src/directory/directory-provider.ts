@@ -1,5 +1,5 @@
-import { rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rename, rm, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { BandwidthLimit } from '../bandwidth-limit.ts';
 import { checkDirectory, checkRoom } from '../diagnosis/check-directory.ts';
 import type { CheckResult } from '../diagnosis/check-result.ts';
@@ -9,8 +9,10 @@ import { formatRow, type ImageFormat } from '../formats.ts';
 import type { ImageFilter } from '../image-filter/image-filter.ts';
 import { imageIdFault } from '../image-id.ts';
 import { limitMode } from '../modes.ts';
+import { Mutex } from '../repository/mutex.ts';
 import { asImageError } from '../system-error.ts';
 import type {
+  AttestationDocument,
   CheckOptions,
   ImageCandidate,
   ImageProvider,
@@ -21,9 +23,11 @@ import type {
   UploadRequest,
   UploadResult,
 } from '../types.ts';
+import { copyImage } from './copy-image.ts';
 import { LatestLinks } from './latest-links.ts';
 import {
   type DirectoryManifest,
+  MANIFEST,
   manifestPath,
   readEntries,
   readManifest,
@@ -34,12 +38,15 @@ import {
 import {
   listPartials,
   PUBLISHED,
+  partialPath,
   partialUploadOf,
   removePartials,
   stateOf,
   type UploadFile,
+  writePartial,
 } from './partial-file.ts';
 import { placeImage, refuseForeign } from './place-image.ts';
+import { checkSidecars, placeSidecars, readSidecars, removeManifest, withNames } from './sidecars.ts';
 
 /** Settings of a {@link DirectoryProvider}. */
 export interface DirectoryProviderOptions {
@@ -58,7 +65,7 @@ export interface DirectoryProviderOptions {
 /**
  * A provider that serves images from a directory. An image is `<image-name>-<image-id>.<extension>` (which is
  * its external id), `<that>.json` beside it is its manifest, and the symbolic link `<image-name>-latest.<extension>`
- * names the one that was built last.
+ * names the one that was built last. Its attestations are `<that>.<name>`.
  *
  * A file is copied to a hidden name that names its upload, and flushed. Then it gets its manifest, and then its name: after
  * a crash no image has its name without a manifest. Files without our manifest are never touched.
@@ -71,6 +78,8 @@ export class DirectoryProvider implements ImageProvider {
   readonly #limit: BandwidthLimit | undefined;
   readonly #logger: Pick<Logger, 'warn'> | undefined;
   readonly #latest: LatestLinks;
+  /** Held while a manifest is changed. */
+  readonly #manifests = new Mutex();
 
   constructor({ name, directory, formats = ['qcow2'], bandwidthLimit, logger }: DirectoryProviderOptions) {
     this.name = name;
@@ -89,6 +98,7 @@ export class DirectoryProvider implements ImageProvider {
       await this.#tighten();
       if (!shared) await removePartials(this.#directory, uploadId); // of an earlier attempt
       const existing = await refuseForeign(target, request);
+      await checkSidecars(target, request.attestations ?? []);
       await this.#latest.refuseForeign(imageName, file.format);
       const uploaded = new Date();
       const built = await this.#buildTime(request, uploaded);
@@ -100,6 +110,8 @@ export class DirectoryProvider implements ImageProvider {
           uploaded,
           remove: (manifest) => this.#remove(externalId, manifest),
         });
+      } else if (request.attestations && file.checksums?.sha256 === existing.sha256) {
+        await this.#addSidecars(target, request.attestations);
       }
       await this.#latest.update({ imageName, format: file.format, uploadId });
       await syncToDisk(this.#directory);
@@ -117,14 +129,7 @@ export class DirectoryProvider implements ImageProvider {
   }
 
   async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
-    const reason = imageIdFault(externalId);
-    if (reason !== undefined) {
-      throw new ImageError(
-        'image-not-found',
-        `external-id ${JSON.stringify(externalId)} ${reason}; list shows the ids there are`,
-      );
-    }
-    const target = join(this.#directory, externalId);
+    const target = this.#target(externalId);
     await this.#run(`deletion of ${externalId}`, options, async () => {
       const manifest = await readManifest(target);
       if (manifest === undefined) {
@@ -147,6 +152,59 @@ export class DirectoryProvider implements ImageProvider {
   async candidates(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
     const images = await this.#run('list of images', options, () => readWholeImages(this.#directory));
     return images.map(toCandidate);
+  }
+
+  /**
+   * Copies an image to a file, and compares its SHA-256 with the manifest.
+   *
+   * @throws ImageError `image-not-found`, `image-changed`
+   */
+  async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
+    await this.#run(`download of ${JSON.stringify(externalId)}`, options, async () => {
+      const images = await readWholeImages(this.#directory);
+      const manifest = images.find((image) => image.externalId === externalId)?.manifest;
+      if (manifest === undefined) {
+        const reason = `${this.#directory} has no complete image ${JSON.stringify(externalId)}`;
+        throw new ImageError('image-not-found', `${reason}; list shows the ids there are`);
+      }
+      const partial = `${path}.partial`;
+      await rm(partial, { force: true });
+      try {
+        const source = { path: join(this.#directory, externalId), size: manifest.size };
+        const { sha256 } = await copyImage(source, partial, options);
+        if (sha256 !== manifest.sha256) {
+          throw new ImageError(
+            'image-changed',
+            `the SHA-256 of ${source.path} is ${sha256}, not ${manifest.sha256} as in its manifest; upload it again`,
+          );
+        }
+        await rename(partial, path);
+      } finally {
+        await rm(partial, { force: true });
+      }
+    });
+  }
+
+  async attestations(
+    externalId: string,
+    options: OperationOptions = {},
+  ): Promise<readonly AttestationDocument[]> {
+    const target = this.#target(externalId);
+    return await this.#run(`attestations of ${externalId}`, options, async () => {
+      return await readSidecars(target, await this.#manifestOf(target));
+    });
+  }
+
+  async addAttestations(
+    externalId: string,
+    documents: readonly AttestationDocument[],
+    options: OperationOptions = {},
+  ): Promise<void> {
+    const target = this.#target(externalId);
+    await this.#run(`attestations of ${externalId}`, options, async () => {
+      await this.#addSidecars(target, documents);
+      await syncToDisk(this.#directory);
+    });
   }
 
   async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
@@ -177,6 +235,44 @@ export class DirectoryProvider implements ImageProvider {
     );
   }
 
+  /** @throws ImageError `image-not-found` for an id that leads elsewhere */
+  #target(externalId: string): string {
+    const reason = imageIdFault(externalId);
+    if (reason === undefined) return join(this.#directory, externalId);
+    throw new ImageError(
+      'image-not-found',
+      `external-id ${JSON.stringify(externalId)} ${reason}; list shows the ids there are`,
+    );
+  }
+
+  /** @throws ImageError `image-not-found` */
+  async #manifestOf(target: string): Promise<DirectoryManifest> {
+    const manifest = (await stateOf(target)) && (await readManifest(target));
+    if (manifest !== undefined) return manifest;
+    throw new ImageError(
+      'image-not-found',
+      `${target} is not an image of ours; list shows the images there are`,
+    );
+  }
+
+  /** Names the documents in the manifest, then stores them: after a crash the deletion of the image finds all. */
+  async #addSidecars(target: string, documents: readonly AttestationDocument[]): Promise<void> {
+    await this.#manifests.run(async () => {
+      await checkSidecars(target, documents);
+      const manifest = await this.#manifestOf(target);
+      const { 'upload-id': uploadId = basename(target) } = manifest;
+      const changed = { ...manifest, ...withNames(manifest, documents) };
+      if (changed.attestations?.length !== manifest.attestations?.length) {
+        const hidden = partialPath(this.#directory, uploadId);
+        await writePartial(hidden, MANIFEST.text(changed));
+        await rename(hidden, manifestPath(target));
+      }
+      await placeSidecars(target, uploadId, documents);
+      // Another process may have deleted the image meanwhile.
+      if ((await stateOf(target)) === undefined) await removeManifest(target, changed);
+    });
+  }
+
   /** Manifests without a complete image. */
   async #lonelyManifests(): Promise<UploadFile[]> {
     return (await readEntries(this.#directory)).flatMap(({ externalId, manifest, isWhole }) => {
@@ -185,7 +281,7 @@ export class DirectoryProvider implements ImageProvider {
       const target = join(this.#directory, externalId);
       const path = manifestPath(target);
       const remove = async (): Promise<void> => {
-        if ((await stateOf(target)) === undefined) await rm(path, { force: true });
+        if ((await stateOf(target)) === undefined) await removeManifest(target, manifest);
       };
       return [{ path, uploadId, remove }];
     });
@@ -210,7 +306,7 @@ export class DirectoryProvider implements ImageProvider {
     const target = join(this.#directory, externalId);
     await this.#latest.update({ imageName, format, uploadId, without: externalId });
     await rm(target, { force: true });
-    await rm(manifestPath(target), { force: true });
+    await removeManifest(target, manifest);
     await this.#latest.update({ imageName, format, uploadId }); // another process may have moved it back
   }
 

@@ -1,6 +1,6 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FORMAT_NAMES } from '../formats.ts';
+import { FORMAT_NAMES, formatOfExtension } from '../formats.ts';
 import { splitTags } from '../image-filter/image-filter.ts';
 import { DamagedRecord, RecordType } from '../record-directory.ts';
 import type { SettingsOf } from '../settings-schema.ts';
@@ -23,6 +23,11 @@ const SCHEMA = {
     built: { type: 'string', description: 'ISO 8601; when the builder finished the image.' },
     uploaded: { type: 'string', description: 'ISO 8601.' },
     metadata: { type: 'object', additionalProperties: TEXT },
+    attestations: {
+      type: 'array',
+      items: TEXT,
+      description: 'Names of documents that prove where the image comes from, each `<image file>.<name>`.',
+    },
   },
 } as const;
 
@@ -66,6 +71,7 @@ export async function readEntries(directory: string): Promise<readonly Entry[]> 
   for (const name of await readdir(directory)) {
     if (!name.endsWith(EXTENSION)) continue;
     const externalId = name.slice(0, -EXTENSION.length);
+    if (formatOfExtension(externalId.slice(externalId.lastIndexOf('.') + 1)) === undefined) continue;
     const manifest = await readManifest(join(directory, externalId));
     if (manifest === undefined) continue;
     const state = await unlessMissing(lstat(join(directory, externalId)));

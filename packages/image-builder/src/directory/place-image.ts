@@ -7,6 +7,7 @@ import type { Checksums, UploadRequest } from '../types.ts';
 import { type CopyOptions, copyImage } from './copy-image.ts';
 import { type DirectoryManifest, MANIFEST, manifestPath, readManifest } from './manifest.ts';
 import { isLinkedPartial, partialPath, stateOf, writePartial } from './partial-file.ts';
+import { placeSidecars, removeManifest, withNames } from './sidecars.ts';
 
 /** Settings of {@link placeImage}. */
 export interface PlaceOptions extends CopyOptions {
@@ -63,6 +64,7 @@ async function publish(copy: Copy): Promise<void> {
   // An image never has the manifest of other bytes, not even for a moment.
   if (existing !== undefined && existing.sha256 !== checksums.sha256) await options.remove(existing);
   await rename(hidden, manifestPath(target));
+  await placeSidecars(target, request.uploadId, request.attestations ?? []);
   await rename(partial, target);
   if ((await readManifest(target))?.sha256 === checksums.sha256) return;
   await rm(target, { force: true });
@@ -74,21 +76,26 @@ async function publish(copy: Copy): Promise<void> {
  * has a manifest it keeps its hidden name, by which other processes, a discard and a list of partial uploads find it.
  */
 async function publishShared(copy: Copy): Promise<void> {
-  const { request, target, options, partial, hidden } = copy;
+  const { request, target, options, partial, hidden, checksums } = copy;
+  let attestations = request.attestations ?? [];
   if (!(await linkUnlessThere(partial, target))) {
     await refuseForeign(target, request);
     await rm(hidden);
-    await writeManifest(copy, await checksumsOf(target, options), target);
+    const present = await checksumsOf(target, options);
+    if (present.sha256 !== checksums.sha256) attestations = []; // they are about other bytes
+    await writeManifest({ ...copy, request: { ...request, attestations } }, present, target);
   }
   await rename(hidden, manifestPath(target));
+  await placeSidecars(target, request.uploadId, attestations);
 }
 
 async function writeManifest(
-  { request, options, hidden }: Copy,
+  { request, target, options, hidden }: Copy,
   { md5, sha256 }: Checksums,
   path: string,
 ): Promise<void> {
-  const { uploadId, imageId, imageName, file, metadata = {} } = request;
+  const { uploadId, imageId, imageName, file, metadata = {}, attestations = [] } = request;
+  const existing = await readManifest(target);
   const text = MANIFEST.text({
     'image-id': imageId,
     'image-name': imageName,
@@ -100,6 +107,7 @@ async function writeManifest(
     built: options.built.toISOString(),
     uploaded: options.uploaded.toISOString(),
     metadata,
+    ...withNames(existing?.sha256 === sha256 ? existing : undefined, attestations),
   });
   await writePartial(hidden, text);
 }
@@ -120,8 +128,9 @@ function superseded(uploadId: string): ImageError {
 
 /** Removes the manifest of an upload whose image is missing. */
 async function removeUnlessWhole(target: string, uploadId: string): Promise<void> {
-  if ((await readManifest(target))?.['upload-id'] !== uploadId) return;
-  if ((await stateOf(target)) === undefined) await rm(manifestPath(target), { force: true });
+  const manifest = await readManifest(target);
+  if (manifest?.['upload-id'] !== uploadId) return;
+  if ((await stateOf(target)) === undefined) await removeManifest(target, manifest);
 }
 
 /** Removes a hidden name, unless its file is an image without a manifest. */

@@ -1,3 +1,4 @@
+import type { Material } from '../attestation.ts';
 import type { CheckResult } from '../diagnosis/check-result.ts';
 import type { ImageFormat } from '../formats.ts';
 import type { CheckOptions, OperationOptions } from '../types.ts';
@@ -132,6 +133,9 @@ export interface Instance {
   destroy(options?: OperationOptions): Promise<void>;
 }
 
+/** Result of {@link InstanceProvider.describeImage}. */
+export type ImageDescription = Pick<Material, 'digest' | 'annotations'>;
+
 /**
  * The narrow interface to a provider that runs machines. Every implementation passes `instanceProviderContract` of the
  * `/testing` entry.
@@ -153,6 +157,11 @@ export interface InstanceProvider {
    * processes, and that no upload has claimed. Absent where images are lost with their instances.
    */
   captures?(options?: OperationOptions): Promise<readonly StoredCapture[]>;
+  /**
+   * Describes the base image of a launch, as a material of a build: its id, and its digest as far as the provider tells
+   * one. Undefined for an image that it does not find. Absent where names of images are all that is known.
+   */
+  describeImage?(image: string, options?: OperationOptions): Promise<ImageDescription | undefined>;
   /** Checks what instances need. It changes nothing, and retries nothing. */
   diagnose?(options?: CheckOptions): AsyncIterable<CheckResult>;
 }

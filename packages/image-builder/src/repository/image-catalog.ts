@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { UNFINISHED } from '../durable.ts';
 import { FORMAT_NAMES, type ImageFormat } from '../formats.ts';
 import { imageIdFault } from '../image-id.ts';
-import { MANIFEST, type Manifest, type ManifestFile, readManifest } from '../manifest.ts';
+import { MANIFEST, type Manifest, type ManifestFile, manifestTime, readManifest } from '../manifest.ts';
 import { inSlices } from '../slices.ts';
 import type { Image, Logger } from '../types.ts';
 import { withdraw } from './deletion.ts';
@@ -75,11 +75,24 @@ export class ImageCatalog {
     return await this.#mutex.run(() => this.#publish(staging, manifest, fresh));
   }
 
-  /** Publishes a further file of an image, without checksums. Undefined if the image is gone. */
-  async addFile(staging: Staging, imageId: string, format: ImageFormat): Promise<Image | undefined> {
+  /**
+   * Publishes a further file of an image, without checksums. Undefined if the image is gone.
+   *
+   * @param from the file that it was converted from, if its digest is known
+   */
+  async addFile(
+    staging: Staging,
+    imageId: string,
+    format: ImageFormat,
+    from?: ManifestFile['from'],
+  ): Promise<Image | undefined> {
     return await this.#mutex.run(async () => {
       if (!this.images.has(imageId)) return undefined;
-      return await this.#publish(staging, await this.#manifestWithout(imageId, format), [{ format }]);
+      const manifest = await this.#manifestWithout(imageId, format);
+      const { size, mtimeMs } = await stat(staging.path(imageFileName(imageId, format)));
+      const conversion = from && { format, size, mtime: manifestTime(mtimeMs), from };
+      const conversions = [...(manifest.conversions ?? []), ...(conversion ? [conversion] : [])];
+      return await this.#publish(staging, withConversions(manifest, conversions), [{ format }]);
     });
   }
 
@@ -87,8 +100,12 @@ export class ImageCatalog {
   async describeFile(imageId: string, file: ManifestFile): Promise<void> {
     await this.#mutex.run(async () => {
       if (!this.images.has(imageId)) return;
+      const known = await readManifest(this.#layout.manifest(imageId), imageId, this.#logger);
       const manifest = await this.#manifestWithout(imageId, file.format);
-      const files = [...manifest.files, file];
+      const from =
+        known?.conversions?.find((conversion) => isSameFile(conversion, file))?.from ??
+        known?.files.find((one) => isSameFile(one, file) && one.sha256 === file.sha256)?.from;
+      const files = [...manifest.files, { ...file, ...(from && { from }) }];
       await MANIFEST.write(this.#layout.manifest(imageId), { ...manifest, files });
       await this.#refreshImage(imageId);
     });
@@ -97,7 +114,8 @@ export class ImageCatalog {
   async #manifestWithout(imageId: string, format: ImageFormat): Promise<Manifest> {
     const known = await readManifest(this.#layout.manifest(imageId), imageId, this.#logger);
     const files = known?.files.filter((file) => file.format !== format) ?? [];
-    return { version: 1, 'image-id': imageId, ...known, files };
+    const conversions = known?.conversions?.filter((conversion) => conversion.format !== format) ?? [];
+    return withConversions({ version: 1, 'image-id': imageId, ...known, files }, conversions);
   }
 
   async #publish(staging: Staging, manifest: Manifest, fresh: readonly NewFile[]): Promise<Image> {
@@ -256,4 +274,17 @@ export class ImageCatalog {
   #report(error: unknown): void {
     this.#logger?.error(`"${this.#layout.root}" could not be read: ${String(error)}`);
   }
+}
+
+function withConversions(
+  { conversions: _, ...manifest }: Manifest,
+  conversions: NonNullable<Manifest['conversions']>,
+): Manifest {
+  return { ...manifest, ...(conversions.length > 0 && { conversions }) };
+}
+
+type FileVersion = Pick<ManifestFile, 'format' | 'size' | 'mtime'>;
+
+function isSameFile(one: FileVersion, other: FileVersion): boolean {
+  return one.format === other.format && one.size === other.size && one.mtime === other.mtime;
 }

@@ -7,6 +7,7 @@ import { type LoopDevice, loopDevices, loopsBelow } from '../cleanup/loop-device
 import { removeTree } from '../cleanup/privileged.ts';
 import { recordOf } from '../cleanup/processes.ts';
 import { undo } from '../cleanup/undo.ts';
+import { ImageError } from '../errors.ts';
 import { JsonReader } from '../json-reader.ts';
 import { STATE_DIRECTORY, STATE_FILE } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
@@ -29,6 +30,7 @@ export class Staging {
   #namespace: Promise<BuildNamespace | undefined> | undefined;
   /** Loop devices seen from within the namespace; later their files may be unreachable. */
   #loops: readonly LoopDevice[] = [];
+  #secretFiles: readonly string[] = [];
 
   /** Opens the directory of an earlier process. */
   constructor(directory: string) {
@@ -61,16 +63,35 @@ export class Staging {
   }
 
   /**
+   * Hides files from all commands that run here. Call it before the first of them.
+   *
+   * @throws ImageError `invalid-configuration` if the commands have no namespace in which files can be hidden
+   */
+  async hideFiles(paths: readonly string[]): Promise<void> {
+    if (paths.length === 0) return;
+    this.#secretFiles = paths;
+    let reason = '';
+    if ((await this.namespace((refused) => (reason = refused))) !== undefined) return;
+    throw new ImageError(
+      'invalid-configuration',
+      `builds have no namespaces of their own here (${reason}), so their commands could read ${paths.join(', ')}; ` +
+        'use a sign-command in place of a key file, or run this program as root',
+    );
+  }
+
+  /**
    * Namespace of the commands that run here, opened for the first of them.
    *
    * @param onRefused called once if the host does not allow namespaces
    */
   async namespace(onRefused: (reason: string) => void): Promise<BuildNamespace | undefined> {
-    this.#namespace ??= BuildNamespace.open((pid) => this.recordProcessGroup(pid)).then((opened) => {
-      if (typeof opened !== 'string') return opened;
-      onRefused(opened);
-      return undefined;
-    });
+    this.#namespace ??= BuildNamespace.open((pid) => this.recordProcessGroup(pid), this.#secretFiles).then(
+      (opened) => {
+        if (typeof opened !== 'string') return opened;
+        onRefused(opened);
+        return undefined;
+      },
+    );
     return await this.#namespace;
   }
 

@@ -1,7 +1,9 @@
 import { createReadStream } from 'node:fs';
+import { ImageError } from '../errors.ts';
 import type { ImageFormat } from '../formats.ts';
 import { type ImageFilter, splitTags } from '../image-filter/image-filter.ts';
 import type {
+  AttestationDocument,
   ImageCandidate,
   ImageProvider,
   OperationOptions,
@@ -17,6 +19,7 @@ export class FakeImageProvider implements ImageProvider {
   /** Uploaded images by external id. */
   readonly images: Map<string, ProviderImage> = new Map();
   readonly #requests = new Map<string, UploadRequest>();
+  readonly #documents = new Map<string, Map<string, AttestationDocument>>();
 
   constructor(options: { readonly name?: string; readonly formats?: readonly ImageFormat[] } = {}) {
     this.name = options.name ?? 'fake';
@@ -46,6 +49,9 @@ export class FakeImageProvider implements ImageProvider {
       uploadedAt: new Date(),
     });
     this.#requests.set(externalId, request);
+    const documents = this.#documents.get(externalId) ?? new Map<string, AttestationDocument>();
+    for (const document of request.attestations ?? []) documents.set(document.name, document);
+    this.#documents.set(externalId, documents);
     return { externalId };
   }
 
@@ -56,11 +62,21 @@ export class FakeImageProvider implements ImageProvider {
   async delete(externalId: string, { signal }: OperationOptions = {}): Promise<void> {
     signal?.throwIfAborted();
     this.images.delete(externalId);
+    this.#documents.delete(externalId);
   }
 
   async list({ signal }: OperationOptions = {}): Promise<readonly ProviderImage[]> {
     signal?.throwIfAborted();
     return [...this.images.values()];
+  }
+
+  async attestations(externalId: string): Promise<readonly AttestationDocument[]> {
+    return [...this.#documentsOf(externalId).values()];
+  }
+
+  async addAttestations(externalId: string, documents: readonly AttestationDocument[]): Promise<void> {
+    const known = this.#documentsOf(externalId);
+    for (const document of documents) known.set(document.name, document);
   }
 
   async candidates(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
@@ -80,5 +96,10 @@ export class FakeImageProvider implements ImageProvider {
         ...(builtAt !== undefined && { builtAt }),
       };
     });
+  }
+
+  #documentsOf(externalId: string): Map<string, AttestationDocument> {
+    if (this.images.has(externalId)) return this.#documents.get(externalId) ?? new Map();
+    throw new ImageError('image-not-found', `there is no image ${externalId}`);
   }
 }

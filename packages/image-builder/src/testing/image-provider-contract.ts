@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -167,6 +167,31 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(await provider.candidates({}, { known: [externalId] }), []);
     });
 
+    check('documents stay with an image, and go with it', async (provider, request) => {
+      if (provider.attestations === undefined) return;
+      assert.ok('addAttestations' in provider, 'it has attestations, but not addAttestations');
+      const build = { name: 'build.sigstore.json', text: '{"about": "the build"}' };
+      const upload = { name: 'upload.sigstore.json', text: '{"about": "the upload"}' };
+      const byName = async (id: string) =>
+        (await provider.attestations?.(id))?.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+      const plain = await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' });
+      assert.deepEqual(await byName(plain.externalId), []);
+      const { externalId } = await provider.upload({ ...request, attestations: [build] });
+      assert.deepEqual(await byName(externalId), [build]);
+      for (const text of ['{}', upload.text])
+        await provider.addAttestations?.(externalId, [{ ...upload, text }]);
+      assert.deepEqual(await byName(externalId), [build, upload]);
+      await provider.upload({ ...request, attestations: [build] });
+      assert.deepEqual((await byName(externalId))?.[0], build);
+      assert.equal((await provider.list()).length, 2);
+      await provider.delete(externalId);
+      await assert.rejects(provider.attestations(externalId), { code: 'image-not-found' });
+      await assert.rejects(provider.addAttestations?.(externalId, [upload]) ?? Promise.resolve(), {
+        code: 'image-not-found',
+      });
+      assert.deepEqual(await byName(plain.externalId), []);
+    });
+
     check('deleting a missing image is not an error', async (provider, request) => {
       const { externalId } = await provider.upload(request);
       await provider.delete(externalId);
@@ -206,6 +231,20 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       await assert.rejects(provider.upload(request), (error) => error instanceof Error);
       assert.deepEqual(await provider.list(), []);
     });
+
+    check(
+      'a download has the bytes of the upload, and a missing image is an error',
+      async (provider, request) => {
+        if (provider.download === undefined) return; // its images are not files
+        const { path } = request.file;
+        const { externalId } = await provider.upload(request);
+        await provider.download(externalId, `${path}.copy`);
+        assert.ok((await readFile(`${path}.copy`)).equals(await readFile(path)));
+        await provider.delete(externalId);
+        await assert.rejects(provider.download(externalId, `${path}.none`), { code: 'image-not-found' });
+        await assert.rejects(stat(`${path}.none`), { code: 'ENOENT' });
+      },
+    );
 
     check('progress never decreases and ends with the total', async (provider, request) => {
       const seen: Progress[] = [];

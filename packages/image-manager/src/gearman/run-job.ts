@@ -125,7 +125,13 @@ export function jobFailure(error: unknown, signal: AbortSignal): string | undefi
 
 const RESULT = new JsonReader({
   type: 'object',
-  properties: { checksum: { type: 'string' }, 'external-id': { type: 'string' } },
+  // Documents of any type do not make the result invalid; their reader leaves them out.
+  properties: {
+    checksum: { type: 'string' },
+    'external-id': { type: 'string' },
+    attestations: {},
+    packages: {},
+  },
 });
 
 /** Reads the JSON that a builder returned; a result that is not valid has no fields. */

@@ -3,6 +3,7 @@ import {
   parseImportedImageId,
   type SettingsSchema,
 } from '@nodepool-builder/image-builder/module-kit';
+import { checkDocument, type ImageDocument } from '../documents.ts';
 import { messageOf, StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
 import type { StateStore, StoredState } from './state-store.ts';
@@ -11,6 +12,14 @@ import { BUILDS, type Column, type RecordTable, UPLOADS } from './tables.ts';
 /** A record in an export: with `requested-at` for `requestedAt` and times in ISO 8601. */
 export type ExportedRecord = Readonly<Record<string, string | boolean>>;
 
+/** A document in an export. */
+export interface ExportedDocument {
+  readonly kind: ImageDocument['kind'];
+  readonly 'image-id': string;
+  readonly 'upload-id'?: string;
+  readonly text: string;
+}
+
 /** The state as JSON, for a backup or for another store. Pending requests are left out. */
 export interface ExportedState {
   readonly version: 1;
@@ -18,6 +27,8 @@ export interface ExportedState {
   readonly 'next-number': number;
   readonly builds: readonly ExportedRecord[];
   readonly uploads: readonly ExportedRecord[];
+  /** Absent from {@link exportState}, because together they need much memory; see {@link exportDocuments}. */
+  readonly documents?: readonly ExportedDocument[];
 }
 
 /** Exports a consistent snapshot of a store. Any process may call it at any time. */
@@ -32,24 +43,69 @@ export async function exportState(store: StateStore): Promise<ExportedState> {
   };
 }
 
+/** Yields the documents of the builds and uploads in an export; keeps those of one build in memory. */
+export async function* exportDocuments(
+  store: Pick<StateStore, 'documents'>,
+  { builds, uploads }: Pick<ExportedState, 'builds' | 'uploads'>,
+): AsyncGenerator<ExportedDocument> {
+  const uploadIds = new Set(uploads.map(({ id }) => id));
+  for (const { id } of builds) {
+    for (const { kind, imageId, uploadId, text } of await store.documents(String(id))) {
+      if (uploadId === undefined) yield { kind, 'image-id': imageId, text };
+      // The others are of uploads that are newer than the export.
+      else if (uploadIds.has(uploadId)) yield { kind, 'image-id': imageId, 'upload-id': uploadId, text };
+    }
+  }
+}
+
 /**
  * Imports an export into an empty store, which then owns the images. Waits to be elected leader: the manager that is
  * the leader has to be stopped.
  *
+ * @param options.documents beside those in the JSON; read one by one, so that they need little memory
  * @throws StoreError `invalid-export`, `store-not-empty`: the store is unchanged; the signal's reason
  */
 export async function importState(
   store: StateStore,
   json: unknown,
-  options: { readonly signal?: AbortSignal } = {},
+  options: { readonly signal?: AbortSignal; readonly documents?: AsyncIterable<unknown> } = {},
 ): Promise<void> {
   const state = toState(json);
   const leadership = await store.lead(options);
   try {
-    await leadership.restore(state);
+    await leadership.restore(state, readDocuments(json as ExportedState, state, options.documents));
   } finally {
     await leadership.release();
   }
+}
+
+/** Validates the documents of an export, whose state is valid. */
+async function* readDocuments(
+  { documents = [] }: ExportedState,
+  { builds, uploads }: StoredState,
+  more: AsyncIterable<unknown> | undefined,
+): AsyncGenerator<ImageDocument> {
+  let index = 0;
+  try {
+    for (const source of [documents, ...(more === undefined ? [] : [more])]) {
+      for await (const entry of source) {
+        const { kind, 'image-id': imageId, 'upload-id': uploadId, text } = DOCUMENT_READER.check(entry);
+        if (!builds.has(imageId)) throw new Error(`no build "${imageId}"`);
+        if (uploadId !== undefined && uploads.get(uploadId)?.imageId !== imageId) {
+          throw new Error(`no upload "${uploadId}" of that build`);
+        }
+        checkDocument(kind, text);
+        index += 1;
+        yield { kind, imageId, ...(uploadId !== undefined && { uploadId }), text };
+      }
+    }
+  } catch (error) {
+    throw invalidExport(`documents[${index}]: ${messageOf(error)}`);
+  }
+}
+
+function invalidExport(reason: string): StoreError {
+  return new StoreError('invalid-export', `invalid export: ${reason}; nothing was imported`);
 }
 
 function toState(json: unknown): StoredState {
@@ -63,8 +119,7 @@ function toState(json: unknown): StoredState {
     }
     return { owner, nextNumber, builds, uploads };
   } catch (error) {
-    const message = `invalid export: ${messageOf(error)}; nothing was imported`;
-    throw new StoreError('invalid-export', message);
+    throw invalidExport(messageOf(error));
   }
 }
 
@@ -90,6 +145,18 @@ function toRecords<T extends { readonly id: string }>(
   return records;
 }
 
+const DOCUMENT_READER = new JsonReader({
+  type: 'object',
+  required: ['kind', 'image-id', 'text'],
+  additionalProperties: false,
+  properties: {
+    kind: { enum: ['attestation', 'packages'] },
+    'image-id': { type: 'string' },
+    'upload-id': { type: 'string' },
+    text: { type: 'string' },
+  },
+});
+
 const READER = new JsonReader({
   type: 'object',
   required: ['version', 'owner', 'next-number', 'builds', 'uploads'],
@@ -100,6 +167,7 @@ const READER = new JsonReader({
     'next-number': { type: 'integer', minimum: 1 },
     builds: { type: 'array', items: exportSchema(BUILDS.columns) },
     uploads: { type: 'array', items: exportSchema(UPLOADS.columns) },
+    documents: { type: 'array' },
   },
 });
 

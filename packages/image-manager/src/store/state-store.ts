@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { digestOf, type ImageDocument } from '../documents.ts';
 import { StoreError } from '../errors.ts';
 import type { Build, ManagerState, PendingRequest, Request, Upload } from '../records.ts';
-import type { Database, Query, Session } from './database.ts';
+import type { Database, Query, Row, Session } from './database.ts';
 import {
   BUILDS,
   checkSettings,
@@ -22,6 +23,8 @@ export interface StateChange {
   readonly builds?: readonly Build[];
   /** Inserted, or replace the records with the same ids. Their builds are in the store or in this change. */
   readonly uploads?: readonly Upload[];
+  /** Added. Their builds and uploads are in the store or in this change. One that is stored already stays as it is. */
+  readonly documents?: readonly ImageDocument[];
   /** Ids of builds to delete. All uploads of a build are deleted before, or in the same change. */
   readonly prunedBuilds?: readonly string[];
   /** Ids of uploads to delete. */
@@ -111,6 +114,38 @@ export class StateStore implements AsyncDisposable {
       const uploads = await records(UPLOADS);
       await query('commit');
       return { owner, nextNumber, builds, uploads };
+    });
+  }
+
+  /**
+   * Returns the attestations of a build, its converted files and its uploads, as builders returned them. Their
+   * signatures are not verified.
+   *
+   * @param uploadId leaves out the attestations of other uploads
+   */
+  async attestations(imageId: string, uploadId?: string): Promise<readonly ImageDocument[]> {
+    const documents = await this.documents(imageId, 'attestation');
+    return uploadId === undefined
+      ? documents
+      : documents.filter((one) => one.uploadId === undefined || one.uploadId === uploadId);
+  }
+
+  /** Returns the list of packages of a build, in gzip and base64; undefined if no builder returned one. */
+  async packages(imageId: string): Promise<string | undefined> {
+    return (await this.documents(imageId, 'packages'))[0]?.text;
+  }
+
+  /** Returns the documents of one build. {@link read} leaves them out, because they need much memory. */
+  async documents(imageId: string, kind?: ImageDocument['kind']): Promise<readonly ImageDocument[]> {
+    const { prefix } = this.#database.dialect;
+    const columns = `image_id, upload_id, kind, text from ${prefix}documents`;
+    const order = `order by coalesce(upload_id, ''), digest`;
+    return await this.#use(async (query) => {
+      const rows =
+        kind === undefined
+          ? await query(`select ${columns} where image_id = $1 ${order}`, imageId)
+          : await query(`select ${columns} where image_id = $1 and kind = $2 ${order}`, imageId, kind);
+      return Array.from(rows, toDocument);
     });
   }
 
@@ -241,10 +276,14 @@ export class Leadership {
   /**
    * Restores a state into an empty store.
    *
+   * @param documents read one by one; an error of the iterable undoes everything
    * @throws StoreError `store-not-empty` if the store has a record, or a number was ever taken: nothing was written;
    * otherwise as {@link write}
    */
-  async restore({ owner, nextNumber, builds, uploads }: StoredState): Promise<void> {
+  async restore(
+    { owner, nextNumber, builds, uploads }: StoredState,
+    documents: Iterable<ImageDocument> | AsyncIterable<ImageDocument> = [],
+  ): Promise<void> {
     const { location, dialect } = this.#database;
     const { prefix } = dialect;
     await this.#transaction(async (query) => {
@@ -260,6 +299,7 @@ export class Leadership {
         throw new StoreError('store-not-empty', `${location} is not empty: ${reason}`);
       }
       await this.#apply(query, { builds: [...builds.values()], uploads: [...uploads.values()] });
+      for await (const document of documents) await this.#add(query, document);
     });
     this.#onRestored(owner);
   }
@@ -295,9 +335,24 @@ export class Leadership {
   async #apply(query: Query, change: StateChange): Promise<void> {
     await this.#put(query, BUILDS, change.builds ?? []);
     await this.#put(query, UPLOADS, change.uploads ?? []);
+    for (const document of change.documents ?? []) await this.#add(query, document);
     await this.#remove(query, 'uploads where id', 'text', change.prunedUploads ?? []);
     await this.#remove(query, 'builds where id', 'text', change.prunedBuilds ?? []);
     await this.#remove(query, 'requests where number', 'bigint', change.handledRequests ?? []);
+  }
+
+  /** Adds one document by each statement, because a statement must be short. */
+  async #add(query: Query, document: ImageDocument): Promise<void> {
+    const { imageId, uploadId = null, kind, text } = document;
+    await query(
+      `insert into ${this.#database.dialect.prefix}documents (image_id, digest, upload_id, kind, text)
+       values ($1, $2, $3, $4, $5) on conflict do nothing`,
+      imageId,
+      digestOf(document),
+      uploadId,
+      kind,
+      text,
+    );
   }
 
   async #put<T extends { readonly id: string }>(
@@ -334,6 +389,16 @@ export class Leadership {
     if (keys.length === 0) return;
     await query(`delete from ${prefix}${condition} in (${keysFrom(type)})`, JSON.stringify(keys));
   }
+}
+
+function toDocument(row: Row): ImageDocument {
+  const { image_id: imageId, upload_id: uploadId, kind, text } = row;
+  return {
+    kind: kind as ImageDocument['kind'],
+    imageId: String(imageId),
+    ...(typeof uploadId === 'string' && { uploadId }),
+    text: String(text),
+  };
 }
 
 /** The part of a {@link Leadership} that a manager uses. */

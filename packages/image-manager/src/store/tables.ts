@@ -6,7 +6,7 @@ import { BUILD, type Build, type InvalidRequest, type Request, UPLOAD, type Uplo
 import type { Dialect } from './database.ts';
 
 /** Version of the tables. A release that changes them increments it. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** A field of a record, in a store or in an export. */
 export interface Column {
@@ -72,6 +72,24 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
       -- JSON
       request text not null
     );
+    ${documentsTable(prefix)}
+  `;
+}
+
+/** Bundles and package lists are in a table of their own, because readers of the records do not need them. */
+function documentsTable(prefix: string): string {
+  return `
+    create table ${prefix}documents (
+      image_id text not null references ${prefix}builds (id) on delete cascade,
+      -- SHA-256 of the text: a build's attestation comes again with each upload
+      digest text not null,
+      upload_id text references ${prefix}uploads (id) on delete cascade,
+      -- attestation, packages
+      kind text not null,
+      text text not null,
+      primary key (image_id, digest)
+    );
+    create index documents_of_upload on ${prefix}documents (upload_id);
   `;
 }
 
@@ -91,8 +109,13 @@ export function upgradeOf(version: number, prefix: string, location: string): st
   if (version === SCHEMA_VERSION) return '';
   return `
     ${version < 2 ? `alter table ${prefix}builds add column checksum text;` : ''}
-    alter table ${prefix}builds add column cancelled_by text;
-    alter table ${prefix}uploads add column cancelled_by text;
+    ${
+      version < 3
+        ? `alter table ${prefix}builds add column cancelled_by text;
+           alter table ${prefix}uploads add column cancelled_by text;`
+        : ''
+    }
+    ${documentsTable(prefix)}
     update ${prefix}settings set schema_version = ${SCHEMA_VERSION};
   `;
 }

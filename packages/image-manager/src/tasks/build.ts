@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { GearmanError } from '@nodepool-builder/gearman-node';
 import type { ManagedDiskImage } from '../configuration.ts';
+import { documentsOf, type ImageDocument } from '../documents.ts';
 import { jobFailure, readResult } from '../gearman/run-job.ts';
 import { buildKeyOf, imageIdOf } from '../ownership.ts';
 import type { Build } from '../records.ts';
@@ -36,15 +37,17 @@ export async function followBuild(context: TaskContext, imageId: string, signal:
   const { state, logger } = context;
   const build = state.builds.get(imageId);
   if (build === undefined) return;
+  let documents: readonly ImageDocument[] = [];
   if (!context.fleet.lastStatus.offered.uploads.has(imageId)) {
     try {
       const result = await context.fleet.run(
         `image-build:${build.diskimage}`,
-        { 'image-id': imageId, checksum: true },
+        { 'image-id': imageId, checksum: true, attestations: true, packages: true },
         buildKeyOf(imageId),
         { time: timeLimit(context, build.diskimage), signal },
       );
-      const { checksum } = readResult(result);
+      const { checksum, ...more } = readResult(result);
+      documents = documentsOf(more, imageId, undefined, logger);
       if (checksum) await state.recordChecksum(imageId, checksum);
     } catch (error) {
       const fields = failedFields(context, `build ${imageId}`, error, signal);
@@ -53,7 +56,7 @@ export async function followBuild(context: TaskContext, imageId: string, signal:
       return;
     }
   }
-  await state.updateBuild(imageId, { state: 'ready', endedAt: context.now() });
+  await state.updateBuild(imageId, { state: 'ready', endedAt: context.now() }, documents);
   logger.info(`build ${imageId} is ready`);
 }
 

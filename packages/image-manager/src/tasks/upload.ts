@@ -1,3 +1,4 @@
+import { documentsOf } from '../documents.ts';
 import { InvalidResultError, readResult } from '../gearman/run-job.ts';
 import { uploadIdOf } from '../ownership.ts';
 import type { NewStep } from '../planning/pass.ts';
@@ -46,22 +47,22 @@ export async function followUpload(
         provider: upload.provider,
         'image-name': upload.imageName,
         checksum: state.builds.get(upload.imageId)?.checksum ?? '',
+        attestations: true,
       },
       uploadId,
       { time: timeLimit(context, upload), signal },
     );
-    const { 'external-id': externalId, checksum } = readResult(result);
+    const { 'external-id': externalId, checksum, ...more } = readResult(result);
     if (!externalId) {
       const shown = JSON.stringify(result.toString('utf8').slice(0, 80));
       throw new InvalidResultError(`the builder returned ${shown} without an external-id; see its log`);
     }
     if (checksum) await verifyChecksum(context, upload, checksum);
-    await state.updateUpload(uploadId, {
-      state: 'ready',
-      externalId,
-      endedAt: context.now(),
-      leftovers: false,
-    });
+    await state.updateUpload(
+      uploadId,
+      { state: 'ready', externalId, endedAt: context.now(), leftovers: false },
+      documentsOf(more, upload.imageId, uploadId, logger),
+    );
     logger.info(`${description} is ready: ${externalId}`);
   } catch (error) {
     const fields = failedFields(context, description, error, signal);

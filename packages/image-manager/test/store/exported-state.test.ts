@@ -5,9 +5,14 @@ import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
-import { type ExportedState, exportState, importState } from '../../src/store/exported-state.ts';
+import {
+  type ExportedState,
+  exportDocuments,
+  exportState,
+  importState,
+} from '../../src/store/exported-state.ts';
 import type { StateStore } from '../../src/store/state-store.ts';
-import { build, upload } from './records.ts';
+import { attestation, BUILD_BUNDLE, build, upload } from './records.ts';
 import { openUntilEnd, withCode } from './state-store-contract.ts';
 
 let server: Postgresql;
@@ -114,6 +119,39 @@ describe('an export', () => {
     assert.equal(await (await third.lead()).takeNumbers(1), 5);
   });
 
+  it('takes documents along, one by one or as a part of the JSON', async (t) => {
+    const first = await openNew(t);
+    await fill(first);
+    const { builds, uploads } = await first.read();
+    const documents = [
+      ...Array.from(builds.keys(), (imageId) => {
+        return { kind: 'attestation', imageId, text: BUILD_BUNDLE } as const;
+      }),
+      ...Array.from(uploads.values(), attestation),
+    ];
+    await (await first.lead()).write({ documents });
+    const json = await exportState(first);
+    const exported = await Array.fromAsync(exportDocuments(first, json));
+    assert.equal(exported.length, documents.length);
+    const second = await openNew(t, await server.createDatabase());
+    await importState(second, json, { documents: exportDocuments(first, json) });
+    const third = await openNew(t);
+    await importState(third, JSON.parse(JSON.stringify({ ...json, documents: exported })));
+    for (const store of [second, third]) {
+      for (const id of builds.keys()) assert.deepEqual(await store.documents(id), await first.documents(id));
+    }
+  });
+
+  it('leaves out documents of newer uploads', async (t) => {
+    const store = await openNew(t);
+    await fill(store);
+    const json = await exportState(store);
+    const [one] = (await store.read()).builds.values();
+    const later = upload(store.owner, 9, one ?? assert.fail('no build'));
+    await (await store.lead()).write({ uploads: [later], documents: [attestation(later)] });
+    assert.deepEqual(await Array.fromAsync(exportDocuments(store, json)), []);
+  });
+
   it('gives its owner to a standby process once that is elected', async (t) => {
     const path = join(directory, 'shared.sqlite');
     const [importing, waiting] = [await openNew(t, path), await openNew(t, path)];
@@ -181,6 +219,24 @@ describe('an export', () => {
     ],
     ['has a build twice', (json) => (json.builds[1] = json.builds[0]), /builds\[1\]\.id: ".*" occurs twice/],
     ['lacks the build of an upload', (json) => json.builds.shift(), /uploads\[0\]\.image-id: no build/],
+    [
+      'has a document of no build',
+      (json) => (json.documents = [{ kind: 'attestation', 'image-id': 'none', text: BUILD_BUNDLE }]),
+      /: documents\[0\]: no build "none";/,
+    ],
+    [
+      'has a document of no upload',
+      (json) => {
+        const document = { kind: 'attestation', 'image-id': json.builds[0].id, text: BUILD_BUNDLE };
+        json.documents = [document, { ...document, 'upload-id': 'none' }];
+      },
+      /: documents\[1\]: no upload "none" of that build;/,
+    ],
+    [
+      'has a damaged document',
+      (json) => (json.documents = [{ kind: 'attestation', 'image-id': json.builds[0].id, text: '{' }]),
+      /: documents\[0\]: it is not JSON;/,
+    ],
   ] satisfies readonly (readonly [string, (json: MutableExport) => unknown, RegExp])[]) {
     it(`is rejected if it ${what}, and the store stays empty`, async (t) => {
       const json = await changedExport(t, change);

@@ -1,3 +1,4 @@
+import type { ImageDocument } from '../../src/documents.ts';
 import { imageIdOf, uploadIdOf } from '../../src/ownership.ts';
 import type { Build, Upload } from '../../src/records.ts';
 
@@ -30,4 +31,18 @@ export function upload(owner: string, number: number, of: Build, fields: Partial
     seen: false,
     ...fields,
   };
+}
+
+/** Makes a bundle, without a signature, of a statement with this predicate type. */
+export function bundle(predicateType: string, more: Readonly<Record<string, unknown>> = {}): string {
+  const payload = Buffer.from(JSON.stringify({ predicateType, ...more })).toString('base64');
+  return JSON.stringify({ dsseEnvelope: { payload } });
+}
+
+export const BUILD_BUNDLE: string = bundle('https://slsa.dev/provenance/v1');
+
+/** Makes the attestation of an upload. */
+export function attestation({ id, imageId }: Upload): ImageDocument {
+  const text = bundle('https://nodepool-builder.dev/upload/v1', { predicate: { 'upload-id': id } });
+  return { kind: 'attestation', imageId, uploadId: id, text };
 }

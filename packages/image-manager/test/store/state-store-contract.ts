@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
+import type { ImageDocument } from '../../src/documents.ts';
 import { StoreError } from '../../src/errors.ts';
 import { OWNER } from '../../src/ownership.ts';
 import type { Request } from '../../src/records.ts';
 import { openStateStore } from '../../src/store/open-state-store.ts';
 import type { StateStore } from '../../src/store/state-store.ts';
 import { LeaderProcess } from './leader.ts';
-import { build, upload } from './records.ts';
+import { attestation, BUILD_BUNDLE, build, upload } from './records.ts';
 
 /** Timeout in milliseconds; far above the five seconds of a takeover, for slow hosts. */
 const TAKE_OVER_LIMIT = 30_000;
@@ -129,6 +130,52 @@ export function stateStoreContract(
         assert.ok(reasons.size <= 1, [...reasons].join(' and '));
       }
       assert.equal((await other.read()).builds.get(builds[0]?.id ?? '')?.reason, 'round 29');
+    });
+  });
+
+  describe(`${name}: documents`, () => {
+    it('are kept beside the records, each once', async (t) => {
+      const store = await openNew(t);
+      const { leadership, one, east, west, ofBuild, documents } = await writeDocuments(store);
+      assert.deepEqual(byText(await store.documents(one.id)), byText(documents));
+      const [bundle, packages] = ofBuild as [ImageDocument, ImageDocument];
+      assert.deepEqual(await store.attestations(one.id), [bundle, attestation(east), attestation(west)]);
+      assert.deepEqual(await store.attestations(one.id, west.id), [bundle, attestation(west)]);
+      assert.equal(await store.packages(one.id), packages.text);
+      await leadership.write({ builds: [{ ...one, withdrawn: true }], uploads: [east], documents });
+      assert.deepEqual(byText(await store.documents(one.id)), byText(documents));
+      assert.deepEqual(await store.documents('another'), []);
+      assert.equal(await store.packages('another'), undefined);
+    });
+
+    it('are pruned with the record that they belong to', async (t) => {
+      const store = await openNew(t);
+      const { leadership, one, east, west, ofBuild } = await writeDocuments(store);
+      await leadership.write({ prunedUploads: [east.id] });
+      assert.deepEqual(byText(await store.documents(one.id)), byText([...ofBuild, attestation(west)]));
+      await leadership.write({ prunedUploads: [west.id] });
+      assert.deepEqual(byText(await store.documents(one.id)), byText(ofBuild));
+      await leadership.write({ prunedBuilds: [one.id] });
+      assert.deepEqual(await store.documents(one.id), []);
+    });
+
+    it('are not written if their record is not', async (t) => {
+      const store = await openNew(t);
+      const { leadership, one, west } = await writeDocuments(store);
+      const absent = upload(store.owner, 9, one);
+      const before = await store.documents(one.id);
+      const change = { uploads: [{ ...west, seen: true }], documents: [attestation(absent)] };
+      await assert.rejects(leadership.write(change), withCode('store-not-usable'));
+      assert.equal((await store.read()).uploads.get(west.id)?.seen, false);
+      assert.deepEqual(await store.documents(one.id), before);
+    });
+
+    it('may have a mebibyte each', async (t) => {
+      const store = await openNew(t);
+      const { leadership, one } = await writeDocuments(store);
+      const text = 'x'.repeat(2 ** 20);
+      await leadership.write({ documents: [{ kind: 'attestation', imageId: one.id, text }] });
+      assert.ok((await store.attestations(one.id)).some((each) => each.text === text));
     });
   });
 
@@ -327,6 +374,24 @@ export function stateStoreContract(
       assert.equal(await leadership.takeNumbers(1), nextNumber);
     });
   });
+}
+
+/** Writes a build with two uploads and all their documents. */
+async function writeDocuments(store: StateStore) {
+  const leadership = await store.lead();
+  const one = build(store.owner, 1);
+  const [east, west] = [upload(store.owner, 2, one), upload(store.owner, 3, one)];
+  const ofBuild: readonly ImageDocument[] = [
+    { kind: 'attestation', imageId: one.id, text: BUILD_BUNDLE },
+    { kind: 'packages', imageId: one.id, text: 'H4sI' },
+  ];
+  const documents = [...ofBuild, attestation(east), attestation(west)];
+  await leadership.write({ builds: [one], uploads: [east, west], documents });
+  return { leadership, one, east, west, ofBuild, documents };
+}
+
+function byText(documents: readonly ImageDocument[]): readonly ImageDocument[] {
+  return documents.toSorted((a, b) => (a.text < b.text ? -1 : 1));
 }
 
 /** Opens a store for the duration of the test. */

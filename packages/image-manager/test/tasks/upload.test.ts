@@ -74,13 +74,23 @@ test('the first upload of a build without a checksum adds one to the record', as
   const { after, of, asked } = await recordsAfter('{"external-id": "x", "checksum": "raw:aa"}');
   assert.equal(after?.state, 'ready');
   assert.equal(of?.checksum, 'raw:aa');
-  assert.deepEqual(asked, { provider: 'cloud', 'image-name': 'debian-bookworm', checksum: '' });
+  assert.deepEqual(asked, {
+    provider: 'cloud',
+    'image-name': 'debian-bookworm',
+    checksum: '',
+    attestations: true,
+  });
 });
 
 test('the upload job names the checksum on record', async () => {
   const { after, asked } = await recordsAfter('{"external-id": "x", "checksum": "raw:aa"}', 'raw:aa');
   assert.equal(after?.state, 'ready');
-  assert.deepEqual(asked, { provider: 'cloud', 'image-name': 'debian-bookworm', checksum: 'raw:aa' });
+  assert.deepEqual(asked, {
+    provider: 'cloud',
+    'image-name': 'debian-bookworm',
+    checksum: 'raw:aa',
+    attestations: true,
+  });
 });
 
 test('an upload with another checksum than the record fails and is discarded', async () => {
@@ -96,5 +106,10 @@ test('an upload with another checksum than the record fails and is discarded', a
 
 test('the checksum of a file in another format is ignored', async () => {
   const after = await recordAfter('{"external-id": "x", "checksum": "qcow2:bb"}', 'raw:aa');
+  assert.equal(after?.state, 'ready');
+});
+
+test('a malformed attestation is no reason for an upload to fail', async () => {
+  const after = await recordAfter('{"external-id": "x", "attestations": {"no": "list"}, "packages": 7}');
   assert.equal(after?.state, 'ready');
 });

@@ -15,6 +15,7 @@ import {
   makeDirectory,
 } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { SiteAttestation } from '../attestation/site-attestation.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
 import {
@@ -26,7 +27,14 @@ import {
 import { withWorkspace } from './job-workspace.ts';
 import { newImageId } from './jobs.ts';
 import { configOption, jsonFileOption, secureOption } from './options.ts';
-import { CommandError, failing, findByName, type JsonOptions, printResult } from './output.ts';
+import {
+  CommandError,
+  failing,
+  findByName,
+  type JsonOptions,
+  printResult,
+  STANDARD_ERROR_LOGGER,
+} from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { recordSchema, TEXT, TIME } from './record-schema.ts';
 import { untilStopSignal } from './stop-signal.ts';
@@ -47,7 +55,7 @@ export function registerBuild(program: Command, modules: Modules): void {
     .description(
       'Builds an image of the configuration file in this process, with whichever builder it has, and prints the path ' +
         'of each of its files. Each file has its digests beside it, in FILE.md5 and FILE.sha256; the build log is ' +
-        'IMAGE-ID.log. It needs no daemon and no Gearman, and does not use images-dir. SIGTERM and SIGINT stop it. ' +
+        'IMAGE-ID.log; with attestation in the file, attestations and the bill of materials are in IMAGE-ID.d. It needs no daemon and no Gearman, and does not use images-dir. SIGTERM and SIGINT stop it. ' +
         'Whether it succeeds or fails, nothing else is left: no process, mount, instance or snapshot. If it is ' +
         'killed, the next build with the same --output cleans up, and "reap" removes what is left in a cloud.',
     )
@@ -141,12 +149,16 @@ async function build(
   }
   const withDisplay = json || verbose ? withoutProgress : withProgress;
   const { largestDisk } = configuration;
+  const attestation = new SiteAttestation(configuration, STANDARD_ERROR_LOGGER);
+  const attester = await attestation.attester();
+  await attester?.check();
   return await withWorkspace(output, configuration, async ({ repository, providers }) => {
     const builder = plugins.modules.createBuilder(
       { ...diskimage, ...(formats.length > 0 && { formats }) },
       {
         instanceProvider: (provider) => providers.instanceProvider(provider),
         chooseImage: providers.chooseImage.bind(providers),
+        attestationGate: attestation.gate.bind(attestation),
         instancesOutliveBuilds: false, // no daemon would delete an instance that outlives this process
       },
     );
@@ -161,6 +173,7 @@ async function build(
         largestDisk,
         signal,
         onProgress,
+        ...(attester && { attester }),
         ...(verbose && { onLine: (line: string) => console.error(line) }),
       }),
     );
@@ -170,7 +183,7 @@ async function build(
     for (const format of wanted) {
       const withConversion = made.includes(format) ? withoutProgress : withDisplay;
       const file = await withConversion(`conversion to ${format}`, (onProgress) =>
-        repository.file(imageId, [format], { largestDisk, signal, onProgress }),
+        repository.file(imageId, [format], { largestDisk, signal, onProgress, attester }),
       );
       files.push(file);
     }
@@ -180,17 +193,25 @@ async function build(
       builder: diskimage.builder,
       built: image.builtAt.toISOString(),
       log: join(output, `${imageId}.log`),
-      files: await publish(files, image.builtAt, pathOf, signal),
+      files: await publish(files, image.builtAt, pathOf, signal, async () => {
+        if (attester === undefined) return;
+        await rename(join(repository.directory, `${imageId}.d`), join(output, `${imageId}.d`));
+      }),
     };
   });
 }
 
-/** Moves the files to their paths, all of them or none, each with its checksums beside it. */
+/**
+ * Moves the files to their paths, all of them or none, each with its checksums beside it.
+ *
+ * @param first moves what belongs to the image, before its files appear
+ */
 async function publish(
   files: readonly ImageFile[],
   builtAt: Date,
   pathOf: (format: ImageFormat) => string,
   signal: AbortSignal,
+  first: () => Promise<void>,
 ): Promise<FileDescription[]> {
   const published: FileDescription[] = [];
   try {
@@ -202,6 +223,7 @@ async function publish(
       await utimes(path, builtAt, builtAt);
     }
     signal.throwIfAborted();
+    await first();
     for (const { path, format } of files) await rename(path, pathOf(format));
     return published;
   } catch (error) {

@@ -96,7 +96,8 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       {
         summaries: {
           plan: 'show what the manager would do next, and why',
-          'image-status': 'show the newest image of each disk image in each provider',
+          'image-status [image-id]':
+            'show the newest image of each disk image in each provider, or where one comes from',
           'dib-image-list': 'list the builds and their state',
           'alien-image-list': 'list images that are in no record of the manager',
         },
@@ -104,7 +105,12 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       },
       {
         summaries: {
-          'rebuild <diskimage>': 'have an image built and uploaded now',
+          'rebuild <diskimage>': 'have an image built and uploaded now; or compare a second build',
+        },
+        load: async () => (await import('./rebuild.ts')).registerRebuild,
+      },
+      {
+        summaries: {
           'rollback <diskimage>': 'go back to the image before the newest',
           'dib-image-delete <image-id>': 'have an image deleted everywhere',
           'upload-delete <upload-id>': 'have an image deleted from one provider',
@@ -138,6 +144,10 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       {
         summaries: { latest: 'find the latest image in a provider' },
         load: async () => (await import('./latest.ts')).registerLatest,
+      },
+      {
+        summaries: { 'verify <image>': 'check where an image comes from' },
+        load: async () => (await import('./verify.ts')).registerVerify,
       },
       {
         summaries: {

@@ -3,6 +3,7 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { ProviderModule } from '@nodepool-builder/image-builder';
 import { Option } from 'commander';
+import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { listedProvider, toProvider } from '../configuration/provider.ts';
@@ -11,7 +12,7 @@ import type { Providers, UploadTarget } from '../daemon/providers.ts';
 import type { Modules } from '../modules.ts';
 import { openJobProviders } from './job-workspace.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';
-import { CommandError, findByName, usageError, warn } from './output.ts';
+import { CommandError, findByName, STANDARD_ERROR_LOGGER, usageError, warn } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Values of {@link providerOption} and {@link optionalConfigOption}. */
@@ -40,6 +41,8 @@ interface OpenedProvider extends UploadTarget {
   readonly signal: AbortSignal;
   /** The largest disk to convert, in bytes, if a configuration file sets it. */
   readonly largestDisk: number | undefined;
+  /** Attestations that the configuration file wants; undefined without such a file. */
+  readonly attestation: SiteAttestation | undefined;
 }
 
 /**
@@ -52,7 +55,7 @@ export async function withProvider<T>(
   modules: Modules,
   work: (opened: OpenedProvider) => Promise<T>,
 ): Promise<T> {
-  const { configuration, largestDisk } = await findProvider(options, modules);
+  const { configuration, largestDisk, attestation } = await findProvider(options, modules);
   const { name, module } = configuration;
   const providers = openJobProviders({ providers: [configuration], instanceProviders: [] });
   try {
@@ -63,7 +66,7 @@ export async function withProvider<T>(
       );
     }
     return await untilStopSignal((signal) =>
-      work({ configuration, provider, providers, largestDisk, signal }),
+      work({ configuration, provider, providers, largestDisk, attestation, signal }),
     );
   } finally {
     providers[Symbol.dispose]();
@@ -102,7 +105,8 @@ async function findProvider(
   const configuration =
     file.instanceProviders.find((provider) => provider.name === name) ??
     findByName(file.providers, 'provider', name, file.file);
-  return { configuration, largestDisk: file.largestDisk };
+  const attestation = new SiteAttestation(file, STANDARD_ERROR_LOGGER);
+  return { configuration, largestDisk: file.largestDisk, attestation };
 }
 
 /** A provider that only the command line describes. */

@@ -58,7 +58,10 @@ export function registerLatest(program: Command, modules: Modules): void {
       '--explain',
       'list all images with a matching name on standard error, each with the reason why it was not chosen',
     )
-    .option('--output <file>', 'download the image to this file, too, and compare its SHA-256 (s3 only)')
+    .option(
+      '--output <file>',
+      'download the image to this file, too, and compare its digest (s3, openstack, directory)',
+    )
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
     .addHelpText('after', EXAMPLES)

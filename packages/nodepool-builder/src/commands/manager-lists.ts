@@ -15,6 +15,7 @@ import { Providers } from '../daemon/providers.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
 import { shownState } from '../manager/shown-state.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
+import { showOrigin } from './image-origin.ts';
 import { type StateView, withStateView, withStore } from './manager-store.ts';
 import { STANDARD_ERROR_LOGGER } from './output.ts';
 import { PROGRESS_COLUMN, readRunningJobs } from './progress.ts';
@@ -26,6 +27,8 @@ interface ListCommand extends Omit<ConfiguredCommand, 'run'> {
   readonly columns: readonly Column[];
   /** Whether it works before the first run of a manager. */
   readonly isPreview?: true;
+  /** Shows one subject, if the operand names one. */
+  readonly show?: (configuration: Configuration, subject: string, json?: true) => Promise<void>;
   readonly list: (configuration: Configuration, store: StateView) => Promise<readonly ShownRecord[]>;
 }
 
@@ -118,7 +121,10 @@ const LISTS: readonly ListCommand[] = [
     name: 'image-status',
     description:
       'Shows for each disk image its newest good image and the age of it, at the builders and in each provider, and ' +
-      'the reason if the last build or upload there failed.',
+      'the reason if the last build or upload there failed. With the id of an image, shows what it was built from, ' +
+      'which packages changed since the build before, and where the proofs of its uploads stand.',
+    argument: ['[image-id]', 'id of an image, as dib-image-list shows it'],
+    show: showOrigin,
     columns: [
       { heading: 'DISKIMAGE' },
       PLACE,
@@ -167,10 +173,14 @@ const LISTS: readonly ListCommand[] = [
 
 /** The commands that show the records of the manager, and what follows from them. */
 export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
-  ({ columns, isPreview, list, ...row }) => ({
+  ({ columns, isPreview, show, list, ...row }) => ({
     ...row,
     options: [new Option('--json', 'print JSON')],
-    run: async (configuration, { json }: { json?: true }) => {
+    run: async (configuration, { json }: { json?: true }, subject) => {
+      if (show !== undefined && subject !== '') {
+        await show(configuration, subject, json);
+        return;
+      }
       const withRecords = isPreview ? withStateView : withStore;
       const records = await withRecords(configuration, (store) => list(configuration, store));
       await printRecords(records, columns, json);

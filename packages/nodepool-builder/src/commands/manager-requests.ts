@@ -25,11 +25,7 @@ function notFound(message: string): CommandError {
 const REQUESTS: readonly RequestCommand[] = [
   {
     name: 'rebuild',
-    argument: ['<diskimage>', 'name of the disk image'],
-    description:
-      'Asks the manager to build a disk image now, and to upload it wherever it is used, however old the newest image ' +
-      'is. "image-build" only has it built; "build" builds here, without manager and builder.',
-    example: 'debian',
+    description: '', // see rebuild.ts
     request: (diskimage, _, { diskimages, file }) => {
       findByName(diskimages, 'disk image', diskimage, file);
       return { kind: 'build', diskimage };
@@ -101,13 +97,25 @@ export async function askManager(
   throw new CommandError(`${reason}; ${remedy}`, { exitReason: 'refused' });
 }
 
-/** The commands that send a request to the manager, which serves it within seconds, or once it runs. */
-export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ request: _, ...row }) => ({
+/** Asks the manager, and prints the number of the request. */
+export async function sendRequest(
+  command: string,
+  subject: string,
+  configuration: Configuration,
+): Promise<void> {
+  await withStore(configuration, async (store) => {
+    const number = await askManager(command, subject, configuration, store);
+    console.error(`asked the manager (request ${number}); dib-image-list and image-list show what it does`);
+  });
+}
+
+/**
+ * The commands that only send a request to the manager, which serves it within seconds, or once it runs. `rebuild` is in
+ * a file of its own.
+ */
+export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.filter(
+  ({ name }) => name !== 'rebuild',
+).map(({ request: _, ...row }) => ({
   ...row,
-  run: async (configuration, _options, subject) => {
-    await withStore(configuration, async (store) => {
-      const number = await askManager(row.name, subject, configuration, store);
-      console.error(`asked the manager (request ${number}); dib-image-list and image-list show what it does`);
-    });
-  },
+  run: (configuration, _options, subject) => sendRequest(row.name, subject, configuration),
 }));

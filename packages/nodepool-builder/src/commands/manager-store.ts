@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
 import type { StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { DATABASE_URL } from '../configuration/manager.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
+import { exportText, readExport } from './image-data-file.ts';
 import { CommandError, failing } from './output.ts';
 
 /** Time limit for a running manager to stop, in milliseconds. */
@@ -14,14 +14,18 @@ const STOP_TIMEOUT = 10_000;
 export const IMAGE_DATA: readonly ConfiguredCommand[] = [
   {
     name: 'export-image-data',
-    description: "Writes the manager's records of builds and uploads to a file. The manager may be running.",
+    description:
+      "Writes the manager's records of builds and uploads to a file, with their attestations. The manager may be running.",
     argument: ['<file>', 'file to write; an existing one is replaced'],
     example: 'images.json',
     run: async (configuration, _, file) => {
-      const { exportState } = await import('@nodepool-builder/image-manager');
-      const state = await withStore(configuration, exportState);
-      const unwritable = failing(`${file} cannot be written`, 'name another file');
-      await writeDurably(file, `${JSON.stringify(state, null, 2)}\n`).catch(unwritable);
+      const { exportDocuments, exportState } = await import('@nodepool-builder/image-manager');
+      const state = await withStore(configuration, async (store) => {
+        const exported = await exportState(store);
+        const unwritable = failing(`${file} cannot be written`, 'name another file');
+        await writeDurably(file, exportText(exported, exportDocuments(store, exported))).catch(unwritable);
+        return exported;
+      });
       console.error(`wrote ${state.builds.length} builds and ${state.uploads.length} uploads to ${file}`);
     },
   },
@@ -38,11 +42,11 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
         'name a file that export-image-data wrote',
         'not-found',
       );
-      const data: unknown = await readFile(file, 'utf8').then(JSON.parse).catch(unreadable);
+      const { state: data, documents } = await readExport(file).catch(unreadable);
       const { importState } = await import('@nodepool-builder/image-manager');
       await withOpenStore(configuration, async (store) => {
         const signal = AbortSignal.timeout(STOP_TIMEOUT);
-        await importState(store, data, { signal }).catch((cause: unknown) => {
+        await importState(store, data, { signal, documents }).catch((cause: unknown) => {
           if (cause !== signal.reason) throw cause;
           throw new CommandError('a manager works with this store; stop it first', {
             exitReason: 'refused',

@@ -1,4 +1,5 @@
 import { EVENT_SCHEMA } from '../notifications/event.ts';
+import { BUILD_ORIGIN } from '../provenance/origin-record.ts';
 import { BUILT_IMAGE } from './build.ts';
 import { PRUNED_RECORD, REAPED_RECORD } from './cleanup.ts';
 import { CONVERTED_FILE } from './convert.ts';
@@ -6,9 +7,11 @@ import { CHECK_RECORD } from './doctor.ts';
 import { OFFERED_IMAGE_RECORD, UPLOAD_RECORD } from './image-list.ts';
 import { LATEST } from './latest.ts';
 import { BUILD_RECORD, PLAN_RECORD, STATUS_RECORD, UNRECORDED_IMAGE_RECORD } from './manager-lists.ts';
+import { REBUILT_IMAGE } from './rebuild.ts';
 import type { RecordSchema } from './record-schema.ts';
 import { UPLOADED_IMAGE } from './upload.ts';
 import { VALIDATION_SCHEMA } from './validate.ts';
+import { VERIFIED_IMAGE } from './verify.ts';
 
 /** The JSON of a command. */
 interface CommandOutput {
@@ -23,6 +26,7 @@ interface CommandOutput {
 export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
   plan: { command: 'plan', isList: true, record: PLAN_RECORD },
   'image-status': { command: 'image-status', isList: true, record: STATUS_RECORD },
+  'image-status-image': { command: 'image-status IMAGE-ID', isList: false, record: BUILD_ORIGIN },
   'dib-image-list': { command: 'dib-image-list', isList: true, record: BUILD_RECORD },
   'image-list': { command: 'image-list', isList: true, record: UPLOAD_RECORD },
   'image-list-offered': { command: 'image-list --offered', isList: true, record: OFFERED_IMAGE_RECORD },
@@ -32,6 +36,8 @@ export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
   convert: { command: 'convert', isList: false, record: CONVERTED_FILE },
   upload: { command: 'upload', isList: false, record: UPLOADED_IMAGE },
   latest: { command: 'latest', isList: false, record: LATEST },
+  verify: { command: 'verify', isList: false, record: VERIFIED_IMAGE },
+  rebuild: { command: 'rebuild --compare', isList: false, record: REBUILT_IMAGE },
   prune: { command: 'prune', isList: true, record: PRUNED_RECORD },
   reap: { command: 'reap', isList: true, record: REAPED_RECORD },
 };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, extname } from 'node:path';
 import {
   FORMAT_NAMES,
   type ImageFile,
@@ -8,8 +8,14 @@ import {
   type ProviderImage,
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
-import { checksumsOf, imageIdFault, isConvertible } from '@nodepool-builder/image-builder/module-kit';
+import {
+  checksumsOf,
+  imageIdFault,
+  isConvertible,
+  type RequiredAttestation,
+} from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Modules } from '../modules.ts';
 import {
   type ConversionSettings,
@@ -45,7 +51,8 @@ export function registerUpload(program: Command, modules: Modules): void {
         'builder upload an image. Jobs that upload the same file, one after the other or at the same time, share one ' +
         'image: each prints the same external-id. (In a cloud that imports by tasks, with image_api_use_tasks, they ' +
         'must not run at the same time.) If the provider takes another format, the file is converted; its disk must ' +
-        'not exceed virtual-size-limit of the configuration file, 256 GiB by default. SIGTERM and SIGINT stop the ' +
+        'not exceed virtual-size-limit of the configuration file, 256 GiB by default. Attestations that its require-attestation ' +
+        'wants are read from ID.d beside ID.FORMAT, as the command build makes them. SIGTERM and SIGINT stop the ' +
         'upload and remove what it began.',
     )
     .argument('<file>', 'the image')
@@ -86,14 +93,18 @@ async function runUpload(file: string, options: UploadOptions, modules: Modules)
   const uploaded = await withProvider(
     options,
     modules,
-    ({ configuration, provider, largestDisk, signal }) => {
+    async ({ configuration, provider, largestDisk, attestation, signal }) => {
+      const required = attestation?.requiredBy(configuration.entry);
+      if (attestation !== undefined && required !== undefined) {
+        await checkFile(attestation, required, source.path, provider.name, signal);
+      }
       const settings = {
         directory: temporaryDirectory ?? dirname(source.path),
         largestDisk,
         compress: configuration.entry['compress-qcow2'],
         withProgress: json || !process.stderr.isTTY ? withoutProgress : withProgress,
       };
-      return uploadFile(provider, { ...source, name, metadata, dryRun, ...settings }, signal);
+      return await uploadFile(provider, { ...source, name, metadata, dryRun, ...settings }, signal);
     },
   );
   const { 'external-id': externalId, provider } = uploaded;
@@ -101,6 +112,22 @@ async function runUpload(file: string, options: UploadOptions, modules: Modules)
     console.error(`would upload ${file} to ${provider} as ${name}, in the format ${uploaded.format}`);
   }
   await printResult(uploaded, externalId === null ? [] : [externalId], options);
+}
+
+/** Refuses a file without the required attestations, which are in `ID.d/attestations` beside `ID.FORMAT`. */
+async function checkFile(
+  site: SiteAttestation,
+  required: RequiredAttestation,
+  path: string,
+  provider: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { readAttestations } = await import('@nodepool-builder/provenance');
+  const imageId = basename(path, extname(path));
+  const attestations = await readAttestations(dirname(path), imageId);
+  const { sha256 } = await checksumsOf(path, { signal });
+  const name = `the upload of ${path} to ${provider}`;
+  await site.gate(required).check({ name, path, sha256, attestations }, { signal });
 }
 
 /** Schema of the JSON of `upload`: the image in the provider. */

@@ -66,6 +66,7 @@ const CANDIDATES: Readonly<Record<string, Candidates>> = {
   diskimage: 'diskimages',
   provider: 'providers',
   directory: 'directories',
+  image: 'files',
   file: 'files',
   path: 'files',
 };

@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { Diagnostic, ProviderHost } from '@nodepool-builder/image-builder';
 import { Modules } from '../modules.ts';
+import { attestationDiagnostics } from './attestation-checks.ts';
 import { cronDiagnostics } from './checks.ts';
 import { cloudImageDiagnostics } from './cloud-image-checks.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
@@ -97,6 +98,7 @@ export async function loadConfiguration(
   report.add(described.diagnostics);
   report.add(await gearmanServerDiagnostics(parts));
   report.add(await notificationDiagnostics(parts));
+  report.add(await attestationDiagnostics(parts));
   const timeDiagnostics = await cronDiagnostics(parts);
   report.add(timeDiagnostics);
   report.throwErrors();

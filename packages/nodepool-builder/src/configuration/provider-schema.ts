@@ -8,6 +8,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { IMAGE_FILTERS, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { ModuleError } from '../module-error.ts';
+import { REQUIRED_FOR_PROVIDER } from './attestation.ts';
 import { LATER_PROVIDER_KEYS } from './later-nodepool.ts';
 import { elsewhere, TEXT } from './schema-node.ts';
 
@@ -134,6 +135,7 @@ export const PROVIDER_KEYS = {
       'if none had to be. If it does not end with 0, or not within `image-upload-timeout`, the image is deleted from ' +
       'the provider and the job fails.',
   },
+  'require-attestation': REQUIRED_FOR_PROVIDER,
   pause: {
     type: 'boolean',
     default: false,

@@ -1,6 +1,7 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import type { Modules } from '../modules.ts';
+import { ATTESTATION, REQUIRED_FOR_ALL } from './attestation.ts';
 import { type DiskImageSource, diskImageSchema, sectionSchemas } from './disk-image-schema.ts';
 import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
 import { MANAGER } from './manager.ts';
@@ -79,6 +80,8 @@ const TOP_LEVEL = {
     description: 'Job servers. Default: the daemon runs its own on loopback.',
   },
   notifications: NOTIFICATIONS,
+  attestation: ATTESTATION,
+  'require-attestation': REQUIRED_FOR_ALL,
   plugins: {
     type: ['array', 'null'],
     items: TEXT,

@@ -9,6 +9,7 @@ import {
   ImageRepository,
   type Logger,
 } from '@nodepool-builder/image-builder';
+import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
 import { builderStatus, statusFunction } from '../control/builder-status.ts';
@@ -92,18 +93,20 @@ export class NodepoolBuilder implements AsyncDisposable {
   /** Ids of the builds whose log is here. */
   #logs: readonly string[] = [];
   #configuration: Configuration;
+  #attestation: SiteAttestation;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
   #offerDue: NodeJS.Immediate | undefined;
   #closed: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
-    const { repository, builders, servers, uploads } = parts;
+    const { repository, attestation, builders, servers, uploads } = parts;
     this.repository = repository;
     this.uploads = uploads;
     this.servers = servers;
     this.#options = options;
     this.#parts = parts;
     this.#configuration = options.configuration;
+    this.#attestation = attestation;
     this.#builders = builders;
     this.#logger = options.logger('nodepool.builder');
     const logger = options.logger('nodepool.builder.UploadWorker');
@@ -157,7 +160,8 @@ export class NodepoolBuilder implements AsyncDisposable {
       const names = this.servers.map(formatAddress).join(', ');
       this.#logger.warn(`gearman-servers stay ${names}; restart to use others`);
     }
-    this.#builders = createBuilders(this.#options, configuration, this.#parts.providers);
+    this.#attestation = openAttestation(this.#options, configuration);
+    this.#builders = createBuilders(this.#options, configuration, this.#parts.providers, this.#attestation);
     this.#configuration = configuration;
     this.#parts.uploads.retry();
     this.#configure();
@@ -216,6 +220,9 @@ export class NodepoolBuilder implements AsyncDisposable {
     };
     replaced.add(closeReplaced);
     this.#notifier.configure(this.#configuration.notifications);
+    this.#attestation.attester().catch((error: unknown) => {
+      this.#logger.error(`builds and uploads fail until the key can be used: ${(error as Error).message}`);
+    });
     this.#offer();
     if (this.#closed !== undefined) return;
     // The services of a host that builds nothing leave the images to other hosts.
@@ -289,6 +296,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     return {
       ...this.#parts,
       running: this.#running,
+      attestation: this.#attestation,
       uploadLog: () => ({
         directory: this.#logDirectory,
         retention: this.#configuration['build-log-retention'],
@@ -327,7 +335,8 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     instances: { directory, owner: identity },
   });
   providers.configure(configuration);
-  const builders = createBuilders(options, configuration, providers);
+  const attestation = openAttestation(options, configuration);
+  const builders = createBuilders(options, configuration, providers, attestation);
   let servers = jobServers(configuration);
   if (options.embeddedGearmand ?? configuration['gearman-servers'].length === 0) {
     const embedded = await startEmbeddedGearmand(configuration, logger('gear.Server'));
@@ -380,6 +389,7 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     uploads,
     providers,
     replaced,
+    attestation,
     builders,
     services,
     statistics,
@@ -388,12 +398,19 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   return { ...parts, closeServices, closers };
 }
 
+/** The attestations of a configuration. No key is read yet. */
+function openAttestation({ logger }: NodepoolBuilderOptions, configuration: Configuration): SiteAttestation {
+  return new SiteAttestation(configuration, logger('nodepool.builder'));
+}
+
 function createBuilders(
   { modules = Modules.builtIn, keepOnFailure }: NodepoolBuilderOptions,
   { diskimages }: Configuration,
   providers: Providers,
+  attestation: SiteAttestation,
 ): ReadonlyMap<string, BaseImageBuilder> {
   const services = {
+    attestationGate: attestation.gate.bind(attestation),
     instanceProvider: (name: string) => providers.instanceProvider(name),
     chooseImage: providers.chooseImage.bind(providers),
     ...(keepOnFailure !== undefined && { keepOnFailure }),

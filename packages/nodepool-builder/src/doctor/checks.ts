@@ -19,6 +19,7 @@ export const AREAS: Readonly<Record<CheckArea, string>> = {
   'job-servers': 'Job servers',
   providers: 'Providers',
   sources: 'Sources of images',
+  attestations: 'Attestations',
   manager: 'Manager',
   clock: 'Clock',
 };

@@ -17,6 +17,7 @@ import { humanPath } from '../configuration/diagnostic.ts';
 import type { LoadedConfiguration } from '../configuration/load.ts';
 import { Providers } from '../daemon/providers.ts';
 import type { Modules } from '../modules.ts';
+import { attestationChecks } from './attestation-check.ts';
 import type { Check } from './checks.ts';
 import { clockCheck } from './clock-check.ts';
 import { jobServerChecks } from './job-server-check.ts';
@@ -47,6 +48,7 @@ export function siteChecks(loaded: LoadedConfiguration): SiteChecks {
     ...jobServerChecks(configuration),
     ...providerChecks(configuration, providers, largestImage),
     ...instanceChecks(configuration, plugins.modules, providers),
+    ...attestationChecks(configuration),
     managerCheck(configuration),
     clockCheck(),
   ];

@@ -11,9 +11,12 @@ import {
   inheritedEnvironment,
   parseImportedImageId,
 } from '@nodepool-builder/image-builder/module-kit';
+import { attestationsOf } from '../attestation/documents.ts';
+import type { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import type { RunningJobs } from '../control/running-jobs.ts';
 import { subjectOf } from '../daemon/functions.ts';
+import { packageListOf } from '../provenance/package-list.ts';
 import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';
 import { inMessage, type JobLog, jobResult, settleJob } from './job-reply.ts';
@@ -32,6 +35,8 @@ export interface BuildJobContext {
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'importsBuilds'>[] };
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
+  /** Default: nothing is attested. */
+  readonly attestation?: Pick<SiteAttestation, 'attester'>;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
   readonly statistics: Statistics;
@@ -48,7 +53,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
   const logger = context.logger('nodepool.builder.BuildWorker');
   const log: JobLog = { action: `build of ${name}`, logger };
   return await settleJob(log, job, async () => {
-    const { 'image-id': imageId, checksum = false } = parseBuildArguments(job.payload);
+    const { 'image-id': imageId, ...asked } = parseBuildArguments(job.payload);
     log.action = `build ${inMessage(imageId)} of ${name}`;
     const builder = context.builder(name);
     if (builder === undefined) {
@@ -70,7 +75,14 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       lastDuration(context.repository, name),
     );
     await context.offered();
-    return jobResult('image-id', image.id, checksum ? checksumOf(image) : undefined);
+    const { directory } = context.repository;
+    const documents = asked.attestations ? await attestationsOf(directory, image.id) : undefined;
+    const packages = asked.packages ? await packageListOf(directory, image.id, logger) : undefined;
+    return jobResult('image-id', image.id, {
+      checksum: asked.checksum ? checksumOf(image) : undefined,
+      attestations: documents?.length ? documents.map(({ text }) => text) : undefined,
+      packages,
+    });
   });
 }
 
@@ -82,7 +94,7 @@ function lastDuration({ images }: Pick<ImageRepository, 'images'>, name: string)
 }
 
 async function build(
-  { configuration, repository, statistics, logger }: BuildJobContext,
+  { configuration, repository, attestation, statistics, logger }: BuildJobContext,
   builder: BaseImageBuilder,
   imageId: string,
   options: Required<OperationOptions>,
@@ -94,6 +106,7 @@ async function build(
   const elapsed = (): number => performance.now() - started;
   statistics.buildStarted(name);
   try {
+    const attester = await attestation?.attester();
     const image = await builder
       .build({
         imageId,
@@ -105,6 +118,7 @@ async function build(
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
         largestDisk,
         cacheLimit: configuration['build-cache-size'] * 2 ** 30,
+        ...(attester && { attester }),
         ...options,
         onLine: (line) => output.info(line.trim()),
       })

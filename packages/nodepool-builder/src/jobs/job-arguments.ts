@@ -9,8 +9,13 @@ export const parseBuildArguments = parserOf(
   {
     type: 'object',
     required: ['image-id'],
-    // checksum: true to add the image's checksum to the result; only our own clients send it
-    properties: { 'image-id': TEXT, checksum: { type: 'boolean' } },
+    properties: {
+      'image-id': TEXT,
+      // True to add the image's checksum, attestations or list of packages to the result; only our own clients send them.
+      checksum: { type: 'boolean' },
+      attestations: { type: 'boolean' },
+      packages: { type: 'boolean' },
+    },
   },
   '{"image-id": "<id>"}',
 );
@@ -26,6 +31,8 @@ export const parseUploadArguments = parserOf(
       // Checksum from an image-build job or an earlier upload; empty if unknown. The result then has the checksum of the
       // uploaded bytes. Only our own clients send it.
       checksum: TEXT,
+      // True to add the attestations of the build, the conversion and the upload to the result. Only our own clients send it.
+      attestations: { type: 'boolean' },
     },
   },
   '{"provider": "<name>", "image-name": "<name>"}',

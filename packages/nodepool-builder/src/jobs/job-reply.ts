@@ -47,7 +47,8 @@ export async function settleJob<T>(
     );
     return result;
   } catch (error) {
-    const isExpected = [JobFailure, ImageError, JobError].some((known) => error instanceof known);
+    const isExpected =
+      [JobFailure, ImageError, JobError].some((known) => error instanceof known) || isOfAttestations(error);
     if (error instanceof CancelledError)
       log.logger.warn(`${log.action} was ${error.message} (job ${job.handle})`);
     else if (isExpected) log.logger.error(`${log.action} failed: ${reasonOf(error)} (job ${job.handle})`);
@@ -56,11 +57,16 @@ export async function settleJob<T>(
       log.logger.error(`${log.action} failed (job ${job.handle})`, unexpected);
     }
     if (keysOf(job.payload).reason === true) await job.sendWarning(failureText(error));
-    if (error instanceof ImageError && !EXCEPTIONS.has(error.code)) {
+    if ((error instanceof ImageError && !EXCEPTIONS.has(error.code)) || isOfAttestations(error)) {
       throw new JobFailure(error.message, { cause: error });
     }
     throw error;
   }
+}
+
+/** Whether an error is a ProvenanceError, whose class is loaded only by sites with attestations. */
+function isOfAttestations(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ProvenanceError';
 }
 
 /** Returns the keys of a job's argument; none if it is not a JSON object, which its parser reports. */
@@ -118,14 +124,26 @@ export function reportProgress(job: Pick<WorkerJob, 'sendStatus'>): (progress: P
   };
 }
 
-/**
- * Formats the payload of WORK_COMPLETE, byte for byte as Python's `json.dumps` does.
- *
- * @param checksum only for our own clients, which ask for it
- */
-export function jobResult(key: 'image-id' | 'external-id', value: string, checksum?: string): string {
+/** Keys of a result that only our own clients ask for. */
+export interface FurtherResults {
+  readonly checksum?: string | undefined;
+  /** Bundles of sigstore. */
+  readonly attestations?: readonly string[] | undefined;
+  /** List of packages, in gzip and base64. */
+  readonly packages?: string | undefined;
+}
+
+/** Formats the payload of WORK_COMPLETE, byte for byte as Python's `json.dumps` does. */
+export function jobResult(
+  key: 'image-id' | 'external-id',
+  value: string,
+  { checksum, attestations, packages }: FurtherResults = {},
+): string {
   const more = checksum === undefined ? '' : `, "checksum": ${asPythonWrites(checksum)}`;
-  return `{"${key}": ${asPythonWrites(value)}${more}}`;
+  const list = attestations?.map(asPythonWrites).join(', ');
+  const bundles = list === undefined ? '' : `, "attestations": [${list}]`;
+  const last = packages === undefined ? '' : `, "packages": ${asPythonWrites(packages)}`;
+  return `{"${key}": ${asPythonWrites(value)}${more}${bundles}${last}}`;
 }
 
 function asPythonWrites(text: string): string {

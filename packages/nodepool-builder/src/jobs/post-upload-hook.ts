@@ -3,8 +3,8 @@ import type { ImageProvider, Logger, UploadRequest } from '@nodepool-builder/ima
 import { createMask, runCommand, secretValues, visible } from '@nodepool-builder/image-builder/module-kit';
 import { reasonOf } from './job-reply.ts';
 
-/** A `post-upload-hook` rejected the image or failed to run. The cause is the error of the image's deletion. */
-class PostUploadHookError extends JobFailure {
+/** An uploaded image was rejected, such as by a `post-upload-hook`. The cause is the error of the image's deletion. */
+class RejectedImageError extends JobFailure {
   /** True if the image may still be in the provider and has to be deleted later. */
   override get retriable(): boolean {
     return 'cause' in this;
@@ -45,18 +45,18 @@ export async function runHook(
   }
 }
 
-/** Deletes an image that a hook has rejected. Returns the error to throw. */
+/** Deletes an image that was rejected after its upload. Returns the error to throw. */
 export async function discardRejected(
   provider: ImageProvider,
   { uploadId, imageId, imageName }: Pick<UploadRequest, 'uploadId' | 'imageId' | 'imageName'>,
   rejection: string,
   signal: AbortSignal,
-): Promise<PostUploadHookError> {
+): Promise<RejectedImageError> {
   try {
     await provider.discard(uploadId, { signal, image: { imageId, imageName } });
-    return new PostUploadHookError(`${rejection}; the image was deleted from ${provider.name}`);
+    return new RejectedImageError(`${rejection}; the image was deleted from ${provider.name}`);
   } catch (cause) {
     const problem = `the image is still in ${provider.name} and is deleted later: ${reasonOf(cause)}`;
-    return new PostUploadHookError(`${rejection}; ${problem}`, { cause });
+    return new RejectedImageError(`${rejection}; ${problem}`, { cause });
   }
 }

@@ -13,6 +13,9 @@ import {
   type UploadResult,
 } from '@nodepool-builder/image-builder';
 import { inheritedEnvironment, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { checkUpload } from '../attestation/gate.ts';
+import type { SiteAttestation } from '../attestation/site-attestation.ts';
+import { UploadAttestation } from '../attestation/upload-attestation.ts';
 import type { Configuration, ProviderImageConfiguration } from '../configuration/configuration.ts';
 import type { MeteredProgress } from '../control/progress-meter.ts';
 import type { RunningJobs } from '../control/running-jobs.ts';
@@ -34,12 +37,21 @@ export interface UploadJobContext {
   readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
   readonly uploads: Uploads;
+  /** Default: nothing is attested, and nothing has to be. */
+  readonly attestation?: Pick<SiteAttestation, 'attester' | 'requiredBy' | 'trustedKeys'>;
   /** Services that may delete a snapshot. */
   readonly services: ReadonlyMap<string, Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
   /** Where and how the logs of uploads are kept. */
   readonly uploadLog: () => Pick<UploadLogOptions, 'directory' | 'retention' | 'limit'>;
   readonly logger: (name: string) => Logger;
+}
+
+/** Result of an upload, for its job. */
+interface FinishedUpload {
+  readonly externalId: string;
+  /** Bundles about the build, the conversion and the upload; undefined if the site signs nothing. */
+  readonly attestations: readonly string[] | undefined;
 }
 
 /** Destination of an upload. */
@@ -58,7 +70,7 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
       await deleteOtherCopy(context.repository, imageId, comparison, { signal: job.signal, logger });
       return '';
     }
-    const { provider, 'image-name': imageName, checksum } = parseUploadArguments(job.payload);
+    const { provider, 'image-name': imageName, checksum, attestations } = parseUploadArguments(job.payload);
     const target = findTarget(context, provider, imageName);
     const uploadLogger = context.logger(`nodepool.image.upload.${provider}`);
     Object.assign(log, { action: `upload of ${imageId} as ${imageName}`, logger: uploadLogger });
@@ -78,9 +90,12 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
       if (checksum) await deleteOtherCopy(context.repository, imageId, checksum, { signal, logger: both });
       const image = context.repository.get(imageId);
       const stoppable = stoppableBy(job, signal);
-      const externalId = await upload(context, stoppable, imageId, { ...target, onProgress }, both);
+      const done = await upload(context, stoppable, imageId, { ...target, onProgress }, both);
       const known = checksum === '' && image ? checksumOf(image) : checksum;
-      return jobResult('external-id', externalId, known);
+      return jobResult('external-id', done.externalId, {
+        checksum: known,
+        attestations: attestations ? done.attestations : undefined,
+      });
     };
     const subject = { diskimage: target.image.diskimage ?? imageName, provider, imageName };
     return await context.running.run(
@@ -124,12 +139,14 @@ async function upload(
     onProgress,
   }: Target & { readonly onProgress: (progress: MeteredProgress) => void },
   logger: Logger,
-): Promise<string> {
+): Promise<FinishedUpload> {
   const { repository } = context;
+  const attestation = await UploadAttestation.open(context.attestation, configuration, repository);
   const { largestDisk, compressesQcow2: compress, 'build-environment': variables } = context.configuration;
   const within = timeLimit(configuration.entry['image-upload-timeout'], job.signal);
-  const prepareFile = (signal: AbortSignal): Promise<ImageFile> =>
-    repository.file(imageId, provider.formats, {
+  let gated: ImageFile | undefined;
+  const prepareFile = async (signal: AbortSignal): Promise<ImageFile> => {
+    const found = await repository.file(imageId, provider.formats, {
       signal,
       largestDisk,
       compress,
@@ -138,8 +155,27 @@ async function upload(
         if (waiting !== undefined) logger.info(`conversion of image ${imageId}: waiting for ${waiting}`);
       },
       takesPendingChecksums: provider.takesPendingChecksums ?? false,
+      attester: attestation?.attester,
     });
-  const { builtAt, files, snapshots = [] } = repository.get(imageId) ?? {};
+    return found.path === gated?.path ? gated : found; // those bytes were checked
+  };
+  const local = repository.get(imageId);
+  const { builtAt, files, snapshots = [] } = local ?? {};
+  const required = context.attestation?.requiredBy(configuration.entry);
+  const { attestation: site } = context;
+  if (local !== undefined && required !== undefined && site !== undefined) {
+    const gate = {
+      image: local,
+      directory: repository.directory,
+      provider: provider.name,
+      formats: provider.formats,
+      required,
+      trustedKeys: () => site.trustedKeys(required),
+      isSigning: attestation !== undefined,
+    };
+    gated = await within((signal) => checkUpload(gate, { signal }));
+    logger.info(`image ${imageId} has the attestations that ${provider.name} requires`);
+  }
   const snapshot =
     'claim' in provider ? snapshots.find((each) => each.provider === provider.name) : undefined;
   let file = snapshot === undefined ? await within(prepareFile) : undefined;
@@ -150,7 +186,7 @@ async function upload(
       imageName: image.name,
       ...(builtAt && { builtAt }),
       externalName: record['external-name'],
-      metadata: image.meta,
+      metadata: { ...image.meta, ...(await attestation?.metadata(imageId)) },
     };
     const { uploaded, rejection } = await within(async (signal) => {
       let result = snapshot && (await claim(context, provider, snapshot, request, signal));
@@ -159,15 +195,29 @@ async function upload(
         const { size } = file;
         logger.info(`uploading ${file.path} as ${request.externalName}`);
         const onPart = (progress: Progress): void => onProgress({ ...progress, size });
-        result = await provider.upload({ ...request, file }, { signal, onProgress: onPart });
+        const documents = await attestation?.documents(imageId, file.format);
+        const attestations = documents && { attestations: documents };
+        result = await provider.upload({ ...request, file, ...attestations }, { signal, onProgress: onPart });
       }
       const hook = configuration.entry['post-upload-hook'];
-      if (hook === undefined) return { uploaded: result };
-      const args = [configuration.name, result.externalId, file?.path ?? files?.[0]?.path ?? ''];
-      const environment = inheritedEnvironment(process.env, variables);
-      return { uploaded: result, rejection: await runHook(hook, args, { environment, signal, logger }) };
+      let reason: string | undefined;
+      if (hook !== undefined) {
+        const args = [configuration.name, result.externalId, file?.path ?? files?.[0]?.path ?? ''];
+        const environment = inheritedEnvironment(process.env, variables);
+        reason = await runHook(hook, args, { environment, signal, logger });
+      }
+      const sent = file ?? files?.[0];
+      if (reason === undefined && attestation !== undefined && sent !== undefined) {
+        const finished = { request, file: sent, uploaded: result, provider };
+        const attest = (): Promise<string | undefined> => attestation.attest(finished, signal);
+        // A deletion of the image waits, so that it removes the new document, too.
+        reason = await (repository.get(imageId) === undefined
+          ? attest()
+          : repository.withImage(imageId, attest));
+      }
+      return { uploaded: result, rejection: reason };
     });
-    job.signal.throwIfAborted(); // an aborted hook has not rejected the image; the job comes again
+    job.signal.throwIfAborted(); // the image was not rejected; the job comes again
     if (rejection === undefined) return uploaded;
     throw await discardRejected(provider, request, rejection, job.signal);
   };
@@ -175,7 +225,7 @@ async function upload(
   try {
     const { externalId } = await context.uploads.run(job, record, run);
     logger.info(`image ${imageId} has the external-id ${externalId}`);
-    return externalId;
+    return { externalId, attestations: attestation?.bundles };
   } catch (error) {
     if (error instanceof JobFailure) throw error;
     if (isLocal(error)) throw new JobFailure(reasonOf(error), { cause: error });

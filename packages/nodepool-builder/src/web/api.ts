@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { BUILD_ORIGIN, UPLOAD_ORIGIN } from '../provenance/origin-record.ts';
 import { type ActionName, act } from './actions.ts';
 import type { WebContext } from './context.ts';
 import { EventStream } from './event-stream.ts';
@@ -92,6 +93,7 @@ export function api(server: FastifyInstance, context: WebContext): void {
     });
     if ('id' in row) oneRecord(server, list as 'images' | 'builds' | 'uploads', row.id, record, records);
   }
+  origins(server, context, records);
   for (const [method, path, action, summary] of ACTION_ROUTES) {
     server.route<Subject>({
       method,
@@ -123,6 +125,29 @@ function oneRecord(
       return found;
     },
   );
+}
+
+/** Where builds and uploads come from. */
+function origins(server: FastifyInstance, context: WebContext, records: () => Promise<SiteRecords>): void {
+  const schemaOf = (summary: string, answer: object) => ({
+    schema: { summary, params: SUBJECT, response: { 200: answer } },
+  });
+  const ofBuild = { ...BUILD_ORIGIN, description: 'The materials, the packages and the proofs.' };
+  const ofUpload = { ...UPLOAD_ORIGIN, description: 'The proof of the upload.' };
+  const about = 'Shows where a build comes from, and where the proofs of its uploads stand';
+  server.get<Subject>(`${API}/builds/:id/origin`, schemaOf(about, ofBuild), async ({ params: { id } }) => {
+    const { builds } = await records();
+    if (!builds.some((one) => one['image-id'] === id)) {
+      throw new HttpError(404, `there is no ${id} in builds`);
+    }
+    return await context.origins.build(id);
+  });
+  const proof = 'Shows where the proof of an upload stands';
+  server.get<Subject>(`${API}/uploads/:id/origin`, schemaOf(proof, ofUpload), async ({ params: { id } }) => {
+    const origin = await context.origins.upload(id);
+    if (origin === undefined) throw new HttpError(404, `there is no ${id} in uploads`);
+    return origin;
+  });
 }
 
 /** Server-sent events that say which records have changed. */

@@ -3,6 +3,7 @@ import type { WebAddress, WebOptions } from '../commands/web-options.ts';
 import type { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import type { Access } from './access.ts';
 import type { EventMetrics } from './event-metrics.ts';
+import type { Origins } from './origins.ts';
 import type { SiteView } from './site-view.ts';
 
 /** The part of a builder of this process that its metrics show. */
@@ -13,6 +14,7 @@ export interface LocalBuilder extends Pick<NodepoolBuilder, 'uploads'> {
 /** What the parts of the server share. */
 export interface WebContext {
   readonly view: SiteView;
+  readonly origins: Origins;
   readonly access: Access;
   readonly logger: Logger;
   /** Address that it listens on. */

@@ -154,8 +154,12 @@ function recordItems(records: readonly (BuildRecord | UploadRecord)[], canAct: b
     : records.map((one) => recordItem(one, canAct));
 }
 
-/** A build, or an upload, in a list. */
-export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean): Html {
+/**
+ * A build, or an upload, in a list.
+ *
+ * @param more at the end
+ */
+export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean, more?: Html): Html {
   const { state, requested, error, reason, host } = record;
   const imageId = record['image-id'];
   const where =
@@ -168,7 +172,7 @@ export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean):
 ${requested !== null && html`<span class="quiet">${age(requested)} ago</span>`}
 ${progress(record, `Progress of ${imageId}`)} ${host !== null && html`<span class="quiet">on ${host}</span>`}
 ${canAct && html`<span class="actions">${recordActions(record)}</span>`}
-<span class="why quiet">${by === null ? (error ?? reason) : `cancelled by ${by}`}</span></li>`;
+<span class="why quiet">${by === null ? (error ?? reason) : `cancelled by ${by}`}</span>${more}</li>`;
 }
 
 /** Links to what can be done with a build or an upload. */

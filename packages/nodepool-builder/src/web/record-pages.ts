@@ -4,6 +4,7 @@ import { type Html, html } from './html.ts';
 import { HttpError } from './http-error.ts';
 import { sendPage } from './layout.ts';
 import { age, badge, buildPath, progress } from './markup.ts';
+import { buildOrigin, proofText, uploadOrigin } from './origin-parts.ts';
 import { imageDetails, recordActions, recordItem } from './overview.ts';
 import type { BuildRecord, UploadRecord } from './records.ts';
 import { siteRecords } from './site-records.ts';
@@ -31,11 +32,17 @@ export function recordPages(server: FastifyInstance, context: WebContext): void 
     if (build === undefined) throw new HttpError(404, `there is no build ${id}`);
     const canAct = context.access.userOf(request) !== undefined;
     const own = uploads.filter((one) => one['image-id'] === id);
+    const origin = await context.origins.build(id);
+    const proofs = new Map(origin.uploads.map((one) => [one['upload-id'], one.proof]));
+    const item = (one: UploadRecord): Html => {
+      const proof = proofs.get(one['upload-id']);
+      return recordItem(one, canAct, proof && html`<span class="why">${proofText(proof)}</span>`);
+    };
     const content = html`<div id="facts">${facts(build, canAct)}
 <h2>Uploads</h2>
 <ul class="records card">${
-      own.length > 0 ? own.map((one) => recordItem(one, canAct)) : html`<li class="quiet">None.</li>`
-    }</ul></div>${log('builds', id)}`;
+      own.length > 0 ? own.map(item) : html`<li class="quiet">None.</li>`
+    }</ul>${buildOrigin(origin)}</div>${log('builds', id)}`;
     return await sendPage(context, request, reply, { title: id, content, script: 'log.js' });
   });
 
@@ -45,7 +52,9 @@ export function recordPages(server: FastifyInstance, context: WebContext): void 
     const upload = uploads.find((one) => one['upload-id'] === id);
     if (upload === undefined) throw new HttpError(404, `there is no upload ${id}`);
     const canAct = context.access.userOf(request) !== undefined;
-    const content = html`<div id="facts">${facts(upload, canAct)}</div>${log('uploads', id)}`;
+    const origin = await context.origins.upload(id);
+    const content = html`<div id="facts">${facts(upload, canAct)}
+${origin && uploadOrigin(origin.proof)}</div>${log('uploads', id)}`;
     return await sendPage(context, request, reply, { title: `Upload ${id}`, content, script: 'log.js' });
   });
 }

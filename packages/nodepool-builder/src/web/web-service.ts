@@ -7,6 +7,7 @@ import { Access } from './access.ts';
 import { CloudImageWatch } from './cloud-image-watch.ts';
 import type { LocalBuilder } from './context.ts';
 import type { EventMetrics } from './event-metrics.ts';
+import { Origins } from './origins.ts';
 import { createServer } from './server.ts';
 import { SiteView } from './site-view.ts';
 
@@ -55,7 +56,16 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
     logger,
     cloudImages,
   });
-  const server = await createServer({ view, access, logger, address, options, events, builder });
+  const server = await createServer({
+    view,
+    origins: new Origins(view),
+    access,
+    logger,
+    address,
+    options,
+    events,
+    builder,
+  });
   const close = async (): Promise<void> => {
     await server.close();
     await view.close();

@@ -9,6 +9,7 @@ import { Worker } from '@nodepool-builder/gearman-node';
 import { runInProcess } from '../../../../test/fixtures/command-in-process.ts';
 import { startGearmand } from '../../../../test/fixtures/gearmand.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { writeKeys } from '../../../../test/fixtures/site-key.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 
 interface Result {
@@ -44,6 +45,35 @@ async function examine(file: string, ...options: readonly string[]): Promise<[nu
 }
 
 describe('doctor', () => {
+  it('signs with the key, and reads the trusted keys', async (t) => {
+    const file = await writeSite(
+      t,
+      1,
+      'attestation: {key: a.pem}\nrequire-attestation: {trusted-keys: [b.pub]}\n',
+    );
+    const directory = join(file, '..');
+    await writeKeys(directory, 'a');
+    await writeKeys(directory, 'b');
+    const [, results] = await examine(file, '--only', 'attestations');
+    assert.deepEqual(
+      results.map(({ subject, state }) => [subject, state]),
+      [
+        [`key ${join(directory, 'a.pem')}`, 'ok'],
+        [`trusted key ${join(directory, 'b.pub')}`, 'ok'],
+      ],
+    );
+    await rm(join(directory, 'a.pem'));
+    await writeFile(join(directory, 'b.pub'), 'no key');
+    const [code, others] = await examine(file, '--only', 'attestations');
+    assert.notEqual(code, 0);
+    assert.deepEqual(
+      others.map(({ state }) => state),
+      ['problem', 'problem'],
+    );
+    assert.match(others[0]?.finding ?? '', /a\.pem/);
+    assert.match(others[1]?.remedy ?? '', /openssl/);
+  });
+
   it('finds nothing wrong with a good site, and says what it looked at', async (t) => {
     const server = await startGearmand();
     undoAfter(t, () => server.stop());

@@ -3,6 +3,7 @@ import { extname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type CheckResult,
+  type ImageDescription,
   ImageError,
   type ImageFormat,
   type InstanceProvider,
@@ -18,11 +19,14 @@ import {
   checkKvm,
   checkProgram,
   checkSelfContained,
+  fileDigest,
   formatOfExtension,
   formatRow,
   isConvertible,
   QEMU,
   runCommand,
+  signalOf,
+  unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
 import { instanceArguments, QEMU_SETTINGS, type QemuSettings } from './instance-arguments.ts';
 import { INSTANCE_FILES, InstanceDirectory, writeConfigDrive } from './instance-directory.ts';
@@ -94,6 +98,14 @@ export class QemuInstanceProvider implements InstanceProvider {
       throw error;
     }
     return instance;
+  }
+
+  async describeImage(image: string, options: OperationOptions = {}): Promise<ImageDescription | undefined> {
+    const path = await unlessMissing(realpath(image));
+    if (path === undefined) return undefined;
+    const limit = Number.MAX_SAFE_INTEGER;
+    const sha256 = await fileDigest(path, { limit, signal: signalOf(options) });
+    return { digest: sha256 === undefined ? {} : { sha256 }, annotations: { path } };
   }
 
   async *diagnose(): AsyncIterable<CheckResult> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -90,6 +91,16 @@ done
 exec ${qemu} "$@" $hang
 `;
 }
+
+test('a base image is described by the digest of its file', async (t) => {
+  const { image, open } = await openSite(t, 'halt');
+  const sha256 = createHash('sha256')
+    .update(await readFile(image))
+    .digest('hex');
+  const provider = open();
+  assert.deepEqual(await provider.describeImage(image), { digest: { sha256 }, annotations: { path: image } });
+  assert.equal(await provider.describeImage(`${image}.missing`), undefined);
+});
 
 describe('an instance of a local QEMU', () => {
   test('runs with TCG if QEMU fails with KVM', async (t) => {

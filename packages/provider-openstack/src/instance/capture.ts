@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { type FileHandle, open, rm } from 'node:fs/promises';
 import {
   type CaptureRequest,
   ImageError,
@@ -7,20 +5,14 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import {
-  asImageError,
-  IMAGE_TAGS,
-  isImageFormat,
-  steadyProgress,
-  withAbort,
-  writeSparse,
-} from '@nodepool-builder/image-builder/module-kit';
-import { createdAt, dataSize, type GlanceImage, storedDigest } from '../glance-image.ts';
+import { IMAGE_TAGS, isImageFormat, withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { createdAt, type GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
-import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
+import { saveImage } from '../image-download.ts';
+import { unlessAbsent } from '../openstack-error.ts';
 import { CHECKSUM_PROPERTIES, missingProperties, withoutFormats } from '../upload/image-properties.ts';
 import { poll } from '../upload/poll.ts';
-import { DEFAULT_RETRIES, retry } from '../upload/retry.ts';
+import { DEFAULT_RETRIES } from '../upload/retry.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 
 /** Image property with the id of the captured server. */
@@ -154,68 +146,11 @@ export class CapturedSnapshot implements StoredCapture {
         `image ${this.externalId} of cloud ${images.cloud} is ${this.#image.disk_format} and cannot be saved as ${format}; convert it`,
       );
     }
-    const name = `download of image ${this.externalId}`;
-    const onProgress = steadyProgress(options.onProgress ?? (() => {}));
-    await withAbort(options, async (signal) => {
-      try {
-        await retry(() => this.#download(path, onProgress, signal), { ...retries, name, logger, signal });
-      } catch (error) {
-        await rm(path, { force: true });
-        throw error;
-      }
-    });
-    onProgress({ done: 1, total: 1 });
+    await saveImage({ images, image: this.#image, path, logger, retries, remedy: 'build it again' }, options);
   }
 
   /** @throws OpenStackError */
   async discard(options: OperationOptions = {}): Promise<void> {
     await withAbort(options, (signal) => this.#cloud.images.delete(this.externalId, signal));
-  }
-
-  async #download(
-    path: string,
-    onProgress: ReturnType<typeof steadyProgress>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    try {
-      const file = await open(path, 'w');
-      try {
-        await this.#write(file, onProgress, signal);
-      } finally {
-        await file.close();
-      }
-    } catch (error) {
-      throw asImageError(error, `saving image ${this.externalId} to ${path}`);
-    }
-  }
-
-  async #write(
-    file: FileHandle,
-    onProgress: ReturnType<typeof steadyProgress>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const digest = storedDigest(this.#image);
-    const hash = createHash(digest?.algorithm ?? 'md5');
-    const total = dataSize(this.#image);
-    let done = 0;
-    for await (const piece of await this.#cloud.images.download(this.externalId, signal)) {
-      hash.update(piece);
-      await writeSparse(file, piece, done);
-      done += piece.length;
-      if (total !== undefined) onProgress({ done, total });
-    }
-    await file.truncate(done);
-    if (done !== (total ?? done)) throw this.#mismatch(`received ${done} of ${total} bytes`);
-    const value = hash.digest('hex');
-    if (digest !== undefined && value !== digest.value) {
-      throw this.#mismatch(`received ${digest.algorithm} ${value} instead of ${digest.value}`);
-    }
-  }
-
-  #mismatch(what: string): OpenStackError {
-    return new OpenStackError(
-      'checksum-mismatch',
-      `cloud ${this.#cloud.images.cloud}: image ${this.externalId}: ${what}: it changed during the transfer or in the cloud; build it again, and if that fails too, look at the cloud's image store`,
-    );
   }
 }

@@ -1,5 +1,5 @@
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
-import { createdAt } from '../glance-image.ts';
+import { createdAt, type GlanceImage } from '../glance-image.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { poll } from '../upload/poll.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
@@ -24,7 +24,7 @@ export async function launchInstance(
   signal: AbortSignal,
 ): Promise<string> {
   const { compute } = cloud;
-  const imageId = await baseImageId(cloud, request.image, signal);
+  const { id: imageId } = await baseImage(cloud, request.image, signal);
   const flavorId = await flavorFor(cloud, request, signal);
   const networks = await networkIds(cloud, signal);
   const poolId = cloud.pool === undefined ? undefined : await networkId(cloud, cloud.pool, signal);
@@ -50,12 +50,17 @@ export async function launchInstance(
   return id;
 }
 
-/** Id of the image with this id, or of the newest active image with this name that the project may use. */
-async function baseImageId(
+/**
+ * The image with this id, or the newest active image with this name that the project may use.
+ *
+ * @throws ImageError `image-not-found`
+ * @throws OpenStackError
+ */
+export async function baseImage(
   { name, images }: InstanceCloud,
   nameOrId: string,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<GlanceImage> {
   const byId = await images.get(nameOrId, signal).catch((error: unknown) => {
     // Glance answers 404 to a name, and 400 to what cannot be an id.
     const isName =
@@ -68,7 +73,7 @@ async function baseImageId(
   const [newest] = found
     .filter((image) => image.os_hidden !== true)
     .toSorted((one, other) => createdAt(other).getTime() - createdAt(one).getTime());
-  if (newest !== undefined) return newest.id;
+  if (newest !== undefined) return newest;
   throw new ImageError(
     'image-not-found',
     `cloud ${name}: no active image has the name or id "${nameOrId}"; correct the base image, or upload it`,

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import {
+  type ImageDescription,
   ImageError,
   type InstanceProvider,
   type LaunchRequest,
@@ -7,13 +8,14 @@ import {
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
 import { IMAGE_TAGS, withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { createdAt, reportedDigests } from '../glance-image.ts';
 import { ImageApi } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { type CloudOptions, LazyCloud } from '../session/openstack-session.ts';
 import { CapturedSnapshot, isCaptured } from './capture.ts';
 import { ComputeApi } from './compute-api.ts';
 import type { InstanceCloud, InstanceSettings } from './instance-cloud.ts';
-import { launchInstance } from './launch-instance.ts';
+import { baseImage, launchInstance } from './launch-instance.ts';
 import { findLaunches, removeLaunch } from './launches.ts';
 import { NetworkApi } from './network-api.ts';
 import { OpenStackInstance } from './openstack-instance.ts';
@@ -81,6 +83,26 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
       return launches.map(
         ({ record, serverId }) => new OpenStackInstance(() => this.#cloud.open(), record, serverId),
       );
+    });
+  }
+
+  /**
+   * The id of a base image, and the digests that Glance reports.
+   *
+   * @throws OpenStackError
+   */
+  async describeImage(image: string, options: OperationOptions = {}): Promise<ImageDescription | undefined> {
+    return await withAbort(options, async (signal) => {
+      try {
+        const found = await baseImage(await this.#cloud.open(), image, signal);
+        return {
+          digest: reportedDigests(found),
+          annotations: { id: found.id, 'created-at': createdAt(found).toISOString() },
+        };
+      } catch (error) {
+        if (error instanceof ImageError && error.code === 'image-not-found') return undefined;
+        throw error;
+      }
     });
   }
 

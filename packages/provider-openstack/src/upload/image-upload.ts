@@ -33,10 +33,10 @@ export type Cleanup = Pick<ImageUpload, 'images' | 'method' | 'signal'>;
  * result; an incomplete one is removed.
  *
  * @param attempt from 1
- * @returns the image's id
+ * @returns the image
  * @throws FinalFailure for a conflict before the image was created
  */
-export async function uploadImage(upload: ImageUpload, attempt: number): Promise<string> {
+export async function uploadImage(upload: ImageUpload, attempt: number): Promise<GlanceImage> {
   const { images, method, request, signal } = upload;
   let isCreated = false;
   const create = async (properties: ImageProperties): Promise<GlanceImage> => {
@@ -52,7 +52,7 @@ export async function uploadImage(upload: ImageUpload, attempt: number): Promise
       // An earlier request may take effect only now, long after its answer was lost.
       if (attempt > 1) await removeUpload(upload, request.uploadId, image.id);
       else await method.clear?.(images, request.uploadId, signal);
-      return image.id;
+      return image;
     } catch (error) {
       await cleanUp(upload, (cleanup) => removeUpload(cleanup, request.uploadId));
       const isConflict = error instanceof OpenStackError && error.code === 'conflict';

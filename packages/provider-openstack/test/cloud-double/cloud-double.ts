@@ -109,7 +109,8 @@ export class CloudDouble {
       'content-type': isText ? 'text/html' : 'application/json',
       ...headers,
     });
-    response.end(body === undefined || isText ? body : JSON.stringify(body));
+    const isReady = body === undefined || isText || Buffer.isBuffer(body);
+    response.end(isReady ? body : JSON.stringify(body));
   }
 
   #handleTask({ method, path, body }: DoubleRequest): Answer | undefined {

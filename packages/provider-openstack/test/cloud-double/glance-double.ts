@@ -14,6 +14,7 @@ const FILTERABLE = (name: string): boolean => !['limit', 'marker', 'sort'].inclu
 /** The images of Glance v2, according to its API reference. */
 export class GlanceDouble {
   readonly images: Map<string, StoredImage> = new Map();
+  readonly #data = new Map<string, Buffer>();
   /** Images per page, whatever limit is requested. */
   pageSize = 2;
 
@@ -30,7 +31,7 @@ export class GlanceDouble {
     if (id === '') return method === 'POST' ? this.#post(body) : this.#list(query);
     const image = this.images.get(decodeURIComponent(id));
     if (image === undefined) return { status: 404, body: `<h1>404</h1>No image found with ID ${id}` };
-    if (rest !== undefined) return this.#putFile(image, body);
+    if (rest !== undefined) return method === 'GET' ? this.#getFile(image) : this.#putFile(image, body);
     const handlers: Readonly<Record<string, () => Answer>> = {
       GET: () => ({ status: 200, body: image }),
       PATCH: () => this.#patch(image, body),
@@ -65,7 +66,14 @@ export class GlanceDouble {
     return { status: 204 };
   }
 
+  #getFile({ id }: StoredImage): Answer {
+    const data = this.#data.get(id);
+    if (data === undefined) return { status: 204 };
+    return { status: 200, headers: { 'content-type': 'application/octet-stream' }, body: data };
+  }
+
   #fill(image: StoredImage, data: Buffer): void {
+    this.#data.set(image.id, data);
     image.size = data.length;
     image.checksum = createHash('md5').update(data).digest('hex');
     image.os_hash_algo = 'sha512';
@@ -96,6 +104,7 @@ export class GlanceDouble {
   #delete({ id, protected: kept }: StoredImage): Answer {
     if (kept === true) return { status: 403, body: `Image ${id} is protected and cannot be deleted.` };
     this.images.delete(id);
+    this.#data.delete(id);
     return { status: 204 };
   }
 }

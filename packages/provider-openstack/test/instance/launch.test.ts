@@ -19,6 +19,16 @@ async function noSettings(): Promise<never> {
 
 const NOTHING = { servers: 0, keyPairs: 0, floatingIps: 0 };
 
+test('a base image is described by its id and digests', async (t) => {
+  const { account, open } = await openNovaCloud(t);
+  const id = await createImage(account, 'other');
+  const provider = open();
+  const described = await provider.describeImage('other');
+  assert.equal(described?.annotations?.id, id);
+  assert.match(described?.digest.md5 ?? '', /^[0-9a-f]{32}$/);
+  assert.equal(await provider.describeImage('missing'), undefined);
+});
+
 test('a server boots from the newest image of the name, with the settings and the request', async (t) => {
   const cloud = await openNovaCloud(t);
   const { nova, open, account, glance } = cloud;

@@ -14,6 +14,17 @@ export interface ZuulArtifact {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
+/** A change, branch or tag, in Zuul's words. */
+export interface ZuulChange {
+  readonly change?: string;
+  readonly patchset?: string;
+  /** `refs/heads/master`. */
+  readonly ref?: string;
+  /** Commit of a branch or tag. */
+  readonly newrev?: string;
+  readonly ref_url?: string;
+}
+
 /** A build, from either generation of the API. */
 export interface ZuulBuild {
   readonly uuid: string;
@@ -33,6 +44,8 @@ export interface ZuulBuild {
   /** Absent for a ref that is not a branch, such as a tag. */
   readonly branch?: string;
   readonly pipeline: string;
+  /** The change that it built; absent if Zuul tells nothing about it. */
+  readonly change?: ZuulChange;
   readonly artifacts: readonly ZuulArtifact[];
   /** Ignored artifacts, each with the reason. */
   readonly unusableArtifacts: readonly string[];
@@ -83,7 +96,9 @@ const ARTIFACT = new JsonReader({
 export function parseBuild(value: unknown): ZuulBuild {
   try {
     const build = BUILD.check(value);
-    const { project, branch } = typeof build.ref === 'object' && build.ref !== null ? build.ref : build;
+    const source = typeof build.ref === 'object' && build.ref !== null ? build.ref : build;
+    const { project, branch } = source;
+    const change = changeOf(source);
     const { uuid, _id: row, result, start_time: start, end_time: end } = build;
     const id = Number(row ?? 0);
     if (!Number.isSafeInteger(id)) throw new Error('_id is not a whole number');
@@ -98,6 +113,7 @@ export function parseBuild(value: unknown): ZuulBuild {
       project: project ?? '',
       ...(typeof branch === 'string' && { branch }),
       pipeline: build.pipeline ?? '',
+      ...(change !== undefined && { change }),
       ...parseArtifacts(build.artifacts ?? [], build.log_url ?? undefined),
     };
   } catch (cause) {
@@ -105,6 +121,17 @@ export function parseBuild(value: unknown): ZuulBuild {
     const place = typeof uuid === 'string' ? `of build ${uuid}, ` : '';
     throw new Error(place + (cause as Error).message, { cause });
   }
+}
+
+const CHANGE_FIELDS: ReadonlySet<string> = new Set(['change', 'patchset', 'ref', 'newrev', 'ref_url']);
+
+/** These fields are only shown: a value of another type counts as unknown. */
+function changeOf(source: object): ZuulChange | undefined {
+  const found = Object.entries(source).flatMap(([name, value]: [string, unknown]) => {
+    const isShown = typeof value === 'string' || typeof value === 'number';
+    return isShown && CHANGE_FIELDS.has(name) ? [[name, `${value}`]] : [];
+  });
+  return found.length === 0 ? undefined : (Object.fromEntries(found) as ZuulChange);
 }
 
 function parseArtifacts(

@@ -17,6 +17,8 @@ export interface DownloadedArtifact {
   readonly path: string;
   /** Bytes of the unpacked file, holes included. */
   readonly size: number;
+  /** Of the unpacked file, in hexadecimal. */
+  readonly sha256: string;
 }
 
 /**
@@ -87,7 +89,7 @@ async function attempt(
       (both) => unpackObject(transfer, coding, path, both),
     ]);
     checkDigests(name, request, unpacked);
-    return { path, size: unpacked.size };
+    return { path, size: unpacked.size, sha256: unpacked.checksums.sha256 };
   } finally {
     if ('answer' in object) object.answer.response.destroy();
     await spool?.close();

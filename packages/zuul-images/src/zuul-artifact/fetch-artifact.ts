@@ -45,7 +45,7 @@ export async function fetchArtifact(
   { access, largestDisk = DEFAULT_LARGEST_DISK, ...options }: FetchOptions,
 ): Promise<KeptFile> {
   const directory = kept.partial(artifact);
-  const { path, size } = await downloadArtifact(
+  const { path, size, sha256 } = await downloadArtifact(
     { ...artifact, access, directory, largestSize: largestDisk, leaveFree: LEAVE_FREE },
     options,
   );
@@ -53,7 +53,7 @@ export async function fetchArtifact(
   if (size === 0)
     throw new ImageError('artifact-damaged', `${name} is empty; correct the job that builds it`);
   await checkFormat({ format: artifact.format, path }, name, largestDisk, options.signal);
-  return await kept.keep(artifact, path);
+  return await kept.keep(artifact, path, sha256);
 }
 
 /** Refuses a file that is not an image of this format, or that refers to files of this host. */

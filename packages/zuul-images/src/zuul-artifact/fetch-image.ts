@@ -1,11 +1,19 @@
 import { link } from 'node:fs/promises';
-import { type BuildContext, ImageError, type Logger } from '@nodepool-builder/image-builder';
+import {
+  type BuildContext,
+  type BuilderServices,
+  ImageError,
+  type ImageFormat,
+  type Logger,
+} from '@nodepool-builder/image-builder';
 import { convertImage, portion } from '@nodepool-builder/image-builder/module-kit';
 import { openZuulApi } from '../api/zuul-api.ts';
 import { ZuulError } from '../api/zuul-error.ts';
 import type { ImageBuild } from '../builds/find-build.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
 import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
+import { ArtifactGate } from './artifact-gate.ts';
+import { artifactMaterial } from './artifact-material.ts';
 import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
 import { costOf, type FetchStep, type OfferedFormat, planFetch } from './fetch-plan.ts';
@@ -17,15 +25,20 @@ import { wantedBuilds } from './wanted-builds.ts';
  *
  * @throws ImageError
  */
-export async function fetchImage(settings: ZuulSettings, context: BuildContext): Promise<void> {
+export async function fetchImage(
+  settings: ZuulSettings,
+  context: BuildContext,
+  services: Pick<BuilderServices, 'attestationGate'>,
+): Promise<void> {
   const { log, imageName } = context;
   const logger: Logger = { debug: () => {}, info: log, warn: log, error: log };
+  const gate = ArtifactGate.of(settings, services);
   try {
     const [api, access] = await Promise.all([openZuulApi(settings, logger), artifactAccessOf(settings)]);
     let expired: ImageError | undefined;
     for await (const wanted of wantedBuilds(api, imageSourceOf(imageName, settings), context)) {
       try {
-        await fetchBuild(wanted, access, context, logger);
+        await fetchBuild(wanted, { access, gate, logger }, context);
         return;
       } catch (error) {
         if (!(error instanceof ImageError) || error.code !== 'artifact-expired') throw error;
@@ -43,19 +56,22 @@ export async function fetchImage(settings: ZuulSettings, context: BuildContext):
   }
 }
 
+/** What the download of a build needs. */
+interface FetchServices {
+  readonly access: ArtifactAccess;
+  /** Undefined if artifacts need no attestation. */
+  readonly gate: ArtifactGate | undefined;
+  readonly logger: Logger;
+}
+
 /** Creates the image of one build. Downloaded files stay in the state directory if another attempt may use them. */
-async function fetchBuild(
-  wanted: ImageBuild,
-  access: ArtifactAccess,
-  context: BuildContext,
-  logger: Logger,
-): Promise<void> {
+async function fetchBuild(wanted: ImageBuild, services: FetchServices, context: BuildContext): Promise<void> {
   const { uuid, jobName, pipeline, endTime = 0 } = wanted.build;
   const ended = new Date(endTime);
   context.log(`build ${uuid} of ${jobName} in pipeline ${pipeline}, which ended at ${ended.toISOString()}`);
   const kept = await KeptFiles.open(await context.stateDirectory(), wanted.build);
   try {
-    await makeFormats(wanted, kept, access, context, logger);
+    await makeFormats(wanted, kept, services, context);
     if (endTime > 0) context.setBuiltAt(ended);
   } catch (error) {
     if (error instanceof ImageError && !error.retriable && !context.signal.aborted) await kept.clear();
@@ -66,19 +82,20 @@ async function fetchBuild(
 async function makeFormats(
   wanted: ImageBuild,
   kept: KeptFiles,
-  access: ArtifactAccess,
+  { access, gate, logger }: FetchServices,
   context: BuildContext,
-  logger: Logger,
 ): Promise<void> {
   const { formats, output, progress, log, signal, largestDisk } = context;
   const { artifacts } = wanted;
   const files = new Map((await kept.files(artifacts)).map((file) => [file.format, file]));
   const plan = await planOf(wanted, files, access, context);
   const total = costOf(plan);
+  const used = new Set<ImageFormat>();
   let done = 0;
   for (const { from, format, cost } of plan) {
     const onProgress = portion((part) => progress(part.done, total), done, done + cost);
     const source = from && files.get(from);
+    used.add(from ?? format);
     const artifact = artifacts.find((one) => one.format === format);
     if (source !== undefined) {
       log(`converting ${from} to ${format}`);
@@ -88,11 +105,19 @@ async function makeFormats(
         context.reserveSpace(await context.stateDirectory(), bytes);
       const options = { access, logger, reserve, signal, onProgress, largestDisk };
       const file = files.get(format) ?? (await fetchArtifact(artifact, kept, options));
+      await gate?.check({ artifact, file, build: wanted.build, kept, access }, signal, log);
       files.set(format, file);
       // A link: if this process dies before the image is published, the next attempt finds the file.
       if (formats.includes(format)) await link(file.path, output(format));
     }
     done += cost;
+  }
+  if (!context.isAttested) return;
+  for (const file of files.values()) {
+    const artifact = artifacts.find((one) => one.format === file.format);
+    if (artifact !== undefined && used.has(file.format)) {
+      context.addMaterial(await artifactMaterial(wanted, artifact, file, signal));
+    }
   }
 }
 

@@ -21,6 +21,8 @@ const STAT_BLOCK = 512;
 export interface KeptFile extends DiskFile {
   /** Bytes on disk, without holes. */
   readonly usage: number;
+  /** In hexadecimal; unknown for a file of an earlier attempt. */
+  readonly sha256?: string;
 }
 
 /** Downloaded artifacts of one build, for this attempt and the next one, which may need other artifacts. */
@@ -63,13 +65,13 @@ export class KeptFiles {
   }
 
   /** Takes over the complete file of an artifact. It survives a loss of power once this resolves. */
-  async keep(artifact: ImageArtifact, file: string): Promise<KeptFile> {
+  async keep(artifact: ImageArtifact, file: string, sha256: string): Promise<KeptFile> {
     const path = this.#path(artifact);
     await utimes(file, this.#time, this.#time);
     await syncToDisk(file);
     await rename(file, path);
     await rm(this.partial(artifact), { recursive: true, force: true });
-    return keptFile(artifact, path, await stat(path));
+    return { ...keptFile(artifact, path, await stat(path)), sha256 };
   }
 
   /** Deletes all files. */

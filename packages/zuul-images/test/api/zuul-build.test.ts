@@ -45,6 +45,19 @@ describe('the JSON of a build', () => {
     assert.deepEqual(parseBuild(NESTED), { ...NEUTRAL, id: 7, final: false });
   });
 
+  test('tells the change that it built, in either form', () => {
+    const change = {
+      change: 12,
+      patchset: '3',
+      ref: 'refs/changes/12/12/3',
+      newrev: null,
+      ref_url: 'https://x',
+    };
+    const expected = { change: '12', patchset: '3', ref: 'refs/changes/12/12/3', ref_url: 'https://x' };
+    assert.deepEqual(parseBuild({ ...FLAT, ...change }).change, expected);
+    assert.deepEqual(parseBuild({ ...NESTED, ref: { project, ...change } }).change, expected);
+  });
+
   test('may have a string as _id, as in the published schema', () => {
     assert.equal(parseBuild({ ...NESTED, _id: '12' }).id, 12);
   });

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { DiskImage } from '@nodepool-builder/image-builder';
+import type { BuilderServices, DiskImage } from '@nodepool-builder/image-builder';
 import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
 import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
@@ -112,10 +112,15 @@ export class ZuulSite {
     return imageOf(this.zuul);
   }
 
-  builder(diskimage: Partial<DiskImage> = {}, settings: Partial<ZuulSettings> = {}): ZuulArtifactBuilder {
+  builder(
+    diskimage: Partial<DiskImage> = {},
+    settings: Partial<ZuulSettings> = {},
+    services: Pick<BuilderServices, 'attestationGate'> = {},
+  ): ZuulArtifactBuilder {
     return new ZuulArtifactBuilder(
       { name: 'noble', formats: ['qcow2'], ...diskimage },
       { ...this.image, ...settings },
+      services,
     );
   }
 

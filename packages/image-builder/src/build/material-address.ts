@@ -1,0 +1,34 @@
+/** Parameters of a query that carry a secret: signatures and tokens of object stores, and others. */
+const SECRET_PARAMETER = /sig|token|password|secret|credential|auth|key/i;
+
+/**
+ * Removes credentials from an address: a user and a password in front of the host, and parameters of signed requests. A user
+ * alone stays for SSH, where it is no secret.
+ */
+export function withoutCredentials(uri: string): string {
+  const [scheme, rest] = split(uri, '://');
+  if (rest === undefined) return uri; // such as user@host:path, which has no password
+  const end = rest.search(/[/?#]/);
+  const authority = end === -1 ? rest : rest.slice(0, end);
+  const path = end === -1 ? '' : rest.slice(end);
+  const at = authority.lastIndexOf('@');
+  const user = authority.slice(0, Math.max(at, 0)).split(':')[0] ?? '';
+  const keptUser = /(?:^|\+)ssh$/.test(scheme) && user !== '' ? `${user}@` : '';
+  return `${scheme}://${keptUser}${authority.slice(at + 1)}${withoutSecretParameters(path)}`;
+}
+
+function withoutSecretParameters(path: string): string {
+  const [before, query] = split(path, '?');
+  if (query === undefined) return path;
+  const [parameters, fragment] = split(query, '#');
+  const kept = parameters
+    .split('&')
+    .filter((parameter) => !SECRET_PARAMETER.test(parameter.split('=')[0] ?? ''));
+  const tail = fragment === undefined ? '' : `#${fragment}`;
+  return `${before}${kept.length > 0 ? `?${kept.join('&')}` : ''}${tail}`;
+}
+
+function split(text: string, separator: string): [string, string?] {
+  const index = text.indexOf(separator);
+  return index === -1 ? [text] : [text.slice(0, index), text.slice(index + separator.length)];
+}

@@ -1,0 +1,124 @@
+import { lstat, realpath } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { SYSTEM_PATH } from '../cleanup/privileged.ts';
+import { withoutCredentials } from './material-address.ts';
+
+/** Time limit of one command of git, in milliseconds. */
+const GIT_TIMEOUT = 20_000;
+
+/** Size limit of the output of a command of git, in characters. */
+const GIT_OUTPUT = 4 * 2 ** 20;
+
+/** A git repository on this host. */
+export interface SourceRepository {
+  /** Commit that is checked out. */
+  readonly commit: string;
+  /** `git+https://HOST/PATH@COMMIT`, from the remote `origin`; absent without one. */
+  readonly uri?: string;
+  /** Whether a file or directory differs from the commit, or is not part of it. */
+  readonly isModified: (path: string) => boolean;
+}
+
+/** Wraps a command so that it runs in the namespace of a build. */
+export type Wrap = (command: string, args: readonly string[], cwd: string) => [string, string[]];
+
+/** Reads the state of git repositories. The state of each is read once. */
+export class SourceRepositories {
+  readonly #wrap: () => Promise<Wrap | undefined>;
+  readonly #signal: AbortSignal;
+  readonly #known = new Map<string, Promise<SourceRepository | undefined>>();
+
+  constructor(wrap: () => Promise<Wrap | undefined>, signal: AbortSignal) {
+    this.#wrap = wrap;
+    this.#signal = signal;
+  }
+
+  /** Finds the repository that contains a path; undefined if there is none, or git cannot read it. */
+  async find(path: string): Promise<SourceRepository | undefined> {
+    const real = await realpath(path).catch(() => undefined);
+    const top = real === undefined ? undefined : await topOf(real);
+    if (top === undefined) return undefined;
+    const read = this.#known.get(top) ?? this.#read(top);
+    this.#known.set(top, read);
+    return await read;
+  }
+
+  async #read(top: string): Promise<SourceRepository | undefined> {
+    const commit = (await this.#git(top, ['rev-parse', '--verify', 'HEAD']))?.trim();
+    if (commit === undefined) return undefined;
+    const status = ['status', '--porcelain', '-z', '--no-renames', '--ignore-submodules=dirty'];
+    const url = (await this.#git(top, ['config', '--get', 'remote.origin.url']))?.trim();
+    const changed = (await this.#git(top, status))?.split('\0').map((entry) => entry.slice(3));
+    return {
+      commit,
+      ...(url && { uri: gitUri(url, commit) }),
+      isModified: (path) => {
+        const inside = relative(top, path);
+        // Git names a directory without a known file, not the files in it.
+        return (
+          changed?.some((name) => name !== '' && (isBelow(name, inside) || isBelow(inside, name))) ?? true
+        );
+      },
+    };
+  }
+
+  /**
+   * Output of git. A repository may name programs in its configuration, for hooks and monitors; those are off, and git has
+   * no more rights than the commands of the build.
+   */
+  async #git(top: string, args: readonly string[]): Promise<string | undefined> {
+    const { execa } = await import('execa'); // not at the top, as in process/command.ts
+    const options = ['safe.directory=*', 'core.fsmonitor=false', 'core.hooksPath=/dev/null'];
+    const all = ['-C', top, ...options.flatMap((option) => ['-c', option]), ...args];
+    const wrap = await this.#wrap();
+    const [program, programArgs] = wrap?.('git', all, '/') ?? ['git', all];
+    const result = await execa(program, programArgs, {
+      cwd: '/',
+      env: {
+        PATH: SYSTEM_PATH,
+        LC_ALL: 'C',
+        HOME: '/nonexistent',
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_CONFIG_GLOBAL: '/dev/null',
+        GIT_OPTIONAL_LOCKS: '0',
+        GIT_TERMINAL_PROMPT: '0',
+      },
+      extendEnv: false,
+      stdin: 'ignore',
+      stderr: 'ignore',
+      reject: false,
+      timeout: GIT_TIMEOUT,
+      maxBuffer: GIT_OUTPUT,
+      cleanup: false,
+      cancelSignal: this.#signal,
+      stripFinalNewline: false,
+    });
+    this.#signal.throwIfAborted();
+    return result.failed ? undefined : result.stdout;
+  }
+}
+
+/** Whether a relative path is another one, or below it. */
+function isBelow(path: string, other: string): boolean {
+  const directory = other.endsWith('/') || other === '' ? other : `${other}/`;
+  return path === other || path.startsWith(directory);
+}
+
+/** The nearest directory at or above a path that has an entry `.git`. */
+async function topOf(path: string): Promise<string | undefined> {
+  const state = await lstat(join(path, '.git')).catch(() => undefined);
+  if (state !== undefined) return path;
+  return dirname(path) === path ? undefined : await topOf(dirname(path));
+}
+
+/** Address of a commit in the form that SLSA uses, without credentials. */
+export function gitUri(url: string, commit: string): string {
+  const [, host, path] = /^((?:[^/@:]+@)?[^/:]+):(?!\/\/)(.*)$/.exec(url) ?? [];
+  const isPath = host === undefined && !url.includes('://');
+  const absolute = isPath
+    ? `file://${url}`
+    : host === undefined
+      ? url
+      : `ssh://${host}/${path?.replace(/^\//, '')}`;
+  return withoutCredentials(`git+${absolute.replace(/^git\+/, '')}@${commit}`);
+}

@@ -1,0 +1,80 @@
+import { readFile, realpath, stat } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { unlessMissing } from '../system-error.ts';
+import { decodeMountPath, isPathInside } from './mounts.ts';
+
+/** The way in which a mount namespace hides files. */
+export interface HiddenFiles {
+  /** Mount points to detach, in this order: every /proc of the host, and each memory file system of secret files alone. */
+  readonly detached: readonly string[];
+  /** Paths to cover, under each of which a secret file is found. */
+  readonly covered: readonly string[];
+  /** The secret files. */
+  readonly files: readonly string[];
+}
+
+/** A line of `/proc/self/mountinfo` (proc(5)). */
+export interface Mount {
+  /** `254:0`; mounts with the same device show the same files. */
+  readonly device: string;
+  /** Directory of the file system that is mounted. */
+  readonly root: string;
+  readonly mountPoint: string;
+  readonly type: string;
+}
+
+/** File systems that are reachable by a mount alone, not by a device. */
+const IN_MEMORY: ReadonlySet<string> = new Set(['tmpfs', 'ramfs']);
+
+/** Plans how to hide files that exist. */
+export async function hiddenFiles(paths: readonly string[]): Promise<HiddenFiles> {
+  const resolved = await Promise.all(paths.map((path) => unlessMissing(realpath(path))));
+  const files = resolved.filter((path) => path !== undefined);
+  const plan = planHiding(files, parseMounts(await readFile('/proc/self/mountinfo', 'latin1')));
+  const keys = new Set(await Promise.all(files.map(identityOf)));
+  const covered: string[] = [];
+  // Another mount may be on top of one of the mounts.
+  for (const path of plan.covered) if (keys.has(await identityOf(path))) covered.push(path);
+  return { ...plan, covered };
+}
+
+async function identityOf(path: string): Promise<string> {
+  const { dev, ino } = (await unlessMissing(stat(path, { bigint: true }))) ?? {};
+  return `${dev}:${ino}`;
+}
+
+/** @param files absolute paths without symbolic links */
+export function planHiding(files: readonly string[], mounts: readonly Mount[]): HiddenFiles {
+  const detached = mounts.filter(({ type }) => type === 'proc').map(({ mountPoint }) => mountPoint);
+  const covered: string[] = [];
+  for (const file of files) {
+    const own = mounts.findLast(({ mountPoint }) => isBelow(file, mountPoint));
+    if (own === undefined) continue;
+    const same = mounts.filter(({ device }) => device === own.device);
+    const isDedicated = IN_MEMORY.has(own.type) && [dirname(file), file].includes(own.mountPoint);
+    if (isDedicated) {
+      detached.push(...same.map(({ mountPoint }) => mountPoint));
+      continue;
+    }
+    const inside = join(own.root, relative(own.mountPoint, file)); // path in its file system
+    for (const { root, mountPoint } of same) {
+      if (isBelow(inside, root)) covered.push(join(mountPoint, relative(root, inside)));
+    }
+  }
+  // A mount point may be listed twice; the last mount is on top.
+  return { detached: detached.toReversed(), covered: [...new Set(covered)], files };
+}
+
+export function parseMounts(text: string): Mount[] {
+  return text.split('\n').flatMap((line) => {
+    const [before = '', after = ''] = line.split(' - ');
+    const [, , device, root, mountPoint] = before.split(' ');
+    const [type] = after.split(' ');
+    if (device === undefined || root === undefined || mountPoint === undefined || !type) return [];
+    return [{ device, root: decodeMountPath(root), mountPoint: decodeMountPath(mountPoint), type }];
+  });
+}
+
+function isBelow(path: string, directory: string): boolean {
+  return directory === '/' || isPathInside(path, [directory]);
+}

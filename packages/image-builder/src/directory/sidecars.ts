@@ -1,0 +1,97 @@
+import { rename, rm } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { checkAttestationName, readAttestation } from '../attestation.ts';
+import { ImageError } from '../errors.ts';
+import type { AttestationDocument } from '../types.ts';
+import { type DirectoryManifest, manifestPath, readManifest } from './manifest.ts';
+import { partialPath, stateOf, writePartial } from './partial-file.ts';
+
+/** The longest file name in bytes. */
+const LONGEST_NAME = 255;
+
+/** Path of a document beside an image: `debian-0001.qcow2.build.sigstore.json`. */
+function sidecarPath(image: string, name: string): string {
+  return `${image}.${name}`;
+}
+
+/**
+ * Checks that documents can be stored beside an image.
+ *
+ * @throws ImageError `provider-refused` if a name is too long, or a file of someone else has it
+ */
+export async function checkSidecars(image: string, documents: readonly AttestationDocument[]): Promise<void> {
+  for (const { name } of documents) {
+    checkAttestationName(name);
+    const path = sidecarPath(image, name);
+    if (Buffer.byteLength(basename(path)) > LONGEST_NAME) {
+      const message = `the name of ${path} is too long for a file; rename the image under providers[].images`;
+      throw new ImageError('provider-refused', message);
+    }
+    const isForeign =
+      (await stateOf(path)) !== undefined && !(await readManifest(image))?.attestations?.includes(name);
+    if (isForeign) {
+      throw new ImageError(
+        'provider-refused',
+        `${path} is there, and not a document of ours; move it elsewhere`,
+      );
+    }
+  }
+}
+
+/** Names of the documents of an image once further ones are added. */
+export function withNames(
+  known: Pick<DirectoryManifest, 'attestations'> | undefined,
+  documents: readonly AttestationDocument[],
+): Pick<DirectoryManifest, 'attestations'> {
+  const names = [...new Set([...(known?.attestations ?? []), ...documents.map(({ name }) => name)])];
+  return names.length === 0 ? {} : { attestations: names };
+}
+
+/** Stores or replaces documents that the manifest of the image names, each of them atomically. */
+export async function placeSidecars(
+  image: string,
+  uploadId: string,
+  documents: readonly AttestationDocument[],
+): Promise<void> {
+  for (const { name, text } of documents) {
+    const hidden = partialPath(dirname(image), uploadId);
+    try {
+      await writePartial(hidden, text);
+      await rename(hidden, sidecarPath(image, name));
+    } catch (error) {
+      await rm(hidden, { force: true }).catch(() => {}); // it must not replace the first error
+      throw error;
+    }
+  }
+}
+
+/** Reads the documents of an image. One that is missing is left out. */
+export async function readSidecars(
+  image: string,
+  { attestations = [] }: DirectoryManifest,
+): Promise<AttestationDocument[]> {
+  const documents: AttestationDocument[] = [];
+  for (const name of attestations.filter(isName)) {
+    const text = await readAttestation(sidecarPath(image, name));
+    if (text !== undefined) documents.push({ name, text });
+  }
+  return documents;
+}
+
+/** Removes an image's documents, and its manifest last: until then they are found again. */
+export async function removeManifest(image: string, manifest: DirectoryManifest | undefined): Promise<void> {
+  for (const name of manifest?.attestations?.filter(isName) ?? []) {
+    await rm(sidecarPath(image, name), { force: true });
+  }
+  await rm(manifestPath(image), { force: true });
+}
+
+/** A manifest may have been changed by hand, and a name must not lead elsewhere. */
+function isName(name: string): boolean {
+  try {
+    checkAttestationName(name);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,42 @@
+import { lstat, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { attestationDirectory, conversionDocument, type ImageAttester } from '../attestation.ts';
+import type { ImageFormat } from '../formats.ts';
+import { readManifest } from '../manifest.ts';
+import { unlessMissing } from '../system-error.ts';
+import type { Layout } from './layout.ts';
+
+interface AttestedFile {
+  readonly imageId: string;
+  readonly format: ImageFormat;
+  /** If absent, nothing is done. */
+  readonly attester: ImageAttester | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Has the document about a converted file made, unless it exists, or the digest of the source is unknown. The file is one
+ * whose checksums are on record.
+ */
+export async function attestConversion(
+  layout: Layout,
+  { imageId, format, attester, signal }: AttestedFile,
+): Promise<void> {
+  if (attester === undefined) return;
+  const manifest = await readManifest(layout.manifest(imageId), imageId);
+  const file = manifest?.files.find((one) => one.format === format);
+  if (file?.from === undefined) return;
+  if ((await unlessMissing(lstat(documentOf(layout, imageId, format)))) !== undefined) return;
+  const { root: directory } = layout;
+  const conversion = { imageId, imageName: manifest?.['image-name'], source: file.from, file, directory };
+  await attester.attestConversion(conversion, { signal });
+}
+
+/** Removes the document about an earlier file of this format, which someone has removed. */
+export async function forgetConversion(layout: Layout, imageId: string, format: ImageFormat): Promise<void> {
+  await rm(documentOf(layout, imageId, format), { force: true });
+}
+
+function documentOf({ root }: Layout, imageId: string, format: ImageFormat): string {
+  return join(attestationDirectory(root, imageId), conversionDocument(format));
+}

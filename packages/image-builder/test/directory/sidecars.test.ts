@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import type { UploadRequest } from '../../src/index.ts';
+import { DirectorySite, errorOf } from './directory-site.ts';
+
+const BUILD = { name: 'build.sigstore.json', text: '{"about": "the build"}' };
+const UPLOAD = { name: 'upload.sigstore.json', text: '{"about": "the upload"}' };
+
+let site: DirectorySite;
+
+beforeEach(async () => {
+  site = await DirectorySite.create();
+});
+afterEach(() => site.remove());
+
+async function request(overrides: Partial<UploadRequest> = {}): Promise<UploadRequest> {
+  const file = await site.imageFile('0001', '2016-05-01');
+  return { uploadId: 'u1', imageId: '0001', imageName: 'debian', file, attestations: [BUILD], ...overrides };
+}
+
+async function sidecars(): Promise<string[]> {
+  return (await readdir(site.pool)).filter((name) => name.includes('sigstore')).toSorted();
+}
+
+test('documents are files beside the image, readable by all', async () => {
+  const { externalId } = await site.provider.upload(await request());
+  await site.provider.addAttestations(externalId, [UPLOAD]);
+  assert.deepEqual(await sidecars(), [`${externalId}.${BUILD.name}`, `${externalId}.${UPLOAD.name}`]);
+  const path = join(site.pool, `${externalId}.${UPLOAD.name}`);
+  assert.equal(await readFile(path, 'utf8'), UPLOAD.text);
+  assert.equal((await stat(path)).mode & 0o777, 0o644);
+  const manifest = JSON.parse(await readFile(join(site.pool, `${externalId}.json`), 'utf8'));
+  assert.deepEqual(manifest.attestations, [BUILD.name, UPLOAD.name]);
+  assert.equal((await site.provider.list()).length, 1);
+  assert.deepEqual(await site.provider.partialUploads(), []);
+});
+
+for (const remove of ['delete', 'discard'] as const) {
+  test(`${remove} removes them`, async () => {
+    const { externalId } = await site.provider.upload(await request());
+    await site.provider.addAttestations(externalId, [UPLOAD]);
+    await site.provider[remove](remove === 'delete' ? externalId : 'u1');
+    assert.deepEqual(await readdir(site.pool), []);
+  });
+}
+
+test('an image with other bytes gets its own documents alone', async () => {
+  const { externalId } = await site.provider.upload(await request());
+  await site.provider.addAttestations(externalId, [UPLOAD]);
+  const again = await request();
+  const file = await site.imageFile('0001', '2016-05-01', 'other bytes');
+  await site.provider.upload({ ...again, file });
+  assert.deepEqual(await site.provider.attestations(externalId), [BUILD]);
+  assert.deepEqual(await sidecars(), [`${externalId}.${BUILD.name}`]);
+});
+
+test('a shared upload adds documents that an earlier process did not store', async () => {
+  const { externalId } = await site.provider.upload(await request({ shared: true, attestations: [] }));
+  await site.provider.upload(await request({ shared: true }));
+  assert.deepEqual(await site.provider.attestations(externalId), [BUILD]);
+  const other = await request({ shared: true, attestations: [UPLOAD] });
+  const file = await site.imageFile('0001', '2016-05-01', 'other bytes');
+  await site.provider.upload({ ...other, file });
+  assert.deepEqual(await site.provider.attestations(externalId), [BUILD]);
+});
+
+test('the documents of an interrupted deletion are partial, and go with it', async () => {
+  const { externalId } = await site.provider.upload(await request());
+  await rm(join(site.pool, externalId));
+  const [partial = assert.fail()] = await site.provider.partialUploads();
+  assert.equal(await partial.remove(), true);
+  assert.deepEqual(await sidecars(), []);
+});
+
+test('a file of someone else is never replaced nor removed', async () => {
+  const foreign = join(site.pool, `debian-0001.qcow2.${BUILD.name}`);
+  await writeFile(foreign, 'of someone else');
+  assert.equal((await errorOf(site.provider.upload(await request()))).code, 'provider-refused');
+  const { externalId } = await site.provider.upload(await request({ attestations: [] }));
+  assert.equal((await errorOf(site.provider.addAttestations(externalId, [BUILD]))).code, 'provider-refused');
+  await site.provider.delete(externalId);
+  assert.equal(await readFile(foreign, 'utf8'), 'of someone else');
+});
+
+test('a name that leads elsewhere in a manifest is ignored', async () => {
+  const { externalId } = await site.provider.upload(await request());
+  const path = join(site.pool, `${externalId}.json`);
+  const manifest = JSON.parse(await readFile(path, 'utf8'));
+  await writeFile(path, JSON.stringify({ ...manifest, attestations: ['../../key.json', BUILD.name] }));
+  assert.deepEqual(await site.provider.attestations(externalId), [BUILD]);
+  await site.provider.delete(externalId);
+  assert.deepEqual(await readdir(site.pool), []);
+});
+
+test('documents of many at a time all stay', async () => {
+  const { externalId } = await site.provider.upload(await request());
+  const names = ['a', 'b', 'c', 'd'].map((name) => `${name}.sigstore.json`);
+  await Promise.all(names.map((name) => site.provider.addAttestations(externalId, [{ name, text: name }])));
+  const found = await site.provider.attestations(externalId);
+  assert.deepEqual(found.map(({ name }) => name).toSorted(), [...names, BUILD.name].toSorted());
+});

@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import type { Logger } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { messageOf } from './errors.ts';
+
+/**
+ * A document about the origin of an image, which a builder returned with the result of a job. The store keeps it for as
+ * long as the record of the build, or that of the upload if it has one.
+ */
+export interface ImageDocument {
+  /** `attestation`: a sigstore bundle. `packages`: the list of packages in the image, in gzip and base64. */
+  readonly kind: 'attestation' | 'packages';
+  /** Id of the build. */
+  readonly imageId: string;
+  /** Id of the upload that an attestation is about; absent if it is about the build or a converted file. */
+  readonly uploadId?: string;
+  readonly text: string;
+}
+
+/** Largest size of a document, in bytes. */
+const LARGEST = 2 ** 20;
+
+/** Number of attestations that one job may return. */
+const MOST_ATTESTATIONS = 16;
+
+/** Predicate type of the statement about an upload. */
+const UPLOAD_PREDICATE = 'https://nodepool-builder.dev/upload/v1';
+
+const BUNDLE = new JsonReader({
+  type: 'object',
+  required: ['dsseEnvelope'],
+  properties: {
+    dsseEnvelope: {
+      type: 'object',
+      required: ['payload'],
+      properties: { payload: { type: 'string' } },
+    },
+  },
+});
+
+const STATEMENT = new JsonReader({
+  type: 'object',
+  required: ['predicateType'],
+  properties: { predicateType: { type: 'string' } },
+});
+
+/** Fields of the result of a job, not yet validated. */
+export interface ReturnedDocuments {
+  readonly attestations?: unknown;
+  readonly packages?: unknown;
+}
+
+/**
+ * Reads the documents in the result of a job. Signatures are verified by those who read them. A document that cannot be
+ * stored is left out with a warning: a job never fails for it.
+ *
+ * @param uploadId of the upload whose job returned them
+ */
+export function documentsOf(
+  { attestations = [], packages }: ReturnedDocuments,
+  imageId: string,
+  uploadId: string | undefined,
+  logger: Pick<Logger, 'warn'>,
+): readonly ImageDocument[] {
+  const documents: ImageDocument[] = [];
+  const leaveOut = (what: string, reason: string): void => {
+    const place = uploadId === undefined ? `build ${imageId}` : `upload ${uploadId} of ${imageId}`;
+    logger.warn(`${place}: ${what} that the builder returned is not stored: ${reason}`);
+  };
+  if (!Array.isArray(attestations)) leaveOut('the list of attestations', 'it is not an array');
+  else {
+    for (const [index, text] of attestations.entries()) {
+      if (index === MOST_ATTESTATIONS) {
+        leaveOut(`attestation ${index + 1} and the rest`, `the limit is ${MOST_ATTESTATIONS} attestations`);
+        break;
+      }
+      try {
+        checkDocument('attestation', text);
+        const isOfUpload = uploadId !== undefined && predicateTypeOf(text) === UPLOAD_PREDICATE;
+        documents.push({ kind: 'attestation', imageId, ...(isOfUpload && { uploadId }), text });
+      } catch (error) {
+        leaveOut(`attestation ${index + 1}`, messageOf(error));
+      }
+    }
+  }
+  if (packages !== undefined) {
+    try {
+      checkDocument('packages', packages);
+      documents.push({ kind: 'packages', imageId, text: packages });
+    } catch (error) {
+      leaveOut('the list of packages', messageOf(error));
+    }
+  }
+  return documents;
+}
+
+/** @throws Error if a store cannot keep this as the text of a document of that kind */
+export function checkDocument(kind: ImageDocument['kind'], text: unknown): asserts text is string {
+  if (typeof text !== 'string') throw new Error('it is not a text');
+  const size = Buffer.byteLength(text);
+  if (size > LARGEST) throw new Error(`it has ${size} bytes, and the limit is ${LARGEST}`);
+  if (!text.isWellFormed()) throw new Error('it is not valid Unicode');
+  if (kind === 'attestation') predicateTypeOf(text);
+  else if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) throw new Error('it is not base64');
+}
+
+/** Returns the predicate type of the statement in a bundle. @throws Error if it is not a bundle */
+function predicateTypeOf(bundle: string): string {
+  const { payload } = BUNDLE.parse(bundle).dsseEnvelope;
+  return STATEMENT.parse(Buffer.from(payload, 'base64').toString('utf8')).predicateType;
+}
+
+/** Key of a document among those of its image: SHA-256 of its text, in hexadecimal. */
+export function digestOf({ text }: Pick<ImageDocument, 'text'>): string {
+  return createHash('sha256').update(text).digest('hex');
+}

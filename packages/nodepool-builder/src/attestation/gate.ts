@@ -1,0 +1,108 @@
+import {
+  type Image,
+  ImageError,
+  type ImageFile,
+  type ImageFormat,
+  type OperationOptions,
+} from '@nodepool-builder/image-builder';
+import {
+  checksumsOf,
+  conversionSource,
+  type RequiredAttestation,
+} from '@nodepool-builder/image-builder/module-kit';
+import type {
+  FoundAttestation,
+  Package,
+  Statement,
+  TrustedKey,
+  VerifiedSubject,
+} from '@nodepool-builder/provenance';
+
+/** A thing that must be proven, with the rules. */
+export interface GateCheck {
+  readonly required: RequiredAttestation;
+  readonly keys: readonly TrustedKey[];
+  readonly subject: VerifiedSubject;
+  readonly attestations: readonly FoundAttestation[];
+  /** Reads the packages that a build attested. */
+  readonly packages: (build: Statement) => Promise<readonly Package[]>;
+}
+
+/**
+ * Refuses a thing whose origin is not proven, or breaks a rule. Nothing changes.
+ *
+ * @param name of the thing, at the beginning of the message
+ * @throws ImageError `attestation-refused`
+ */
+export async function refuseUnproven(
+  name: string,
+  { required, keys, subject, attestations, packages }: GateCheck,
+  options: OperationOptions = {},
+): Promise<void> {
+  const { checkGate, verifyChain } = await import('@nodepool-builder/provenance');
+  const rules = {
+    trustedKeys: keys,
+    builders: required.builders ?? [],
+    sourceRepositories: required['source-repositories'] ?? [],
+    ...(required['maximum-age'] !== undefined && { maximumAge: required['maximum-age'] }),
+    forbiddenPackages: required['forbidden-packages'] ?? [],
+  };
+  const report = verifyChain(subject, attestations, keys);
+  const rule = await checkGate(rules, report, async () => {
+    if (report.build === undefined) throw new Error('the build is not attested'); // checkGate has refused that
+    return await packages(report.build);
+  });
+  options.signal?.throwIfAborted();
+  if (rule === undefined) return;
+  throw new ImageError('attestation-refused', `${name} is refused by require-attestation: ${rule}`);
+}
+
+/** An image that is about to be uploaded. */
+export interface GatedUpload {
+  readonly image: Image;
+  /** `images-dir`. */
+  readonly directory: string;
+  /** `providers[].name`. */
+  readonly provider: string;
+  /** Formats that the provider takes, the preferred one first. */
+  readonly formats: readonly ImageFormat[];
+  readonly required: RequiredAttestation;
+  /** Keys of the rules. */
+  readonly trustedKeys: () => Promise<readonly TrustedKey[]>;
+  /** Whether conversions here are attested. */
+  readonly isSigning: boolean;
+}
+
+/**
+ * Refuses the upload of an image whose origin is not proven. The bytes of a file that changed since its digest was
+ * recorded, or that nobody recorded, are read.
+ *
+ * @returns the file that was checked, with its checksums: the one to upload, or to convert
+ * @throws ImageError `attestation-refused`, `invalid-configuration`
+ */
+export async function checkUpload(
+  { image, directory, provider, formats, required, trustedKeys, isSigning }: GatedUpload,
+  { signal }: Required<Pick<OperationOptions, 'signal'>>,
+): Promise<ImageFile | undefined> {
+  const name = `the upload of image ${image.id} to ${provider}`;
+  const present = formats.flatMap((format) => image.files.find((file) => file.format === format) ?? [])[0];
+  const file = present ?? conversionSource(image.files);
+  if (file === undefined) return undefined; // no such format can be made, which the upload reports
+  if (present === undefined && !isSigning) {
+    throw new ImageError(
+      'attestation-refused',
+      `${name} is refused by require-attestation: the conversion from ${file.format} would not be attested; ` +
+        'set attestation.key, or have the image built in a format of the provider',
+    );
+  }
+  const { readAttestations, readAttestedPackages } = await import('@nodepool-builder/provenance');
+  const keys = await trustedKeys();
+  const attestations = await readAttestations(directory, image.id);
+  const checksums = file.checksums ?? (await checksumsOf(file.path, { signal }));
+  const files = [{ path: file.path, format: file.format, sha256: checksums.sha256 }];
+  const subject = { kind: 'image', imageId: image.id, files } as const;
+  const packages: GateCheck['packages'] = async (build) =>
+    await readAttestedPackages(directory, image.id, build);
+  await refuseUnproven(name, { required, keys, subject, attestations, packages }, { signal });
+  return { ...file, checksums };
+}

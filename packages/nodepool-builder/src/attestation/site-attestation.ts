@@ -1,0 +1,126 @@
+import { hostname } from 'node:os';
+import {
+  type DiskImage,
+  ImageError,
+  type Logger,
+  type OperationOptions,
+} from '@nodepool-builder/image-builder';
+import {
+  type AttestationGate,
+  createMask,
+  type GatedFile,
+  type RequiredAttestation,
+} from '@nodepool-builder/image-builder/module-kit';
+import type { SiteAttester, TrustedKey } from '@nodepool-builder/provenance';
+import { isSigning, signerSettings } from '../configuration/attestation.ts';
+import type { Configuration } from '../configuration/configuration.ts';
+import { packageVersion } from '../version.ts';
+import { refuseUnproven } from './gate.ts';
+import { readTrusted } from './trusted-keys.ts';
+
+/** The parts of a configuration that decide about attestations. */
+export type AttestationConfiguration = Pick<
+  Configuration,
+  'attestation' | 'require-attestation' | 'diskimages'
+>;
+
+/**
+ * The attestations of a site, as one configuration wants them. The keys are read with the first use, and the package for
+ * attestations is loaded then: a daemon without these settings starts as fast as ever.
+ */
+export class SiteAttestation {
+  readonly #configuration: AttestationConfiguration;
+  readonly #logger: Logger;
+  #attester: Promise<SiteAttester> | undefined;
+
+  constructor(configuration: AttestationConfiguration, logger: Logger) {
+    this.#configuration = configuration;
+    this.#logger = logger;
+  }
+
+  /**
+   * The attester of builds, conversions and uploads; undefined if the site signs nothing.
+   *
+   * @throws ImageError `invalid-configuration` if its key cannot be used
+   */
+  async attester(): Promise<SiteAttester | undefined> {
+    if (!isSigning(this.#configuration.attestation)) return undefined;
+    // After a failure the next job tries again: the key may have been put right.
+    this.#attester ??= this.#open().catch((error: unknown) => {
+      this.#attester = undefined;
+      throw error;
+    });
+    return await this.#attester;
+  }
+
+  /** `require-attestation` of an upload to a provider; undefined if it needs no attestation. */
+  requiredBy(entry: {
+    readonly 'require-attestation'?: RequiredAttestation;
+  }): RequiredAttestation | undefined {
+    return entry['require-attestation'] ?? this.#configuration['require-attestation'];
+  }
+
+  /** Opens a gate for files from elsewhere. */
+  gate(required: RequiredAttestation): AttestationGate {
+    return {
+      check: async (file: GatedFile, options: OperationOptions = {}) => {
+        const { name, path, sha256, attestations } = file;
+        const subject = { kind: 'file', path, sha256 } as const;
+        const keys = await this.trustedKeys(required);
+        await refuseUnproven(name, { required, keys, subject, attestations, packages: noPackages }, options);
+      },
+    };
+  }
+
+  /** @throws ImageError `invalid-configuration` for a key that cannot be used */
+  async trustedKeys(required: RequiredAttestation): Promise<readonly TrustedKey[]> {
+    return await usable(() => readTrusted(this.#configuration.attestation, required));
+  }
+
+  async #open(): Promise<SiteAttester> {
+    const { attestation = {} as never, diskimages } = this.#configuration;
+    const { openSigner, SiteAttester } = await import('@nodepool-builder/provenance');
+    const signer = await usable(() => openSigner(signerSettings(attestation)));
+    const host = hostname();
+    const attester = new SiteAttester({
+      signer,
+      builderId: attestation['builder-id'] ?? `nodepool-builder://${host}`,
+      version: packageVersion(),
+      host,
+      billOfMaterials: attestation['bill-of-materials'],
+      parameters: (diskimage) => parametersOf(diskimage, diskimages),
+      logger: this.#logger,
+    });
+    this.#logger.info(`builds and uploads are attested with the key ${signer.keyId}`);
+    return attester;
+  }
+}
+
+/** Reads the packages of a file from elsewhere. */
+async function noPackages(): Promise<never> {
+  throw new Error('a file from elsewhere has none here');
+}
+
+/** Turns the error of a key into one of the configuration. */
+async function usable<T>(open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (cause) {
+    throw new ImageError('invalid-configuration', (cause as Error).message, { cause });
+  }
+}
+
+/** External parameters of a build: its settings in the configuration, without secrets. */
+function parametersOf(
+  { name, secrets = [] }: DiskImage,
+  diskimages: AttestationConfiguration['diskimages'],
+): Readonly<Record<string, unknown>> {
+  const configured = diskimages.find((diskimage) => diskimage.name === name);
+  if (configured === undefined) return {};
+  const { digest, builder, settings } = configured;
+  const mask = createMask(secrets);
+  const masked = JSON.stringify(settings ?? {}, (_, value: unknown) =>
+    typeof value === 'string' ? mask(value) : value,
+  );
+  return { 'configuration-digest': digest, builder, settings: JSON.parse(masked) };
+}

@@ -1,0 +1,136 @@
+import { JobFailure } from '@nodepool-builder/gearman-node';
+import type {
+  AttestationDocument,
+  ClaimRequest,
+  ImageFile,
+  ImageFormat,
+  ImageProvider,
+  ImageRepository,
+  UploadResult,
+} from '@nodepool-builder/image-builder';
+import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import type { SiteAttester } from '@nodepool-builder/provenance';
+import type { ProviderConfiguration } from '../configuration/configuration.ts';
+import { reasonOf } from '../jobs/job-reply.ts';
+import { attestationsOf } from './documents.ts';
+import type { SiteAttestation } from './site-attestation.ts';
+
+/** Property of an uploaded image: SHA-256 of the payload of its build's attestation. */
+const PROPERTY = 'attestation-sha256';
+
+/** An upload that has succeeded. */
+interface FinishedUpload {
+  readonly request: ClaimRequest;
+  readonly file: ImageFile;
+  readonly uploaded: UploadResult;
+  readonly provider: ImageProvider;
+}
+
+/** Attests one upload of a site that signs. */
+export class UploadAttestation {
+  readonly attester: SiteAttester;
+  readonly #configuration: ProviderConfiguration;
+  readonly #repository: ImageRepository;
+  #bundles: readonly string[] = [];
+
+  private constructor(
+    attester: SiteAttester,
+    configuration: ProviderConfiguration,
+    repository: ImageRepository,
+  ) {
+    this.attester = attester;
+    this.#configuration = configuration;
+    this.#repository = repository;
+  }
+
+  /**
+   * Checks that the site can sign: after an upload it would be too late.
+   *
+   * @returns undefined if it signs nothing
+   * @throws ImageError `invalid-configuration`, JobFailure
+   */
+  static async open(
+    site: Pick<SiteAttestation, 'attester'> | undefined,
+    configuration: ProviderConfiguration,
+    repository: ImageRepository,
+  ): Promise<UploadAttestation | undefined> {
+    const attester = await site?.attester();
+    if (attester === undefined) return undefined;
+    try {
+      await attester.check();
+    } catch (cause) {
+      throw new JobFailure(`the upload cannot be attested: ${reasonOf(cause)}`, { cause });
+    }
+    return new UploadAttestation(attester, configuration, repository);
+  }
+
+  /** Bundles about the build, the conversion and the upload, once it is attested. */
+  get bundles(): readonly string[] {
+    return this.#bundles;
+  }
+
+  /** Properties of the image in the provider; none if its build was not attested. */
+  async metadata(imageId: string): Promise<Readonly<Record<string, string>>> {
+    const { buildDigestOf } = await import('@nodepool-builder/provenance');
+    const digest = await buildDigestOf(this.#repository.directory, imageId);
+    return digest === undefined ? {} : { [PROPERTY]: digest };
+  }
+
+  /** Attestations that a provider keeps with the image. */
+  async documents(imageId: string, format: ImageFormat): Promise<readonly AttestationDocument[]> {
+    return await attestationsOf(this.#repository.directory, imageId, format);
+  }
+
+  /**
+   * Signs the statement of an upload, and has the provider keep it with the image.
+   *
+   * @returns why the image cannot stay there; undefined if it can
+   */
+  async attest(
+    { request, file, uploaded, provider }: FinishedUpload,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    try {
+      const { imageId, imageName, uploadId } = request;
+      const { name, module, attributes } = this.#configuration;
+      const region = attributes.region_name;
+      const { sha256 } =
+        file.checksums ?? (await file.pendingChecksums) ?? (await checksumsOf(file.path, { signal }));
+      const facts = {
+        imageId,
+        imageName,
+        provider: name,
+        providerType: module.type,
+        ...(typeof region === 'string' && { region }),
+        uploadId,
+        externalId: uploaded.externalId,
+        format: file.format,
+        sha256,
+        reportedDigests: uploaded.reported ?? {},
+        directory: this.#repository.directory,
+      };
+      // A deletion of the image waits until the statement is beside it.
+      const text = await this.#repository.withImage(
+        imageId,
+        async () => await this.attester.attestUpload(facts, { signal }),
+      );
+      const document = { name: await this.#nameOf(imageId, text), text };
+      // Only by now the conversion is attested if its digest was computed during the upload.
+      const documents = [...(await this.documents(imageId, file.format)), document];
+      await provider.addAttestations?.(uploaded.externalId, documents, { signal });
+      this.#bundles = documents.map((one) => one.text);
+      return undefined;
+    } catch (error) {
+      return `the upload could not be attested: ${reasonOf(error)}`;
+    }
+  }
+
+  /** Name of the file that an attestation was written to. */
+  async #nameOf(imageId: string, text: string): Promise<string> {
+    const { readAttestations } = await import('@nodepool-builder/provenance');
+    const found = (await readAttestations(this.#repository.directory, imageId)).find(
+      (one) => one.text === text,
+    );
+    return found?.place.split('/').at(-1) ?? 'upload.sigstore.json';
+  }
+}

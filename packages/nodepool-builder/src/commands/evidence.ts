@@ -1,0 +1,389 @@
+import { mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, extname, join } from 'node:path';
+import {
+  type Checksums,
+  FORMAT_NAMES,
+  type ImageProvider,
+  type ProviderImage,
+} from '@nodepool-builder/image-builder';
+import {
+  checksumsOf,
+  DamagedRecord,
+  IMAGE_MANIFEST,
+  imageFileName,
+  imageIdFault,
+  Layout,
+  type Manifest,
+  readAttestation,
+  unlessMissing,
+} from '@nodepool-builder/image-builder/module-kit';
+import type { Build, Upload } from '@nodepool-builder/image-manager';
+import type { ChainLink, FoundAttestation, LocalFile, VerifiedSubject } from '@nodepool-builder/provenance';
+import type { Configuration } from '../configuration/configuration.ts';
+import type { Modules } from '../modules.ts';
+import { withProvider } from './job-provider.ts';
+import { hasStore, withStore } from './manager-store.ts';
+import { CommandError, failing, messageOf, usageError, warn } from './output.ts';
+import type { WithProgress } from './progress.ts';
+
+/** A link of the chain, or the comparison of a record with it. */
+export interface Link extends Omit<ChainLink, 'kind'> {
+  readonly kind: ChainLink['kind'] | 'record';
+}
+
+/** Anything that is recorded about an image without a signature. */
+export type ImageRecord = { readonly place: string } & (
+  | { readonly kind: 'damaged'; readonly reason: string }
+  | { readonly kind: 'manifest'; readonly manifest: Manifest }
+  | { readonly kind: 'build'; readonly build: Build }
+  | { readonly kind: 'upload'; readonly upload: Upload }
+  | {
+      readonly kind: 'provider';
+      readonly image: ProviderImage;
+      /** Property with the SHA-256 of the statement about the build. */
+      readonly buildDigest: string | undefined;
+    }
+);
+
+/** A file of the image with its digests now. */
+export interface HashedFile extends LocalFile, Checksums {
+  readonly size: number;
+}
+
+/** An image, and everything that says where it comes from. */
+export interface Evidence {
+  /** `image debian-1`. */
+  readonly title: string;
+  /** Undefined for a file whose name is no image-id. */
+  readonly imageId: string | undefined;
+  readonly subject: VerifiedSubject;
+  readonly files: readonly HashedFile[];
+  readonly attestations: readonly FoundAttestation[];
+  readonly records: readonly ImageRecord[];
+  /** Links that were refuted while the evidence was collected. */
+  readonly links: readonly Link[];
+}
+
+/** Settings of {@link collectEvidence}. */
+export interface EvidenceSettings {
+  readonly provider?: string;
+  readonly config?: string;
+  /** Files or directories with attestations. */
+  readonly attestations: readonly string[];
+  readonly download?: true;
+  readonly temporaryDirectory?: string;
+  readonly configuration: Configuration | undefined;
+  readonly modules: Modules;
+  readonly withProgress: WithProgress;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Finds an image, computes the digests of its files, and collects its attestations and records.
+ *
+ * @param image image-id, file, or external-id in the provider of the settings
+ * @throws CommandError `not-found`; errors of the provider and of files
+ */
+export async function collectEvidence(image: string, settings: EvidenceSettings): Promise<Evidence> {
+  const named = await namedAttestations(settings.attestations);
+  const evidence = await find(image, settings);
+  const seen = new Set<string>();
+  const attestations = [...named, ...evidence.attestations].filter(
+    ({ text }) => !seen.has(text) && seen.add(text),
+  );
+  return { ...evidence, attestations };
+}
+
+async function find(image: string, settings: EvidenceSettings): Promise<Evidence> {
+  const { provider, configuration } = settings;
+  if (provider !== undefined) return await ofUpload(image, provider, settings);
+  const path = await realpath(image).catch(() => undefined);
+  if (path !== undefined && (await stat(path)).isFile()) return await ofFile(path, settings);
+  const fault = imageIdFault(image);
+  if (fault !== undefined) {
+    throw new CommandError(`${image} does not exist; name an image-id or an image file`, {
+      exitReason: 'not-found',
+    });
+  }
+  if (configuration === undefined) {
+    throw new CommandError(
+      `there is no file ${image}, and without a configuration file no image-id is known; add -c`,
+      { exitReason: 'not-found' },
+    );
+  }
+  return await ofImage(image, configuration, settings);
+}
+
+async function ofImage(
+  imageId: string,
+  configuration: Configuration,
+  { withProgress, signal }: EvidenceSettings,
+): Promise<Evidence> {
+  const directory = configuration['images-dir'];
+  const paths = FORMAT_NAMES.map((format) => ({
+    format,
+    path: join(directory, imageFileName(imageId, format)),
+  }));
+  const files = await hashFiles(`image ${imageId}`, paths, withProgress, signal);
+  const local = await localEvidence(directory, imageId);
+  const stored = await storedEvidence(configuration, imageId);
+  const attestations = [...local.attestations, ...stored.attestations];
+  const records = [...local.records, ...stored.records.filter(({ kind }) => kind === 'build')];
+  if (files.length + attestations.length === 0) {
+    throw new CommandError(
+      `image ${imageId} is neither in ${directory} nor in the store of the manager; run this at the builder that has ` +
+        'it, or name its provider and its external-id',
+      { exitReason: 'not-found' },
+    );
+  }
+  return {
+    title: `image ${imageId}`,
+    imageId,
+    subject: { kind: 'image', imageId, files },
+    files,
+    attestations,
+    records,
+    links: [],
+  };
+}
+
+async function ofFile(
+  path: string,
+  { configuration, withProgress, signal }: EvidenceSettings,
+): Promise<Evidence> {
+  const name = basename(path, extname(path));
+  const imageId = imageIdFault(name) === undefined ? name : undefined;
+  const format = FORMAT_NAMES.find((one) => imageFileName(name, one) === basename(path)) ?? '';
+  const files = await hashFiles(basename(path), [{ format, path }], withProgress, signal);
+  const [file] = files;
+  if (file === undefined) throw new CommandError(`${path} was removed`, { exitReason: 'not-found' });
+  const local = imageId === undefined ? NOTHING : await localEvidence(dirname(path), imageId);
+  const stored =
+    imageId === undefined || configuration === undefined
+      ? NOTHING
+      : await storedEvidence(configuration, imageId);
+  return {
+    title: `file ${path}`,
+    imageId,
+    subject: { kind: 'file', path, sha256: file.sha256 },
+    files,
+    attestations: [...local.attestations, ...stored.attestations, ...(await besideFile(path))],
+    records: [...local.records, ...stored.records.filter(({ kind }) => kind === 'build')],
+    links: [],
+  };
+}
+
+async function ofUpload(externalId: string, name: string, settings: EvidenceSettings): Promise<Evidence> {
+  const { modules, config, configuration } = settings;
+  const options = { provider: name, ...(config !== undefined && { config }) };
+  return await withProvider(options, modules, async ({ provider, signal }) => {
+    const image = (await provider.list({ signal })).find((one) => one.externalId === externalId);
+    if (image === undefined) {
+      throw new CommandError(
+        `provider "${name}" has no complete image ${externalId} that nodepool-builder uploaded; image-list lists its images`,
+        { exitReason: 'not-found' },
+      );
+    }
+    const { imageId, uploadId } = image;
+    const candidates = await provider.candidates({}, { known: [externalId], signal });
+    const { properties = {} } = candidates.find((one) => one.externalId === externalId) ?? {};
+    const kept = (await provider.attestations?.(externalId, { signal })) ?? [];
+    const local = configuration && (await localEvidence(configuration['images-dir'], imageId));
+    const stored = configuration && (await storedEvidence(configuration, imageId, uploadId));
+    const download = settings.download
+      ? await downloaded(provider, externalId, { ...settings, signal })
+      : NO_DOWNLOAD;
+    const place = `provider ${name}`;
+    return {
+      title: `image ${externalId} of provider ${name}`,
+      imageId,
+      subject: {
+        kind: 'upload',
+        provider: name,
+        externalId,
+        ...(download.sha256 !== undefined && { downloaded: download.sha256 }),
+      },
+      files: [],
+      attestations: [
+        ...kept.map((document) => ({ place: `${place}, ${document.name}`, text: document.text })),
+        ...(local?.attestations ?? []),
+        ...(stored?.attestations ?? []),
+      ],
+      records: [
+        { kind: 'provider', place, image, buildDigest: properties['attestation-sha256'] },
+        ...(stored?.records.filter(
+          (record) => record.kind !== 'upload' || record.upload.externalId === externalId,
+        ) ?? []),
+      ],
+      links: download.links,
+    };
+  });
+}
+
+/** Attestations and records of one place. */
+interface Found {
+  readonly attestations: readonly FoundAttestation[];
+  readonly records: readonly ImageRecord[];
+}
+
+const NOTHING: Found = { attestations: [], records: [] };
+
+/** Attestations in `<image-id>.d`, and the record of the builder. */
+async function localEvidence(directory: string, imageId: string): Promise<Found> {
+  const { readAttestations } = await import('@nodepool-builder/provenance');
+  const attestations = await readAttestations(directory, imageId);
+  const place = new Layout(directory).manifest(imageId);
+  try {
+    const manifest = await IMAGE_MANIFEST.read(place);
+    return { attestations, records: manifest === undefined ? [] : [{ kind: 'manifest', place, manifest }] };
+  } catch (error) {
+    if (!(error instanceof DamagedRecord)) throw error;
+    return { attestations, records: [{ kind: 'damaged', place, reason: error.message }] };
+  }
+}
+
+/** Attestations and records of the manager. A store that does not answer is left out with a warning. */
+async function storedEvidence(
+  configuration: Configuration,
+  imageId: string,
+  uploadId?: string,
+): Promise<Found> {
+  if (!hasStore(configuration)) return NOTHING;
+  const place = 'store of the manager';
+  try {
+    return await withStore(configuration, async (store) => {
+      const documents = await store.attestations(imageId, uploadId);
+      const { builds, uploads } = await store.read();
+      const build = builds.get(imageId);
+      return {
+        attestations: documents.map(({ text }) => ({ place, text })),
+        records: [
+          ...(build === undefined ? [] : [{ kind: 'build', place, build } as const]),
+          ...[...uploads.values()]
+            .filter((upload) => upload.imageId === imageId)
+            .map((upload) => ({ kind: 'upload', place, upload }) as const),
+        ],
+      };
+    });
+  } catch (error) {
+    warn(`the attestations and records of the manager are left out: ${messageOf(error)}`);
+    return NOTHING;
+  }
+}
+
+/** Attestations beside a file of a directory provider: `<file>.build.sigstore.json`. */
+async function besideFile(path: string): Promise<readonly FoundAttestation[]> {
+  const prefix = `${basename(path)}.`;
+  const names = (await readdir(dirname(path))).filter(
+    (name) => name.startsWith(prefix) && name.endsWith(BUNDLE),
+  );
+  return await readAll(names.map((name) => join(dirname(path), name)));
+}
+
+const BUNDLE = '.sigstore.json';
+
+/** Attestations of `--attestations`: a file, a directory of them, or `<image-id>.d`. */
+async function namedAttestations(paths: readonly string[]): Promise<readonly FoundAttestation[]> {
+  const found: FoundAttestation[] = [];
+  for (const path of paths) {
+    const unreadable = failing(
+      `${path} cannot be read`,
+      'name an attestation or a directory of them',
+      'not-found',
+    );
+    const isDirectory = (await stat(path).catch(unreadable)).isDirectory();
+    const names = isDirectory ? await readdir(path, { recursive: true }) : [''];
+    const bundles = isDirectory ? names.filter((name) => name.endsWith(BUNDLE)) : names;
+    if (bundles.length === 0) {
+      throw new CommandError(`${path} contains no attestation (*${BUNDLE}); name another directory`, {
+        exitReason: 'not-found',
+      });
+    }
+    found.push(...(await readAll(bundles.toSorted().map((name) => join(path, name)))));
+  }
+  return found;
+}
+
+async function readAll(paths: readonly string[]): Promise<readonly FoundAttestation[]> {
+  const found = await Promise.all(
+    paths.map(async (path) => ({ place: path, text: await readAttestation(path) })),
+  );
+  return found.flatMap(({ place, text }) => (text === undefined ? [] : [{ place, text }]));
+}
+
+/** Computes the digests of files, one after the other; missing files are left out. */
+async function hashFiles(
+  title: string,
+  paths: readonly { readonly format: string; readonly path: string }[],
+  withProgress: WithProgress,
+  signal: AbortSignal,
+): Promise<readonly HashedFile[]> {
+  const present: { format: string; path: string; size: number }[] = [];
+  for (const file of paths) {
+    const state = await unlessMissing(stat(file.path));
+    if (state?.isFile()) present.push({ ...file, size: state.size });
+  }
+  if (present.length === 0) return [];
+  const total = present.reduce((sum, { size }) => sum + size, 0);
+  return await withProgress(`digests of ${title}`, async (onProgress) => {
+    const files: HashedFile[] = [];
+    let before = 0;
+    for (const file of present) {
+      const checksums = await checksumsOf(file.path, {
+        signal,
+        onProgress: ({ done }) => onProgress({ done: before + done, total, size: total }),
+      });
+      before += file.size;
+      files.push({ ...file, ...checksums });
+    }
+    return files;
+  });
+}
+
+interface DownloadOutcome {
+  readonly sha256?: string;
+  readonly links: readonly Link[];
+}
+
+const NO_DOWNLOAD: DownloadOutcome = { links: [] };
+
+/** Codes of errors of a download whose bytes are not those that the provider promises. */
+const OTHER_BYTES: ReadonlySet<unknown> = new Set(['image-failed', 'image-changed', 'checksum-mismatch']);
+
+/** Downloads an image to a temporary file, and computes its digest. */
+async function downloaded(
+  provider: ImageProvider,
+  externalId: string,
+  {
+    temporaryDirectory = tmpdir(),
+    withProgress,
+    signal,
+  }: Pick<EvidenceSettings, 'temporaryDirectory' | 'withProgress' | 'signal'>,
+): Promise<DownloadOutcome> {
+  const fetchImage = provider.download?.bind(provider);
+  if (fetchImage === undefined) {
+    throw usageError(`provider "${provider.name}" cannot download its images; leave out --download`);
+  }
+  const unwritable = failing(`cannot write to ${temporaryDirectory}`, 'name another --temporary-directory');
+  const directory = await mkdtemp(join(temporaryDirectory, 'nodepool-builder-verify-')).catch(unwritable);
+  try {
+    const path = join(directory, 'image');
+    await withProgress(`download of ${externalId}`, (onProgress) =>
+      fetchImage(externalId, path, { signal, onProgress }),
+    );
+    const [file] = await hashFiles(externalId, [{ format: '', path }], withProgress, signal);
+    return { ...(file !== undefined && { sha256: file.sha256 }), links: [] };
+  } catch (error) {
+    if (!OTHER_BYTES.has(Object(error).code)) throw error;
+    const link = {
+      kind: 'download',
+      subject: `image ${externalId}`,
+      state: 'refuted',
+      reason: messageOf(error),
+    } as const;
+    return { links: [link] };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,88 @@
+import { styleText } from 'node:util';
+import type { Configuration } from '../configuration/configuration.ts';
+import type { BuildOrigin, Proof } from '../provenance/origin-record.ts';
+import { withStore } from './manager-store.ts';
+import { CommandError } from './output.ts';
+import { type Column, printRecords } from './table.ts';
+
+/** `image-status IMAGE-ID`: shows where an image comes from, and where the proofs of its uploads stand. */
+export async function showOrigin(configuration: Configuration, imageId: string, json = false): Promise<void> {
+  // Imported on demand: image-status without an image verifies nothing.
+  const { originOfBuild } = await import('../provenance/origin.ts');
+  const { readKeys } = await import('../provenance/trusted-keys.ts');
+  const origin = await withStore(configuration, async (store) => {
+    const state = await store.read();
+    if (!state.builds.has(imageId)) {
+      throw new CommandError(`image ${imageId} does not exist; dib-image-list lists all images`, {
+        exitReason: 'not-found',
+      });
+    }
+    return await originOfBuild({ state, store, ...(await readKeys(configuration)) }, imageId);
+  });
+  if (json) console.log(JSON.stringify(origin, null, 2));
+  else await printOrigin(origin);
+}
+
+const MATERIAL_COLUMNS: readonly Column[] = [
+  { heading: 'MATERIAL', key: 'name', long: 'words' },
+  { heading: 'ADDRESS', key: 'uri', long: 'id' },
+  { heading: 'DIGESTS', long: 'id' },
+  { heading: 'FACTS', long: 'words', sparse: true },
+];
+
+const PACKAGE_COLUMNS: readonly Column[] = [
+  { heading: 'PACKAGE', key: 'name' },
+  { heading: 'ARCH', key: 'architecture' },
+  { heading: 'BEFORE' },
+  { heading: 'AFTER' },
+];
+
+const UPLOAD_COLUMNS: readonly Column[] = [
+  { heading: 'UPLOAD-ID' },
+  { heading: 'PROVIDER' },
+  { heading: 'PROOF', key: 'state' },
+  { heading: 'KEY' },
+  { heading: 'WHY', key: 'reason', long: 'words' },
+];
+
+async function printOrigin(origin: BuildOrigin): Promise<void> {
+  const { proof, packages, materials, uploads } = origin;
+  console.log(`${styleText('bold', origin['image-id'])}: ${proof.state}, ${proof.reason}${keyText(proof)}`);
+  if (materials.length > 0) {
+    console.log('');
+    await printRecords(materials, MATERIAL_COLUMNS);
+  }
+  const { added, removed, changed, count, reason } = packages;
+  const before = packages['compared-with'];
+  const known = count === null ? 'Packages' : `${count} packages`;
+  console.log(
+    before === null
+      ? `\n${known}: ${reason}`
+      : `\n${known}; since ${before}: ${added.length} added, ${removed.length} removed, ${changed.length} changed`,
+  );
+  const changes = [
+    ...added.map(({ version, ...one }) => ({ ...one, before: null, after: version })),
+    ...removed.map(({ version, ...one }) => ({ ...one, before: version, after: null })),
+    ...changed,
+  ];
+  if (changes.length > 0) await printRecords(changes, PACKAGE_COLUMNS);
+  if (uploads.length === 0) return;
+  console.log('');
+  await printRecords(
+    uploads.map(({ proof: { state, reason: why, ...key }, 'upload-id': id, provider }) => {
+      return { 'upload-id': id, provider, state, key: shortKey(key['key-id']), reason: why };
+    }),
+    UPLOAD_COLUMNS,
+  );
+  const more = origin['more-uploads'];
+  if (more > 0) console.log(`${more} older uploads are left out`);
+}
+
+function keyText({ 'key-id': keyId, 'key-file': file }: Proof): string {
+  return keyId === null ? '' : `; key ${shortKey(keyId)} in ${file}`;
+}
+
+/** Begin of a key's id, which is long enough to tell the keys of a site apart. */
+function shortKey(keyId: string | null): string | null {
+  return keyId === null ? null : keyId.slice(0, 12);
+}

@@ -1,0 +1,426 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { isDeepStrictEqual, styleText } from 'node:util';
+import type {
+  FinishedBuild,
+  Image,
+  ImageAttester,
+  Material,
+  SettingsOf,
+} from '@nodepool-builder/image-builder';
+import {
+  checksumsOf,
+  inheritedEnvironment,
+  isImageFormat,
+  makeDirectory,
+} from '@nodepool-builder/image-builder/module-kit';
+import type { BuildFacts, Package, PackageChanges } from '@nodepool-builder/provenance';
+import type { Command } from 'commander';
+import type { DiskImageConfiguration } from '../configuration/configuration.ts';
+import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
+import { type ContentChanges, compareContents, type DiskFile } from './disk-contents.ts';
+import { collectEvidence, type Evidence, type HashedFile } from './evidence.ts';
+import { type JobWorkspace, withWorkspace } from './job-workspace.ts';
+import { sendRequest } from './manager-requests.ts';
+import { append, configOption, jsonFileOption, secureOption } from './options.ts';
+import { CommandError, failing, findByName, type JsonOptions, printResult, usageError } from './output.ts';
+import { withoutProgress, withProgress } from './progress.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL } from './record-schema.ts';
+import { untilStopSignal } from './stop-signal.ts';
+import { trustedKeys } from './verify.ts';
+
+interface RebuildOptions extends JsonOptions {
+  readonly config: string;
+  readonly compare?: true;
+  readonly secure?: string;
+  readonly output: string;
+  readonly key?: readonly string[];
+  readonly attestations?: readonly string[];
+}
+
+/** `rebuild NAME`: asks the manager for a build. `rebuild IMAGE-ID --compare`: builds here, and compares. */
+export function registerRebuild(program: Command, modules: Modules): void {
+  program
+    .command('rebuild')
+    .description(
+      'Asks the manager to build a disk image now, and to upload it wherever it is used, however old the newest image ' +
+        'is. "image-build" only has it built; "build" builds here, without manager and builder. With --compare, it ' +
+        'asks nobody: it builds an image of images-dir a second time in a private directory, from what its ' +
+        'attestation records, and prints what differs: inputs, files, packages, and files inside the disk. Exit code ' +
+        '9 says that the new image differs in packages or in files inside the disk.',
+    )
+    .argument('<diskimage>', 'name of the disk image; with --compare, the id of an image in images-dir')
+    .addOption(configOption())
+    .option('--compare', 'build the image of this image-id a second time here, and compare')
+    .addOption(secureOption())
+    .option('--output <directory>', 'directory for the build log and, meanwhile, the new image', '.')
+    .option(
+      '--key <file>',
+      'public key to trust; repeat it for more (default: attestation.trusted-keys)',
+      append,
+    )
+    .option('--attestations <path>', 'attestation, or directory of attestations, to use in addition', append)
+    .option('--json', 'with --compare: print JSON: what differs')
+    .addOption(jsonFileOption())
+    .addHelpText('after', EXAMPLES)
+    .action((name: string, options: RebuildOptions) => rebuild(name, options, modules));
+}
+
+const EXAMPLES = `
+Examples:
+  $ nodepool-builder rebuild debian -c nodepool.yaml
+  $ nodepool-builder rebuild debian-0000000042-k7f3q2xa --compare -c nodepool.yaml`;
+
+const STATES = ['identical', 'same-contents', 'different'] as const;
+
+const TEXTS = { type: 'array', items: TEXT } as const;
+
+/** Schema of the JSON of `rebuild --compare`. */
+export const REBUILT_IMAGE = recordSchema({
+  'image-id': { ...TEXT, description: 'Id of the image.' },
+  'image-name': { ...TEXT, description: 'Name of the disk image.' },
+  state: {
+    enum: STATES,
+    description:
+      '`identical`: all files are equal; `same-contents`: the packages and the files inside the disk are equal; else `different`.',
+  },
+  inputs: {
+    type: 'array',
+    items: recordSchema({ name: TEXT, recorded: TEXT_OR_NULL, now: TEXT_OR_NULL }),
+    description: 'Inputs that differ: `name`, value that is `recorded`, value `now`; null for a missing one.',
+  },
+  files: {
+    type: 'array',
+    items: recordSchema({ format: TEXT, recorded: TEXT, now: TEXT_OR_NULL }),
+    description: 'SHA-256 of each file that the build made: `format`, `recorded`, `now`.',
+  },
+  packages: {
+    ...recordSchema({ added: TEXTS, removed: TEXTS, changed: TEXTS, reason: TEXT_OR_NULL }),
+    description: '`added`, `removed` and `changed` packages; the `reason` if they could not be compared.',
+  },
+  contents: {
+    ...recordSchema({ added: TEXTS, removed: TEXTS, changed: TEXTS, reason: TEXT_OR_NULL }),
+    description: 'The same for paths inside the disk.',
+  },
+  log: { ...TEXT, description: 'Path of the log of the new build.' },
+});
+
+type RebuiltImage = SettingsOf<typeof REBUILT_IMAGE>;
+
+async function rebuild(name: string, options: RebuildOptions, modules: Modules): Promise<void> {
+  if (!options.compare) {
+    const unused = (['secure', 'key', 'attestations', 'json', 'jsonFile'] as const).find(
+      (option) => options[option] !== undefined,
+    );
+    if (unused !== undefined) {
+      const option = unused === 'jsonFile' ? 'json-file' : unused;
+      throw usageError(`--${option} needs --compare; without it, the manager builds`);
+    }
+    const { configuration } = await loadConfiguration(options.config, { modules });
+    await sendRequest('rebuild', name, configuration);
+    return;
+  }
+  const result = await untilStopSignal((signal) => compareRebuild(name, options, modules, signal));
+  await printResult(result, linesOf(result), options);
+  if (result.state === 'different') throw new CommandError('', { exitReason: 'different' });
+}
+
+/** @throws CommandError, ImageError, ProvenanceError */
+async function compareRebuild(
+  imageId: string,
+  { config, secure, key = [], attestations = [], json, ...options }: RebuildOptions,
+  modules: Modules,
+  signal: AbortSignal,
+): Promise<RebuiltImage> {
+  const { configuration, plugins } = await loadConfiguration(config, { modules, secure });
+  const keys = await trustedKeys(key, configuration);
+  const show = json ? withoutProgress : withProgress;
+  const evidence = await collectEvidence(imageId, {
+    attestations,
+    configuration,
+    modules,
+    signal,
+    withProgress: show,
+  });
+  const recorded = await recordedBuild(evidence, keys);
+  const { diskimages, file, largestDisk, buildLogLimit } = configuration;
+  const diskimage = findByName(diskimages, 'disk image', recorded.imageName ?? '', file);
+  const output = resolve(options.output);
+  const unwritable = failing(`cannot make the directory ${output}`, 'choose another --output');
+  await makeDirectory(output, 0o777).catch(unwritable);
+  const formats = recorded.subjects.flatMap(({ name }) => {
+    const format = name.startsWith(`${imageId}.`) ? name.slice(imageId.length + 1) : '';
+    return isImageFormat(format) ? [format] : [];
+  });
+  return await withWorkspace(output, configuration, async (workspace) => {
+    const { repository, providers } = workspace;
+    const builder = plugins.modules.createBuilder(
+      { ...diskimage, formats },
+      {
+        instanceProvider: (provider) => providers.instanceProvider(provider),
+        chooseImage: providers.chooseImage.bind(providers),
+        instancesOutliveBuilds: false, // no daemon would delete an instance that outlives this process
+      },
+    );
+    const collector = new MaterialCollector();
+    const image = await show(`build of ${diskimage.name}`, (onProgress) =>
+      builder.build({
+        imageId, // as before: builds may put it into the image
+        repository,
+        logDirectory: output,
+        logRetention: Number.MAX_SAFE_INTEGER,
+        logLimit: buildLogLimit,
+        environment: inheritedEnvironment(process.env, configuration['build-environment']),
+        largestDisk,
+        attester: collector,
+        signal,
+        onProgress,
+      }),
+    );
+    const files = await compareFiles(image, recorded, signal);
+    const isIdentical = files.every((one) => one.recorded === one.now);
+    const packages = await comparePackagesOf(evidence, image, workspace, signal);
+    const contents = isIdentical
+      ? NO_CHANGES
+      : withReason(await compareDisks(evidence, image, workspace, { largestDisk, signal }));
+    const hasSameContents = [packages, contents].every(isUnchanged) && contents.reason === null;
+    return {
+      'image-id': imageId,
+      'image-name': diskimage.name,
+      state: isIdentical ? 'identical' : hasSameContents ? 'same-contents' : 'different',
+      inputs: [
+        ...parametersOf(recorded, diskimage, collector),
+        ...materialsOf(recorded.materials, collector.materials),
+      ],
+      files,
+      packages,
+      contents,
+      log: join(output, `${imageId}.log`),
+    };
+  });
+}
+
+/** Collects what a build used, and signs nothing. */
+class MaterialCollector implements ImageAttester {
+  readonly secretFiles: readonly string[] = [];
+  materials: readonly Material[] = [];
+  environment: Readonly<Record<string, string>> = {};
+
+  async check(): Promise<void> {}
+
+  async attestBuild({ materials, environment }: FinishedBuild): Promise<void> {
+    this.materials = materials;
+    this.environment = environment;
+  }
+
+  async attestConversion(): Promise<void> {}
+}
+
+/** @throws CommandError if nothing proves how the image was built */
+async function recordedBuild(
+  { title, subject, attestations }: Evidence,
+  keys: Parameters<typeof import('@nodepool-builder/provenance').verifyChain>[2],
+): Promise<BuildFacts> {
+  const { buildFactsOf, verifyChain } = await import('@nodepool-builder/provenance');
+  const chain = verifyChain(subject, attestations, keys);
+  const facts = chain.build && buildFactsOf(chain.build);
+  if (facts !== undefined) return facts;
+  const why = chain.links.findLast(({ state }) => state !== 'proven')?.reason ?? 'it has no attestation';
+  const exitReason = chain.state === 'refuted' ? 'refuted' : 'unproven';
+  throw new CommandError(
+    `nothing proves how ${title} was built: ${why}; build it with "attestation" in nodepool.yaml, then compare`,
+    { exitReason },
+  );
+}
+
+async function compareFiles(
+  image: Image,
+  recorded: BuildFacts,
+  signal: AbortSignal,
+): Promise<RebuiltImage['files']> {
+  const compared: RebuiltImage['files'][number][] = [];
+  for (const { name, sha256 } of recorded.subjects) {
+    const format = name.slice(image.id.length + 1);
+    if (!name.startsWith(`${image.id}.`) || !isImageFormat(format)) continue;
+    const file = image.files.find((one) => one.format === format);
+    const now = file && (file.checksums ?? (await checksumsOf(file.path, { signal }))).sha256;
+    compared.push({ format, recorded: sha256, now: now ?? null });
+  }
+  return compared;
+}
+
+type Changes = RebuiltImage['packages'];
+
+const NO_CHANGES: Changes = { added: [], removed: [], changed: [], reason: null };
+
+function isUnchanged({ added, removed, changed }: Changes): boolean {
+  return added.length + removed.length + changed.length === 0;
+}
+
+function withReason(changes: ContentChanges | { readonly reason: string }): Changes {
+  return 'reason' in changes ? { ...NO_CHANGES, ...changes } : { ...changes, reason: null };
+}
+
+async function comparePackagesOf(
+  { files }: Evidence,
+  image: Image,
+  { repository }: JobWorkspace,
+  signal: AbortSignal,
+): Promise<Changes> {
+  const { comparePackages, readPackages } = await import('@nodepool-builder/provenance');
+  const [first] = files;
+  if (first === undefined) return { ...NO_CHANGES, reason: 'its files are not on this host' };
+  const before = await readPackages(
+    { imageId: image.id, directory: dirname(first.path), files: files.flatMap(imageFileOf) },
+    { signal },
+  );
+  const after = await readPackages(
+    { imageId: image.id, directory: repository.directory, files: image.files },
+    { signal },
+  );
+  if ('reason' in before) return { ...NO_CHANGES, reason: before.reason };
+  if ('reason' in after) return { ...NO_CHANGES, reason: after.reason };
+  const { added, removed, changed }: PackageChanges = comparePackages(before.packages, after.packages);
+  return {
+    added: added.map(nameOf),
+    removed: removed.map(nameOf),
+    changed: changed.map((change) => `${nameOf(change.before)} → ${change.after.version}`),
+    reason: null,
+  };
+}
+
+function imageFileOf({ path, format }: HashedFile): readonly DiskFile[] {
+  return isImageFormat(format) ? [{ path, format }] : [];
+}
+
+function nameOf({ name, version }: Package): string {
+  return `${name} ${version}`;
+}
+
+async function compareDisks(
+  { files }: Evidence,
+  image: Image,
+  { repository }: JobWorkspace,
+  options: { readonly largestDisk: number; readonly signal: AbortSignal },
+): Promise<ContentChanges | { readonly reason: string }> {
+  const before = diskOf(files);
+  const after = diskOf(image.files);
+  if (before === undefined || after === undefined) {
+    return { reason: 'no file of the image is a disk on this host' };
+  }
+  const directory = join(repository.directory, '.nodepool-builder', 'comparison');
+  await mkdir(directory, { mode: 0o700 });
+  return await compareContents(before, after, { ...options, directory });
+}
+
+/** Formats of disks, the one that needs no conversion first. */
+const DISKS = ['raw', 'qcow2', 'vhd', 'vhdx', 'vmdk', 'vdi', 'vpc', 'vhd-fixed'] as const;
+
+function diskOf(files: readonly (Pick<HashedFile, 'path' | 'format'> | DiskFile)[]): DiskFile | undefined {
+  for (const format of DISKS) {
+    const file = files.find((one) => one.format === format);
+    if (file !== undefined) return { path: file.path, format };
+  }
+  return undefined;
+}
+
+/** Recorded parameters that differ from the configuration now. */
+function parametersOf(
+  { parameters }: BuildFacts,
+  { digest, builder, settings }: DiskImageConfiguration,
+  { environment }: MaterialCollector,
+): RebuiltImage['inputs'] {
+  const now: Readonly<Record<string, unknown>> = {
+    'configuration-digest': digest,
+    builder,
+    ...flattened('settings', settings),
+    ...flattened('environment', environment),
+  };
+  const recorded: Readonly<Record<string, unknown>> = {
+    'configuration-digest': parameters['configuration-digest'],
+    builder: parameters.builder,
+    ...flattened('settings', parameters.settings),
+    ...flattened('environment', parameters.environment),
+  };
+  return differing(recorded, now);
+}
+
+function flattened(name: string, value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { [name]: value };
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [`${name}.${key}`, one]));
+}
+
+/** Materials that differ, by their names. */
+function materialsOf(recorded: readonly Material[], now: readonly Material[]): RebuiltImage['inputs'] {
+  return differing(byName(recorded), byName(now));
+}
+
+/** Address and digests of materials, by their names. */
+function byName(materials: readonly Material[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    materials.map(({ name, uri, digest }) => [name, [uri, ...Object.values(digest)].join(' ').trim()]),
+  );
+}
+
+function differing(
+  recorded: Readonly<Record<string, unknown>>,
+  now: Readonly<Record<string, unknown>>,
+): RebuiltImage['inputs'] {
+  return [...new Set([...Object.keys(recorded), ...Object.keys(now)])]
+    .filter((name) => !isDeepStrictEqual(recorded[name], now[name]))
+    .map((name) => ({ name, recorded: shown(recorded[name]), now: shown(now[name]) }));
+}
+
+function shown(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Lines of each kind of difference on a terminal; --json has all. */
+const MOST_LINES = 20;
+
+const CONCLUSIONS: Readonly<Record<RebuiltImage['state'], string>> = {
+  identical: 'the new image is identical, byte by byte',
+  'same-contents': 'the new image has the same packages and the same files inside',
+  different: 'the new image differs',
+};
+
+function linesOf({ inputs, files, packages, contents, state, ...image }: RebuiltImage): readonly string[] {
+  return [
+    ...section(
+      'inputs',
+      inputs.map(({ name, recorded, now }) => `${name}: ${recorded ?? 'none'} → ${now ?? 'none'}`),
+      'all inputs are as recorded',
+    ),
+    ...section(
+      'files',
+      files
+        .filter((file) => file.recorded !== file.now)
+        .map(({ format, recorded, now }) => `${format}: SHA-256 ${recorded} → ${now ?? 'none'}`),
+      'all files are identical',
+    ),
+    ...section('packages', changeLines(packages), packages.reason ?? 'all packages are the same'),
+    ...section(
+      'contents',
+      changeLines(contents),
+      contents.reason ?? 'all files inside the disk are the same',
+    ),
+    `${styleText(state === 'different' ? 'yellow' : 'green', state, { stream: process.stdout })}: image ${image['image-id']}: ${CONCLUSIONS[state]}`,
+  ];
+}
+
+function changeLines({ added, removed, changed }: Changes): readonly string[] {
+  return [
+    ...added.map((one) => `+ ${one}`),
+    ...removed.map((one) => `- ${one}`),
+    ...changed.map((one) => `* ${one}`),
+  ];
+}
+
+function section(title: string, lines: readonly string[], otherwise: string): readonly string[] {
+  if (lines.length === 0) return [`${title}: ${otherwise}`];
+  const rest = lines.length - MOST_LINES;
+  const shownLines = lines.slice(0, MOST_LINES).map((line) => `  ${line}`);
+  return [`${title}:`, ...shownLines, ...(rest > 0 ? [`  … and ${rest} more; --json shows all`] : [])];
+}

@@ -1,0 +1,168 @@
+import { formatRow, isImageFormat } from '@nodepool-builder/image-builder/module-kit';
+import {
+  buildFactsOf,
+  type ChainReport,
+  type FoundAttestation,
+  type Statement,
+  type TrustedKey,
+  uploadFactsOf,
+  verifyBundle,
+} from '@nodepool-builder/provenance';
+import type { Evidence, ImageRecord, Link } from './evidence.ts';
+
+/** A recorded value, and the value that is proven; undefined if nothing proves one. */
+type Comparison = readonly [
+  what: string,
+  recorded: string | number | undefined,
+  proven: string | number | undefined,
+];
+
+/** Verified statements about an image. */
+interface Proof {
+  readonly build: Statement | undefined;
+  readonly upload: Statement | undefined;
+}
+
+/**
+ * Compares records, which have no signature, with the files and with the verified attestations. A record that agrees
+ * gives a proven link; one that nothing can be compared with gives none.
+ */
+export function recordLinks(
+  evidence: Evidence,
+  chain: ChainReport,
+  keys: readonly TrustedKey[],
+): readonly Link[] {
+  const proof: Proof = { build: chain.build, upload: uploadStatement(evidence, keys) };
+  const links = evidence.records.flatMap((record): readonly Link[] => {
+    const { place } = record;
+    const subject = SUBJECTS[record.kind];
+    if (record.kind === 'damaged') {
+      return [{ kind: 'record', subject, state: 'refuted', reason: record.reason, place }];
+    }
+    const known = comparisons(record, evidence, proof).filter(
+      ([, recorded, proven]) => recorded !== undefined && proven !== undefined,
+    );
+    const different = known.filter(([, recorded, proven]) => recorded !== proven);
+    if (different.length > 0) {
+      const reason = different.map(([what, recorded, proven]) => `${what} is ${recorded}, not ${proven}`);
+      return [{ kind: 'record', subject, state: 'refuted', reason: reason.join('; '), place }];
+    }
+    if (known.length === 0) return [];
+    const reason = `agrees in ${known.map(([what]) => what).join(', ')}`;
+    return [{ kind: 'record', subject, state: 'proven', reason, place }];
+  });
+  return [...evidence.links, ...links];
+}
+
+const SUBJECTS: Readonly<Record<ImageRecord['kind'], string>> = {
+  damaged: 'record of the builder',
+  manifest: 'record of the builder',
+  build: 'record of the build',
+  upload: 'record of the upload',
+  provider: 'properties in the provider',
+};
+
+function comparisons(
+  record: Exclude<ImageRecord, { readonly kind: 'damaged' }>,
+  evidence: Evidence,
+  { build, upload }: Proof,
+): readonly Comparison[] {
+  const built = build && buildFactsOf(build);
+  const uploaded = upload && uploadFactsOf(upload);
+  switch (record.kind) {
+    case 'manifest': {
+      const { manifest } = record;
+      return [
+        ['image-id', manifest['image-id'], evidence.imageId],
+        ['image-name', manifest['image-name'], built?.imageName],
+        ['start of the build', time(manifest.started), built?.startedAt?.getTime()],
+        ['end of the build', time(manifest.finished), built?.finishedAt?.getTime()],
+        ...manifest.files.flatMap(({ format, size, md5, sha256 }): readonly Comparison[] => {
+          const file = evidence.files.find((one) => one.format === format);
+          return [
+            [`size of ${format}`, size, file?.size],
+            [`MD5 of ${format}`, md5, file?.md5],
+            [`SHA-256 of ${format}`, sha256, file?.sha256 ?? digestIn(build, evidence.imageId, format)],
+          ];
+        }),
+      ];
+    }
+    case 'build': {
+      const [format = '', digest] = record.build.checksum?.split(':') ?? [];
+      return [
+        ['disk image', record.build.diskimage, built?.imageName],
+        [`SHA-256 of ${format}`, digest, digestIn(build, evidence.imageId, format)],
+      ];
+    }
+    case 'upload': {
+      const { id, imageId, provider, imageName, externalId, diskimage } = record.upload;
+      return [
+        ['upload-id', id, uploaded?.uploadId],
+        ['image-id', imageId, uploaded?.imageId],
+        ['provider', provider, uploaded?.provider],
+        ['image-name', imageName, uploaded?.imageName],
+        ['external-id', externalId, uploaded?.externalId],
+        ['disk image', diskimage, built?.imageName],
+      ];
+    }
+    case 'provider': {
+      const { image } = record;
+      return [
+        ['image-id', image.imageId, uploaded?.imageId],
+        ['upload-id', image.uploadId, uploaded?.uploadId],
+        ['image-name', image.imageName, uploaded?.imageName],
+        ['SHA-256', image.checksums?.sha256, uploaded?.sha256],
+        ...Object.entries(image.reported ?? {}).map(
+          ([name, digest]): Comparison => [
+            `${name} of the stored bytes`,
+            digest,
+            uploaded?.reportedDigests[name],
+          ],
+        ),
+        ['attestation-sha256', record.buildDigest, uploaded?.buildDigest],
+      ];
+    }
+  }
+}
+
+/** Times may be written with other precision. */
+function time(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Date.parse(text);
+}
+
+/** Digest of a file in the statement about its build. */
+function digestIn(
+  build: Statement | undefined,
+  imageId: string | undefined,
+  format: string,
+): string | undefined {
+  if (!isImageFormat(format)) return undefined;
+  const name = `${imageId}.${formatRow(format).extension}`;
+  return build?.subjects.find((subject) => subject.name === name)?.sha256;
+}
+
+/** The verified statement about the upload that the evidence is about. */
+function uploadStatement(
+  { subject, attestations }: Evidence,
+  keys: readonly TrustedKey[],
+): Statement | undefined {
+  if (subject.kind !== 'upload') return undefined;
+  return attestations
+    .flatMap((found) => verified(found, keys) ?? [])
+    .find((statement) => {
+      try {
+        const facts = uploadFactsOf(statement);
+        return facts?.provider === subject.provider && facts.externalId === subject.externalId;
+      } catch {
+        return false; // it is about something else
+      }
+    });
+}
+
+function verified(found: FoundAttestation, keys: readonly TrustedKey[]): Statement | undefined {
+  try {
+    return verifyBundle(found, keys).statement;
+  } catch {
+    return undefined; // the chain says why
+  }
+}

@@ -1,0 +1,105 @@
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import {
+  REQUIRE_ATTESTATION,
+  type RequiredAttestation,
+  type SettingsSchema,
+} from '@nodepool-builder/image-builder/module-kit';
+import { TEXT } from './schema-node.ts';
+
+const FILE = { ...TEXT, format: 'path' } as const;
+
+/** Schema of `attestation`. */
+export const ATTESTATION = {
+  type: 'object',
+  additionalProperties: false,
+  description:
+    'Key with which this site attests its builds, conversions and uploads: signed statements beside the images say where ' +
+    'they come from. Default: nothing is attested.',
+  properties: {
+    key: {
+      ...FILE,
+      description:
+        'PEM file with the private key, Ed25519 or ECDSA P-256 or P-384, which no other user may read. Builds cannot read ' +
+        'it: the daemon runs as root and hides it from them. Any other daemon needs `sign-command`.',
+    },
+    'sign-command': {
+      type: 'array',
+      items: TEXT,
+      minItems: 1,
+      format: 'program',
+      description:
+        'Command that signs, in place of a key file, with a KMS or an HSM. It gets the data on standard input and writes ' +
+        'the signature to standard output, for ECDSA in DER. It needs `public-key`.',
+    },
+    'public-key': { ...FILE, description: 'PEM file with the public key. Default: that of `key`.' },
+    'trusted-keys': {
+      type: 'array',
+      minItems: 1,
+      items: FILE,
+      description:
+        'PEM files with the public keys whose signatures count, here and by default in `require-attestation`. Default: ' +
+        'the own key.',
+    },
+    'builder-id': {
+      ...TEXT,
+      description: 'URI that names this builder in attestations. Default: `nodepool-builder://HOSTNAME`.',
+    },
+    'bill-of-materials': {
+      type: 'boolean',
+      default: true,
+      description: 'Whether each build lists the packages of its image, in `bom.cdx.json` beside it.',
+    },
+  },
+} as const satisfies SettingsSchema;
+
+/** The section `attestation`, with absolute paths. */
+export type AttestationSettings = SettingsOf<typeof ATTESTATION>;
+
+/** `require-attestation` of the top level. */
+export const REQUIRED_FOR_ALL = {
+  ...REQUIRE_ATTESTATION,
+  description:
+    'Attestations that an image must have before it is uploaded, whoever put it into `images-dir`. An upload that it ' +
+    'refuses fails with the rule, before anything is sent. Default: none.',
+} as const satisfies SettingsSchema;
+
+/** `require-attestation` of a provider. */
+export const REQUIRED_FOR_PROVIDER = {
+  ...REQUIRE_ATTESTATION,
+  description:
+    'Attestations that an image must have before it is uploaded to this provider, in place of `require-attestation` of ' +
+    'the top level.',
+} as const satisfies SettingsSchema;
+
+/** Whether a site signs what it does. */
+export function isSigning(settings: AttestationSettings | undefined): settings is AttestationSettings {
+  return settings?.key !== undefined || settings?.['sign-command'] !== undefined;
+}
+
+/** Files of the trusted keys by default: those that `attestation` names. The key of `key` has no file of its own. */
+export function standardKeys(settings: AttestationSettings | undefined): readonly string[] | undefined {
+  const own = settings?.['public-key'];
+  return settings?.['trusted-keys'] ?? (own === undefined ? undefined : [own]);
+}
+
+/** Settings of `openSigner`. */
+export function signerSettings(settings: AttestationSettings): {
+  readonly key?: string;
+  readonly signCommand?: readonly string[];
+  readonly publicKey?: string;
+} {
+  const { key, 'sign-command': signCommand, 'public-key': publicKey } = settings;
+  return {
+    ...(key !== undefined && { key }),
+    ...(signCommand !== undefined && { signCommand }),
+    ...(publicKey !== undefined && { publicKey }),
+  };
+}
+
+/** Files of the keys that a gate trusts; none means the key of `attestation.key`. */
+export function trustedKeyFiles(
+  gate: RequiredAttestation | undefined,
+  settings: AttestationSettings | undefined,
+): readonly string[] {
+  return gate?.['trusted-keys'] ?? standardKeys(settings) ?? [];
+}

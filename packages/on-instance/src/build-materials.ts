@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto';
+import type { BuildContext, InstanceProvider } from '@nodepool-builder/image-builder';
+import { fileMaterial } from '@nodepool-builder/image-builder/module-kit';
+import type { OnInstance } from './on-instance-settings.ts';
+import { scriptFiles } from './step-inputs.ts';
+
+interface BuildInputs {
+  readonly settings: Pick<OnInstance, 'steps'>;
+  readonly context: Pick<
+    BuildContext,
+    'addMaterial' | 'diskimage' | 'findRepository' | 'isAttested' | 'log' | 'signal'
+  >;
+  readonly provider: InstanceProvider;
+}
+
+/**
+ * Reports the base image, the scripts and the steps of a build.
+ *
+ * @param image base image of the launch; unknown for a build that another release began
+ */
+export async function addMaterials(inputs: BuildInputs, image: string | undefined): Promise<void> {
+  const { settings, context } = inputs;
+  const { addMaterial, diskimage, isAttested } = context;
+  if (!isAttested) return;
+  if (image !== undefined) await addBaseImage(inputs, image);
+  for (const { content } of await scriptFiles(diskimage.scriptDir)) {
+    if ('file' in content) addMaterial(await fileMaterial(`script ${content.file}`, content.file, context));
+  }
+  for (const [index, { name, run }] of settings.steps.entries()) {
+    const sha256 = createHash('sha256').update(run).digest('hex');
+    const title = `step ${index + 1}`;
+    addMaterial({ name: name === undefined ? title : `${title}: ${name}`, digest: { sha256 } });
+  }
+}
+
+async function addBaseImage({ context, provider }: BuildInputs, image: string): Promise<void> {
+  const { addMaterial, log, signal } = context;
+  try {
+    const { digest = {}, annotations } = (await provider.describeImage?.(image, { signal })) ?? {};
+    addMaterial({
+      name: `base image ${image}`,
+      digest,
+      annotations: { provider: provider.name, image, ...annotations },
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    // The name of the image is known, and the launch has found it.
+    log(`the base image ${image} cannot be described: ${String(error)}`);
+    addMaterial({ name: `base image ${image}`, digest: {}, annotations: { provider: provider.name, image } });
+  }
+}

@@ -1,0 +1,215 @@
+import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
+import type { ObjectSchema } from '@nodepool-builder/image-builder';
+import { JsonReader, LARGEST_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
+import { ProvenanceError } from './errors.ts';
+import { verifySignature } from './signer.ts';
+import { readStatement, STATEMENT_TYPE } from './statement.ts';
+import type { BundleText, FoundAttestation, Signer, Statement, TrustedKey } from './types.ts';
+
+const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
+
+const MEDIA_TYPES = [
+  'application/vnd.dev.sigstore.bundle.v0.3+json',
+  'application/vnd.dev.sigstore.bundle+json;version=0.3',
+];
+
+const TEXT = { type: 'string' } as const;
+
+/**
+ * The keys of a bundle that may be present. `@sigstore/bundle` ignores unknown keys, so that a change of an optional key
+ * would go unnoticed.
+ */
+const BUNDLE = {
+  type: 'object',
+  required: ['mediaType', 'verificationMaterial', 'dsseEnvelope'],
+  additionalProperties: false,
+  properties: {
+    mediaType: { enum: MEDIA_TYPES },
+    verificationMaterial: {
+      type: 'object',
+      required: ['publicKey'],
+      additionalProperties: false,
+      properties: {
+        publicKey: {
+          type: 'object',
+          required: ['hint'],
+          additionalProperties: false,
+          properties: { hint: TEXT },
+        },
+        tlogEntries: { type: 'array' },
+        timestampVerificationData: {
+          type: 'object',
+          additionalProperties: false,
+          properties: { rfc3161Timestamps: { type: 'array' } },
+        },
+      },
+    },
+    dsseEnvelope: {
+      type: 'object',
+      required: ['payload', 'payloadType', 'signatures'],
+      additionalProperties: false,
+      properties: {
+        payload: TEXT,
+        payloadType: { const: PAYLOAD_TYPE },
+        signatures: {
+          type: 'array',
+          minItems: 1,
+          items: {
+            type: 'object',
+            required: ['sig'],
+            additionalProperties: false,
+            properties: { sig: TEXT, keyid: TEXT },
+          },
+        },
+      },
+    },
+  },
+} as const satisfies ObjectSchema;
+
+const READER = new JsonReader(BUNDLE);
+
+/** The parts of a bundle that verification needs. */
+interface Envelope {
+  readonly payload: Buffer;
+  readonly signature: Buffer;
+  readonly hint: string;
+}
+
+/** A statement whose signature was verified. */
+export interface VerifiedStatement {
+  readonly statement: Statement;
+  readonly keyId: string;
+  readonly keyFile: string;
+  /** SHA-256 of the payload, in hexadecimal. */
+  readonly digest: string;
+}
+
+/** Library of sigstore, loaded on demand: most commands touch no bundle. */
+function sigstore(): typeof import('@sigstore/bundle') {
+  return createRequire(import.meta.url)('@sigstore/bundle') as typeof import('@sigstore/bundle');
+}
+
+/**
+ * Signs a statement.
+ *
+ * @throws ProvenanceError `key-unusable`, `signing-failed`, `bundle-too-large`
+ */
+export async function signStatement(
+  statement: Statement,
+  signer: Signer,
+  signal?: AbortSignal,
+): Promise<BundleText> {
+  const payload = Buffer.from(
+    JSON.stringify({
+      _type: STATEMENT_TYPE,
+      subject: statement.subjects.map(({ name, sha256 }) => ({ name, digest: { sha256 } })),
+      predicateType: statement.predicateType,
+      predicate: statement.predicate,
+    }),
+  );
+  const { toDSSEBundle, bundleToJSON } = sigstore();
+  const signature = await signer.sign(preAuthenticationEncoding(payload), signal);
+  const bundle = toDSSEBundle({
+    artifact: payload,
+    artifactType: PAYLOAD_TYPE,
+    signature,
+    keyHint: signer.keyId,
+  });
+  const text = JSON.stringify(bundleToJSON(bundle));
+  if (Buffer.byteLength(text) > LARGEST_ATTESTATION) {
+    const names = statement.subjects.map(({ name }) => name).join(', ');
+    const remedy = 'give the disk image fewer variables or elements';
+    const message = `the attestation of ${names} would be larger than ${LARGEST_ATTESTATION} bytes; ${remedy}`;
+    throw new ProvenanceError('bundle-too-large', message);
+  }
+  return text;
+}
+
+/**
+ * Verifies a bundle with the trusted keys and reads its statement.
+ *
+ * @throws ProvenanceError `bundle-invalid`, `bundle-too-large`, `key-untrusted`, `signature-invalid`, `statement-invalid`
+ */
+export function verifyBundle(
+  { place, text }: FoundAttestation,
+  keys: readonly TrustedKey[],
+): VerifiedStatement {
+  const { payload, signature, hint } = openBundle(text, place);
+  const trusted = keys.find(({ keyId }) => isHintOf(hint, keyId));
+  if (trusted === undefined) {
+    const message = `the attestation "${place}" was signed with the key ${shown(hint)}, which is not trusted`;
+    throw new ProvenanceError('key-untrusted', `${message}; add its file to trusted-keys if it should be`);
+  }
+  if (!verifySignature(trusted.key, preAuthenticationEncoding(payload), signature)) {
+    const message = `the attestation "${place}" or its signature was changed: the key "${trusted.file}" did not sign it`;
+    throw new ProvenanceError('signature-invalid', message);
+  }
+  const statement = readStatement(payload, place);
+  return { statement, keyId: trusted.keyId, keyFile: trusted.file, digest: digestOf(payload) };
+}
+
+/** SHA-256 of the payload of a bundle, in hexadecimal. @throws ProvenanceError `bundle-invalid`, `bundle-too-large` */
+export function payloadDigest(text: BundleText): string {
+  return digestOf(openBundle(text, 'given').payload);
+}
+
+/** The statement of a bundle, not verified. @throws ProvenanceError */
+export function unverifiedStatement({ place, text }: FoundAttestation): Statement {
+  return readStatement(openBundle(text, place).payload, place);
+}
+
+/** The bytes that a DSSE signature signs. */
+export function preAuthenticationEncoding(payload: Buffer): Buffer {
+  return Buffer.concat([
+    Buffer.from(`DSSEv1 ${Buffer.byteLength(PAYLOAD_TYPE)} ${PAYLOAD_TYPE} ${payload.length} `),
+    payload,
+  ]);
+}
+
+function openBundle(text: BundleText, place: string): Envelope {
+  if (Buffer.byteLength(text) > LARGEST_ATTESTATION) {
+    const message = `the attestation "${place}" is larger than ${LARGEST_ATTESTATION} bytes`;
+    throw new ProvenanceError('bundle-too-large', message);
+  }
+  try {
+    const { verificationMaterial, dsseEnvelope } = READER.parse(text);
+    sigstore().bundleFromJSON(JSON.parse(text));
+    const [signature] = dsseEnvelope.signatures;
+    if (signature === undefined) throw new Error('it has no signature');
+    const { hint } = verificationMaterial.publicKey;
+    if (signature.keyid !== undefined && signature.keyid !== '' && signature.keyid !== hint) {
+      throw new Error('its two key ids differ');
+    }
+    return {
+      payload: decoded(dsseEnvelope.payload, 'payload'),
+      signature: decoded(signature.sig, 'signature'),
+      hint,
+    };
+  } catch (error) {
+    const reason = (error as Error).message;
+    const message = `the attestation "${place}" is damaged or no sigstore bundle v0.3 with a DSSE envelope: ${reason}`;
+    throw new ProvenanceError('bundle-invalid', message, { cause: error });
+  }
+}
+
+/** Decodes base64 strictly, unlike Buffer, so that no two texts stand for the same bytes. */
+function decoded(text: string, name: string): Buffer {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.length === 0 || bytes.toString('base64') !== text) throw new Error(`its ${name} is not base64`);
+  return bytes;
+}
+
+/** cosign writes the same digest in base64. */
+function isHintOf(hint: string, keyId: string): boolean {
+  return hint === keyId || hint === Buffer.from(keyId, 'hex').toString('base64');
+}
+
+/** A hint may be any text. */
+function shown(hint: string): string {
+  return /^[\w+/=.-]{1,100}$/.test(hint) ? hint : 'of an invalid id';
+}
+
+function digestOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

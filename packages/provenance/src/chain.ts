@@ -1,0 +1,327 @@
+import { basename } from 'node:path';
+import { type BuildFacts, buildFactsOf } from './build-statement.ts';
+import { type VerifiedStatement, verifyBundle } from './bundle.ts';
+import { ProvenanceError } from './errors.ts';
+import type {
+  ChainLink,
+  ChainReport,
+  FoundAttestation,
+  LinkState,
+  LocalFile,
+  TrustedKey,
+  VerifiedSubject,
+} from './types.ts';
+import { type AttestedUpload, uploadFactsOf } from './upload-statement.ts';
+
+/** Seconds by which the clock of a builder may be ahead of that of this host. */
+export const CLOCK_TOLERANCE = 300;
+
+/** Settings of {@link verifyChain}. */
+export interface ChainOptions {
+  /** Default: the time of the system. */
+  readonly now?: Date;
+}
+
+/** A verified statement of a build or a conversion. */
+interface AttestedBuild {
+  readonly facts: BuildFacts;
+  readonly verified: VerifiedStatement;
+  readonly place: string;
+}
+
+/** A verified statement of an upload. */
+interface FoundUpload {
+  readonly facts: AttestedUpload;
+  readonly verified: VerifiedStatement;
+  readonly place: string;
+}
+
+/** The outcome of reading all attestations. */
+interface Evidence {
+  /** Builds and conversions, of which a newer one is last. */
+  readonly builds: readonly AttestedBuild[];
+  readonly uploads: readonly FoundUpload[];
+  /** Attestations that were changed or damaged. */
+  readonly damaged: readonly ChainLink[];
+  /** Messages about attestations whose key is not trusted. */
+  readonly untrusted: readonly string[];
+}
+
+/**
+ * Walks the chain from a subject back to its build: upload, download, file, conversion, build, materials.
+ *
+ * An attestation that was changed is always reported. One of a key that is not trusted counts only where the chain lacks
+ * a link: an image may have attestations of several sites.
+ */
+export function verifyChain(
+  subject: VerifiedSubject,
+  attestations: readonly FoundAttestation[],
+  keys: readonly TrustedKey[],
+  { now = new Date() }: ChainOptions = {},
+): ChainReport {
+  const chain = new Chain(readEvidence(attestations, keys), now);
+  chain.walk(subject);
+  return chain.report();
+}
+
+function readEvidence(attestations: readonly FoundAttestation[], keys: readonly TrustedKey[]): Evidence {
+  const builds: AttestedBuild[] = [];
+  const uploads: FoundUpload[] = [];
+  const damaged: ChainLink[] = [];
+  const untrusted: string[] = [];
+  for (const found of attestations) {
+    const { place } = found;
+    try {
+      const verified = verifyBundle(found, keys);
+      const build = buildFactsOf(verified.statement);
+      const upload = uploadFactsOf(verified.statement);
+      if (build !== undefined) builds.push({ facts: build, verified, place });
+      if (upload !== undefined) uploads.push({ facts: upload, verified, place });
+    } catch (error) {
+      if (!(error instanceof ProvenanceError)) throw error;
+      if (error.code === 'key-untrusted') untrusted.push(error.message);
+      else {
+        damaged.push({ kind: kindOf(place), subject: place, state: 'refuted', reason: error.message, place });
+      }
+    }
+  }
+  builds.sort((one, other) => finishTime(one) - finishTime(other));
+  uploads.sort((one, other) => one.facts.uploadedAt.getTime() - other.facts.uploadedAt.getTime());
+  return { builds, uploads, damaged, untrusted };
+}
+
+function finishTime({ facts }: AttestedBuild): number {
+  return facts.finishedAt?.getTime() ?? 0;
+}
+
+/** Kind of an attestation that cannot be read, by the name of its file. */
+function kindOf(place: string): ChainLink['kind'] {
+  const name = basename(place);
+  if (name.startsWith('upload-')) return 'upload';
+  return name.startsWith('convert-') ? 'conversion' : 'build';
+}
+
+class Chain {
+  readonly #evidence: Evidence;
+  readonly #now: Date;
+  readonly #links: ChainLink[] = [];
+  /** Builds with a link, each of which has one. */
+  readonly #reported = new Set<AttestedBuild>();
+  #build: AttestedBuild | undefined;
+
+  constructor(evidence: Evidence, now: Date) {
+    this.#evidence = evidence;
+    this.#now = now;
+  }
+
+  walk(subject: VerifiedSubject): void {
+    switch (subject.kind) {
+      case 'upload':
+        this.#walkUpload(subject);
+        break;
+      case 'file':
+        this.#walkFile(subject);
+        break;
+      case 'image':
+        if (subject.files.length === 0) {
+          this.#add('file', subject.imageId, 'unproven', 'the image has no file on this host');
+        }
+        for (const file of subject.files) this.#walkFile(file, subject.imageId);
+    }
+  }
+
+  report(): ChainReport {
+    const links = [...this.#evidence.damaged, ...this.#links, ...this.#materials()];
+    const counted = links.filter(({ kind }) => kind !== 'materials');
+    const isProven = counted.every(({ state }) => state === 'proven');
+    const isRefuted = counted.some(({ state }) => state === 'refuted');
+    const build = this.#build?.verified.statement;
+    return {
+      links,
+      state: isRefuted ? 'refuted' : isProven ? 'proven' : 'unproven',
+      ...(build !== undefined && { build }),
+    };
+  }
+
+  #walkUpload(subject: VerifiedSubject & { readonly kind: 'upload' }): void {
+    const { provider, externalId, downloaded } = subject;
+    const name = `image ${externalId} of provider ${provider}`;
+    const upload = this.#evidence.uploads.findLast(
+      ({ facts }) => facts.provider === provider && facts.externalId === externalId,
+    );
+    if (upload === undefined) {
+      this.#add('upload', name, 'unproven', this.#missing(`no attestation is about the upload of ${name}`));
+      return;
+    }
+    const { facts } = upload;
+    const contradiction = contradictionOf(facts);
+    const digests = Object.entries(facts.reportedDigests).map(([type, digest]) => `${type} ${digest}`);
+    const reported = digests.length === 0 ? 'no digest' : digests.join(', ');
+    const done = `${facts.fileName} was uploaded on ${facts.uploadedAt.toISOString()}`;
+    const reason = contradiction ?? `${done} as ${facts.imageName}; the provider reported ${reported}`;
+    this.#add('upload', name, contradiction === undefined ? 'proven' : 'refuted', reason, upload);
+    if (downloaded !== undefined) {
+      const isSame = downloaded === facts.sha256;
+      const bytes = isSame ? 'the bytes that were uploaded' : `other bytes than ${facts.fileName} had`;
+      const message = `the provider has ${bytes}: their sha256 is ${downloaded}`;
+      this.#add('download', name, isSame ? 'proven' : 'refuted', message);
+    }
+    const build = this.#walkOrigin(facts.fileName, facts.sha256, facts.imageId);
+    if (build === undefined || facts.buildDigest === undefined) return;
+    if (facts.buildDigest !== build.verified.digest) {
+      const message = `the upload names another attestation of the build, sha256 ${facts.buildDigest}`;
+      this.#add('upload', name, 'refuted', message, upload);
+    }
+  }
+
+  #walkFile({ path, sha256 }: Pick<LocalFile, 'path' | 'sha256'>, imageId?: string): void {
+    this.#walkOrigin(basename(path), sha256, imageId, path);
+  }
+
+  /** Walks from a file to its build, which it returns. */
+  #walkOrigin(name: string, sha256: string, imageId?: string, path = name): AttestedBuild | undefined {
+    const origin = this.#originOf(name, sha256, imageId);
+    if (origin === undefined) {
+      this.#addUnknown(name, sha256, path);
+      return undefined;
+    }
+    const isConversion = origin.facts.kind === 'conversion';
+    const made = isConversion ? 'a conversion' : 'a build';
+    this.#add('file', path, 'proven', `${made} made it: its sha256 is ${sha256}`, origin);
+    if (!isConversion) return this.#addBuild(origin);
+    return this.#walkConversion(origin, name, imageId);
+  }
+
+  #walkConversion(conversion: AttestedBuild, name: string, imageId?: string): AttestedBuild | undefined {
+    const { facts } = conversion;
+    const [source] = facts.materials;
+    const sourceName = source?.name ?? 'an unknown file';
+    const digest = source?.digest.sha256 ?? '';
+    const build = this.#buildOf(sourceName, digest, imageId ?? facts.imageId);
+    const subject = `${name} from ${sourceName}`;
+    if (build === undefined) {
+      const message = `no attestation of a build is about ${sourceName}, sha256 ${digest}`;
+      this.#add('conversion', subject, 'unproven', this.#missing(message), conversion);
+      return undefined;
+    }
+    this.#add('conversion', subject, 'proven', `${facts.builderId} converted it`, conversion);
+    return this.#addBuild(build);
+  }
+
+  #addBuild(build: AttestedBuild): AttestedBuild {
+    this.#build ??= build;
+    if (this.#reported.has(build)) return build;
+    this.#reported.add(build);
+    const { builderId, imageId, imageName, finishedAt } = build.facts;
+    const subject = [imageId, imageName && `(${imageName})`].filter(Boolean).join(' ') || builderId;
+    const until = finishedAt?.toISOString();
+    if (finishedAt !== undefined && finishedAt.getTime() > this.#now.getTime() + CLOCK_TOLERANCE * 1000) {
+      const remedy = 'correct the clock of that host or of this one';
+      this.#add('build', subject, 'refuted', `it finished in the future, at ${until}; ${remedy}`, build);
+    } else {
+      this.#add('build', subject, 'proven', `${builderId} finished it${until ? ` at ${until}` : ''}`, build);
+    }
+    return build;
+  }
+
+  #addUnknown(name: string, sha256: string, path: string): void {
+    const { builds, uploads } = this.#evidence;
+    const subjects = [
+      ...builds.flatMap(({ facts }) => facts.subjects),
+      ...uploads.map(({ facts }) => ({ name: facts.fileName, sha256: facts.sha256 })),
+    ];
+    const namesakes = subjects.filter((subject) => subject.name === name);
+    const [attested] = namesakes;
+    // An upload may be about these bytes, while no attestation says where they come from.
+    if (attested === undefined || namesakes.some((subject) => subject.sha256 === sha256)) {
+      const names = [...new Set(subjects.map((subject) => subject.name))];
+      const rest = names.length === 0 ? '' : `; those that were found are about ${names.join(', ')}`;
+      const message = `no attestation of a build or conversion is about this file, sha256 ${sha256}${rest}`;
+      this.#add('file', path, 'unproven', this.#missing(message));
+    } else {
+      const found = `its sha256 is ${sha256}`;
+      this.#add(
+        'file',
+        path,
+        'refuted',
+        `${found}, and its attestation says ${attested.sha256}: it was changed`,
+      );
+    }
+  }
+
+  /** The build or conversion that made a file, a build rather than a conversion. */
+  #originOf(name: string, sha256: string, imageId?: string): AttestedBuild | undefined {
+    return (
+      this.#buildOf(name, sha256, imageId) ?? this.#evidence.builds.findLast(makes(name, sha256, imageId))
+    );
+  }
+
+  #buildOf(name: string, sha256: string, imageId?: string): AttestedBuild | undefined {
+    const isOrigin = makes(name, sha256, imageId);
+    return this.#evidence.builds.findLast((build) => build.facts.kind === 'build' && isOrigin(build));
+  }
+
+  #materials(): readonly ChainLink[] {
+    return [...this.#reported].map((build) => {
+      const { materials, imageId, builderId } = build.facts;
+      const loose = materials
+        .filter(({ digest }) => Object.keys(digest).length === 0)
+        .map(({ name }) => name);
+      const count = `${materials.length} ${materials.length === 1 ? 'material' : 'materials'}`;
+      const without = loose.length === 0 ? '' : `; without a digest: ${loose.join(', ')}`;
+      return linkOf(
+        'materials',
+        imageId ?? builderId,
+        materials.length > 0 && loose.length === 0 ? 'proven' : 'unproven',
+        materials.length === 0 ? 'the builder reported no material' : count + without,
+        build,
+      );
+    });
+  }
+
+  /** A reason, with the attestations that no trusted key signed, one of which may be the missing one. */
+  #missing(reason: string): string {
+    return [reason, ...this.#evidence.untrusted].join('; ');
+  }
+
+  #add(
+    kind: ChainLink['kind'],
+    subject: string,
+    state: LinkState,
+    reason: string,
+    source?: AttestedBuild | FoundUpload,
+  ): void {
+    this.#links.push(linkOf(kind, subject, state, reason, source));
+  }
+}
+
+function linkOf(
+  kind: ChainLink['kind'],
+  subject: string,
+  state: LinkState,
+  reason: string,
+  source?: AttestedBuild | FoundUpload,
+): ChainLink {
+  if (source === undefined) return { kind, subject, state, reason };
+  const { place, verified } = source;
+  return { kind, subject, state, reason, place, keyId: verified.keyId, keyFile: verified.keyFile };
+}
+
+/**
+ * Whether a build has a file among its subjects. A file that is not known to belong to an image may have been renamed. A
+ * statement of other software has no image-id.
+ */
+function makes(name: string, sha256: string, imageId: string | undefined): (build: AttestedBuild) => boolean {
+  return ({ facts }) =>
+    (imageId === undefined || facts.imageId === undefined || facts.imageId === imageId) &&
+    facts.subjects.some(
+      (subject) => subject.sha256 === sha256 && (imageId === undefined || subject.name === name),
+    );
+}
+
+/** Reason why the digest that a provider reported contradicts the upload. */
+function contradictionOf({ reportedDigests, sha256, fileName }: AttestedUpload): string | undefined {
+  const reported = reportedDigests.sha256?.toLowerCase();
+  if (reported === undefined || reported === sha256) return undefined;
+  return `the provider reported the sha256 ${reported}, and ${fileName} had ${sha256}`;
+}

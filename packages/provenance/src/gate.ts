@@ -1,0 +1,104 @@
+import type { Material } from '@nodepool-builder/image-builder';
+import { type BuildFacts, buildFactsOf } from './build-statement.ts';
+import { CLOCK_TOLERANCE } from './chain.ts';
+import type { ChainReport, GateRules, Package } from './types.ts';
+
+/** Settings of {@link checkGate}. */
+export interface GateOptions {
+  /** Default: the time of the system. */
+  readonly now?: Date;
+}
+
+/**
+ * Compares an image's chain with the rules of `require-attestation`.
+ *
+ * @param packages reads the bill of materials; called only if a rule needs it
+ * @returns the rule that refuses the image and its reason; undefined if none does
+ */
+export async function checkGate(
+  rules: GateRules,
+  report: ChainReport,
+  packages: () => Promise<readonly Package[]>,
+  { now = new Date() }: GateOptions = {},
+): Promise<string | undefined> {
+  const gap = report.links.find(({ kind, state }) => state !== 'proven' && kind !== 'materials');
+  if (report.state !== 'proven') return `trusted-keys: ${gap?.reason ?? 'no attestation was found'}`;
+  const facts = report.build && buildFactsOf(report.build);
+  if (facts === undefined) return 'trusted-keys: no attestation of the build was found';
+  return (
+    refusedBuilder(rules, facts) ??
+    refusedRepository(rules, facts) ??
+    refusedAge(rules, facts, now) ??
+    (await refusedPackage(rules, packages))
+  );
+}
+
+function refusedBuilder({ builders }: GateRules, { builderId }: BuildFacts): string | undefined {
+  if (builders.length === 0 || matchesAny(builderId, builders)) return undefined;
+  return `builders: the builder ${builderId} is none of ${builders.join(', ')}`;
+}
+
+function refusedRepository({ sourceRepositories }: GateRules, { materials }: BuildFacts): string | undefined {
+  if (sourceRepositories.length === 0) return undefined;
+  const accepted = sourceRepositories.join(', ');
+  const sources = materials.filter(isRepository);
+  if (sources.length === 0) return 'source-repositories: the attestation of the build names no repository';
+  for (const { name, uri, annotations } of sources) {
+    const repository = uri && repositoryOf(uri);
+    if (repository === undefined) return `source-repositories: the repository of ${name} has no address`;
+    if (!matchesAny(repository, sourceRepositories)) {
+      return `source-repositories: ${repository} (${name}) is none of ${accepted}`;
+    }
+    if (annotations?.isModified === true) {
+      return `source-repositories: ${repository} (${name}) had changes that are in no commit`;
+    }
+  }
+  return undefined;
+}
+
+function refusedAge({ maximumAge }: GateRules, { finishedAt }: BuildFacts, now: Date): string | undefined {
+  if (maximumAge === undefined) return undefined;
+  if (finishedAt === undefined) return 'maximum-age: the attestation does not say when the build finished';
+  const seconds = (now.getTime() - finishedAt.getTime()) / 1000;
+  if (seconds < -CLOCK_TOLERANCE) {
+    const remedy = 'correct the clock of that host or of this one';
+    return `maximum-age: the build finished in the future, at ${finishedAt.toISOString()}; ${remedy}`;
+  }
+  if (seconds <= maximumAge) return undefined;
+  return `maximum-age: the build finished ${Math.round(seconds)} s ago, and ${maximumAge} s are allowed`;
+}
+
+async function refusedPackage(
+  { forbiddenPackages }: GateRules,
+  read: () => Promise<readonly Package[]>,
+): Promise<string | undefined> {
+  if (forbiddenPackages.length === 0) return undefined;
+  let packages: readonly Package[];
+  try {
+    packages = await read();
+  } catch (error) {
+    return `forbidden-packages: the bill of materials cannot be read: ${(error as Error).message}`;
+  }
+  const forbidden = new Set(forbiddenPackages);
+  const found = packages.find(
+    ({ name, version }) => forbidden.has(name) || forbidden.has(`${name}@${version}`),
+  );
+  return found && `forbidden-packages: the image contains ${found.name} ${found.version}`;
+}
+
+function isRepository({ uri, digest }: Material): boolean {
+  return digest.gitCommit !== undefined || uri?.startsWith('git+') === true;
+}
+
+/** `git+https://HOST/PATH@REVISION` as `https://HOST/PATH`. */
+function repositoryOf(uri: string): string {
+  return uri.replace(/^git\+/, '').replace(/@[\da-f]{7,64}$/, '');
+}
+
+/** Whether a text matches a pattern with `*` for any text. */
+function matchesAny(text: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) => {
+    const parts = pattern.split('*').map((part) => part.replaceAll(/[\\^$.|?+()[\]{}]/g, String.raw`\$&`));
+    return new RegExp(`^${parts.join('.*')}$`, 's').test(text);
+  });
+}

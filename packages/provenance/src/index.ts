@@ -1,0 +1,45 @@
+export { readAttestations, uploadDocument } from './attestation-directory.ts';
+export { billOfMaterialsPath, readAttestedPackages } from './attested-packages.ts';
+export {
+  type BillOfMaterials,
+  LARGEST_BILL_OF_MATERIALS,
+  readBillOfMaterials,
+  writeBillOfMaterials,
+} from './bom/bill-of-materials.ts';
+export { comparePackages } from './bom/compare-packages.ts';
+export { type FoundPackages, type PackagedImage, readPackages } from './bom/read-packages.ts';
+export {
+  BILL_OF_MATERIALS,
+  type BuilderIdentity,
+  type BuildFacts,
+  buildFactsOf,
+} from './build-statement.ts';
+export {
+  payloadDigest,
+  unverifiedStatement,
+  type VerifiedStatement,
+  verifyBundle,
+} from './bundle.ts';
+export { type ChainOptions, verifyChain } from './chain.ts';
+export { PROVENANCE_ERRORS, ProvenanceError, type ProvenanceErrorCode } from './errors.ts';
+export { checkGate, type GateOptions } from './gate.ts';
+export { readTrustedKeys } from './keys.ts';
+export { openSigner, type SignerSettings } from './signer.ts';
+export { buildDigestOf, SiteAttester, type SiteAttesterSettings } from './site-attester.ts';
+export type {
+  BundleText,
+  ChainLink,
+  ChainReport,
+  FoundAttestation,
+  GateRules,
+  LinkState,
+  LocalFile,
+  Package,
+  PackageChanges,
+  Signer,
+  Statement,
+  StatementSubject,
+  TrustedKey,
+  VerifiedSubject,
+} from './types.ts';
+export { type AttestedUpload, type UploadFacts, uploadFactsOf } from './upload-statement.ts';

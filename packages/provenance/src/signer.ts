@@ -1,0 +1,112 @@
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { resolve } from 'node:path';
+import { ProvenanceError } from './errors.ts';
+import { keyIdOf, readKey, readPublicKey, signatureDigest } from './keys.ts';
+import type { Signer } from './types.ts';
+
+/** Time limit of the command in milliseconds. */
+const TIME_LIMIT = 60_000;
+
+/** Bytes; a signature has about a hundred. */
+const LONGEST_OUTPUT = 4_096;
+
+/** Permissions of all users, which a private key must not have. */
+const OTHERS = 0o007;
+
+/** Settings of {@link openSigner}: a private key, or a command with its public key. */
+export interface SignerSettings {
+  /** File of the private key, in PEM. */
+  readonly key?: string;
+  /** Command and arguments: data on its standard input, the signature on its standard output. */
+  readonly signCommand?: readonly string[];
+  /** File of the public key, in PEM. Default: that of the private key. */
+  readonly publicKey?: string;
+  /** Milliseconds that the command may take. Default: a minute. */
+  readonly timeLimit?: number;
+}
+
+/**
+ * Opens the key that signs attestations.
+ *
+ * @throws ProvenanceError `key-unusable`
+ */
+export async function openSigner(settings: SignerSettings): Promise<Signer> {
+  const { key, signCommand, publicKey, timeLimit = TIME_LIMIT } = settings;
+  if (key !== undefined) return await openKey(key, publicKey);
+  if (signCommand === undefined || publicKey === undefined) {
+    const remedy = 'set key, or sign-command with public-key';
+    throw new ProvenanceError('key-unusable', `attestation has no key to sign with; ${remedy}`);
+  }
+  const { key: verifier, keyId, file } = await readPublicKey(publicKey);
+  return {
+    keyId,
+    async sign(data, signal) {
+      const signature = await runSigner(signCommand, data, timeLimit, signal);
+      if (verifySignature(verifier, data, signature)) return signature;
+      const found = `wrote ${signature.length} bytes that are no signature by the key "${file}"`;
+      const remedy =
+        'it must write the signature alone, for ECDSA in DER with SHA-256 (P-256) or SHA-384 (P-384)';
+      throw signingFailed(signCommand, `${found}; ${remedy}`);
+    },
+  };
+}
+
+/** Whether a signature of the data was made with the private part of a key. */
+export function verifySignature(publicKey: KeyObject, data: Buffer, signature: Buffer): boolean {
+  try {
+    return verify(signatureDigest(publicKey), data, publicKey, signature);
+  } catch {
+    return false; // OpenSSL refuses to parse it
+  }
+}
+
+async function openKey(file: string, publicFile: string | undefined): Promise<Signer> {
+  const keyFile = resolve(file);
+  const key = await readKey(keyFile, 'the private key', createPrivateKey, OTHERS);
+  const keyId = keyIdOf(createPublicKey(key));
+  if (publicFile !== undefined) {
+    const { keyId: other, file: path } = await readPublicKey(publicFile);
+    if (other !== keyId) {
+      const remedy = 'write it again with "openssl pkey -pubout"';
+      const message = `the public key "${path}" does not belong to the private key "${keyFile}"; ${remedy}`;
+      throw new ProvenanceError('key-unusable', message);
+    }
+  }
+  const digest = signatureDigest(key) ?? null;
+  return { keyId, keyFile, sign: async (data) => sign(digest, data, key) };
+}
+
+async function runSigner(
+  [command = '', ...args]: readonly string[],
+  data: Buffer,
+  timeLimit: number,
+  signal?: AbortSignal,
+): Promise<Buffer> {
+  const { execa } = await import('execa'); // not at the top: execa has a hundred modules
+  signal?.throwIfAborted();
+  // The whole environment: it may contain credentials that the command needs.
+  const result = await execa(command, args, {
+    input: data,
+    encoding: 'buffer',
+    stripFinalNewline: false, // a signature may end with this byte
+    stderr: 'ignore',
+    reject: false,
+    timeout: timeLimit,
+    maxBuffer: LONGEST_OUTPUT,
+    killDescendants: true,
+    ...(signal !== undefined && { cancelSignal: signal }),
+  });
+  signal?.throwIfAborted();
+  if (!result.failed) return Buffer.from(result.stdout);
+  // The message of execa quotes the arguments and the output.
+  const { timedOut, isMaxBuffer, exitCode, signal: killedBy, code } = result;
+  let reason = killedBy === undefined ? `could not be started (${code})` : `was killed by ${killedBy}`;
+  if (exitCode !== undefined) reason = `exited with ${exitCode}`;
+  if (isMaxBuffer) reason = `wrote more than ${LONGEST_OUTPUT} bytes`;
+  if (timedOut) reason = `took longer than ${timeLimit / 1000} s`;
+  throw signingFailed([command], `${reason}; run it by hand to see why`);
+}
+
+function signingFailed([command]: readonly string[], reason: string): ProvenanceError {
+  return new ProvenanceError('signing-failed', `the sign-command "${command}" ${reason}`);
+}

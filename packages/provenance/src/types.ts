@@ -1,0 +1,121 @@
+import type { KeyObject } from 'node:crypto';
+
+/** Makes signatures with the private key of a site. */
+export interface Signer {
+  /** SHA-256 of the public key's SubjectPublicKeyInfo in DER, in hexadecimal. */
+  readonly keyId: string;
+  /** Path of the private key; absent if a command signs. */
+  readonly keyFile?: string;
+  /** @throws ProvenanceError `key-unusable`, `signing-failed` */
+  sign(data: Buffer, signal?: AbortSignal): Promise<Buffer>;
+}
+
+/** A public key that signatures are verified with. */
+export interface TrustedKey {
+  readonly keyId: string;
+  /** Path of its file, for messages. */
+  readonly file: string;
+  readonly key: KeyObject;
+}
+
+/** An in-toto statement (v1) in a verified or unverified bundle. */
+export interface Statement {
+  readonly subjects: readonly StatementSubject[];
+  readonly predicateType: string;
+  readonly predicate: unknown;
+}
+
+/** A file, and a digest of its bytes. */
+export interface StatementSubject {
+  readonly name: string;
+  readonly sha256: string;
+}
+
+/** A sigstore bundle (v0.3) with a DSSE envelope, as text in JSON. */
+export type BundleText = string;
+
+/** An attestation as it was found: its bundle, and where. */
+export interface FoundAttestation {
+  /** `/opt/images/.../build.sigstore.json`, `store of the manager`. */
+  readonly place: string;
+  readonly text: BundleText;
+}
+
+/** The thing whose origin is verified. */
+export type VerifiedSubject =
+  | { readonly kind: 'image'; readonly imageId: string; readonly files: readonly LocalFile[] }
+  | {
+      readonly kind: 'upload';
+      readonly provider: string;
+      readonly externalId: string;
+      /** Digest of the bytes that were downloaded from the provider, to compare. */
+      readonly downloaded?: string;
+    }
+  | { readonly kind: 'file'; readonly path: string; readonly sha256: string };
+
+/** A file on this host with the digest of its bytes now. */
+export interface LocalFile {
+  readonly path: string;
+  readonly format: string;
+  readonly sha256: string;
+}
+
+/** Outcome of one link of the chain. `unproven`: there is no attestation. `refuted`: something contradicts. */
+export type LinkState = 'proven' | 'unproven' | 'refuted';
+
+/** One link of the chain from a build to the subject, the latest link first. */
+export interface ChainLink {
+  readonly kind: 'upload' | 'download' | 'file' | 'conversion' | 'build' | 'materials' | 'gate';
+  /** `image 12-4abc in cloud as 7d1f…`. */
+  readonly subject: string;
+  readonly state: LinkState;
+  /** Facts or the reason, for people. */
+  readonly reason: string;
+  /** Key that signed; absent if nothing was verified. */
+  readonly keyId?: string;
+  readonly keyFile?: string;
+  readonly place?: string;
+}
+
+/**
+ * What is proven about a subject. It is proven if all links are, except that of the materials: a builder may use
+ * material without a digest, such as packages of a mirror.
+ */
+export interface ChainReport {
+  readonly links: readonly ChainLink[];
+  readonly state: LinkState;
+  /** The verified statement of the build, if there is one. */
+  readonly build?: Statement;
+}
+
+/** Rules of `require-attestation`. */
+export interface GateRules {
+  readonly trustedKeys: readonly TrustedKey[];
+  /** Builder ids that are accepted, with `*`. Empty: any. */
+  readonly builders: readonly string[];
+  /** URIs of repositories, with `*`: each material with a git revision must match one. Empty: any. */
+  readonly sourceRepositories: readonly string[];
+  /** Seconds since the end of the build. */
+  readonly maximumAge?: number;
+  /** Names of packages, `name` or `name@version`, that must not be in the bill of materials. */
+  readonly forbiddenPackages: readonly string[];
+}
+
+/** A package in a bill of materials. */
+export interface Package {
+  readonly name: string;
+  readonly version: string;
+  readonly architecture?: string;
+  /** `deb`, `rpm`, `apk`. */
+  readonly type: 'deb' | 'rpm' | 'apk';
+  /** Package URL. */
+  readonly purl: string;
+  readonly license?: string;
+}
+
+/** Packages of an image that differ from those of another. */
+export interface PackageChanges {
+  readonly added: readonly Package[];
+  readonly removed: readonly Package[];
+  readonly changed: readonly { readonly before: Package; readonly after: Package }[];
+}

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Material } from '@nodepool-builder/image-builder';
+import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
+import { readAttestations } from '../src/attestation-directory.ts';
+import { verifyChain } from '../src/chain.ts';
+import { checkGate } from '../src/gate.ts';
+import type { GateRules, Package } from '../src/types.ts';
+import { createSite, finishBuild, MATERIALS, NOW } from './site-fixture.ts';
+
+const OPENSSL: Package = {
+  name: 'openssl',
+  version: '3.0.1',
+  type: 'deb',
+  purl: 'pkg:deb/debian/openssl@3.0.1',
+};
+
+const NO_RULES = { builders: [], sourceRepositories: [], forbiddenPackages: [] };
+
+interface Attempt {
+  readonly rules?: Partial<GateRules>;
+  readonly materials?: readonly Material[];
+  readonly now?: Date;
+  readonly packages?: () => Promise<readonly Package[]>;
+  readonly isAttested?: boolean;
+}
+
+/** The refusal of a gate with the rules, for an image that was just built. */
+type Gate = (attempt?: Attempt) => Promise<string | undefined>;
+
+function unexpected(): never {
+  assert.fail('no rule needs the packages');
+}
+
+function unreadable(): Promise<never> {
+  return Promise.reject(new Error('it is too large'));
+}
+
+function gateAt(directory: string): Gate {
+  return async ({ rules, materials = MATERIALS, now = NOW, packages, isAttested = true } = {}) => {
+    const { attester, trusted } = await createSite(directory);
+    const build = await finishBuild(directory, 'debian-1', { materials });
+    await attester.attestBuild(build);
+    const files = build.manifest.files.map((file) => ({ ...file, path: `debian-1.${file.format}` }));
+    const found = isAttested ? await readAttestations(directory, 'debian-1') : [];
+    const report = verifyChain({ kind: 'image', imageId: 'debian-1', files }, found, trusted, { now });
+    return await checkGate({ trustedKeys: trusted, ...NO_RULES, ...rules }, report, packages ?? unexpected, {
+      now,
+    });
+  };
+}
+
+describe('a gate', () => {
+  test('without rules accepts what a trusted key proves, and nothing else', async (t) => {
+    const gate = gateAt(temporaryDirectory(t));
+    assert.equal(await gate(), undefined);
+    assert.match(
+      (await gate({ isAttested: false })) ?? '',
+      /^trusted-keys: no attestation of a build or conversion is about this file/,
+    );
+  });
+
+  test('refuses another builder', async (t) => {
+    const gate = gateAt(temporaryDirectory(t));
+    for (const builder of [
+      'https://ci.example.org/*',
+      '*builder-1',
+      'https://ci.example.org/builder-1',
+      '*',
+    ]) {
+      assert.equal(await gate({ rules: { builders: ['nobody', builder] } }), undefined, builder);
+    }
+    for (const builder of ['https://ci.example.org/', 'https://ci-example.org/*', 'HTTPS://*', '.*']) {
+      const refusal = await gate({ rules: { builders: [builder] } });
+      assert.equal(refusal, `builders: the builder https://ci.example.org/builder-1 is none of ${builder}`);
+    }
+  });
+
+  test('refuses another source repository, and one with changes', async (t) => {
+    const gate = gateAt(temporaryDirectory(t));
+    const rules = { sourceRepositories: ['https://opendev.org/*'] };
+    assert.equal(await gate({ rules }), undefined);
+    const commit = { gitCommit: 'c'.repeat(40) };
+    const other = {
+      name: 'element ours',
+      uri: `git+https://example.org/ours@${'c'.repeat(40)}`,
+      digest: commit,
+    };
+    const [first] = MATERIALS;
+    assert.ok(first !== undefined);
+    for (const [material, words] of [
+      [other, /^source-repositories: https:\/\/example\.org\/ours \(element ours\) is none of/],
+      [{ name: 'element local', digest: commit }, /the repository of element local has no address/],
+      [{ ...first, annotations: { isModified: true } }, /had changes that are in no commit/],
+    ] as const) {
+      assert.match((await gate({ rules, materials: [first, material] })) ?? '', words);
+    }
+    assert.match((await gate({ rules, materials: [] })) ?? '', /names no repository/);
+  });
+
+  test('refuses an old image, and one of the future', async (t) => {
+    const gate = gateAt(temporaryDirectory(t));
+    const rules = { maximumAge: 1_800 }; // it finished half an hour before NOW
+    assert.equal(await gate({ rules }), undefined);
+    assert.match(
+      (await gate({ rules, now: new Date(NOW.getTime() + 1_000) })) ?? '',
+      /^maximum-age: the build finished 1801 s ago, and 1800 s are allowed$/,
+    );
+    const early = new Date(NOW.getTime() - 3_600_000);
+    assert.match((await gate({ rules, now: early })) ?? '', /finished in the future/);
+  });
+
+  test('refuses a package of the list', async (t) => {
+    const gate = gateAt(temporaryDirectory(t));
+    const packages = (): Promise<Package[]> => Promise.resolve([OPENSSL]);
+    for (const [entry, isRefused] of [
+      ['openssl', true],
+      ['openssl@3.0.1', true],
+      ['openssl@3.0.2', false],
+      ['openss', false],
+      ['telnetd', false],
+    ] as const) {
+      const refusal = await gate({ rules: { forbiddenPackages: [entry] }, packages });
+      const expected = isRefused ? 'forbidden-packages: the image contains openssl 3.0.1' : undefined;
+      assert.equal(refusal, expected);
+    }
+    assert.equal(
+      await gate({ rules: { forbiddenPackages: ['telnetd'] }, packages: unreadable }),
+      'forbidden-packages: the bill of materials cannot be read: it is too large',
+    );
+  });
+});

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
+import { readAttestations } from '../src/attestation-directory.ts';
+import { readAttestedPackages } from '../src/attested-packages.ts';
+import { buildFactsOf } from '../src/build-statement.ts';
+import { payloadDigest, verifyBundle } from '../src/bundle.ts';
+import { ProvenanceError } from '../src/errors.ts';
+import { buildDigestOf } from '../src/site-attester.ts';
+import type { Signer } from '../src/types.ts';
+import { type UploadFacts, uploadFactsOf } from '../src/upload-statement.ts';
+import { provenanceFailure } from './provenance-failure.ts';
+import { createSite, finishBuild, NOW, sha256 } from './site-fixture.ts';
+
+const UPLOAD: Omit<UploadFacts, 'directory'> = {
+  imageId: 'debian-1',
+  imageName: 'debian',
+  provider: 'cloud',
+  providerType: 'openstack',
+  uploadId: 'one',
+  externalId: '7d1f',
+  format: 'qcow2',
+  sha256: sha256('qcow2 of debian-1'),
+  reportedDigests: {},
+};
+
+/** Writes the manifest of diskimage-builder's element `dpkg`. */
+async function writeDibManifest(directory: string): Promise<void> {
+  const path = join(directory, 'debian-1.d/dib-manifests');
+  await mkdir(path, { recursive: true });
+  const openssl = { package: 'openssl', arch: 'amd64', version: '3.0.1', status: 'ii ' };
+  await writeFile(join(path, 'dib-manifest-dpkg-debian-1'), JSON.stringify({ packages: [openssl] }));
+}
+
+describe('a site attests', () => {
+  test('a build, and says where its key is', async (t) => {
+    const { attester, directory, keys, trusted, signer } = await createSite(temporaryDirectory(t));
+    assert.deepEqual(attester.secretFiles, [keys.key]);
+    assert.equal(attester.keyId, signer.keyId);
+    await attester.check();
+    await attester.attestBuild(await finishBuild(directory));
+    const [found, ...rest] = await readAttestations(directory, 'debian-1');
+    assert.ok(found !== undefined);
+    assert.deepEqual(rest, []);
+    assert.equal((await stat(found.place)).mode & 0o777, 0o644);
+    const { statement } = verifyBundle(found, trusted);
+    const facts = buildFactsOf(statement);
+    assert.equal(facts?.parameters['configuration-digest'], 'c'.repeat(64));
+    assert.equal(facts.builderId, 'https://ci.example.org/builder-1');
+    assert.ok(!found.text.includes(keys.key));
+    const key = await readFile(keys.key, 'utf8');
+    assert.ok(!found.text.includes(key.split('\n')[1] ?? key));
+  });
+
+  test('a conversion and an upload', async (t) => {
+    const { attester, directory, trusted } = await createSite(temporaryDirectory(t));
+    const build = await finishBuild(directory);
+    assert.equal(await buildDigestOf(directory, 'debian-1'), undefined);
+    const early = await attester.attestUpload({ ...UPLOAD, directory });
+    assert.equal(
+      uploadFactsOf(verifyBundle({ place: '', text: early }, trusted).statement)?.buildDigest,
+      undefined,
+    );
+    await attester.attestBuild(build);
+    const [source] = build.manifest.files;
+    assert.ok(source !== undefined);
+    const file = { ...source, format: 'vhd' as const, sha256: sha256('vhd') };
+    await attester.attestConversion({ imageId: 'debian-1', imageName: 'debian', source, file, directory });
+    const text = await attester.attestUpload({ ...UPLOAD, directory });
+    const found = await readAttestations(directory, 'debian-1');
+    assert.deepEqual(
+      found.map(({ place }) => place.slice(place.lastIndexOf('/') + 1)),
+      ['build.sigstore.json', 'convert-vhd.sigstore.json', 'upload-one.sigstore.json'],
+    );
+    assert.equal(found[2]?.text, text);
+    const facts = uploadFactsOf(verifyBundle({ place: '', text }, trusted).statement);
+    assert.equal(facts?.buildDigest, payloadDigest(found[0]?.text ?? ''));
+    assert.equal(facts.buildDigest, await buildDigestOf(directory, 'debian-1'));
+    assert.deepEqual(facts.uploadedAt, NOW);
+  });
+
+  test('nothing if it cannot sign', async (t) => {
+    const failure = new ProvenanceError('signing-failed', 'the sign-command "kms" exited with 1');
+    const signer: Signer = { keyId: 'a'.repeat(64), sign: () => Promise.reject(failure) };
+    const { attester, directory } = await createSite(temporaryDirectory(t), { signer });
+    assert.deepEqual(attester.secretFiles, []);
+    await assert.rejects(attester.check(), failure);
+    await assert.rejects(attester.attestBuild(await finishBuild(directory)), failure);
+    await assert.rejects(attester.attestUpload({ ...UPLOAD, directory }), failure);
+    await assert.rejects(access(join(directory, 'debian-1.d')), { code: 'ENOENT' });
+  });
+});
+
+describe('a bill of materials', () => {
+  test('is a subject of the build, and its packages can be read', async (t) => {
+    const { attester, directory, trusted } = await createSite(temporaryDirectory(t), {
+      billOfMaterials: true,
+    });
+    await writeDibManifest(directory);
+    await attester.attestBuild(await finishBuild(directory));
+    const [found] = await readAttestations(directory, 'debian-1');
+    assert.ok(found !== undefined);
+    const { statement } = verifyBundle(found, trusted);
+    const path = join(directory, 'debian-1.d/bom.cdx.json');
+    const text = await readFile(path, 'utf8');
+    assert.equal(statement.subjects.find(({ name }) => name === 'bom.cdx.json')?.sha256, sha256(text));
+    const packages = await readAttestedPackages(directory, 'debian-1', statement);
+    assert.deepEqual(
+      packages.map(({ name, version }) => `${name} ${version}`),
+      ['openssl 3.0.1'],
+    );
+    await writeFile(path, text.replace('openssl', 'openssI'));
+    await assert.rejects(
+      readAttestedPackages(directory, 'debian-1', statement),
+      provenanceFailure('bill-of-materials-invalid', path, 'was changed'),
+    );
+    await writeFile(path, Buffer.alloc(33 * 2 ** 20, ' '));
+    await assert.rejects(
+      readAttestedPackages(directory, 'debian-1', statement),
+      provenanceFailure('bill-of-materials-too-large', path),
+    );
+  });
+
+  test('that cannot be written leaves its reason in the statement', async (t) => {
+    const { attester, directory, trusted } = await createSite(temporaryDirectory(t), {
+      billOfMaterials: true,
+    });
+    await attester.attestBuild(await finishBuild(directory));
+    const [found] = await readAttestations(directory, 'debian-1');
+    assert.ok(found !== undefined);
+    const { statement } = verifyBundle(found, trusted);
+    assert.deepEqual(
+      statement.subjects.map(({ name }) => name),
+      ['debian-1.raw', 'debian-1.qcow2'],
+    );
+    assert.equal(typeof buildFactsOf(statement)?.withoutBillOfMaterials, 'string');
+    await assert.rejects(
+      readAttestedPackages(directory, 'debian-1', statement),
+      provenanceFailure('bill-of-materials-invalid', 'attests no bill of materials'),
+    );
+  });
+});

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  UPLOAD_PREDICATE,
+  type UploadFacts,
+  uploadFactsOf,
+  uploadStatement,
+} from '../src/upload-statement.ts';
+import { provenanceFailure } from './provenance-failure.ts';
+import { NOW } from './site-fixture.ts';
+
+const FACTS: UploadFacts = {
+  imageId: 'debian-1',
+  imageName: 'debian',
+  provider: 'cloud',
+  providerType: 'openstack',
+  region: 'RegionOne',
+  uploadId: 'upload-1',
+  externalId: '7d1f',
+  format: 'qcow2',
+  sha256: 'a'.repeat(64),
+  reportedDigests: { sha512: 'f'.repeat(128) },
+  directory: '/images',
+};
+
+test('the statement of an upload links a file to an image in a provider', () => {
+  const statement = uploadStatement(FACTS, NOW, 'e'.repeat(64));
+  assert.deepEqual(statement, {
+    subjects: [{ name: 'debian-1.qcow2', sha256: 'a'.repeat(64) }],
+    predicateType: 'https://nodepool-builder.dev/upload/v1',
+    predicate: {
+      provider: 'cloud',
+      'provider-type': 'openstack',
+      region: 'RegionOne',
+      'image-name': 'debian',
+      'upload-id': 'upload-1',
+      'external-id': '7d1f',
+      'image-id': 'debian-1',
+      'uploaded-on': NOW.toISOString(),
+      'reported-digests': { sha512: 'f'.repeat(128) },
+      'build-digest': 'e'.repeat(64),
+    },
+  });
+  const { directory: _directory, format: _format, ...facts } = FACTS;
+  assert.deepEqual(uploadFactsOf(statement), {
+    ...facts,
+    uploadedAt: NOW,
+    buildDigest: 'e'.repeat(64),
+    fileName: 'debian-1.qcow2',
+  });
+});
+
+test('a statement of an upload that is not valid is refused', () => {
+  const statement = uploadStatement(FACTS, NOW, undefined);
+  const predicate = statement.predicate as object;
+  assert.equal(uploadFactsOf(statement)?.buildDigest, undefined);
+  for (const [change, words] of [
+    [{ predicate: { ...predicate, 'external-id': 7 } }, 'predicate.external-id is not a string'],
+    [{ predicate: { ...predicate, 'uploaded-on': 'today' } }, 'predicate.uploaded-on is not a time'],
+    [{ subjects: [...statement.subjects, ...statement.subjects] }, 'exactly one subject'],
+  ] as const) {
+    assert.throws(
+      () => uploadFactsOf({ ...statement, ...change }),
+      provenanceFailure('statement-invalid', words),
+    );
+  }
+  assert.equal(uploadFactsOf({ ...statement, predicateType: `${UPLOAD_PREDICATE}.1` }), undefined);
+});

@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { ImageError, type Logger, type OperationOptions } from '@nodepool-builder/image-builder';
+import {
+  asImageError,
+  signalOf,
+  steadyProgress,
+  withAbort,
+  writeSparse,
+} from '@nodepool-builder/image-builder/module-kit';
+import { dataSize, type GlanceImage, storedDigest } from './glance-image.ts';
+import type { ImageApi } from './image-api.ts';
+import { OpenStackError, unlessAbsent } from './openstack-error.ts';
+import { retry, type TransferRetries } from './upload/retry.ts';
+
+interface Download {
+  readonly images: ImageApi;
+  readonly path: string;
+  readonly logger: Logger;
+  readonly retries: TransferRetries;
+}
+
+/** An image to save, as the cloud describes it. */
+export interface SavedImage extends Download {
+  readonly image: GlanceImage;
+  /** What to do about an image with other bytes. */
+  readonly remedy: string;
+}
+
+/**
+ * Downloads an image to a file, which appears once its digest was compared.
+ *
+ * @throws OpenStackError, ImageError `image-not-found`
+ */
+export async function downloadImage(
+  { externalId, path, ...download }: Download & { readonly externalId: string },
+  options: OperationOptions,
+): Promise<void> {
+  const { images } = download;
+  const image = await images.get(externalId, signalOf(options)).catch(unlessAbsent);
+  if (image === undefined) {
+    const reason = `cloud ${images.cloud} has no image ${JSON.stringify(externalId)}; list shows the ids there are`;
+    throw new ImageError('image-not-found', reason);
+  }
+  const partial = `${path}.partial`;
+  await saveImage({ ...download, image, path: partial, remedy: 'upload it again' }, options);
+  await rename(partial, path);
+}
+
+/**
+ * Saves an image in a file, with holes for zeros, and compares its digest. No file is left after an error.
+ *
+ * @throws OpenStackError
+ */
+export async function saveImage(save: SavedImage, options: OperationOptions): Promise<void> {
+  const { image, path, retries, logger } = save;
+  const name = `download of image ${image.id}`;
+  const onProgress = steadyProgress(options.onProgress ?? (() => {}));
+  await withAbort(options, async (signal) => {
+    try {
+      await retry(() => attempt(save, onProgress, signal), { ...retries, name, logger, signal });
+    } catch (error) {
+      await rm(path, { force: true });
+      throw error;
+    }
+  });
+  onProgress({ done: 1, total: 1 });
+}
+
+async function attempt(
+  save: SavedImage,
+  onProgress: ReturnType<typeof steadyProgress>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const file = await open(save.path, 'w');
+    try {
+      await write(save, file, onProgress, signal);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw asImageError(error, `saving image ${save.image.id} to ${save.path}`);
+  }
+}
+
+async function write(
+  { images, image, remedy }: SavedImage,
+  file: FileHandle,
+  onProgress: ReturnType<typeof steadyProgress>,
+  signal: AbortSignal,
+): Promise<void> {
+  const mismatch = (what: string): OpenStackError =>
+    new OpenStackError(
+      'checksum-mismatch',
+      `cloud ${images.cloud}: image ${image.id}: ${what}: it changed during the transfer or in the cloud; ${remedy}, and if that fails too, look at the cloud's image store`,
+    );
+  const digest = storedDigest(image);
+  const hash = createHash(digest?.algorithm ?? 'md5');
+  const total = dataSize(image);
+  let done = 0;
+  for await (const piece of await images.download(image.id, signal)) {
+    hash.update(piece);
+    await writeSparse(file, piece, done);
+    done += piece.length;
+    if (total !== undefined) onProgress({ done, total });
+  }
+  await file.truncate(done);
+  if (done !== (total ?? done)) throw mismatch(`received ${done} of ${total} bytes`);
+  const value = hash.digest('hex');
+  if (digest !== undefined && value !== digest.value) {
+    throw mismatch(`received ${digest.algorithm} ${value} instead of ${digest.value}`);
+  }
+}

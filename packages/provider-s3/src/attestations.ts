@@ -1,0 +1,49 @@
+import type { AttestationDocument } from '@nodepool-builder/image-builder';
+import { CloudError, LARGEST_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
+import type { ObjectStore, StoredObject } from './object-store.ts';
+import type { S3Keys } from './s3-keys.ts';
+
+/** The attestations beside images, an object each. */
+export class KeptAttestations {
+  readonly #store: ObjectStore;
+  readonly #keys: S3Keys;
+
+  constructor(store: ObjectStore, keys: S3Keys) {
+    this.#store = store;
+    this.#keys = keys;
+  }
+
+  /** Those of an image, by name. @throws CloudError `image-failed` for an object that is no attestation */
+  async read(externalId: string, signal: AbortSignal): Promise<readonly AttestationDocument[]> {
+    const documents: AttestationDocument[] = [];
+    for (const { key, size } of await this.#list(externalId, signal)) {
+      if (size > LARGEST_ATTESTATION) {
+        const reason = `it has ${size} bytes, more than 1 MiB, and is no attestation; remove it`;
+        throw new CloudError('image-failed', `object ${this.#store.bucket}/${key}`, reason);
+      }
+      const text = await this.#store.read(key, signal);
+      const name = key.slice(this.#keys.attestations(externalId).length);
+      if (text !== undefined) documents.push({ name, text }); // else removed meanwhile
+    }
+    return documents;
+  }
+
+  async write(
+    externalId: string,
+    documents: readonly AttestationDocument[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const { name, text } of documents) {
+      await this.#store.write(this.#keys.attestations(externalId) + name, text, signal);
+    }
+  }
+
+  async remove(externalId: string, signal: AbortSignal): Promise<void> {
+    for (const { key } of await this.#list(externalId, signal)) await this.#store.remove(key, signal);
+  }
+
+  async #list(externalId: string, signal: AbortSignal): Promise<readonly StoredObject[]> {
+    const objects = await this.#store.list(this.#keys.attestations(externalId), signal);
+    return objects.filter(({ key }) => key.endsWith('.json'));
+  }
+}

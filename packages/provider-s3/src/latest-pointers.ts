@@ -1,0 +1,67 @@
+import { ImageError, type ImageFormat, type Logger } from '@nodepool-builder/image-builder';
+import { byBuild, type DatedImage, Mutex } from '@nodepool-builder/image-builder/module-kit';
+import type { ObjectStore } from './object-store.ts';
+import type { S3Keys } from './s3-keys.ts';
+import type { StoredImage, StoredImages } from './stored-images.ts';
+
+/** How often a pointer is written in one go. */
+const ROUNDS = 10;
+
+/** The objects that name the images that were built last. */
+export class LatestPointers {
+  readonly #provider: string;
+  readonly #store: ObjectStore;
+  readonly #keys: S3Keys;
+  readonly #images: StoredImages;
+  readonly #logger: Logger;
+  readonly #mutex = new Mutex();
+
+  constructor(provider: string, store: ObjectStore, keys: S3Keys, images: StoredImages, logger: Logger) {
+    this.#provider = provider;
+    this.#store = store;
+    this.#keys = keys;
+    this.#images = images;
+    this.#logger = logger;
+  }
+
+  /** Writes the key and the manifest of the image that was built last to `<image-name>-latest.<extension>.json`. */
+  async point(imageName: string, format: ImageFormat, signal: AbortSignal, without?: string): Promise<void> {
+    const key = this.#keys.latest(imageName, format);
+    await this.#mutex.run(async () => {
+      // Repeated after each change: another process may have written the pointer without seeing this image.
+      for (let round = 0; round < ROUNDS; round++) {
+        const before = await this.read(imageName, format, signal);
+        const images = (await this.#images.whole(signal)).filter(
+          ({ externalId, manifest }) =>
+            externalId !== without && manifest['image-name'] === imageName && manifest.format === format,
+        );
+        const [newest] = images.toSorted(byBuild(images, describe, Date.now()));
+        const text =
+          newest && `${JSON.stringify({ 'external-id': newest.externalId, ...newest.manifest }, null, 2)}\n`;
+        if (text === before) return;
+        await (text === undefined ? this.#store.remove(key, signal) : this.#store.write(key, text, signal));
+      }
+      this.#logger.warn(`provider ${this.#provider}: others still change ${key} after ${ROUNDS} changes`);
+    });
+  }
+
+  /** @throws ImageError `provider-refused` if something else has the name of the pointer */
+  async read(imageName: string, format: ImageFormat, signal: AbortSignal): Promise<string | undefined> {
+    const key = this.#keys.latest(imageName, format);
+    const text = await this.#store.read(key, signal);
+    if (text === undefined || /^\{\s*"external-id":/.test(text)) return text;
+    throw notOurs(this.#store.bucket, key);
+  }
+}
+
+/** Error about an object that something else has made. */
+export function notOurs(bucket: string, key: string): ImageError {
+  return new ImageError(
+    'provider-refused',
+    `${bucket}/${key} was not made by this software, and is not touched; move it away or rename the image under providers[].images`,
+  );
+}
+
+function describe({ manifest }: StoredImage): DatedImage {
+  return { imageId: manifest['image-id'], builtAt: Date.parse(manifest.built) || undefined };
+}

@@ -1,0 +1,100 @@
+import { readFile, rm } from 'node:fs/promises';
+import { type BuilderServices, ImageError } from '@nodepool-builder/image-builder';
+import {
+  type AttestationGate,
+  checksumsOf,
+  LARGEST_ATTESTATION,
+} from '@nodepool-builder/image-builder/module-kit';
+import type { ZuulBuild } from '../api/zuul-build.ts';
+import type { ImageArtifact } from '../builds/image-artifact.ts';
+import { nameOf } from '../download/artifact-url.ts';
+import { downloadArtifact } from '../download/download-artifact.ts';
+import type { ArtifactAccess } from '../download/http-source.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
+import type { KeptFile, KeptFiles } from './kept-files.ts';
+
+/** `type` in the metadata of artifacts that are attestations. */
+const TYPE = 'attestation';
+
+/** Ending of the attestation beside an artifact. */
+const ENDING = '.sigstore.json';
+
+/** Most attestations of a build that are fetched. */
+const MOST = 16;
+
+/** A downloaded artifact. */
+interface CheckedArtifact {
+  readonly artifact: ImageArtifact;
+  readonly file: KeptFile;
+  readonly build: ZuulBuild;
+  readonly kept: KeptFiles;
+  readonly access: ArtifactAccess;
+}
+
+/** Refuses artifacts without the attestations that `require-attestation` of an image wants. */
+export class ArtifactGate {
+  readonly #gate: AttestationGate;
+
+  private constructor(gate: AttestationGate) {
+    this.#gate = gate;
+  }
+
+  /**
+   * The gate of an image; undefined if its artifacts need no attestation.
+   *
+   * @throws ImageError `invalid-configuration` in a program that cannot verify attestations
+   */
+  static of(
+    { 'require-attestation': required }: ZuulSettings,
+    services: Pick<BuilderServices, 'attestationGate'>,
+  ): ArtifactGate | undefined {
+    if (required === undefined) return undefined;
+    const gate = services.attestationGate?.(required);
+    if (gate !== undefined) return new ArtifactGate(gate);
+    const message = 'this program cannot verify attestations; remove require-attestation of the image';
+    throw new ImageError('invalid-configuration', message);
+  }
+
+  /** @throws ImageError `attestation-refused`, and those of `downloadArtifact` */
+  async check(checked: CheckedArtifact, signal: AbortSignal, log: (line: string) => void): Promise<void> {
+    const { artifact, file } = checked;
+    const name = `artifact ${nameOf(artifact.url)}`;
+    const attestations = [];
+    for (const url of attestationUrls(checked)) {
+      const text = await fetchText(url, checked, signal);
+      if (text !== undefined) attestations.push({ place: nameOf(url), text });
+    }
+    const sha256 = file.sha256 ?? (await checksumsOf(file.path, { signal })).sha256;
+    await this.#gate.check({ name, path: file.path, sha256, attestations }, { signal });
+    log(`${name} has the required attestations`);
+  }
+}
+
+/** URLs of the attestations of an artifact: artifacts of its build, or else the file beside it. */
+function attestationUrls({ artifact, build }: CheckedArtifact): readonly string[] {
+  const beside = new URL(artifact.url);
+  beside.pathname += ENDING;
+  const listed = build.artifacts
+    .filter(({ url, metadata }) => metadata.type === TYPE || nameOf(url) === nameOf(beside))
+    .map(({ url }) => url);
+  return listed.length > 0 ? listed.slice(0, MOST) : [beside.href];
+}
+
+/** Fetches an attestation; undefined if its server does not have it. */
+async function fetchText(
+  url: string,
+  { artifact, kept, access }: CheckedArtifact,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const directory = kept.partial({ format: artifact.format, url });
+  const limits = { largestSize: LARGEST_ATTESTATION, leaveFree: 0 };
+  try {
+    const { path } = await downloadArtifact({ url, access, directory, ...limits }, { signal });
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (error instanceof ImageError && error.code === 'artifact-expired') return undefined;
+    throw error;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,71 @@
+// Not a unit test: it starts servers and programs.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { ImageError } from '@nodepool-builder/image-builder';
+import type { GatedFile } from '@nodepool-builder/image-builder/module-kit';
+import { ArtifactServer, digest, idOf, ZuulSite } from './zuul-site.ts';
+
+const server = await ArtifactServer.start();
+after(() => server.nginx.stop());
+
+const REQUIRED = { 'require-attestation': { 'trusted-keys': ['zuul.pub'] } };
+
+/** A gate that records what it gets, and refuses artifacts without the attestation `good`. */
+function recordingGate(seen: GatedFile[]) {
+  return {
+    attestationGate: () => ({
+      check: async (file: GatedFile) => {
+        seen.push(file);
+        if (file.attestations.some(({ text }) => text === 'good')) return;
+        throw new ImageError('attestation-refused', `${file.name} is refused: it has no attestation`);
+      },
+    }),
+  };
+}
+
+for (const [place, metadata] of [
+  ['beside the artifact', undefined],
+  ['among the artifacts of the build', { type: 'attestation' }],
+] as const) {
+  test(`an attestation ${place} lets an artifact through`, async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
+    const name = metadata === undefined ? 'image.qcow2.sigstore.json' : 'provenance.json';
+    const attestation = await site.put(name, Buffer.from('good'), metadata ?? {});
+    const row = site.zuul.table().add(metadata === undefined ? [artifact] : [artifact, attestation]);
+    const seen: GatedFile[] = [];
+    const { repository } = site.repository;
+    await site.builder({}, REQUIRED, recordingGate(seen)).build({ imageId: idOf(row), repository });
+    const [file] = seen;
+    assert.equal(file?.sha256, digest('sha256', server.qcow2));
+    assert.match(file?.attestations[0]?.place ?? '', new RegExp(`^http://.*/${name}$`));
+    assert.ok(repository.get(idOf(row)));
+  });
+}
+
+test('an artifact without its attestation is refused, and nothing is published or kept', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const row = await site.addQcow2();
+  const { repository } = site.repository;
+  const build = site.builder({}, REQUIRED, recordingGate([])).build({ imageId: idOf(row), repository });
+  await assert.rejects(build, { code: 'attestation-refused', retriable: false });
+  assert.equal(repository.images.size, 0);
+});
+
+test('a huge attestation is refused', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  await site.put('image.qcow2.sigstore.json', Buffer.alloc(2 ** 20 + 1), {});
+  const row = await site.addQcow2();
+  const { repository } = site.repository;
+  const build = site.builder({}, REQUIRED, recordingGate([])).build({ imageId: idOf(row), repository });
+  await assert.rejects(build, { code: 'artifact-too-large' });
+  assert.equal(repository.images.size, 0);
+});
+
+test('a program without gates refuses such images', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const row = await site.addQcow2();
+  const { repository } = site.repository;
+  const build = site.builder({}, REQUIRED).build({ imageId: idOf(row), repository });
+  await assert.rejects(build, { code: 'invalid-configuration' });
+});
