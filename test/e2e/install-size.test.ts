@@ -13,9 +13,10 @@ import {
 
 /**
  * Third-party packages and their bytes. Version 0.1.0, before it had provider packages for clouds, installed 201 packages
- * of 30.7 MB. A twentieth more is left for new versions of these packages.
+ * of 30.7 MB. Provenance brought 4 of 4.9 MB, nearly all of it the models and schemas of CycloneDX. A twentieth more is left
+ * for new versions of these packages.
  */
-const MOST = { packages: 211, bytes: 32.5e6 };
+const MOST = { packages: 215, bytes: 37.4e6 };
 
 /** An empty project into which the command is installed from its tarballs. */
 let site: string;

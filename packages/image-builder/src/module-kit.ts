@@ -79,6 +79,7 @@ export {
   type FilterEntry,
   filterEntry,
   IMAGE_FILTERS,
+  matchesGlob,
   SELF,
 } from './image-filter/image-filter.ts';
 export type { LatestImage } from './image-filter/latest-image.ts';

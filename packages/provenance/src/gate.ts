@@ -1,4 +1,5 @@
 import type { Material } from '@nodepool-builder/image-builder';
+import { matchesGlob } from '@nodepool-builder/image-builder/module-kit';
 import { type BuildFacts, buildFactsOf } from './build-statement.ts';
 import { CLOCK_TOLERANCE } from './chain.ts';
 import type { ChainReport, GateRules, Package } from './types.ts';
@@ -34,7 +35,7 @@ export async function checkGate(
 }
 
 function refusedBuilder({ builders }: GateRules, { builderId }: BuildFacts): string | undefined {
-  if (builders.length === 0 || matchesAny(builderId, builders)) return undefined;
+  if (builders.length === 0 || builders.some((one) => matchesGlob(builderId, one))) return undefined;
   return `builders: the builder ${builderId} is none of ${builders.join(', ')}`;
 }
 
@@ -46,7 +47,7 @@ function refusedRepository({ sourceRepositories }: GateRules, { materials }: Bui
   for (const { name, uri, annotations } of sources) {
     const repository = uri && repositoryOf(uri);
     if (repository === undefined) return `source-repositories: the repository of ${name} has no address`;
-    if (!matchesAny(repository, sourceRepositories)) {
+    if (!sourceRepositories.some((one) => matchesGlob(repository, one))) {
       return `source-repositories: ${repository} (${name}) is none of ${accepted}`;
     }
     if (annotations?.isModified === true) {
@@ -93,12 +94,4 @@ function isRepository({ uri, digest }: Material): boolean {
 /** `git+https://HOST/PATH@REVISION` as `https://HOST/PATH`. */
 function repositoryOf(uri: string): string {
   return uri.replace(/^git\+/, '').replace(/@[\da-f]{7,64}$/, '');
-}
-
-/** Whether a text matches a pattern with `*` for any text. */
-function matchesAny(text: string, patterns: readonly string[]): boolean {
-  return patterns.some((pattern) => {
-    const parts = pattern.split('*').map((part) => part.replaceAll(/[\\^$.|?+()[\]{}]/g, String.raw`\$&`));
-    return new RegExp(`^${parts.join('.*')}$`, 's').test(text);
-  });
 }

@@ -133,7 +133,8 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       return await retry(attempt, { ...retries, name, logger, signal });
     });
     onProgress({ done: 1, total: 1 });
-    return { externalId: stored.id, reported: reportedDigests(stored) };
+    const reported = reportedDigests(stored);
+    return { externalId: stored.id, ...(Object.keys(reported).length > 0 && { reported }) };
   }
 
   /** @throws OpenStackError */

@@ -206,14 +206,9 @@ async function upload(
         const environment = inheritedEnvironment(process.env, variables);
         reason = await runHook(hook, args, { environment, signal, logger });
       }
-      const sent = file ?? files?.[0];
-      if (reason === undefined && attestation !== undefined && sent !== undefined) {
-        const finished = { request, file: sent, uploaded: result, provider };
-        const attest = (): Promise<string | undefined> => attestation.attest(finished, signal);
-        // A deletion of the image waits, so that it removes the new document, too.
-        reason = await (repository.get(imageId) === undefined
-          ? attest()
-          : repository.withImage(imageId, attest));
+      // A snapshot that the provider itself made has no bytes of a file that could be attested.
+      if (reason === undefined && attestation !== undefined && file !== undefined) {
+        reason = await attestation.attest({ request, file, uploaded: result, provider }, signal);
       }
       return { uploaded: result, rejection: reason };
     });
