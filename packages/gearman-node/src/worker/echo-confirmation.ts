@@ -20,8 +20,8 @@ export class EchoConfirmation {
   readonly #waiting = new Map<number, () => void>();
   #sent = 0;
 
-  constructor(server: ServerKnowledge, port: EchoPort) {
-    const { timeout } = server;
+  /** @param timeout time limit of an answer, in milliseconds */
+  constructor(server: ServerKnowledge, timeout: number, port: EchoPort) {
     this.#server = server;
     this.#port = port;
     this.#firstAnswer = new ReplyTimer(Math.min(FIRST_LIMIT, timeout), () => this.#onMute());

@@ -55,6 +55,8 @@ export class WorkerConnection {
   );
   /** Numbers of running jobs by function. */
   readonly #running = new Map<string, number>();
+  /** Time limit of requests, in milliseconds. */
+  readonly #timeout: number;
   readonly #grabs: ReplyTimer;
   readonly #echo: EchoConfirmation;
   readonly #forecast = new GrabForecast();
@@ -98,8 +100,9 @@ export class WorkerConnection {
       wantsFailAfterException: () => this.#grabPacket === 'GRAB_JOB',
       maxPacketSize: context.maxPacketSize,
     };
-    this.#grabs = new ReplyTimer(server.known.timeout, () => this.#onSilence('GRAB_JOB'));
-    this.#echo = new EchoConfirmation(server.known, {
+    this.#timeout = server.known.timeoutFor(context.functions().size);
+    this.#grabs = new ReplyTimer(this.#timeout, () => this.#onSilence('GRAB_JOB'));
+    this.#echo = new EchoConfirmation(server.known, this.#timeout, {
       send: (token) => this.#connection.send('ECHO_REQ', token),
       onSilence: () => this.#onSilence('ECHO_REQ'),
     });
@@ -346,7 +349,7 @@ export class WorkerConnection {
   }
 
   #onSilence(request: PacketName): void {
-    const message = `${this.#peer} left ${request} unanswered for ${this.#server.known.timeout} ms; reconnecting`;
+    const message = `${this.#peer} left ${request} unanswered for ${this.#timeout} ms; reconnecting`;
     this.#connection.destroy(new ConnectionError('server-silent', message));
   }
 

@@ -28,8 +28,8 @@ export interface WorkerOptions {
   /** False if the handlers log the failures of their jobs themselves. Default true. */
   readonly logsFailures?: boolean | undefined;
   /**
-   * Timeout in milliseconds for connecting, and for the answer to a request, after which the connection is closed.
-   * Default 30,000.
+   * Timeout in milliseconds for connecting, and for the answer to a request, after which the connection is closed. For
+   * each thousand functions that are registered, a request has as long again, up to 16 times. Default 30,000.
    */
   readonly timeout?: number | undefined;
   /**

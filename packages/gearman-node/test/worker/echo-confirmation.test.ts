@@ -9,7 +9,7 @@ function recorded(answersEcho?: boolean) {
   knowledge.answersEcho = answersEcho;
   const sent: string[] = [];
   const silences: string[] = [];
-  const echo = new EchoConfirmation(knowledge, {
+  const echo = new EchoConfirmation(knowledge, knowledge.timeoutFor(0), {
     send: (token) => sent.push(token),
     onSilence: () => silences.push('silence'),
   });

@@ -9,7 +9,7 @@ const loss = new ConnectionError('connection-lost', 'the server hung up');
 test('the time limit doubles with each silent connection, up to 16 times', () => {
   const server = new ServerKnowledge(100);
   const limits = Array.from({ length: 6 }, () => {
-    const { timeout } = server;
+    const timeout = server.timeoutFor(0);
     server.closed(silence);
     return timeout;
   });
@@ -20,5 +20,13 @@ test('a connection that ends otherwise resets the time limit', () => {
   const server = new ServerKnowledge(100);
   server.closed(silence);
   server.closed(loss);
-  assert.equal(server.timeout, 100);
+  assert.equal(server.timeoutFor(0), 100);
+});
+
+test('the time limit grows with the number of functions, up to 16 times', () => {
+  const server = new ServerKnowledge(100);
+  assert.deepEqual(
+    [0, 10, 4000, 100_000].map((functions) => server.timeoutFor(functions)),
+    [100, 101, 500, 1600],
+  );
 });
