@@ -10,7 +10,6 @@ import { type Manifest, type ManifestFile, readManifest } from '../../src/manife
 import { Layout, WORKSPACE } from '../../src/repository/layout.ts';
 import { completePublication, describeFiles, publish } from '../../src/repository/publication.ts';
 import { Staging } from '../../src/repository/staging.ts';
-import type { Progress } from '../../src/types.ts';
 
 interface Fixture {
   readonly layout: Layout;
