@@ -117,11 +117,10 @@ export class AzureProvider implements ImageProvider {
         const subject = `provider ${this.name}: upload of image ${request.imageId}`;
         throw new CloudError('bad-request', subject, 'a managed image cannot be of Arm64; set gallery-name');
       }
+      const earlierDisk = (await this.#records?.read(plan.key))?.disk;
       const record = async (disk: string): Promise<void> => {
-        // Without checksums each attempt has a disk of its own, and a list may not show that of an earlier one yet.
-        const earlier = await this.#records?.read(plan.key);
-        if (earlier !== undefined && earlier.disk !== disk)
-          await this.#removeDisk(disks, earlier.disk, uploadId, signal);
+        if (earlierDisk !== undefined && earlierDisk !== disk)
+          await this.#removeDisk(disks, earlierDisk, uploadId, signal);
         const image = images.idOf(plan);
         await this.#records?.write(plan.key, { 'upload-id': uploadId, disk, ...(image && { image }) });
       };
@@ -134,6 +133,7 @@ export class AzureProvider implements ImageProvider {
         logger,
         signal,
         onProgress,
+        earlierDisk,
         record,
         timeout,
         pollInterval,

@@ -29,7 +29,12 @@ export interface ImageUpload {
   readonly logger: Logger;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
-  /** Stores the names of the disk before it is created. */
+  /**
+   * Name of the disk of an earlier attempt, which a list may not show yet. Without checksums each attempt has a disk of its
+   * own.
+   */
+  readonly earlierDisk: string | undefined;
+  /** Stores the name of the disk before it is created, and removes that of an earlier attempt. */
   readonly record: (disk: string) => Promise<void>;
   /** Seconds until an image that another process creates is given up. */
   readonly timeout: number;
@@ -55,7 +60,7 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
   const name = diskName(upload.plan);
   const found = await settledImage(upload, await upload.disks.get(name, upload.signal));
   if (found !== undefined) {
-    await removeDisks(upload, name);
+    await removeDisks(upload, upload.earlierDisk ?? name);
     return found.id;
   }
   try {

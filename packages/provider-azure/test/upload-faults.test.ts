@@ -168,23 +168,27 @@ test('a file with other bytes does not continue on the disk of the first', async
   assert.deepEqual(double.ofType(DISKS), []);
 });
 
-test('an attempt without checksums removes the disk of the earlier one, although no list shows it yet', async (t) => {
-  const double = await startDouble(t, { relaysPages: true, lag: 100 });
-  const { file, ...others } = await diskRequest(t, [0, 1]);
-  const { checksums: _, ...plain } = file;
-  const request = { ...others, file: plain };
-  const directory = join(file.path, '../records');
-  const abort = new AbortController();
-  double.fault = ({ name }) => {
-    if (name === 'PUT pages') abort.abort();
-    return undefined;
-  };
-  await assert.rejects(openProvider(double, { directory }).upload(request, { signal: abort.signal }));
-  assert.equal(double.ofType(DISKS).length, 1);
-  double.fault = () => undefined;
-  await openProvider(double, { directory }).upload(request);
-  assert.deepEqual(double.ofType(DISKS), []);
-});
+for (const step of ['PUT pages', 'DELETE disks']) {
+  test(`an attempt without checksums removes the disk of one that ended at ${step}, although no list shows it yet`, async (t) => {
+    const double = await startDouble(t, { relaysPages: true, lag: 100 });
+    const { file, ...others } = await diskRequest(t, [0, 1]);
+    const { checksums: _, ...plain } = file;
+    const request = { ...others, file: plain };
+    const directory = join(file.path, '../records');
+    const abort = new AbortController();
+    double.fault = ({ name }) => {
+      if (name !== step) return undefined;
+      abort.abort();
+      return new ArmRefusal('InternalServerError', 'the process was killed', 500);
+    };
+    await assert.rejects(openProvider(double, { directory }).upload(request, { signal: abort.signal }));
+    assert.equal(double.ofType(DISKS).length, 1);
+    double.fault = () => undefined;
+    await openProvider(double, { directory }).upload(request);
+    assert.deepEqual(double.ofType(DISKS), []);
+    assert.equal(double.ofType(IMAGES).length, 1);
+  });
+}
 
 test('a disk that another process deletes during the end of access to it is no error', async (t) => {
   const double = await startDouble(t, { relaysPages: true });

@@ -60,6 +60,7 @@ export async function describeFiles(
       });
     const [checksums] = await Promise.all([early ?? read(), syncToDisk(path)]);
     before += size;
+    onProgress?.({ done: before, total }); // also of a file whose checksums were known
     const { mtimeMs } = await lstat(path);
     described.push({ format, size, mtime: manifestTime(mtimeMs), ...checksums });
   }
