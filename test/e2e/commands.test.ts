@@ -161,7 +161,15 @@ describe('the command line', () => {
       'image-list',
     ]);
     assert.equal(inGroup('Manager')?.[0], 'manage');
-    assert.deepEqual(inGroup('In a CI job'), ['build', 'convert', 'upload', 'latest', 'verify', 'prune', 'reap']);
+    assert.deepEqual(inGroup('In a CI job'), [
+      'build',
+      'convert',
+      'upload',
+      'latest',
+      'verify',
+      'prune',
+      'reap',
+    ]);
     for (const word of ['--build-workers', 'Similar commands:', 'Examples:']) {
       assert.ok(stdout.includes(word), word);
     }
