@@ -163,6 +163,7 @@ describe('the exit code', () => {
 
   for (const command of commands.filter((one) => one.name() !== 'help')) {
     const name = command.name();
+    const all = command.registeredArguments.map(() => 'disk.raw');
     const operands = command.registeredArguments.filter(({ required }) => required).map(() => 'disk.raw');
     const options = command.options
       .filter(({ mandatory }) => mandatory)
@@ -171,7 +172,7 @@ describe('the exit code', () => {
     it(`of ${name} is that of usage for unknown options, and too many or too few arguments`, async () => {
       const lines = [
         [...operands, '--no-such-option'],
-        ...(command.registeredArguments.some(({ variadic }) => variadic) ? [] : [[...operands, 'more']]),
+        ...(command.registeredArguments.some(({ variadic }) => variadic) ? [] : [[...all, 'more']]),
         ...(operands.length > 0 ? [[]] : []),
       ];
       for (const line of lines) {
