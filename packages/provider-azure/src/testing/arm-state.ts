@@ -17,21 +17,27 @@ interface Entry<R> {
   readonly resource: R;
   /** Lists in which it does not appear yet. */
   hiddenLists: number;
+  /** Time of its creation, in milliseconds. */
+  readonly createdAt: number;
 }
+
+/** Milliseconds after which each list shows a resource. */
+const LONGEST_LAG = 60_000;
 
 /** Resources by id. As in Azure, ids differ by more than the case of their letters. */
 export class Resources<R extends ArmResource = ArmResource> {
   readonly #entries = new Map<string, Entry<R>>();
   readonly #lag: number;
 
-  /** @param lag lists in which a new resource does not appear */
+  /** @param lag lists in which a new resource does not appear, for a minute at most */
   constructor(lag: number) {
     this.#lag = lag;
   }
 
   put(resource: R): R {
-    const hiddenLists = this.#entries.get(resource.id.toLowerCase())?.hiddenLists ?? this.#lag;
-    this.#entries.set(resource.id.toLowerCase(), { resource, hiddenLists });
+    const id = resource.id.toLowerCase();
+    const { hiddenLists = this.#lag, createdAt = performance.now() } = this.#entries.get(id) ?? {};
+    this.#entries.set(id, { resource, hiddenLists, createdAt });
     return resource;
   }
 
@@ -60,7 +66,7 @@ export class Resources<R extends ArmResource = ArmResource> {
     const prefix = `${parent.toLowerCase()}/`;
     return [...this.#entries]
       .filter(([id]) => id.startsWith(prefix) && !id.slice(prefix.length).includes('/'))
-      .filter(([, entry]) => entry.hiddenLists-- <= 0)
+      .filter(([, entry]) => entry.hiddenLists-- <= 0 || performance.now() - entry.createdAt > LONGEST_LAG)
       .map(([, { resource }]) => resource);
   }
 
