@@ -4,9 +4,11 @@ import { appendFile, readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
+import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import type { AzureProvider } from '../src/azure-provider.ts';
 import { vhdFooter } from '../src/fixed-vhd.ts';
-import { ArmRefusal, type ArmRequest } from '../src/testing/index.ts';
+import { type ArmDouble, ArmRefusal, type ArmRequest } from '../src/testing/index.ts';
 import { openProvider, startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
 
@@ -28,6 +30,20 @@ function cloudError(code: string, message: RegExp): (error: unknown) => true {
 function failing(name: string, count: number, refusal: () => ArmRefusal | 'lost' | { later: ArmRefusal }) {
   let seen = 0;
   return (request: ArmRequest) => (request.name === name && seen++ < count ? refusal() : undefined);
+}
+
+/** Aborts an upload at its first pages, which leaves its disk. @returns the disk */
+async function interrupt(double: ArmDouble, provider: AzureProvider, request: UploadRequest) {
+  const abort = new AbortController();
+  double.fault = ({ name }) => {
+    if (name === 'PUT pages') abort.abort();
+    return undefined;
+  };
+  await assert.rejects(provider.upload(request, { signal: abort.signal }));
+  double.fault = () => undefined;
+  const [disk, ...others] = double.ofType(DISKS);
+  assert.ok(disk !== undefined && others.length === 0);
+  return disk;
 }
 
 test('only blocks with data travel, and the disk has whole MiB', async (t) => {
@@ -154,14 +170,7 @@ test('access that has expired is granted again', async (t) => {
 test('a file with other bytes does not continue on the disk of the first', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const provider = openProvider(double);
-  const abort = new AbortController();
-  double.fault = ({ name }) => {
-    if (name === 'PUT pages') abort.abort();
-    return undefined;
-  };
-  await assert.rejects(provider.upload(await diskRequest(t, [0, 1, 2, 3]), { signal: abort.signal }));
-  assert.equal(double.ofType(DISKS).length, 1);
-  double.fault = () => undefined;
+  await interrupt(double, provider, await diskRequest(t, [0, 1, 2, 3]));
   const other = await diskRequest(t, [5, 6]);
   const { externalId } = await provider.upload(other);
   assert.deepEqual(await double.content(externalId), await readFile(other.file.path));
@@ -193,14 +202,7 @@ for (const step of ['PUT pages', 'DELETE disks']) {
 test('a disk that another process deletes during the end of access to it is no error', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const provider = openProvider(double);
-  const abort = new AbortController();
-  double.fault = ({ name }) => {
-    if (name === 'PUT pages') abort.abort();
-    return undefined;
-  };
-  await assert.rejects(provider.upload(await diskRequest(t, [0, 1]), { signal: abort.signal }));
-  const [disk, ...others] = double.ofType(DISKS);
-  assert.ok(disk !== undefined && others.length === 0);
+  const disk = await interrupt(double, provider, await diskRequest(t, [0, 1]));
   double.fault = failing('POST disks/endGetAccess', 1, () => {
     queueMicrotask(() => double.cloud.resources.delete(disk.id)); // once the operation has begun
     return {

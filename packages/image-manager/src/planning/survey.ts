@@ -148,9 +148,6 @@ export type Dated = Pick<Build, 'id' | 'requestedAt'>;
  */
 export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): readonly T[] {
   if (all.length < 2) return all;
-  if (areOfOneSeries(all, dateOf)) {
-    return all.toSorted((one, other) => byText(dateOf(other).id, dateOf(one).id));
-  }
   const dated = all.map((each) => {
     const { id: imageId, requestedAt: builtAt } = dateOf(each);
     return { each, imageId, builtAt };
@@ -159,23 +156,6 @@ export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): r
   return dated
     .toSorted((one, other) => compare(one, other) || byText(other.imageId, one.imageId))
     .map(({ each }) => each);
-}
-
-/** Length of the number and the owner at the end of an id of this manager: `0000000012-k7f3q2xa`. */
-const NUMBER_LENGTH = 10;
-const OWNER_LENGTH = 9;
-
-/** Whether ids differ only in their numbers, which have one length: their texts are then in the order of the numbers. */
-function areOfOneSeries<T>(all: readonly T[], dateOf: (each: T) => Dated): boolean {
-  const [first] = all;
-  if (first === undefined) return true;
-  const { id } = dateOf(first);
-  const [name, owner] = [id.slice(0, -NUMBER_LENGTH - OWNER_LENGTH), id.slice(-OWNER_LENGTH)];
-  return all.every((each) => {
-    const other = dateOf(each).id;
-    if (other.length !== id.length || !other.endsWith(owner) || !other.startsWith(name)) return false;
-    return /^\d{10}$/.test(other.slice(name.length, -OWNER_LENGTH));
-  });
 }
 
 /** Returns the date of an upload's build. */
