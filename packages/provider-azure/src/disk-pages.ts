@@ -93,23 +93,33 @@ export class DiskPages {
     });
   }
 
-  /** Runs a request; if access has expired, once more with new access. */
+  /** Runs a request. If access has expired, it is granted again once, and replaced as often as other requests do that. */
   async #call(work: (client: PageBlobClient, signal: AbortSignal) => Promise<void>): Promise<void> {
     const { subject, signal } = this.#options;
-    const used = this.#client;
     try {
-      await withAbort({ signal }, async () => {
-        try {
-          await work(await used, signal);
-        } catch (error) {
-          if (!isDenied(error)) throw error;
-          if (this.#client === used) this.#client = this.#open();
-          await work(await this.#client, signal);
-        }
-      });
+      await withAbort(
+        { signal },
+        async () => await this.#withAccess(async (client) => await work(client, signal)),
+      );
     } catch (error) {
       signal.throwIfAborted();
       throw error instanceof CloudError ? error : azureError(subject, error);
+    }
+  }
+
+  async #withAccess(work: (client: PageBlobClient) => Promise<void>): Promise<void> {
+    for (let isGrantedAgain = false; ; ) {
+      const used = this.#client;
+      try {
+        await work(await used);
+        return;
+      } catch (error) {
+        if (!isDenied(error)) throw error;
+        if (this.#client !== used) continue;
+        if (isGrantedAgain) throw error;
+        isGrantedAgain = true;
+        this.#client = this.#open();
+      }
     }
   }
 

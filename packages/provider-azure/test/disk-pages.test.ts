@@ -1,24 +1,24 @@
 // Not a unit test: it starts a server.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
-import { DiskPages } from '../src/disk-pages.ts';
+import { type BandwidthLimit, CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { DiskPages, type PagesOptions } from '../src/disk-pages.ts';
 import { vhdFooter } from '../src/fixed-vhd.ts';
 import { BLOCK, diskRequest } from './disk.ts';
 
 const SIZE = 10 * BLOCK;
 
-/** Sends a disk with one block to a server that does not answer its first requests. */
-async function sendPages(t: TestContext, silent: number, signal: AbortSignal): Promise<number> {
-  let seen = 0;
+/** Starts a server that reads each request before it answers. @returns the URL of a disk */
+async function startServer(
+  t: TestContext,
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> {
   const server = createServer((request, response) => {
     request.resume();
-    request.once('end', () => {
-      if (++seen > silent) response.writeHead(201).end();
-    });
+    request.once('end', () => answer(request, response));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -26,27 +26,73 @@ async function sendPages(t: TestContext, silent: number, signal: AbortSignal): P
     server.close();
     server.closeAllConnections();
   });
-  const { port } = server.address() as AddressInfo;
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/container/disk`;
+}
+
+async function send(
+  t: TestContext,
+  blocks: readonly number[],
+  options: Partial<PagesOptions>,
+): Promise<void> {
   const pages = new DiskPages({
     subject: 'provider azure: upload of image debian-1',
-    grant: () => Promise.resolve(`http://127.0.0.1:${port}/container/disk?sig=secret`),
+    grant: () => Promise.reject(new Error('no access')),
     limit: undefined,
-    signal,
-    answerTimeout: 0.3,
+    signal: t.signal,
     onProgress: () => {},
+    ...options,
   });
-  const { file } = await diskRequest(t, [0], SIZE);
+  const { file } = await diskRequest(t, blocks, SIZE);
   await pages.send(file.path, SIZE, SIZE, vhdFooter(SIZE, 'seed', new Date()), false);
+}
+
+/** Sends a disk with one block to a server that does not answer its first requests. */
+async function sendToSilent(t: TestContext, silent: number, signal: AbortSignal): Promise<number> {
+  let seen = 0;
+  const url = await startServer(t, (_, response) => {
+    if (++seen > silent) response.writeHead(201).end();
+  });
+  await send(t, [0], { grant: () => Promise.resolve(`${url}?sig=secret`), signal, answerTimeout: 0.3 });
   return seen;
 }
 
 test('a request without an answer is repeated', async (t) => {
   // Two pages and the repeated request; on a busy host, an answer may come too late once more.
-  assert.ok((await sendPages(t, 1, t.signal)) >= 3);
+  assert.ok((await sendToSilent(t, 1, t.signal)) >= 3);
 });
 
 test('an abort ends a request without an answer', async (t) => {
   const signal = AbortSignal.timeout(100);
-  await assert.rejects(sendPages(t, 99, signal), (error) => !(error instanceof CloudError));
+  await assert.rejects(sendToSilent(t, 99, signal), (error) => !(error instanceof CloudError));
   assert.ok(signal.aborted);
+});
+
+test('access that another request replaces again is no error', async (t) => {
+  // The first block is denied with the first access, and with the second one, which the second block had replaced.
+  const granted = [1, 2, 3].map(() => Promise.withResolvers<void>());
+  let grants = 0;
+  const url = await startServer(t, async ({ url: target, headers }, response) => {
+    const isFirstBlock = headers['x-ms-range']?.toString().startsWith('bytes=0-') === true;
+    const access = Number(new URL(target ?? '', url).searchParams.get('sig'));
+    if (isFirstBlock && access === 2) await granted[2]?.promise;
+    response.writeHead(access === 3 ? 201 : 403).end();
+  });
+  let blocks = 0;
+  await send(t, [0, 1], {
+    grant: async () => {
+      granted[grants++]?.resolve();
+      return await Promise.resolve(`${url}?sig=${grants}`);
+    },
+    // The second block starts with the second access.
+    limit: { take: async () => await (blocks++ === 0 ? undefined : granted[1]?.promise) } as BandwidthLimit,
+  });
+  assert.equal(grants, 3);
+});
+
+test('access that is denied for good is an error', async (t) => {
+  const url = await startServer(t, (_, response) => response.writeHead(403).end());
+  let grants = 0;
+  const grant = () => Promise.resolve(`${url}?sig=${++grants}`);
+  await assert.rejects(send(t, [0, 1, 2], { grant }), CloudError);
+  assert.ok(grants <= 4, `${grants} grants`);
 });

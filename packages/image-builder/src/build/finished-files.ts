@@ -56,7 +56,7 @@ export class FinishedFiles {
     this.#paths = paths;
     this.#quietPeriod = quietPeriod;
     this.#onHashed = onHashed;
-    this.#timer = setInterval(() => this.#look(), interval).unref();
+    this.#timer = setInterval(() => this.#look(), interval);
   }
 
   /** Ends the looks. Returns the checksums of a file if they are known and it has not changed since. */
