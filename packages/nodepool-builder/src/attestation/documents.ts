@@ -1,9 +1,29 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { AttestationDocument, ImageFormat } from '@nodepool-builder/image-builder';
+import { LARGEST_ATTESTATION, readAttestation } from '@nodepool-builder/image-builder/module-kit';
 
 /** Name of the attestation of a build. */
 const BUILD = 'build.sigstore.json';
+
+/** Name of the bill of materials in `<image-id>.d`, and beside an image in a provider. */
+const BILL_OF_MATERIALS = 'bom.cdx.json';
+
+/** Whether a document that is kept with an image is a statement, and not a bill of materials. */
+export function isAttestation({ name }: AttestationDocument): boolean {
+  return name !== BILL_OF_MATERIALS;
+}
+
+/** Reads the bill of materials of an image; undefined if there is none, or it is too large to be kept with images. */
+export async function billOfMaterialsOf(
+  directory: string,
+  imageId: string,
+): Promise<AttestationDocument | undefined> {
+  const path = join(directory, `${imageId}.d`, BILL_OF_MATERIALS);
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  const text = size > LARGEST_ATTESTATION ? undefined : await readAttestation(path);
+  return text === undefined ? undefined : { name: BILL_OF_MATERIALS, text };
+}
 
 /**
  * Reads the attestations of an image that hold for one of its formats: that of the build, and that of its conversion.

@@ -12,7 +12,7 @@ import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
 import type { SiteAttester } from '@nodepool-builder/provenance';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import { reasonOf } from '../jobs/job-reply.ts';
-import { attestationsOf } from './documents.ts';
+import { attestationsOf, billOfMaterialsOf } from './documents.ts';
 import type { SiteAttestation } from './site-attestation.ts';
 
 /** Property of an uploaded image: SHA-256 of the payload of its build's attestation. */
@@ -76,9 +76,14 @@ export class UploadAttestation {
     return digest === undefined ? {} : { [PROPERTY]: digest };
   }
 
-  /** Attestations that a provider keeps with the image. */
+  /** Attestations and the bill of materials, which a provider keeps with the image. */
   async documents(imageId: string, format: ImageFormat): Promise<readonly AttestationDocument[]> {
-    return await attestationsOf(this.#repository.directory, imageId, format);
+    const { directory } = this.#repository;
+    const billOfMaterials = await billOfMaterialsOf(directory, imageId);
+    return [
+      ...(await attestationsOf(directory, imageId, format)),
+      ...(billOfMaterials ? [billOfMaterials] : []),
+    ];
   }
 
   /**
@@ -116,7 +121,8 @@ export class UploadAttestation {
       );
       const document = { name: await this.#nameOf(imageId, text), text };
       // Only by now the conversion is attested if its digest was computed during the upload.
-      const documents = [...(await this.documents(imageId, file.format)), document];
+      const { directory } = this.#repository;
+      const documents = [...(await attestationsOf(directory, imageId, file.format)), document];
       await provider.addAttestations?.(uploaded.externalId, documents, { signal });
       this.#bundles = documents.map((one) => one.text);
       return undefined;

@@ -20,6 +20,7 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import type { Build, Upload } from '@nodepool-builder/image-manager';
 import type { ChainLink, FoundAttestation, LocalFile, VerifiedSubject } from '@nodepool-builder/provenance';
+import { isAttestation } from '../attestation/documents.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
 import { withProvider } from './job-provider.ts';
@@ -206,7 +207,9 @@ async function ofUpload(externalId: string, name: string, settings: EvidenceSett
       },
       files: [],
       attestations: [
-        ...kept.map((document) => ({ place: `${place}, ${document.name}`, text: document.text })),
+        ...kept
+          .filter(isAttestation)
+          .map((document) => ({ place: `${place}, ${document.name}`, text: document.text })),
         ...(local?.attestations ?? []),
         ...(stored?.attestations ?? []),
       ],

@@ -131,6 +131,23 @@ it('an upload is attested, and the provider gets the digest of the build and all
   assert.deepEqual([...provider.kept.values()].map(({ text }) => text).toSorted(), [build, last].toSorted());
 });
 
+it('a provider keeps the bill of materials, unless it is too large for a document', async (t) => {
+  const { directory, keys, provider, run, settings } = await setUp(t);
+  await attestImage(directory, '1', keys.key);
+  const path = join(directory, '1.d/bom.cdx.json');
+  writeFileSync(path, ' '.repeat(2 ** 20 + 1));
+  await run(settings);
+  writeFileSync(path, '{}');
+  const { attestations } = JSON.parse(await run(settings, { attestations: true })) as {
+    attestations: readonly string[];
+  };
+  assert.equal(attestations.length, 2, 'it is no attestation');
+  assert.deepEqual(
+    provider.requests.map((request) => request.attestations?.map(({ name }) => name)),
+    [['build.sigstore.json'], ['build.sigstore.json', 'bom.cdx.json']],
+  );
+});
+
 it('other clients get the same result as without attestations', async (t) => {
   const { run, settings } = await setUp(t);
   const result = await run(settings);
