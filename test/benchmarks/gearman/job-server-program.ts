@@ -1,41 +1,23 @@
 /**
  * This project's job server, in a process of its own. Orders come as lines on standard input: `port`, and `stall` for the
- * longest stall of its event loop since the last such order, in milliseconds: by processor time, and by the clock. The
- * clock includes the time in which other programs had the processor. It ends with its input.
+ * longest stalls of its event loop since the last such order, as the numbers of `Stalls`. It ends with its input.
  */
 import { createInterface } from 'node:readline';
 import { JobServer } from '@nodepool-builder/gearman-node';
+import { StallWatch } from './stall-watch.ts';
 
 const server = new JobServer();
 const { port } = await server.listen(0);
-let timer: NodeJS.Timeout | undefined;
-let [byProcessor, byClock] = [0, 0];
+let watch: StallWatch | undefined;
 for await (const order of createInterface(process.stdin)) {
   if (order === 'stall') {
-    // The first order starts the timer: it would cost time in other benchmarks.
-    timer ??= watchStalls();
-    console.log(`${byProcessor} ${byClock}`);
-    [byProcessor, byClock] = [0, 0];
+    // The first order starts the watch: it would cost time in other benchmarks.
+    watch ??= new StallWatch();
+    const { processor, clock, garbage } = watch.take();
+    console.log(`${processor} ${clock} ${garbage}`);
   } else {
     console.log(port);
   }
 }
-clearInterval(timer);
+watch?.close();
 await server.close();
-
-/** A timer of 1 ms, which measures the time between its calls. */
-function watchStalls(): NodeJS.Timeout {
-  let [processor, clock] = [processorTime(), performance.now()];
-  return setInterval(() => {
-    const [processorNow, now] = [processorTime(), performance.now()];
-    byProcessor = Math.max(byProcessor, processorNow - processor);
-    byClock = Math.max(byClock, now - clock - 1);
-    [processor, clock] = [processorNow, now];
-  }, 1);
-}
-
-/** Milliseconds that this thread has used. */
-function processorTime(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
-}

@@ -31,6 +31,7 @@ export const serverStalls: Benchmark = { name: 'server-stalls', run };
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const program = [process.execPath, join(import.meta.dirname, 'job-server-program.ts')] as const;
   const [server, idle] = [Program.start(program, context), Program.start(program, context)];
+  const floor = Program.start([process.execPath, join(import.meta.dirname, 'floor-map-program.ts')], context);
   const port = Number(await server.ask('port'));
   const rows: Measurement[] = [];
   for (const [count, bar] of STALL_BARS) {
@@ -47,10 +48,11 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
         record(name, round, await server.askNumbers('stall'));
         record(IDLE, round, await idle.askNumbers('stall'));
       }
+      record(FLOOR, round, await floor.askNumbers(String(count)));
     }
     for (const [name, samples] of stalls) {
       const what = `Server, longest stall, ${formatNumber(count, 0)} ${name}`;
-      rows.push(stallRow(what, samples, name === IDLE ? undefined : bar));
+      rows.push(stallRow(what, samples, name === IDLE || name === FLOOR ? undefined : bar));
     }
   }
   return [...rows, await measureDelay(port, context)];
@@ -58,6 +60,9 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
 
 /** The name of the row of a process without a task: other programs on the machine stall it, too. */
 const IDLE = '(an idle Node process beside it)';
+
+/** The name of the row of the floor: what Node itself needs for a table of this size. */
+const FLOOR = 'records fill a bare Map';
 
 /** What may keep a server from its other connections. */
 class LongTasks {
@@ -180,10 +185,12 @@ function stallRow(
   samples: readonly (readonly number[])[],
   bar: number | undefined,
 ): Measurement {
-  const [byProcessor, byClock] = [0, 1].map((index) =>
+  const [byProcessor, byClock, garbage] = [0, 1, 2].map((index) =>
     distributionOf(samples.map((sample) => sample[index] ?? 0)),
-  ) as [Distribution, Distribution];
-  const result = `${format(byProcessor)} of processor time; ${format(byClock)} by the clock`;
+  ) as [Distribution, Distribution, Distribution];
+  const result =
+    `${format(byProcessor)} of processor time; ${format(byClock)} by the clock; ` +
+    `longest garbage collection ${format(garbage)}`;
   if (bar === undefined) return { what, result };
   return { what, result, bar: { limit: `≤ ${bar} ms`, met: byProcessor.max <= bar } };
 }
