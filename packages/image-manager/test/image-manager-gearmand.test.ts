@@ -37,8 +37,10 @@ test('gearmand: when a manager dies during a build, the next manager resumes the
   const first = site.manage();
   await hold.reached;
   await first.stop();
+  const [{ unique } = assert.fail()] = builder.jobsOf('image-build');
+  await site.untilWaiting(unique, 0);
   site.manage();
-  await site.logged(/elected leader/);
+  await site.untilWaiting(unique, 1);
   hold.release();
   await site.untilInUse();
   assert.equal(builder.jobsOf('image-build').length, 1);

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { JobServer } from '@nodepool-builder/gearman-node';
+import { Client, JobServer } from '@nodepool-builder/gearman-node';
 import {
   ImageManager,
   type ManagedDiskImage,
@@ -206,6 +206,19 @@ export class ManagerSite {
       const isUploaded = [...this.providers.values()].some(({ imageIds }) => imageIds.includes(imageId));
       return state === 'deleted' && !isUploaded;
     });
+  }
+
+  /** Waits until this number of managers waits for the result of a running job. */
+  async untilWaiting(unique: string, clients: number): Promise<void> {
+    const client = new Client({ servers: this.ports.map((port) => ({ host: HOST, port })) });
+    try {
+      await waitUntil(
+        `${clients} waiting managers`,
+        async () => (await client.statusByUnique(unique)).clients === clients,
+      );
+    } finally {
+      await client.close();
+    }
   }
 
   /** Waits for a line of the log. */
