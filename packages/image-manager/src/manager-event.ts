@@ -47,10 +47,7 @@ export function* eventsOf(
       else if (before === undefined && RUNNING.has(record.state)) {
         const others = [...known.values()].filter((one) => isOfSameTarget(one, record));
         const configuration = 'configuration' in record ? record.configuration : undefined;
-        const failures = failuresInARow(
-          newestFirst(others, (one) => one),
-          configuration,
-        );
+        const failures = failuresInARow(newestFirst(others), configuration);
         yield { kind: 'started', record, isRetry: failures.length > 0 };
       }
     }

@@ -117,7 +117,7 @@ export function rollback(state: ManagerState, diskimage: string, imageId?: strin
   const good = [...state.builds.values()]
     .filter((build) => build.diskimage === diskimage && !build.withdrawn)
     .filter((build) => build.state === 'ready' || uploaded.has(build.id));
-  const [newest, previous] = newestFirst(good, (build) => build);
+  const [newest, previous] = newestFirst(good);
   if (newest === undefined) {
     return `disk image "${diskimage}" has no ready build to withdraw; request a build`;
   }

@@ -26,7 +26,7 @@ export interface PagesOptions {
   readonly subject: string;
   /** Grants access to the disk. @returns the URL of its pages, which is a secret */
   readonly grant: () => Promise<string>;
-  readonly limit: BandwidthLimit | undefined;
+  readonly limit: Pick<BandwidthLimit, 'take'> | undefined;
   readonly signal: AbortSignal;
   /** Seconds until a request without an answer is repeated. Default 180. */
   readonly answerTimeout?: number;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { type BandwidthLimit, CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { DiskPages, type PagesOptions } from '../src/disk-pages.ts';
 import { vhdFooter } from '../src/fixed-vhd.ts';
 import { BLOCK, diskRequest } from './disk.ts';
@@ -86,7 +86,7 @@ test('access that another request replaces again is no error', async (t) => {
       return await Promise.resolve(`${url}?sig=${grants}`);
     },
     // The other block starts with the second access.
-    limit: { take: async () => await (blocks++ === 0 ? undefined : granted[1]?.promise) } as BandwidthLimit,
+    limit: { take: async () => await (blocks++ === 0 ? undefined : granted[1]?.promise) },
   });
   assert.equal(grants, 3);
 });

@@ -28,8 +28,8 @@ export interface Survey {
   /** By name. */
   readonly diskimages: ReadonlyMap<string, SurveyedDiskImage>;
   readonly targets: readonly Target[];
-  /** By image-id. */
-  readonly builds: ReadonlyMap<string, Build>;
+  /** Places of builds among those of their disk image, by image-id; that of the newest is 0. */
+  readonly ages: ReadonlyMap<string, number>;
   /** By image-id. */
   readonly uploadsOf: ReadonlyMap<string, readonly Upload[]>;
 }
@@ -37,13 +37,16 @@ export interface Survey {
 /** Indexes configuration and state. */
 export function surveyOf(configuration: ManagerConfiguration, state: ManagerState): Survey {
   const entries = new Map(configuration.diskimages.map((entry) => [entry.name, entry]));
-  const targets = surveyTargets(configuration.providers, entries, state);
-  const buildsOf = Map.groupBy(state.builds.values(), ({ diskimage }) => diskimage);
+  const buildsOf = Map.groupBy(newestFirst([...state.builds.values()]), ({ diskimage }) => diskimage);
+  const ages = new Map<string, number>();
+  for (const builds of buildsOf.values()) {
+    for (const [age, { id }] of builds.entries()) ages.set(id, age);
+  }
+  const targets = surveyTargets(configuration.providers, entries, state, ages);
   const targetsOf = Map.groupBy(targets, ({ binding }) => binding?.diskimage.name);
   const diskimages = new Map<string, SurveyedDiskImage>();
   for (const name of new Set([...entries.keys(), ...buildsOf.keys()])) {
-    const ofName = buildsOf.get(name) ?? [];
-    const builds = newestFirst(ofName, (build) => build);
+    const builds = buildsOf.get(name) ?? [];
     diskimages.set(name, {
       name,
       entry: entries.get(name),
@@ -54,7 +57,7 @@ export function surveyOf(configuration: ManagerConfiguration, state: ManagerStat
     });
   }
   const uploadsOf = Map.groupBy(state.uploads.values(), ({ imageId }) => imageId);
-  return { diskimages, targets, builds: state.builds, uploadsOf };
+  return { diskimages, targets, ages, uploadsOf };
 }
 
 /** Number of ready images to keep; at least 1, because the last good one must stay. */
@@ -95,9 +98,12 @@ function surveyTargets(
   providers: readonly ManagedProvider[],
   diskimages: ReadonlyMap<string, ManagedDiskImage>,
   state: ManagerState,
+  ages: ReadonlyMap<string, number>,
 ): readonly Target[] {
   const entries = new Map(providers.map((provider) => [provider.name, provider]));
-  const uploadsOf = Map.groupBy(state.uploads.values(), ({ provider }) => provider);
+  // Sorted once, and not for each of very many targets.
+  const all = newestFirst([...state.uploads.values()]);
+  const uploadsOf = Map.groupBy(all, ({ provider }) => provider);
   const targets: Target[] = [];
   for (const provider of new Set([...entries.keys(), ...uploadsOf.keys()])) {
     const entry = entries.get(provider);
@@ -105,8 +111,9 @@ function surveyTargets(
     const uploadsHere = Map.groupBy(uploadsOf.get(provider) ?? [], ({ imageName }) => imageName);
     for (const imageName of new Set([...bindings.keys(), ...uploadsHere.keys()])) {
       const binding = bindings.get(imageName);
-      const uploads = newestFirst(uploadsHere.get(imageName) ?? [], (upload) => upload);
+      const uploads = uploadsHere.get(imageName) ?? [];
       const good = binding === undefined ? [] : goodOnes(uploads, binding.diskimage.name, state.builds);
+      good.sort((one, other) => (ages.get(one.imageId) ?? 0) - (ages.get(other.imageId) ?? 0));
       targets.push({ provider, imageName, providerConfigured: entry !== undefined, binding, uploads, good });
     }
   }
@@ -129,38 +136,26 @@ function goodOnes(
   uploads: readonly Upload[],
   diskimage: string,
   builds: ReadonlyMap<string, Build>,
-): readonly Upload[] {
-  const good = uploads.filter(
+): Upload[] {
+  return uploads.filter(
     (upload) =>
       upload.state === 'ready' &&
       upload.diskimage === diskimage &&
       builds.get(upload.imageId)?.withdrawn !== true,
   );
-  return newestFirst(good, (upload) => buildDateOf(upload, builds));
 }
-
-/** A record's date, with the id that decides if dates are equal. */
-export type Dated = Pick<Build, 'id' | 'requestedAt'>;
 
 /**
  * Sorts records, the newest first: by the store's numbers, or by date if a record has none. A clock that was set back
- * therefore does not change the order.
+ * therefore does not change the order. Records of one date are ordered by id.
  */
-export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): readonly T[] {
-  if (all.length < 2) return all;
-  const dated = all.map((each) => {
-    const { id: imageId, requestedAt: builtAt } = dateOf(each);
-    return { each, imageId, builtAt };
-  });
-  const compare = byBuild(dated, (image) => image, Infinity);
-  return dated
-    .toSorted((one, other) => compare(one, other) || byText(other.imageId, one.imageId))
-    .map(({ each }) => each);
-}
-
-/** Returns the date of an upload's build. */
-export function buildDateOf(upload: Upload, builds: ReadonlyMap<string, Build>): Dated {
-  return builds.get(upload.imageId) ?? { id: upload.imageId, requestedAt: upload.requestedAt };
+export function newestFirst<R extends Pick<Build, 'id' | 'requestedAt'>>(
+  records: readonly R[],
+): readonly R[] {
+  if (records.length < 2) return records;
+  const dated = ({ id: imageId, requestedAt: builtAt }: R) => ({ imageId, builtAt });
+  const compare = byBuild(records, dated, Infinity);
+  return records.toSorted((one, other) => compare(one, other) || byText(other.id, one.id));
 }
 
 function byText(one: string, other: string): number {

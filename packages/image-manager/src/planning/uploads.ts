@@ -1,7 +1,7 @@
 import type { Build, Upload } from '../records.ts';
 import { failuresInARow, failuresInWords, retryTime } from './back-off.ts';
 import { type Pass, type PlanItem, type RecordStep, stepOfRecord } from './pass.ts';
-import { buildDateOf, type ImageBinding, keptOf, newestFirst, pausedBy, type Target } from './survey.ts';
+import { type ImageBinding, keptOf, pausedBy, type Target } from './survey.ts';
 
 /** Plans the uploads that providers lack, and resumes uploads without a task. */
 export function* planUploads(pass: Pass): Iterable<PlanItem> {
@@ -29,11 +29,8 @@ export function needsUpload(pass: Pass, target: Target, wanted: Build): boolean 
 function lacks({ survey }: Pass, target: Target, wanted: Build): boolean {
   const [best] = target.good;
   // The target may have a newer build whose file is gone. An older upload would be deleted again.
-  if (best !== undefined) {
-    const dated = buildDateOf(best, survey.builds);
-    if (dated === wanted) return false;
-    if (newestFirst([dated, wanted], (each) => each)[0] === dated) return false;
-  }
+  const age = survey.ages.get(best?.imageId ?? '');
+  if (age !== undefined && age <= (survey.ages.get(wanted.id) ?? 0)) return false;
   return !target.uploads.some(({ state, imageId }) => state === 'uploading' && imageId === wanted.id);
 }
 

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { type Build, type ManagerState, type Plan, plan, type Upload } from '@nodepool-builder/image-manager';
-import { buildDateOf, type Dated, newestFirst } from '../../src/planning/survey.ts';
+import { newestFirst } from '../../src/planning/survey.ts';
 import type { Simulation } from './simulation.ts';
 import { stepInWords } from './situation-table.ts';
 
@@ -95,11 +95,12 @@ export function checkEnd(simulation: Simulation): void {
     const good = [...state.builds.values()].filter(
       (each) => each.diskimage === diskimage && each.state === 'ready' && !each.withdrawn,
     );
-    const [newest] = newestFirst(good, (build) => build);
+    const [newest] = newestFirst(good);
     const uploads = readyAt(state, target);
-    const asNew = uploads.filter(
-      (upload) => newest !== undefined && isAsNew(buildDateOf(upload, state.builds), newest),
-    );
+    const asNew = uploads.filter(({ imageId }) => {
+      const build = state.builds.get(imageId);
+      return newest !== undefined && build !== undefined && newestFirst([build, newest])[0] === build;
+    });
     equal(asNew.length > 0, true, `${target} lacks the newest build`);
     const keep = diskimages.find(({ name }) => name === diskimage)?.keep ?? 0;
     equal(uploads.length <= keep, true, `${target} has too many uploads`);
@@ -109,8 +110,4 @@ export function checkEnd(simulation: Simulation): void {
     if (is !== 'ready' || !targets.has(`${provider}/${imageName}`))
       equal(`${is} ${leftovers}`, 'failed false', id);
   }
-}
-
-function isAsNew(one: Dated, other: Dated): boolean {
-  return newestFirst([one, other], (each) => each)[0] === one;
 }
