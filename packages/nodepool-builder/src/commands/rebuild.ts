@@ -72,42 +72,6 @@ Examples:
   $ nodepool-builder rebuild debian -c nodepool.yaml
   $ nodepool-builder rebuild debian-0000000042-k7f3q2xa --compare -c nodepool.yaml`;
 
-const STATES = ['identical', 'same-contents', 'different'] as const;
-
-const TEXTS = { type: 'array', items: TEXT } as const;
-
-/** Schema of the JSON of `rebuild --compare`. */
-export const REBUILT_IMAGE = recordSchema({
-  'image-id': { ...TEXT, description: 'Id of the image.' },
-  'image-name': { ...TEXT, description: 'Name of the disk image.' },
-  state: {
-    enum: STATES,
-    description:
-      '`identical`: all files are equal; `same-contents`: the packages and the files inside the disk are equal; else `different`.',
-  },
-  inputs: {
-    type: 'array',
-    items: recordSchema({ name: TEXT, recorded: TEXT_OR_NULL, now: TEXT_OR_NULL }),
-    description: 'Inputs that differ: `name`, value that is `recorded`, value `now`; null for a missing one.',
-  },
-  files: {
-    type: 'array',
-    items: recordSchema({ format: TEXT, recorded: TEXT, now: TEXT_OR_NULL }),
-    description: 'SHA-256 of each file that the build made: `format`, `recorded`, `now`.',
-  },
-  packages: {
-    ...recordSchema({ added: TEXTS, removed: TEXTS, changed: TEXTS, reason: TEXT_OR_NULL }),
-    description: '`added`, `removed` and `changed` packages; the `reason` if they could not be compared.',
-  },
-  contents: {
-    ...recordSchema({ added: TEXTS, removed: TEXTS, changed: TEXTS, reason: TEXT_OR_NULL }),
-    description: 'The same for paths inside the disk.',
-  },
-  log: { ...TEXT, description: 'Path of the log of the new build.' },
-});
-
-type RebuiltImage = SettingsOf<typeof REBUILT_IMAGE>;
-
 async function rebuild(name: string, options: RebuildOptions, modules: Modules): Promise<void> {
   if (!options.compare) {
     const unused = (['secure', 'key', 'attestations', 'json', 'jsonFile'] as const).find(
@@ -250,14 +214,6 @@ async function compareFiles(
   return compared;
 }
 
-type Changes = RebuiltImage['packages'];
-
-const NO_CHANGES: Changes = { added: [], removed: [], changed: [], reason: null };
-
-function isUnchanged({ added, removed, changed }: Changes): boolean {
-  return added.length + removed.length + changed.length === 0;
-}
-
 function withReason(changes: ContentChanges | { readonly reason: string }): Changes {
   return 'reason' in changes ? { ...NO_CHANGES, ...changes } : { ...changes, reason: null };
 }
@@ -325,102 +281,3 @@ function diskOf(files: readonly (Pick<HashedFile, 'path' | 'format'> | DiskFile)
   return undefined;
 }
 
-/** Recorded parameters that differ from the configuration now. */
-function parametersOf(
-  { parameters }: BuildFacts,
-  { digest, builder, settings }: DiskImageConfiguration,
-  { environment }: MaterialCollector,
-): RebuiltImage['inputs'] {
-  const now: Readonly<Record<string, unknown>> = {
-    'configuration-digest': digest,
-    builder,
-    ...flattened('settings', settings),
-    ...flattened('environment', environment),
-  };
-  const recorded: Readonly<Record<string, unknown>> = {
-    'configuration-digest': parameters['configuration-digest'],
-    builder: parameters.builder,
-    ...flattened('settings', parameters.settings),
-    ...flattened('environment', parameters.environment),
-  };
-  return differing(recorded, now);
-}
-
-function flattened(name: string, value: unknown): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { [name]: value };
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [`${name}.${key}`, one]));
-}
-
-/** Materials that differ, by their names. */
-function materialsOf(recorded: readonly Material[], now: readonly Material[]): RebuiltImage['inputs'] {
-  return differing(byName(recorded), byName(now));
-}
-
-/** Address and digests of materials, by their names. */
-function byName(materials: readonly Material[]): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(
-    materials.map(({ name, uri, digest }) => [name, [uri, ...Object.values(digest)].join(' ').trim()]),
-  );
-}
-
-function differing(
-  recorded: Readonly<Record<string, unknown>>,
-  now: Readonly<Record<string, unknown>>,
-): RebuiltImage['inputs'] {
-  return [...new Set([...Object.keys(recorded), ...Object.keys(now)])]
-    .filter((name) => !isDeepStrictEqual(recorded[name], now[name]))
-    .map((name) => ({ name, recorded: shown(recorded[name]), now: shown(now[name]) }));
-}
-
-function shown(value: unknown): string | null {
-  if (value === undefined || value === null) return null;
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-/** Lines of each kind of difference on a terminal; --json has all. */
-const MOST_LINES = 20;
-
-const CONCLUSIONS: Readonly<Record<RebuiltImage['state'], string>> = {
-  identical: 'the new image is identical, byte by byte',
-  'same-contents': 'the new image has the same packages and the same files inside',
-  different: 'the new image differs',
-};
-
-function linesOf({ inputs, files, packages, contents, state, ...image }: RebuiltImage): readonly string[] {
-  return [
-    ...section(
-      'inputs',
-      inputs.map(({ name, recorded, now }) => `${name}: ${recorded ?? 'none'} → ${now ?? 'none'}`),
-      'all inputs are as recorded',
-    ),
-    ...section(
-      'files',
-      files
-        .filter((file) => file.recorded !== file.now)
-        .map(({ format, recorded, now }) => `${format}: SHA-256 ${recorded} → ${now ?? 'none'}`),
-      'all files are identical',
-    ),
-    ...section('packages', changeLines(packages), packages.reason ?? 'all packages are the same'),
-    ...section(
-      'contents',
-      changeLines(contents),
-      contents.reason ?? 'all files inside the disk are the same',
-    ),
-    `${styleText(state === 'different' ? 'yellow' : 'green', state, { stream: process.stdout })}: image ${image['image-id']}: ${CONCLUSIONS[state]}`,
-  ];
-}
-
-function changeLines({ added, removed, changed }: Changes): readonly string[] {
-  return [
-    ...added.map((one) => `+ ${one}`),
-    ...removed.map((one) => `- ${one}`),
-    ...changed.map((one) => `* ${one}`),
-  ];
-}
-
-function section(title: string, lines: readonly string[], otherwise: string): readonly string[] {
-  if (lines.length === 0) return [`${title}: ${otherwise}`];
-  const rest = lines.length - MOST_LINES;
-  const shownLines = lines.slice(0, MOST_LINES).map((line) => `  ${line}`);
-  return [`${title}:`, ...shownLines, ...(rest > 0 ? [`  … and ${rest} more; --json shows all`] : [])];
-}
