@@ -166,7 +166,14 @@ export class CommitCheckouts {
     url: string,
     options: readonly string[] = [],
   ): Promise<{ readonly reason: string; readonly isReached: boolean } | undefined> {
-    const fetch = ['fetch', '-q', '--no-tags', '--no-auto-maintenance', '--no-recurse-submodules', ...options];
+    const fetch = [
+      'fetch',
+      '-q',
+      '--no-tags',
+      '--no-auto-maintenance',
+      '--no-recurse-submodules',
+      ...options,
+    ];
     const one = await this.#git(top, ...fetch, '--depth=1', '--', url, commit);
     if ('output' in one) return undefined;
     const refs = ['heads', 'tags'].map((kind) => `+refs/${kind}/*:refs/recorded/${kind}/*`);

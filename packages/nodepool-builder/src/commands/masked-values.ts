@@ -30,8 +30,12 @@ export function completed(
 
 /** Whether two values are equal, where a secret that one of them masks equals anything. */
 export function isSameMasked(one: unknown, other: unknown): boolean {
-  if (isDeepStrictEqual(one, other)) return true;
-  return isDeepStrictEqual(unmasked(one, other), other) || isDeepStrictEqual(unmasked(other, one), one);
+  return isDeepStrictEqual(one, other) || isMaskOf(one, other) || isMaskOf(other, one);
+}
+
+function isMaskOf(masked: unknown, value: unknown): boolean {
+  const known = unmasked(masked, value);
+  return known !== undefined && isDeepStrictEqual(known, value);
 }
 
 /** A value with the secrets of another one; undefined if that lacks one of them. */

@@ -18,7 +18,7 @@ export const REBUILT_IMAGE = recordSchema({
   inputs: {
     type: 'array',
     items: recordSchema({ name: TEXT, recorded: TEXT_OR_NULL, now: TEXT_OR_NULL, reason: TEXT_OR_NULL }),
-    description: 
+    description:
       'Inputs that differ: `name`, value that is `recorded`, value `now`; null for a missing one. `reason` why the ' +
       'recorded one could not be had, if that was tried.',
   },
@@ -43,9 +43,9 @@ export type RebuiltImage = SettingsOf<typeof REBUILT_IMAGE>;
 /** Packages or paths that differ. */
 export type Changes = RebuiltImage['packages'];
 
-const NO_CHANGES: Changes = { added: [], removed: [], changed: [], reason: null };
+export const NO_CHANGES: Changes = { added: [], removed: [], changed: [], reason: null };
 
-function isUnchanged({ added, removed, changed }: Changes): boolean {
+export function isUnchanged({ added, removed, changed }: Changes): boolean {
   return added.length + removed.length + changed.length === 0;
 }
 
@@ -59,11 +59,21 @@ const CONCLUSIONS: Readonly<Record<RebuiltImage['state'], string>> = {
 };
 
 /** Lines for a terminal. */
-export function linesOf({ inputs, files, packages, contents, state, ...image }: RebuiltImage): readonly string[] {
+export function linesOf({
+  inputs,
+  files,
+  packages,
+  contents,
+  state,
+  ...image
+}: RebuiltImage): readonly string[] {
   return [
     ...section(
       'inputs',
-      inputs.map(({ name, recorded, now }) => `${name}: ${recorded ?? 'none'} → ${now ?? 'none'}`),
+      inputs.map(({ name, recorded, now, reason }) => {
+        const why = reason === null ? '' : ` (${reason})`;
+        return `${name}: ${recorded ?? 'none'} → ${now ?? 'none'}${why}`;
+      }),
       'all inputs are as recorded',
     ),
     ...section(

@@ -1,32 +1,22 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { isDeepStrictEqual, styleText } from 'node:util';
-import type {
-  FinishedBuild,
-  Image,
-  ImageAttester,
-  Material,
-  SettingsOf,
-} from '@nodepool-builder/image-builder';
-import {
-  checksumsOf,
-  inheritedEnvironment,
-  isImageFormat,
-  makeDirectory,
-} from '@nodepool-builder/image-builder/module-kit';
+import type { Image } from '@nodepool-builder/image-builder';
+import { checksumsOf, isImageFormat, makeDirectory } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildFacts, Package, PackageChanges } from '@nodepool-builder/provenance';
 import type { Command } from 'commander';
-import type { DiskImageConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
+import { buildAsRecorded } from './build-as-recorded.ts';
+import { changedInputs } from './changed-inputs.ts';
 import { type ContentChanges, compareContents, type DiskFile } from './disk-contents.ts';
 import { collectEvidence, type Evidence, type HashedFile } from './evidence.ts';
 import { type JobWorkspace, withWorkspace } from './job-workspace.ts';
 import { sendRequest } from './manager-requests.ts';
 import { append, configOption, jsonFileOption, secureOption } from './options.ts';
-import { CommandError, failing, findByName, type JsonOptions, printResult, usageError } from './output.ts';
+import { CommandError, failing, type JsonOptions, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
-import { recordSchema, TEXT, TEXT_OR_NULL } from './record-schema.ts';
+import { type Changes, isUnchanged, linesOf, NO_CHANGES, type RebuiltImage } from './rebuild-report.ts';
+import { recordedDiskImage } from './recorded-inputs.ts';
 import { untilStopSignal } from './stop-signal.ts';
 import { trustedKeys } from './verify.ts';
 
@@ -108,40 +98,14 @@ async function compareRebuild(
     withProgress: show,
   });
   const recorded = await recordedBuild(evidence, keys);
-  const { diskimages, file, largestDisk, buildLogLimit } = configuration;
-  const diskimage = findByName(diskimages, 'disk image', recorded.imageName ?? '', file);
+  const diskimage = recordedDiskImage(recorded, { configuration, modules: plugins.modules });
+  const { largestDisk } = configuration;
   const output = resolve(options.output);
   const unwritable = failing(`cannot make the directory ${output}`, 'choose another --output');
   await makeDirectory(output, 0o777).catch(unwritable);
-  const formats = recorded.subjects.flatMap(({ name }) => {
-    const format = name.startsWith(`${imageId}.`) ? name.slice(imageId.length + 1) : '';
-    return isImageFormat(format) ? [format] : [];
-  });
   return await withWorkspace(output, configuration, async (workspace) => {
-    const { repository, providers } = workspace;
-    const builder = plugins.modules.createBuilder(
-      { ...diskimage, formats },
-      {
-        instanceProvider: (provider) => providers.instanceProvider(provider),
-        chooseImage: providers.chooseImage.bind(providers),
-        instancesOutliveBuilds: false, // no daemon would delete an instance that outlives this process
-      },
-    );
-    const collector = new MaterialCollector();
-    const image = await show(`build of ${diskimage.name}`, (onProgress) =>
-      builder.build({
-        imageId, // as before: builds may put it into the image
-        repository,
-        logDirectory: output,
-        logRetention: Number.MAX_SAFE_INTEGER,
-        logLimit: buildLogLimit,
-        environment: inheritedEnvironment(process.env, configuration['build-environment']),
-        largestDisk,
-        attester: collector,
-        signal,
-        onProgress,
-      }),
-    );
+    const site = { configuration, modules: plugins.modules, output, show, signal };
+    const { image, ...used } = await buildAsRecorded(imageId, recorded, diskimage, workspace, site);
     const files = await compareFiles(image, recorded, signal);
     const isIdentical = files.every((one) => one.recorded === one.now);
     const packages = await comparePackagesOf(evidence, image, workspace, signal);
@@ -153,32 +117,13 @@ async function compareRebuild(
       'image-id': imageId,
       'image-name': diskimage.name,
       state: isIdentical ? 'identical' : hasSameContents ? 'same-contents' : 'different',
-      inputs: [
-        ...parametersOf(recorded, diskimage, collector),
-        ...materialsOf(recorded.materials, collector.materials),
-      ],
+      inputs: changedInputs(recorded, { diskimage, ...used }),
       files,
       packages,
       contents,
       log: join(output, `${imageId}.log`),
     };
   });
-}
-
-/** Collects what a build used, and signs nothing. */
-class MaterialCollector implements ImageAttester {
-  readonly secretFiles: readonly string[] = [];
-  materials: readonly Material[] = [];
-  environment: Readonly<Record<string, string>> = {};
-
-  async check(): Promise<void> {}
-
-  async attestBuild({ materials, environment }: FinishedBuild): Promise<void> {
-    this.materials = materials;
-    this.environment = environment;
-  }
-
-  async attestConversion(): Promise<void> {}
 }
 
 /** @throws CommandError if nothing proves how the image was built */
@@ -280,4 +225,3 @@ function diskOf(files: readonly (Pick<HashedFile, 'path' | 'format'> | DiskFile)
   }
   return undefined;
 }
-
