@@ -185,21 +185,21 @@ test('no program of the repository runs, and a file that needs a filter is refus
   assert.match(reasons.get('element one') ?? '', /files of it need a filter: lfs or git-crypt$/);
 });
 
-test('repositories that diskimage-builder fetches get the recorded commit, unless it is certainly gone', async (t) => {
+function fetched(name: string, url: string, gitCommit: string): Material {
+  return { name: `repository ${name}`, uri: `git+${url}@${gitCommit}`, digest: { gitCommit } };
+}
+
+test('repositories get the recorded commit, unless it is certainly gone', async (t) => {
   const { repository, first, restore } = await setUp(t);
   const gone = 'a'.repeat(40);
-  const of = (name: string, gitCommit: string, url = `file://${repository.top}`): Material => ({
-    name: `repository ${name}`,
-    uri: `git+${url}@${gitCommit}`,
-    digest: { gitCommit },
-  });
+  const url = `file://${repository.top}`;
   const { variables, reasons } = await restore(
     [
-      of('a-b.c', first),
-      of('gone', gone),
-      of('offline', gone, 'file:///nowhere'),
-      of('pinned', first),
-      of('branch', first),
+      fetched('a-b.c', url, first),
+      fetched('gone', url, gone),
+      fetched('offline', 'file:///nowhere', gone),
+      fetched('pinned', url, first),
+      fetched('branch', url, first),
     ],
     { DIB_REPOREF_pinned: first, DIB_REPOREF_branch: 'main' },
   );
@@ -209,7 +209,7 @@ test('repositories that diskimage-builder fetches get the recorded commit, unles
     DIB_REPOREF_offline: gone,
     DIB_REPOREF_branch: first,
   });
-  assert.deepEqual([...reasons], [['repository gone', `file://${repository.top} no longer has it`]]);
+  assert.deepEqual([...reasons], [['repository gone', `${url} no longer has it`]]);
 });
 
 test('names that are paths are left out', async (t) => {

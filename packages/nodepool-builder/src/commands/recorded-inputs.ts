@@ -62,8 +62,7 @@ export function recordedDiskImage(recorded: BuildFacts, site: Site): RecordedDis
   const { builder = today.builder } = parameters;
   const module = modules.builders.get(builder);
   if (module === undefined) {
-    if (configured === undefined)
-      throw notConfigured(name, site, 'its attestation does not name its builder');
+    if (builder === '') throw notConfigured(name, site, 'its attestation does not name its builder');
     throw new CommandError(`disk image "${name}" had the unknown builder "${builder}"; add its plugin`);
   }
   const settings = recordedSettings(recorded, parameters.settings, { module, today, site });
@@ -159,17 +158,16 @@ function checkedSettings(
   settings: Readonly<Record<string, unknown>>,
   context: SettingsContext,
 ): unknown {
-  const { written, read } = module;
   const schema: ObjectSchema = module.settings;
   // A key that this version does not know would be ignored.
   const strict = new JsonReader({ ...schema, additionalProperties: schema.additionalProperties ?? false });
-  const source = strict.check(written?.(settings) ?? settings, 'settings') as object;
+  const source = strict.check(module.written?.(settings) ?? settings, 'settings') as object;
   const values = ownSettings(schema, source, context.absolute);
   for (const { pointer, reason, remedy, severity = 'error' } of module.check?.(values, context) ?? []) {
     if (severity !== 'warning')
       throw new Error(`settings${pointer.replaceAll('/', '.')} ${reason}; ${remedy}`);
   }
-  return read?.(values, context) ?? values;
+  return module.read?.(values, context) ?? values;
 }
 
 function contextOf(name: string, { configuration }: Site): SettingsContext {

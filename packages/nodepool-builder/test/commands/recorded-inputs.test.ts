@@ -106,12 +106,15 @@ test('the recorded builder counts although the disk image has another one today'
   assert.deepEqual([builder, settings], ['dib', { elements: ['vm', 'mine'] }]);
 });
 
+function onInstance(steps: string): string {
+  const block = `{base-image: /base.qcow2, private-key: /key, steps: ${steps}}`;
+  return `\n  - {name: vm, builder: on-instance, on-instance: ${block}}`;
+}
+
 test('settings of a module that completes them are taken back', async (t) => {
-  const entry = (steps: string): string =>
-    `\n  - {name: vm, builder: on-instance, on-instance: {base-image: /base.qcow2, private-key: /key, steps: ${steps}}}`;
-  const then = await load(t, entry('[first, {name: two, run: second}]'));
+  const then = await load(t, onInstance('[first, {name: two, run: second}]'));
   const facts = factsOf(then);
-  const diskimage = recordedOf(facts, await load(t, entry('[other]')));
+  const diskimage = recordedOf(facts, await load(t, onInstance('[other]')));
   assert.deepEqual(diskimage.settings, then.configuration.diskimages[0]?.settings);
   assert.deepEqual(inputsOf(facts, diskimage), []);
 });
@@ -145,7 +148,7 @@ test('settings of another version that do not fit are refused', async (t) => {
     [{ environment: { A: 1 } }, /parameters\.environment\.A is not a string/],
     [
       { builder: 'command', settings: { command: ['cp'] } },
-      /settings does not tell the formats that it writes/,
+      /settings\.command does not tell the formats that it writes/,
     ],
     [{ builder: 'on-instance', settings: { provider: 5 } }, /settings\.on-instance\.base-image is missing/],
     [
