@@ -110,6 +110,8 @@ export type {
   ImageChoice,
   ProviderImages,
   ProviderServices,
+  RestoredInputs,
+  RestoreOptions,
 } from './modules.ts';
 export { runCommand, startError } from './process/command.ts';
 export { DecisiveLines } from './process/decisive-lines.ts';

@@ -176,8 +176,10 @@ const FUNCTIONS = [
   'prepare',
   'programs',
   'read',
+  'restoreInputs',
   'snapshotProvider',
   'start',
+  'written',
 ];
 
 function checkShape(value: unknown): asserts value is Module {

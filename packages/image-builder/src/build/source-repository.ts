@@ -1,13 +1,8 @@
+import { realpathSync } from 'node:fs';
 import { lstat, realpath } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { SYSTEM_PATH } from '../cleanup/privileged.ts';
+import { runGit, type Wrap } from './git.ts';
 import { withoutCredentials } from './material-address.ts';
-
-/** Time limit of one command of git, in milliseconds. */
-const GIT_TIMEOUT = 20_000;
-
-/** Size limit of the output of a command of git, in characters. */
-const GIT_OUTPUT = 4 * 2 ** 20;
 
 /** A git repository on this host. */
 export interface SourceRepository {
@@ -18,9 +13,6 @@ export interface SourceRepository {
   /** Whether a file or directory differs from the commit, or is not part of it. */
   readonly isModified: (path: string) => boolean;
 }
-
-/** Wraps a command so that it runs in the namespace of a build. */
-export type Wrap = (command: string, args: readonly string[], cwd: string) => [string, string[]];
 
 /** Reads the state of git repositories. The state of each is read once. */
 export class SourceRepositories {
@@ -53,7 +45,7 @@ export class SourceRepositories {
       commit,
       ...(url && { uri: gitUri(url, commit) }),
       isModified: (path) => {
-        const inside = relative(top, path);
+        const inside = relative(top, withoutLinks(path));
         // Git names a directory without a known file, not the files in it.
         return (
           changed?.some((name) => name !== '' && (isBelow(name, inside) || isBelow(inside, name))) ?? true
@@ -62,39 +54,10 @@ export class SourceRepositories {
     };
   }
 
-  /**
-   * Output of git. A repository may name programs in its configuration, for hooks and monitors; those are off, and git has
-   * no more rights than the commands of the build.
-   */
+  /** Output of git, which has no more rights than the commands of the build; undefined if it fails. */
   async #git(top: string, args: readonly string[]): Promise<string | undefined> {
-    const { execa } = await import('execa'); // not at the top, as in process/command.ts
-    const options = ['safe.directory=*', 'core.fsmonitor=false', 'core.hooksPath=/dev/null'];
-    const all = ['-C', top, ...options.flatMap((option) => ['-c', option]), ...args];
-    const wrap = await this.#wrap();
-    const [program, programArgs] = wrap?.('git', all, '/') ?? ['git', all];
-    const result = await execa(program, programArgs, {
-      cwd: '/',
-      env: {
-        PATH: SYSTEM_PATH,
-        LC_ALL: 'C',
-        HOME: '/nonexistent',
-        GIT_CONFIG_NOSYSTEM: '1',
-        GIT_CONFIG_GLOBAL: '/dev/null',
-        GIT_OPTIONAL_LOCKS: '0',
-        GIT_TERMINAL_PROMPT: '0',
-      },
-      extendEnv: false,
-      stdin: 'ignore',
-      stderr: 'ignore',
-      reject: false,
-      timeout: GIT_TIMEOUT,
-      maxBuffer: GIT_OUTPUT,
-      cleanup: false,
-      cancelSignal: this.#signal,
-      stripFinalNewline: false,
-    });
-    this.#signal.throwIfAborted();
-    return result.failed ? undefined : result.stdout;
+    const result = await runGit(['-C', top, ...args], { signal: this.#signal, wrap: await this.#wrap() });
+    return 'output' in result ? result.output : undefined;
   }
 }
 
@@ -104,8 +67,17 @@ function isBelow(path: string, other: string): boolean {
   return path === other || path.startsWith(directory);
 }
 
+/** A path without symbolic links, as git names it. */
+function withoutLinks(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path; // it was deleted
+  }
+}
+
 /** The nearest directory at or above a path that has an entry `.git`. */
-async function topOf(path: string): Promise<string | undefined> {
+export async function topOf(path: string): Promise<string | undefined> {
   const state = await lstat(join(path, '.git')).catch(() => undefined);
   if (state !== undefined) return path;
   return dirname(path) === path ? undefined : await topOf(dirname(path));

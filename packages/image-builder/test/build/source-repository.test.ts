@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
@@ -65,6 +65,15 @@ test('a path is modified if a file in it changed or is new', async (t) => {
     true,
     true,
   ]);
+});
+
+test('a path through a symbolic link is modified if its target is', async (t) => {
+  const { top } = await setUp(t);
+  const link = join(await temporaryDirectory(t), 'link');
+  await symlink(join(top, 'one'), link);
+  assert.equal((await find(link))?.isModified(link), false);
+  await writeFile(join(top, 'one/element-deps'), 'two');
+  assert.equal((await find(link))?.isModified(link), true);
 });
 
 test('the configuration of a repository runs no program', async (t) => {

@@ -1,19 +1,15 @@
 import { hostname } from 'node:os';
-import {
-  type DiskImage,
-  ImageError,
-  type Logger,
-  type OperationOptions,
-} from '@nodepool-builder/image-builder';
+import { ImageError, type Logger, type OperationOptions } from '@nodepool-builder/image-builder';
 import {
   type AttestationGate,
   createMask,
   type GatedFile,
   type RequiredAttestation,
+  secretValues,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { SiteAttester, TrustedKey } from '@nodepool-builder/provenance';
 import { isSigning, signerSettings } from '../configuration/attestation.ts';
-import type { Configuration } from '../configuration/configuration.ts';
+import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { packageVersion } from '../version.ts';
 import { refuseUnproven } from './gate.ts';
 import { readTrusted } from './trusted-keys.ts';
@@ -88,7 +84,10 @@ export class SiteAttestation {
       version: packageVersion(),
       host,
       billOfMaterials: attestation['bill-of-materials'],
-      parameters: (diskimage) => parametersOf(diskimage, diskimages),
+      parameters: ({ name, secrets }) => {
+        const configured = diskimages.find((diskimage) => diskimage.name === name);
+        return configured === undefined ? {} : parametersOf(configured, secrets);
+      },
       logger: this.#logger,
     });
     this.#logger.info(`builds and uploads are attested with the key ${signer.keyId}`);
@@ -110,17 +109,39 @@ async function usable<T>(open: () => Promise<T>): Promise<T> {
   }
 }
 
-/** External parameters of a build: its settings in the configuration, without secrets. */
-function parametersOf(
-  { name, secrets = [] }: DiskImage,
-  diskimages: AttestationConfiguration['diskimages'],
+/** A disk image of the configuration, as far as a statement records it. */
+type DescribedDiskImage = Pick<
+  DiskImageConfiguration,
+  'builder' | 'settings' | 'digest' | 'release' | 'options' | 'elementsDir' | 'scriptDir'
+>;
+
+/**
+ * External parameters of a build: its settings in the configuration, without secrets. `options` is always among them; it
+ * is missing in statements of earlier releases, as are the keys after it.
+ */
+export function parametersOf(
+  diskimage: DescribedDiskImage,
+  secrets: readonly string[] = [],
 ): Readonly<Record<string, unknown>> {
-  const configured = diskimages.find((diskimage) => diskimage.name === name);
-  if (configured === undefined) return {};
-  const { digest, builder, settings } = configured;
+  const { digest, builder, settings, release, options = {}, elementsDir, scriptDir } = diskimage;
   const mask = createMask(secrets);
-  const masked = JSON.stringify(settings ?? {}, (_, value: unknown) =>
-    typeof value === 'string' ? mask(value) : value,
-  );
-  return { 'configuration-digest': digest, builder, settings: JSON.parse(masked) };
+  return {
+    'configuration-digest': digest,
+    builder,
+    settings: maskedTexts(settings ?? {}, (_, text) => mask(text)),
+    options: maskedTexts(options, (key, text) => (isSecret(key, text) ? '***' : mask(text))),
+    ...(release !== undefined && { release }),
+    ...(elementsDir !== undefined && { 'elements-dir': elementsDir }),
+    ...(scriptDir !== undefined && { 'script-dir': scriptDir }),
+  };
+}
+
+/** Whether a key of `options` says that its value is a secret: their builder, and so their meaning, is unknown. */
+function isSecret(key: string, text: string): boolean {
+  return text !== '' && secretValues({ [key.replaceAll('-', '_')]: text }).length > 0;
+}
+
+function maskedTexts(value: unknown, mask: (key: string, text: string) => string): unknown {
+  const text = JSON.stringify(value, (key, one: unknown) => (typeof one === 'string' ? mask(key, one) : one));
+  return JSON.parse(text);
 }

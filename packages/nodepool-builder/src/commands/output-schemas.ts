@@ -7,7 +7,7 @@ import { CHECK_RECORD } from './doctor.ts';
 import { OFFERED_IMAGE_RECORD, UPLOAD_RECORD } from './image-list.ts';
 import { LATEST } from './latest.ts';
 import { BUILD_RECORD, PLAN_RECORD, STATUS_RECORD, UNRECORDED_IMAGE_RECORD } from './manager-lists.ts';
-import { REBUILT_IMAGE } from './rebuild.ts';
+import { REBUILT_IMAGE } from './rebuild-report.ts';
 import type { RecordSchema } from './record-schema.ts';
 import { UPLOADED_IMAGE } from './upload.ts';
 import { VALIDATION_SCHEMA } from './validate.ts';

@@ -1,32 +1,22 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { isDeepStrictEqual, styleText } from 'node:util';
-import type {
-  FinishedBuild,
-  Image,
-  ImageAttester,
-  Material,
-  SettingsOf,
-} from '@nodepool-builder/image-builder';
-import {
-  checksumsOf,
-  inheritedEnvironment,
-  isImageFormat,
-  makeDirectory,
-} from '@nodepool-builder/image-builder/module-kit';
+import type { Image } from '@nodepool-builder/image-builder';
+import { checksumsOf, isImageFormat, makeDirectory } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildFacts, Package, PackageChanges } from '@nodepool-builder/provenance';
 import type { Command } from 'commander';
-import type { DiskImageConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
+import { buildAsRecorded } from './build-as-recorded.ts';
+import { changedInputs } from './changed-inputs.ts';
 import { type ContentChanges, compareContents, type DiskFile } from './disk-contents.ts';
 import { collectEvidence, type Evidence, type HashedFile } from './evidence.ts';
 import { type JobWorkspace, withWorkspace } from './job-workspace.ts';
 import { sendRequest } from './manager-requests.ts';
 import { append, configOption, jsonFileOption, secureOption } from './options.ts';
-import { CommandError, failing, findByName, type JsonOptions, printResult, usageError } from './output.ts';
+import { CommandError, failing, type JsonOptions, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
-import { recordSchema, TEXT, TEXT_OR_NULL } from './record-schema.ts';
+import { type Changes, isUnchanged, linesOf, NO_CHANGES, type RebuiltImage } from './rebuild-report.ts';
+import { recordedDiskImage } from './recorded-inputs.ts';
 import { untilStopSignal } from './stop-signal.ts';
 import { trustedKeys } from './verify.ts';
 
@@ -46,9 +36,9 @@ export function registerRebuild(program: Command, modules: Modules): void {
     .description(
       'Asks the manager to build a disk image now, and to upload it wherever it is used, however old the newest image ' +
         'is. "image-build" only has it built; "build" builds here, without manager and builder. With --compare, it ' +
-        'asks nobody: it builds an image of images-dir a second time in a private directory, from what its ' +
-        'attestation records, and prints what differs: inputs, files, packages, and files inside the disk. Exit code ' +
-        '9 says that the new image differs in packages or in files inside the disk.',
+        'asks nobody: it builds an image of images-dir a second time in a private directory, from the settings, ' +
+        'variables and commits that its attestation records, and prints what differs: inputs, files, packages, and ' +
+        'files inside the disk. Exit code 9 says that the new image differs in packages or in files inside the disk.',
     )
     .argument('<diskimage>', 'name of the disk image; with --compare, the id of an image in images-dir')
     .addOption(configOption())
@@ -71,42 +61,6 @@ const EXAMPLES = `
 Examples:
   $ nodepool-builder rebuild debian -c nodepool.yaml
   $ nodepool-builder rebuild debian-0000000042-k7f3q2xa --compare -c nodepool.yaml`;
-
-const STATES = ['identical', 'same-contents', 'different'] as const;
-
-const TEXTS = { type: 'array', items: TEXT } as const;
-
-/** Schema of the JSON of `rebuild --compare`. */
-export const REBUILT_IMAGE = recordSchema({
-  'image-id': { ...TEXT, description: 'Id of the image.' },
-  'image-name': { ...TEXT, description: 'Name of the disk image.' },
-  state: {
-    enum: STATES,
-    description:
-      '`identical`: all files are equal; `same-contents`: the packages and the files inside the disk are equal; else `different`.',
-  },
-  inputs: {
-    type: 'array',
-    items: recordSchema({ name: TEXT, recorded: TEXT_OR_NULL, now: TEXT_OR_NULL }),
-    description: 'Inputs that differ: `name`, value that is `recorded`, value `now`; null for a missing one.',
-  },
-  files: {
-    type: 'array',
-    items: recordSchema({ format: TEXT, recorded: TEXT, now: TEXT_OR_NULL }),
-    description: 'SHA-256 of each file that the build made: `format`, `recorded`, `now`.',
-  },
-  packages: {
-    ...recordSchema({ added: TEXTS, removed: TEXTS, changed: TEXTS, reason: TEXT_OR_NULL }),
-    description: '`added`, `removed` and `changed` packages; the `reason` if they could not be compared.',
-  },
-  contents: {
-    ...recordSchema({ added: TEXTS, removed: TEXTS, changed: TEXTS, reason: TEXT_OR_NULL }),
-    description: 'The same for paths inside the disk.',
-  },
-  log: { ...TEXT, description: 'Path of the log of the new build.' },
-});
-
-type RebuiltImage = SettingsOf<typeof REBUILT_IMAGE>;
 
 async function rebuild(name: string, options: RebuildOptions, modules: Modules): Promise<void> {
   if (!options.compare) {
@@ -144,40 +98,14 @@ async function compareRebuild(
     withProgress: show,
   });
   const recorded = await recordedBuild(evidence, keys);
-  const { diskimages, file, largestDisk, buildLogLimit } = configuration;
-  const diskimage = findByName(diskimages, 'disk image', recorded.imageName ?? '', file);
+  const diskimage = recordedDiskImage(recorded, { configuration, modules: plugins.modules });
+  const { largestDisk } = configuration;
   const output = resolve(options.output);
   const unwritable = failing(`cannot make the directory ${output}`, 'choose another --output');
   await makeDirectory(output, 0o777).catch(unwritable);
-  const formats = recorded.subjects.flatMap(({ name }) => {
-    const format = name.startsWith(`${imageId}.`) ? name.slice(imageId.length + 1) : '';
-    return isImageFormat(format) ? [format] : [];
-  });
   return await withWorkspace(output, configuration, async (workspace) => {
-    const { repository, providers } = workspace;
-    const builder = plugins.modules.createBuilder(
-      { ...diskimage, formats },
-      {
-        instanceProvider: (provider) => providers.instanceProvider(provider),
-        chooseImage: providers.chooseImage.bind(providers),
-        instancesOutliveBuilds: false, // no daemon would delete an instance that outlives this process
-      },
-    );
-    const collector = new MaterialCollector();
-    const image = await show(`build of ${diskimage.name}`, (onProgress) =>
-      builder.build({
-        imageId, // as before: builds may put it into the image
-        repository,
-        logDirectory: output,
-        logRetention: Number.MAX_SAFE_INTEGER,
-        logLimit: buildLogLimit,
-        environment: inheritedEnvironment(process.env, configuration['build-environment']),
-        largestDisk,
-        attester: collector,
-        signal,
-        onProgress,
-      }),
-    );
+    const site = { configuration, modules: plugins.modules, output, show, signal };
+    const { image, ...used } = await buildAsRecorded(imageId, recorded, diskimage, workspace, site);
     const files = await compareFiles(image, recorded, signal);
     const isIdentical = files.every((one) => one.recorded === one.now);
     const packages = await comparePackagesOf(evidence, image, workspace, signal);
@@ -189,32 +117,13 @@ async function compareRebuild(
       'image-id': imageId,
       'image-name': diskimage.name,
       state: isIdentical ? 'identical' : hasSameContents ? 'same-contents' : 'different',
-      inputs: [
-        ...parametersOf(recorded, diskimage, collector),
-        ...materialsOf(recorded.materials, collector.materials),
-      ],
+      inputs: changedInputs(recorded, { diskimage, ...used }),
       files,
       packages,
       contents,
       log: join(output, `${imageId}.log`),
     };
   });
-}
-
-/** Collects what a build used, and signs nothing. */
-class MaterialCollector implements ImageAttester {
-  readonly secretFiles: readonly string[] = [];
-  materials: readonly Material[] = [];
-  environment: Readonly<Record<string, string>> = {};
-
-  async check(): Promise<void> {}
-
-  async attestBuild({ materials, environment }: FinishedBuild): Promise<void> {
-    this.materials = materials;
-    this.environment = environment;
-  }
-
-  async attestConversion(): Promise<void> {}
 }
 
 /** @throws CommandError if nothing proves how the image was built */
@@ -248,14 +157,6 @@ async function compareFiles(
     compared.push({ format, recorded: sha256, now: now ?? null });
   }
   return compared;
-}
-
-type Changes = RebuiltImage['packages'];
-
-const NO_CHANGES: Changes = { added: [], removed: [], changed: [], reason: null };
-
-function isUnchanged({ added, removed, changed }: Changes): boolean {
-  return added.length + removed.length + changed.length === 0;
 }
 
 function withReason(changes: ContentChanges | { readonly reason: string }): Changes {
@@ -323,104 +224,4 @@ function diskOf(files: readonly (Pick<HashedFile, 'path' | 'format'> | DiskFile)
     if (file !== undefined) return { path: file.path, format };
   }
   return undefined;
-}
-
-/** Recorded parameters that differ from the configuration now. */
-function parametersOf(
-  { parameters }: BuildFacts,
-  { digest, builder, settings }: DiskImageConfiguration,
-  { environment }: MaterialCollector,
-): RebuiltImage['inputs'] {
-  const now: Readonly<Record<string, unknown>> = {
-    'configuration-digest': digest,
-    builder,
-    ...flattened('settings', settings),
-    ...flattened('environment', environment),
-  };
-  const recorded: Readonly<Record<string, unknown>> = {
-    'configuration-digest': parameters['configuration-digest'],
-    builder: parameters.builder,
-    ...flattened('settings', parameters.settings),
-    ...flattened('environment', parameters.environment),
-  };
-  return differing(recorded, now);
-}
-
-function flattened(name: string, value: unknown): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { [name]: value };
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [`${name}.${key}`, one]));
-}
-
-/** Materials that differ, by their names. */
-function materialsOf(recorded: readonly Material[], now: readonly Material[]): RebuiltImage['inputs'] {
-  return differing(byName(recorded), byName(now));
-}
-
-/** Address and digests of materials, by their names. */
-function byName(materials: readonly Material[]): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(
-    materials.map(({ name, uri, digest }) => [name, [uri, ...Object.values(digest)].join(' ').trim()]),
-  );
-}
-
-function differing(
-  recorded: Readonly<Record<string, unknown>>,
-  now: Readonly<Record<string, unknown>>,
-): RebuiltImage['inputs'] {
-  return [...new Set([...Object.keys(recorded), ...Object.keys(now)])]
-    .filter((name) => !isDeepStrictEqual(recorded[name], now[name]))
-    .map((name) => ({ name, recorded: shown(recorded[name]), now: shown(now[name]) }));
-}
-
-function shown(value: unknown): string | null {
-  if (value === undefined || value === null) return null;
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-/** Lines of each kind of difference on a terminal; --json has all. */
-const MOST_LINES = 20;
-
-const CONCLUSIONS: Readonly<Record<RebuiltImage['state'], string>> = {
-  identical: 'the new image is identical, byte by byte',
-  'same-contents': 'the new image has the same packages and the same files inside',
-  different: 'the new image differs',
-};
-
-function linesOf({ inputs, files, packages, contents, state, ...image }: RebuiltImage): readonly string[] {
-  return [
-    ...section(
-      'inputs',
-      inputs.map(({ name, recorded, now }) => `${name}: ${recorded ?? 'none'} → ${now ?? 'none'}`),
-      'all inputs are as recorded',
-    ),
-    ...section(
-      'files',
-      files
-        .filter((file) => file.recorded !== file.now)
-        .map(({ format, recorded, now }) => `${format}: SHA-256 ${recorded} → ${now ?? 'none'}`),
-      'all files are identical',
-    ),
-    ...section('packages', changeLines(packages), packages.reason ?? 'all packages are the same'),
-    ...section(
-      'contents',
-      changeLines(contents),
-      contents.reason ?? 'all files inside the disk are the same',
-    ),
-    `${styleText(state === 'different' ? 'yellow' : 'green', state, { stream: process.stdout })}: image ${image['image-id']}: ${CONCLUSIONS[state]}`,
-  ];
-}
-
-function changeLines({ added, removed, changed }: Changes): readonly string[] {
-  return [
-    ...added.map((one) => `+ ${one}`),
-    ...removed.map((one) => `- ${one}`),
-    ...changed.map((one) => `* ${one}`),
-  ];
-}
-
-function section(title: string, lines: readonly string[], otherwise: string): readonly string[] {
-  if (lines.length === 0) return [`${title}: ${otherwise}`];
-  const rest = lines.length - MOST_LINES;
-  const shownLines = lines.slice(0, MOST_LINES).map((line) => `  ${line}`);
-  return [`${title}:`, ...shownLines, ...(rest > 0 ? [`  … and ${rest} more; --json shows all`] : [])];
 }

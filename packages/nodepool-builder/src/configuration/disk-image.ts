@@ -68,9 +68,15 @@ export function toDiskImage(
  * Digest of everything that decides what an image contains. Formats are left out: a missing one is converted before an
  * upload. So are secrets: managers on other hosts do not have them.
  */
-function digestOf(
+export function digestOf(
   module: BuilderModule,
-  { settings, envVars, secrets, release, options }: Omit<DiskImageConfiguration, 'digest'>,
+  {
+    settings,
+    envVars,
+    secrets,
+    release,
+    options,
+  }: Pick<DiskImageConfiguration, 'settings' | 'envVars' | 'secrets' | 'release' | 'options'>,
 ): string {
   const known = Object.entries(envVars ?? {}).filter(([, value]) => !secrets?.includes(value as string));
   const [first, ...others] = module.content?.(settings) ?? [settings];
