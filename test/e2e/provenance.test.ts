@@ -105,6 +105,19 @@ function linksOf(report: Report): readonly string[] {
 }
 
 describe('verify', () => {
+  it('does not take a bill of materials in a provider for an attestation', async () => {
+    await restore();
+    const name = 'bom.cdx.json';
+    const path = join(site.pool, 'docs-docs-1.qcow2.json');
+    const record = JSON.parse(await readFile(path, 'utf8')) as { attestations: readonly string[] };
+    await writeFile(join(site.pool, `docs-docs-1.qcow2.${name}`), '{"bomFormat": "CycloneDX"}');
+    await writeFile(path, JSON.stringify({ ...record, attestations: [...record.attestations, name] }));
+    await verify('proven', ...UPLOAD);
+    await rm(join(site.images, 'docs-1.d'), { recursive: true });
+    await rm(join(site.pool, 'docs-docs-1.qcow2.build.sigstore.json'));
+    await verify('unproven', ...UPLOAD);
+  });
+
   it('proves an image, a file and an upload of a builder that works with gearmand', async () => {
     await restore();
     const image = await verify('proven', 'docs-1');

@@ -153,8 +153,11 @@ export function newestFirst<R extends Pick<Build, 'id' | 'requestedAt'>>(
   records: readonly R[],
 ): readonly R[] {
   if (records.length < 2) return records;
-  const dated = ({ id: imageId, requestedAt: builtAt }: R) => ({ imageId, builtAt });
-  const compare = byBuild(records, dated, Infinity);
+  const compare = byBuild(
+    records,
+    ({ id: imageId, requestedAt: builtAt }) => ({ imageId, builtAt }),
+    Infinity,
+  );
   return records.toSorted((one, other) => compare(one, other) || byText(other.id, one.id));
 }
 
