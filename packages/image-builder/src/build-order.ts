@@ -38,14 +38,21 @@ export function byBuild<T>(
   now: number,
 ): (one: T, other: T) => number {
   const ranks = new Map<T, Rank>();
-  const numbered = images.flatMap((image) => {
+  const numbered = new Map<string, (Numbered & { readonly image: T })[]>();
+  for (const image of images) {
     const { imageId = '', builtAt: claimed = 0 } = describe(image);
-    const [, name = '', number, owner = ''] = NUMBERED.exec(imageId) ?? [];
-    if (number !== undefined) return [{ image, claimed, number: Number(number), series: `${owner}-${name}` }];
-    ranks.set(image, [claimed > now ? 0 : claimed, claimed, 0]);
-    return [];
-  });
-  for (const series of Map.groupBy(numbered, (each) => each.series).values()) {
+    const parts = NUMBERED.exec(imageId);
+    if (parts === null) {
+      ranks.set(image, [claimed > now ? 0 : claimed, claimed, 0]);
+    } else {
+      const series = `${parts[3] ?? ''}-${parts[1] ?? ''}`;
+      const each = { image, claimed, number: Number(parts[2]) };
+      const others = numbered.get(series);
+      if (others === undefined) numbered.set(series, [each]);
+      else others.push(each);
+    }
+  }
+  for (const series of numbered.values()) {
     let [believed, highest] = UNKNOWN;
     for (const { image, claimed, number } of series.toSorted(byNumber)) {
       if (claimed <= now) believed = Math.max(believed, claimed);

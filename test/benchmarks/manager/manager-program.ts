@@ -1,6 +1,6 @@
 /**
  * A manager in a process of its own. Its arguments are the path of a store and the port of a job server; it answers
- * `plan` with the milliseconds that a planning pass took, `manage` once it leads and waits, and `memory` with its peak
+ * `plan` with the milliseconds that a planning pass took, `group` with those of the floor of a pass, `manage` once it leads and waits, and `memory` with its peak
  * memory in bytes.
  */
 import { createInterface } from 'node:readline';
@@ -17,6 +17,7 @@ let managing: Promise<void> | undefined;
 
 const ORDERS: Readonly<Record<string, () => Promise<unknown>>> = {
   plan: measurePlan,
+  group: measureGrouping,
   manage: async () => {
     managing = manage();
     return 'managing';
@@ -45,6 +46,19 @@ async function measurePlan(): Promise<number> {
   const { steps } = plan(CONFIGURATION, state, world);
   const time = performance.now() - begin;
   if (steps.length > 0) throw new Error(`there are ${steps.length} steps where nothing is to be done`);
+  return time;
+}
+
+/** The least that a pass must do: find the uploads of each image, and of each image name in each provider. */
+async function measureGrouping(): Promise<number> {
+  const { uploads } = await store.read();
+  const begin = performance.now();
+  const byImage = Map.groupBy(uploads.values(), ({ imageId }) => imageId);
+  const byProvider = Map.groupBy(uploads.values(), ({ provider }) => provider);
+  let groups = byImage.size;
+  for (const own of byProvider.values()) groups += Map.groupBy(own, ({ imageName }) => imageName).size;
+  const time = performance.now() - begin;
+  if (groups === 0) throw new Error('there are no uploads');
   return time;
 }
 

@@ -13,7 +13,7 @@ export function* planBuildRemovals(pass: Pass): Iterable<PlanItem> {
 }
 
 function* planRemoval(pass: Pass, { id }: Build, reason: string): Iterable<PlanItem> {
-  const uploading = pass.survey.uploadsOf.get(id)?.find(({ state }) => state === 'uploading');
+  const uploading = pass.survey.uploadsOf(id).find(({ state }) => state === 'uploading');
   if (uploading === undefined) {
     yield* stepOfRecord(pass, { kind: 'delete-build', imageId: id, reason });
   } else {

@@ -14,7 +14,7 @@ export function* planPruning(pass: Pass): Iterable<PlanItem> {
   for (const target of survey.targets) {
     for (const { id } of prunableUploads(target, keptFailures)) uploads.add(id);
   }
-  const hasUploads = ({ id }: Build) => survey.uploadsOf.get(id)?.some((upload) => !uploads.has(upload.id));
+  const hasUploads = ({ id }: Build) => survey.uploadsOf(id).some((upload) => !uploads.has(upload.id));
   const builds: string[] = [];
   for (const diskimage of survey.diskimages.values()) {
     for (const build of prunableBuilds(diskimage, keptFailures)) {

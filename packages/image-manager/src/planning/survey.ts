@@ -30,8 +30,8 @@ export interface Survey {
   readonly targets: readonly Target[];
   /** Places of builds among those of their disk image, by image-id; that of the newest is 0. */
   readonly ages: ReadonlyMap<string, number>;
-  /** By image-id. */
-  readonly uploadsOf: ReadonlyMap<string, readonly Upload[]>;
+  /** Uploads of an image, by its id. */
+  readonly uploadsOf: (imageId: string) => readonly Upload[];
 }
 
 /** Indexes configuration and state. */
@@ -56,7 +56,12 @@ export function surveyOf(configuration: ManagerConfiguration, state: ManagerStat
       targets: targetsOf.get(name) ?? [],
     });
   }
-  const uploadsOf = Map.groupBy(state.uploads.values(), ({ imageId }) => imageId);
+  // Most passes need none.
+  let grouped: ReadonlyMap<string, readonly Upload[]> | undefined;
+  const uploadsOf = (id: string): readonly Upload[] => {
+    grouped ??= Map.groupBy(state.uploads.values(), ({ imageId }) => imageId);
+    return grouped.get(id) ?? [];
+  };
   return { diskimages, targets, ages, uploadsOf };
 }
 
