@@ -32,10 +32,12 @@ function request(type: number, data: string): Buffer {
   return Buffer.concat([header, Buffer.from(data)]);
 }
 
+/** gearmand now and then resets one of many connections; then all its packets are sent again, as a worker does. */
 async function untilProcessed(bytes: Buffer): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
+  const isProcessed = await new Promise<boolean>((resolve) => {
     const socket = net.connect({ host: '127.0.0.1', port });
-    socket.once('error', reject).once('data', () => resolve());
-    socket.write(bytes);
+    socket.once('close', () => resolve(false)).on('error', () => {}); // a close follows
+    socket.once('data', () => resolve(true)).write(bytes);
   });
+  if (!isProcessed) await untilProcessed(bytes);
 }
