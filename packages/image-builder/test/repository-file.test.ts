@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { checksumsOf } from '../src/hashed-reader.ts';
@@ -77,8 +78,12 @@ test('a conversion compresses if it is asked to', async (t) => {
 
 test('a provider that takes pending checksums gets a converted file before they are computed', async (t) => {
   const { repository } = await setUp(t);
-  const ask = () => repository.file('a', ['qcow2'], { takesPendingChecksums: true });
+  // The checksums count as pending until their file is attested.
+  const attested = Promise.withResolvers<void>();
+  const attester = Object.assign(new FakeAttester(), { attestConversion: () => attested.promise });
+  const ask = () => repository.file('a', ['qcow2'], { attester, takesPendingChecksums: true });
   const [one, other] = await Promise.all([ask(), ask()]);
+  attested.resolve();
   for (const file of [one, other]) {
     assert.equal(file.checksums, undefined);
     assert.deepEqual(await file.pendingChecksums, await checksumsOf(file.path));
