@@ -13,11 +13,11 @@ const STAND_IN = `#!/bin/sh
 set -e
 while [ "$1" != -o ]; do shift; done
 echo "2026-05-01 00:00:00.000 | Expanded element dependencies to: tree"
-cp -rL "\${ELEMENTS_PATH%%:*}/tree" "$TMP_DIR/root"
-echo "$DIB_RELEASE $COLOUR $API_TOKEN" > "$TMP_DIR/root/variables"
-touch -d @0 "$TMP_DIR/root" "$TMP_DIR/root"/*
+cp -rL "\${ELEMENTS_PATH%%:*}/tree" "$TMP_DIR/files"
+echo "$DIB_RELEASE $COLOUR $API_TOKEN" > "$TMP_DIR/files/variables"
+touch -d @0 "$TMP_DIR/files" "$TMP_DIR/files"/*
 truncate --size=512K "$2.raw"
-mke2fs -q -t ext2 -d "$TMP_DIR/root" "$2.raw"
+mke2fs -q -t ext2 -d "$TMP_DIR/files" "$2.raw"
 `;
 
 /** In place of a script of a site: a file system with one file. */

@@ -78,8 +78,8 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
   /** Completes valid settings. Default: they stay as they are. */
   read?(settings: SettingsOf<S>, context: SettingsContext): Settings;
   /**
-   * Valid settings of which {@link read} makes these, for a second build with recorded settings. Absent although there is
-   * {@link read}: the second build has the settings of the configuration.
+   * Returns the valid settings from which {@link read} makes these, for a second build with recorded settings. A module
+   * that has {@link read} without it gets the settings of the configuration in the second build.
    */
   written?(settings: Settings): SettingsOf<S>;
   /**

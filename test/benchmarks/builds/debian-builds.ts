@@ -107,7 +107,7 @@ function timeRow(what: string, times: readonly BuildTime[]): Measurement {
   const [elapsed, processor, own] = (['elapsed', 'processor', 'own'] as const).map((key) =>
     distributionOf(times.map((time) => time[key])).median.toFixed(1),
   );
-  const ofDaemon = own === '0.0' ? '' : `, of which the daemon itself ${own} s`;
+  const ofDaemon = own === '0.0' ? '' : `; the daemon itself ${own} s`;
   return { what, result: `${elapsed} s, ${processor} s of processor time${ofDaemon}` };
 }
 

@@ -32,7 +32,7 @@ function request(type: number, data: string): Buffer {
   return Buffer.concat([header, Buffer.from(data)]);
 }
 
-/** gearmand now and then resets one of many connections; then all its packets are sent again, as a worker does. */
+/** gearmand may reset one of many connections; then all its packets are sent again, as a worker does. */
 async function untilProcessed(bytes: Buffer): Promise<void> {
   const isProcessed = await new Promise<boolean>((resolve) => {
     const socket = net.connect({ host: '127.0.0.1', port });

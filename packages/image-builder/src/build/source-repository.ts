@@ -54,7 +54,7 @@ export class SourceRepositories {
     };
   }
 
-  /** Output of git, which has no more rights than the commands of the build; undefined if it fails. */
+  /** Runs git with the rights of the build's commands. @returns its output; undefined if it fails */
   async #git(top: string, args: readonly string[]): Promise<string | undefined> {
     const result = await runGit(['-C', top, ...args], { signal: this.#signal, wrap: await this.#wrap() });
     return 'output' in result ? result.output : undefined;

@@ -7,7 +7,7 @@ import { LARGEST_ATTESTATION, readAttestation } from '@nodepool-builder/image-bu
 const BUILD = 'build.sigstore.json';
 
 /** Name of the bill of materials in `<image-id>.d`, and beside an image in a provider. */
-const BILL_OF_MATERIALS = 'bom.cdx.json';
+export const BILL_OF_MATERIALS = 'bom.cdx.json';
 
 /** Whether a document that is kept with an image is a statement, and not a bill of materials. */
 export function isAttestation({ name }: AttestationDocument): boolean {

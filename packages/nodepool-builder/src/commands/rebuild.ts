@@ -36,7 +36,7 @@ export function registerRebuild(program: Command, modules: Modules): void {
     .description(
       'Asks the manager to build a disk image now, and to upload it wherever it is used, however old the newest image ' +
         'is. "image-build" only has it built; "build" builds here, without manager and builder. With --compare, it ' +
-        'asks nobody: it builds an image of images-dir a second time in a private directory, from the settings, ' +
+        'needs no manager: it builds an image of images-dir a second time in a private directory, from the settings, ' +
         'variables and commits that its attestation records, and prints what differs: inputs, files, packages, and ' +
         'files inside the disk. Exit code 9 says that the new image differs in packages or in files inside the disk.',
     )

@@ -112,7 +112,7 @@ function notConfigured(name: string, { configuration }: Site, why: string): Comm
   return new CommandError(message, { exitReason: 'not-found' });
 }
 
-/** The recorded directories, unless they are all gone. */
+/** The recorded directories; those of today if one of them is gone. */
 function directoryKey<K extends string>(
   key: K,
   recorded: string | undefined,

@@ -5,6 +5,7 @@ import { gunzip, gzip } from 'node:zlib';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { Package } from '@nodepool-builder/provenance';
+import { BILL_OF_MATERIALS } from '../attestation/documents.ts';
 import { messageOf } from '../commands/output.ts';
 
 /** Largest list in gzip and base64, in bytes. An image with 2,000 packages has about 60 KiB. */
@@ -46,7 +47,7 @@ export async function packageListOf(
   imageId: string,
   logger: Pick<Logger, 'warn'>,
 ): Promise<string | undefined> {
-  const path = join(imagesDirectory, `${imageId}.d`, 'bom.cdx.json');
+  const path = join(imagesDirectory, `${imageId}.d`, BILL_OF_MATERIALS);
   if (!existsSync(path)) return undefined;
   try {
     const { readBillOfMaterials } = await import('@nodepool-builder/provenance');
