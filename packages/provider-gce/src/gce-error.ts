@@ -79,8 +79,13 @@ export function googleError(subject: string, error: unknown, credentials: string
   if (!(error instanceof Error) || error instanceof CloudError || error instanceof ImageError) {
     return error as Error;
   }
-  const refusal = refusedGrant(error);
-  if (refusal !== undefined) return refused(subject, `${credentials} are refused: ${refusal}`);
+  const { error: problem, reason: why } = tokenProblem(error) ?? {};
+  if (problem !== undefined && !PASSING.test(problem)) {
+    return refused(subject, `${credentials} are refused: ${why}`);
+  }
+  if (problem !== undefined) {
+    return new CloudError('service-unavailable', subject, withoutSecrets(`no token: ${why}`));
+  }
   const { code = 0, message, errors, reason } = error as SdkError;
   if (MISMATCHES.includes(code) || error instanceof RangeError) {
     return new CloudError('image-failed', subject, 'the object is not what was sent', { cause: error });
@@ -104,13 +109,14 @@ function refused(subject: string, reason: string): CloudError {
   return new CloudError('auth-failed', subject, withoutSecrets(reason), { remedy });
 }
 
-/** Reason for which a token endpoint issues no token (RFC 6749, 5.2). The SDK nests its errors. */
-function refusedGrant(error: unknown): string | undefined {
+/** Why a token endpoint issues no token (RFC 6749, 5.2). The SDK nests its errors. */
+function tokenProblem(error: unknown): { readonly error: string; readonly reason: string } | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     const { status = 0, data } = (inner as SdkError).response ?? {};
     const { error: code, error_description: description } = Object(data) as Record<string, unknown>;
-    if (status < 500 && status !== 429 && typeof code === 'string' && !PASSING.test(code)) {
-      return typeof description === 'string' && description !== '' ? `${code}: ${description}` : code;
+    if (status < 500 && status !== 429 && typeof code === 'string') {
+      const isDescribed = typeof description === 'string' && description !== '';
+      return { error: code, reason: isDescribed ? `${code}: ${description}` : code };
     }
   }
   return undefined;

@@ -44,20 +44,20 @@ for (const [what, description, remedy] of [
 ] as const) {
   test(`a token endpoint that refuses ${what} is an error with a remedy`, async (t) => {
     const fixture = await gceFixture(t);
-    fixture.double.tokens.refusal = { error: 'invalid_grant', error_description: description };
+    fixture.double.tokens.refusal = () => ({ error: 'invalid_grant', error_description: description });
     await assert.rejects(fixture.open().list(), refused(/invalid_grant: /, remedy));
   });
 }
 
 test('a token endpoint with a problem of its own is asked again', async (t) => {
   const fixture = await gceFixture(t);
-  const { tokens } = fixture.double;
-  tokens.refusal = { error: 'internal_failure', error_description: 'Try again.' };
-  const listed = fixture.open().list();
-  setTimeout(() => {
-    tokens.refusal = undefined;
-  }, 100);
-  assert.deepEqual(await listed, []);
+  const refusals = ['internal_failure', 'temporarily_unavailable'];
+  fixture.double.tokens.refusal = () => {
+    const error = refusals.shift();
+    return error === undefined ? undefined : { error, error_description: 'Try again.' };
+  };
+  assert.deepEqual(await fixture.open().list(), []);
+  assert.deepEqual(refusals, []);
 });
 
 test('a deleted key, and a wrong clock, name the file', async (t) => {

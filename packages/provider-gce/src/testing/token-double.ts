@@ -19,8 +19,8 @@ const ACCOUNT = 'builder@ci-project.iam.gserviceaccount.com';
 
 /** The tokens and keys that the double accepts. */
 export class TokenDouble {
-  /** Why no token is issued. Default: one is. */
-  refusal: TokenRefusal | undefined;
+  /** Why a request gets no token. Default: it gets one. */
+  refusal: () => TokenRefusal | undefined = () => undefined;
   /** Seconds for which an issued token is valid. */
   lifetime = 3600;
   /** Milliseconds since the epoch, as the double sees it. */
@@ -53,7 +53,7 @@ export class TokenDouble {
   ): { status: number; json: object } | undefined {
     if (path === '/token') {
       const assertion = new URLSearchParams(body.toString()).get('assertion');
-      const refusal = this.refusal ?? (assertion === null ? undefined : this.#reasonAgainst(assertion));
+      const refusal = this.refusal() ?? (assertion === null ? undefined : this.#reasonAgainst(assertion));
       if (refusal !== undefined) return { status: 400, json: refusal };
       const issued_token_type = 'urn:ietf:params:oauth:token-type:access_token';
       const json = {
