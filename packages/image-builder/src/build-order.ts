@@ -8,25 +8,36 @@ export interface DatedImage {
 /** Image-ids with a number: nodepool's `12`, and `debian-0000000012-k7f3q2xa` of the manager. */
 const NUMBERED = /^(?:(.+)-)?(\d{1,12})(?:-([a-z2-7]{8}))?$/s;
 
-interface Numbered {
+/** An image with its sort keys, compared in this order. Higher is newer. */
+interface Ranked<T> {
+  readonly image: T;
+  believed: number;
+  highest: number;
   readonly number: number;
-  readonly claimed: number;
 }
-
-/** The oldest first. Copies of one image have one number. */
-function byNumber(one: Numbered, other: Numbered): number {
-  return one.number - other.number || one.claimed - other.claimed;
-}
-
-/** Sort keys, compared in this order. Higher is newer. */
-type Rank = readonly [believed: number, claimed: number, number: number];
-
-const UNKNOWN: Rank = [0, 0, 0];
 
 /**
- * Orders images by their builds, the newest first, even if clocks were wrong. Images of one store are ordered by their
+ * Sorts images by their builds, the newest first, even if clocks were wrong. Images of one store are ordered by their
  * numbers. A date in the future counts as the date of the preceding number, and without a number as older than all past
  * dates.
+ *
+ * @param now milliseconds since 1970
+ * @param tie order of images of equal age. Default: the given order.
+ */
+export function newestBuildFirst<T>(
+  images: readonly T[],
+  describe: (image: T) => DatedImage,
+  now: number,
+  tie: (one: T, other: T) => number = () => 0,
+): readonly T[] {
+  if (images.length < 2) return images;
+  return rank(images, describe, now)
+    .toSorted((one, other) => byRank(one, other) || tie(one.image, other.image))
+    .map(({ image }) => image);
+}
+
+/**
+ * Compares images as {@link newestBuildFirst} does.
  *
  * @param images all images to compare
  * @param now milliseconds since 1970
@@ -37,31 +48,47 @@ export function byBuild<T>(
   describe: (image: T) => DatedImage,
   now: number,
 ): (one: T, other: T) => number {
-  const ranks = new Map<T, Rank>();
-  const numbered = new Map<string, (Numbered & { readonly image: T })[]>();
+  const ranks = new Map(rank(images, describe, now).map((ranked) => [ranked.image, ranked]));
+  return (one, other) => {
+    const [first, second] = [ranks.get(one), ranks.get(other)];
+    return first === undefined || second === undefined ? 0 : byRank(first, second);
+  };
+}
+
+function byRank(one: Ranked<unknown>, other: Ranked<unknown>): number {
+  return other.believed - one.believed || other.highest - one.highest || other.number - one.number;
+}
+
+function rank<T>(images: readonly T[], describe: (image: T) => DatedImage, now: number): Ranked<T>[] {
+  const all: Ranked<T>[] = [];
+  const numbered = new Map<string, Ranked<T>[]>();
   for (const image of images) {
     const { imageId = '', builtAt: claimed = 0 } = describe(image);
     const parts = NUMBERED.exec(imageId);
-    if (parts === null) {
-      ranks.set(image, [claimed > now ? 0 : claimed, claimed, 0]);
-    } else {
-      const series = `${parts[3] ?? ''}-${parts[1] ?? ''}`;
-      const each = { image, claimed, number: Number(parts[2]) };
-      const others = numbered.get(series);
-      if (others === undefined) numbered.set(series, [each]);
-      else others.push(each);
-    }
+    const ranked = {
+      image,
+      believed: claimed > now ? 0 : claimed,
+      highest: claimed,
+      number: Number(parts?.[2] ?? 0),
+    };
+    all.push(ranked);
+    if (parts === null) continue;
+    const series = `${parts[3] ?? ''}-${parts[1] ?? ''}`;
+    const others = numbered.get(series);
+    if (others === undefined) numbered.set(series, [ranked]);
+    else others.push(ranked);
   }
   for (const series of numbered.values()) {
-    let [believed, highest] = UNKNOWN;
-    for (const { image, claimed, number } of series.toSorted(byNumber)) {
-      if (claimed <= now) believed = Math.max(believed, claimed);
-      highest = Math.max(highest, claimed);
-      ranks.set(image, [believed, highest, number]);
+    let [believed, highest] = [0, 0];
+    // Copies of one image have one number.
+    for (const ranked of series.toSorted(
+      (one, other) => one.number - other.number || one.highest - other.highest,
+    )) {
+      believed = Math.max(believed, ranked.believed);
+      highest = Math.max(highest, ranked.highest);
+      ranked.believed = believed;
+      ranked.highest = highest;
     }
   }
-  return (one, other) => {
-    const [first, second] = [ranks.get(one) ?? UNKNOWN, ranks.get(other) ?? UNKNOWN];
-    return second[0] - first[0] || second[1] - first[1] || second[2] - first[2];
-  };
+  return all;
 }

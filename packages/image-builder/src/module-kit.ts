@@ -24,7 +24,7 @@ export { formatsToMake } from './build/formats-to-make.ts';
 export { createMask, visible } from './build/mask.ts';
 export { withoutCredentials } from './build/material-address.ts';
 export { gitUri } from './build/source-repository.ts';
-export { byBuild, type DatedImage } from './build-order.ts';
+export { type DatedImage, newestBuildFirst } from './build-order.ts';
 export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
 export { CloudError, type CloudErrorCode, cleanUpAfter, unlessAbsent } from './cloud-error.ts';

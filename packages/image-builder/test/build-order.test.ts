@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { byBuild } from '../src/build-order.ts';
+import { newestBuildFirst } from '../src/build-order.ts';
 
 const NOW = Date.UTC(2026, 4, 10);
 const day = (number: number): number => Date.UTC(2026, 4, number);
@@ -11,9 +11,7 @@ type Entry = readonly [imageId: string, builtAt?: number];
 /** Image-ids, newest first; checks that the order of the entries does not matter. */
 function order(entries: readonly Entry[], now = NOW): string[] {
   const sort = (list: readonly Entry[]): string[] =>
-    list
-      .toSorted(byBuild(list, ([imageId, builtAt]) => ({ imageId, builtAt }), now))
-      .map(([imageId]) => imageId);
+    newestBuildFirst(list, ([imageId, builtAt]) => ({ imageId, builtAt }), now).map(([imageId]) => imageId);
   const sorted = sort(entries);
   assert.deepEqual(sort(entries.toReversed()), sorted);
   return sorted;

@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { byBuild, type ImageKey, Mutex } from '@nodepool-builder/image-builder/module-kit';
+import { type ImageKey, Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/module-kit';
 import { digestsBelow, latestTag, type OciImage, readImage, tagOf } from './image-manifest.ts';
 import type { Registry, StoredManifest } from './registry.ts';
 import { DeletionForbidden } from './registry-error.ts';
@@ -61,7 +61,7 @@ export class RegistryImages {
         const builds = (await this.#buildsOf(imageName, signal)).filter(
           ({ digest }) => digest !== without?.manifest.digest,
         );
-        const [last] = builds.toSorted(byBuild(builds, dated, Date.now()));
+        const [last] = newestBuildFirst(builds, dated, Date.now());
         if (last === undefined) return;
         const image = await this.at(last.tag, signal);
         if (image?.manifest.digest !== last.digest) continue;

@@ -1,5 +1,5 @@
 import { ImageError, type ImageFormat, type Logger } from '@nodepool-builder/image-builder';
-import { byBuild, type DatedImage, Mutex } from '@nodepool-builder/image-builder/module-kit';
+import { type DatedImage, Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/module-kit';
 import type { ObjectStore } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
 import type { StoredImage, StoredImages } from './stored-images.ts';
@@ -35,7 +35,7 @@ export class LatestPointers {
           ({ externalId, manifest }) =>
             externalId !== without && manifest['image-name'] === imageName && manifest.format === format,
         );
-        const [newest] = images.toSorted(byBuild(images, describe, Date.now()));
+        const [newest] = newestBuildFirst(images, describe, Date.now());
         const text =
           newest && `${JSON.stringify({ 'external-id': newest.externalId, ...newest.manifest }, null, 2)}\n`;
         if (text === before) return;

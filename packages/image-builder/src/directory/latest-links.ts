@@ -1,6 +1,6 @@
 import { readlink, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { byBuild, type DatedImage } from '../build-order.ts';
+import { type DatedImage, newestBuildFirst } from '../build-order.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import { Mutex } from '../repository/mutex.ts';
 import { unlessMissing } from '../system-error.ts';
@@ -77,7 +77,7 @@ export class LatestLinks {
         `${externalId} has a build time in the future, ${manifest.built}: its number decides its place, or else it counts as the oldest; correct its manifest, or delete it`,
       );
     }
-    return images.toSorted(byBuild(images, describe, now));
+    return newestBuildFirst(images, describe, now);
   }
 }
 

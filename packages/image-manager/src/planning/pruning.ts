@@ -26,6 +26,8 @@ export function* planPruning(pass: Pass): Iterable<PlanItem> {
 }
 
 function prunableUploads({ binding, uploads }: Target, keptFailures: number): readonly Upload[] {
+  // So are nearly all, and there are very many.
+  if (uploads.every(({ state }) => state === 'ready')) return [];
   const failures = surplusFailures(uploads, binding === undefined ? 0 : keptFailures);
   const lastSuccess = uploads.findIndex(succeeded);
   const olderStay = uploads

@@ -1,4 +1,4 @@
-import { byBuild } from '@nodepool-builder/image-builder/module-kit';
+import { type DatedImage, newestBuildFirst } from '@nodepool-builder/image-builder/module-kit';
 import type {
   ManagedDiskImage,
   ManagedProvider,
@@ -98,6 +98,8 @@ export function pausedBy({ provider, image, diskimage }: ImageBinding): string |
   return image.pause ? `image ${image.name} of provider ${provider.name}` : undefined;
 }
 
+const NONE: readonly Upload[] = [];
+
 /** Collects the targets that are configured or have uploads. */
 function surveyTargets(
   providers: readonly ManagedProvider[],
@@ -116,9 +118,9 @@ function surveyTargets(
     const uploadsHere = Map.groupBy(uploadsOf.get(provider) ?? [], ({ imageName }) => imageName);
     for (const imageName of new Set([...bindings.keys(), ...uploadsHere.keys()])) {
       const binding = bindings.get(imageName);
-      const uploads = uploadsHere.get(imageName) ?? [];
-      const good = binding === undefined ? [] : goodOnes(uploads, binding.diskimage.name, state.builds);
-      good.sort((one, other) => (ages.get(one.imageId) ?? 0) - (ages.get(other.imageId) ?? 0));
+      const uploads = uploadsHere.get(imageName) ?? NONE;
+      const good =
+        binding === undefined ? NONE : goodOnes(uploads, binding.diskimage.name, state.builds, ages);
       targets.push({ provider, imageName, providerConfigured: entry !== undefined, binding, uploads, good });
     }
   }
@@ -141,13 +143,19 @@ function goodOnes(
   uploads: readonly Upload[],
   diskimage: string,
   builds: ReadonlyMap<string, Build>,
-): Upload[] {
-  return uploads.filter(
-    (upload) =>
-      upload.state === 'ready' &&
-      upload.diskimage === diskimage &&
-      builds.get(upload.imageId)?.withdrawn !== true,
+  ages: ReadonlyMap<string, number>,
+): readonly Upload[] {
+  const isGood = (upload: Upload): boolean =>
+    upload.state === 'ready' &&
+    upload.diskimage === diskimage &&
+    builds.get(upload.imageId)?.withdrawn !== true;
+  const ageOf = ({ imageId }: Upload): number => ages.get(imageId) ?? 0;
+  // Nearly always all are good and in order: no new list for each of very many targets.
+  const good = uploads.every(isGood) ? uploads : uploads.filter(isGood);
+  const isSorted = good.every(
+    (upload, index) => index === 0 || ageOf(good[index - 1] ?? upload) <= ageOf(upload),
   );
+  return isSorted ? good : good.toSorted((one, other) => ageOf(one) - ageOf(other));
 }
 
 /**
@@ -157,13 +165,11 @@ function goodOnes(
 export function newestFirst<R extends Pick<Build, 'id' | 'requestedAt'>>(
   records: readonly R[],
 ): readonly R[] {
-  if (records.length < 2) return records;
-  const compare = byBuild(
-    records,
-    ({ id: imageId, requestedAt: builtAt }) => ({ imageId, builtAt }),
-    Infinity,
-  );
-  return records.toSorted((one, other) => compare(one, other) || byText(other.id, one.id));
+  return newestBuildFirst(records, dated, Infinity, (one, other) => byText(other.id, one.id));
+}
+
+function dated({ id, requestedAt }: Pick<Build, 'id' | 'requestedAt'>): DatedImage {
+  return { imageId: id, builtAt: requestedAt };
 }
 
 function byText(one: string, other: string): number {
