@@ -19,7 +19,7 @@ import { removeRegistry, startRegistry } from './docker-registry.ts';
 import { ociFixture, openProvider, writeAuthFile } from './oci-fixture.ts';
 import { ask, tagsOf } from './registry-content.ts';
 
-const SIGNAL = AbortSignal.timeout(60_000);
+const { signal: SIGNAL } = new AbortController();
 
 interface Opened {
   readonly registry: Registry;

@@ -125,7 +125,7 @@ describe('LogSources', () => {
     await new LogSources(0).use('log', read, async (source) => {
       const texts: string[] = [];
       for (const offset of [0, 4, 0]) {
-        texts.push((await source.read(offset, AbortSignal.timeout(1000))).data.toString());
+        texts.push((await source.read(offset, AbortSignal.timeout(10_000))).data.toString());
       }
       assert.deepEqual(texts, ['old\n', 'tail\n', 'new\n']);
     });
@@ -147,7 +147,7 @@ describe('LogSources', () => {
       sources.use(
         'log',
         () => Promise.reject(new Error('no builder has it')),
-        (source) => source.read(0, AbortSignal.timeout(1000)),
+        (source) => source.read(0, AbortSignal.timeout(10_000)),
       ),
       /no builder has it/,
     );
