@@ -15,6 +15,7 @@ await runSoak(
     const plan = {
       ...numbers,
       diskimages: images,
+      kills: 5,
       faultRate: 0.1,
       longestLife: 10_000,
       settlingTime: 300_000,

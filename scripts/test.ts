@@ -47,8 +47,8 @@ const child = spawn(
         ['--experimental-test-isolation=none', `--import=${join(root, 'scripts/no-programs.ts')}`]
       : // One more than cores: tests wait for other programs for part of their time.
         [`--test-concurrency=${availableParallelism() + 1}`]),
-    // Reached only by a hang.
-    '--test-timeout=300000',
+    // Of a test, and of all those of a file. Reached only by a hang.
+    '--test-timeout=900000',
     `--test-reporter=${options.unit ? 'dot' : 'spec'}`,
     '--test-reporter-destination=stdout',
     `--test-reporter=${join(import.meta.dirname, 'refuse-skipped.ts')}`,

@@ -8,9 +8,10 @@ test('each provider ends with exactly the wanted images after faults and kills',
     diskimages: 4,
     providers: 2,
     generations: 3,
+    kills: 5,
     faultRate: 0.1,
     longestLife: 4000,
-    settlingTime: 60_000,
+    settlingTime: 240_000,
   };
   const { faults, calls, faultyCalls, managerKills, builderKills } = await soakManager(
     plan,
@@ -21,5 +22,5 @@ test('each provider ends with exactly the wanted images after faults and kills',
   t.diagnostic(
     `${calls} calls, ${faultyCalls} of them failed; ${managerKills} managers and ${builderKills} builders were killed`,
   );
-  assert.ok(managerKills > 4 && builderKills > 4, 'more was spared than killed');
+  assert.ok(managerKills >= plan.kills && builderKills >= plan.kills, 'more was spared than killed');
 });

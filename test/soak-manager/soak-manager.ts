@@ -20,8 +20,10 @@ const INTERVAL = 500;
 export interface ManagerSoakPlan {
   readonly diskimages: number;
   readonly providers: number;
-  /** Number of rebuilds of everything. */
+  /** Number of rebuilds of everything; there are more while fewer programs were killed than planned. */
   readonly generations: number;
+  /** Least number of kills of managers, and of builders. */
+  readonly kills: number;
   /** Fraction of failing calls of clouds and builders, from 0 to 1. */
   readonly faultRate: number;
   /** Maximum lifetime of a builder or a manager, in milliseconds. */
@@ -115,7 +117,9 @@ export async function soakManager(
       seconds: (performance.now() - begun) / 1000,
     });
 
-    for (let generation = 1; generation <= plan.generations; generation += 1) {
+    const isSpared = (): boolean =>
+      [builders, managers].some((programs) => sum(programs.map(({ kills }) => kills)) < plan.kills);
+    for (let generation = 1; generation <= plan.generations || isSpared(); generation += 1) {
       await tell({ generation }); // managers read it at their next start
       for (
         let now = progress(await store.read());

@@ -14,7 +14,7 @@ export interface SoakPlan {
   readonly images: number;
   /** Maximum time in milliseconds that a builder serves before it is killed. */
   readonly longestLife: number;
-  /** Maximum number of kills of the builder. */
+  /** Number of kills of the builder; with `Infinity`, it is killed until the last answer. */
   readonly builderKills: number;
   /** Number of kills of gearmand, spread evenly over the uploads. */
   readonly gearmandKills: number;
@@ -85,9 +85,10 @@ export async function soak(
         gearmand.kill();
     };
     const answered = new AbortController();
+    const untilKilled = Number.isFinite(plan.builderKills) ? [stopped] : [stopped, answered.signal];
     await Promise.all([
       submitUploads(client, wanted, submissions, onDone, stopped).finally(() => answered.abort()),
-      builder.killUntil(AbortSignal.any([answered.signal, stopped]), plan.builderKills),
+      builder.killUntil(AbortSignal.any(untilKilled), plan.builderKills),
     ]);
     await gearmand.restarted();
     const answeredAll = progress();
