@@ -1,7 +1,7 @@
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import type { ImageManagerOptions } from './image-manager.ts';
-import { findUnrecordedImages, listProviders, type UnrecordedImage } from './orphans/find-orphans.ts';
+import { findUnrecordedImages, listProvider, type UnrecordedImage } from './orphans/find-orphans.ts';
 import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
 import type { Observation, Plan } from './planning/pass.ts';
 import { plan } from './planning/plan.ts';
@@ -60,12 +60,19 @@ export async function listUnrecordedImages(
   const fleet = new BuilderFleet({ servers, logger });
   try {
     const [listings, { offered }] = await Promise.all([
-      listProviders({ providers: configuration.providers, provider, logger }, signal),
+      Promise.all(
+        configuration.providers.map(({ name }) => listProvider(name, { provider, logger }, signal)),
+      ),
       fleet.status(),
     ]);
     // The state is read last, so that it includes images made during the listing.
     const state = await store.read();
-    return findUnrecordedImages({ owner: store.owner, state, listings, offered: offered.deletes });
+    return findUnrecordedImages({
+      owner: store.owner,
+      state,
+      listings: listings.filter((listing) => listing !== undefined),
+      offered: offered.deletes,
+    });
   } finally {
     await fleet.close();
   }

@@ -185,10 +185,12 @@ export class BuilderFleet implements AsyncDisposable {
   /** Functions of builders by verb that a server has at least this many workers for. */
   #offeredBy(workers: number): OfferedFunctions {
     const offered = { builds: new Set<string>(), uploads: new Set<string>(), deletes: new Set<string>() };
-    for (const [name, count] of this.#servers.flatMap((server) => [...server.workers])) {
-      const colon = name.indexOf(':');
-      const kind = VERBS[name.slice(0, Math.max(colon, 0))];
-      if (kind !== undefined && count >= workers) offered[kind].add(name.slice(colon + 1));
+    for (const server of this.#servers) {
+      for (const [name, count] of server.workers) {
+        const colon = name.indexOf(':');
+        const kind = VERBS[name.slice(0, Math.max(colon, 0))];
+        if (kind !== undefined && count >= workers) offered[kind].add(name.slice(colon + 1));
+      }
     }
     return offered;
   }

@@ -56,7 +56,7 @@ export function findUnrecordedImages({
   return [...inProviders, ...atBuilders];
 }
 
-/** How the ready uploads compare with the images that their providers list. */
+/** How the ready uploads to a provider compare with the images that it lists. */
 export interface UploadPresence {
   /** Listed for the first time. */
   readonly appeared: readonly Upload[];
@@ -66,22 +66,20 @@ export interface UploadPresence {
   readonly invisible: readonly Upload[];
 }
 
-/** Compares the uploads that were ready before the listing began with the listed images. */
+/** Compares the uploads to a provider that were ready before its listing began with the listed images. */
 export function compareUploads(
   uploads: Iterable<Upload>,
-  listings: readonly ProviderListing[],
+  { provider, images }: ProviderListing,
   begun: number,
 ): UploadPresence {
-  const listed = new Map(
-    listings.map(({ provider, images }) => [provider, new Set(images.map(({ externalId }) => externalId))]),
-  );
+  const listed = new Set(images.map(({ externalId }) => externalId));
   const appeared: Upload[] = [];
   const vanished: Upload[] = [];
   const invisible: Upload[] = [];
   for (const upload of uploads) {
-    const found = listed.get(upload.provider);
-    if (found === undefined || upload.state !== 'ready' || (upload.endedAt ?? begun) >= begun) continue;
-    const isListed = found.has(upload.externalId ?? '');
+    if (upload.provider !== provider || upload.state !== 'ready') continue;
+    if ((upload.endedAt ?? begun) >= begun) continue;
+    const isListed = listed.has(upload.externalId ?? '');
     if (isListed && !upload.seen) appeared.push(upload);
     else if (!isListed) (upload.seen ? vanished : invisible).push(upload);
   }
@@ -94,27 +92,22 @@ function mayHaveImage(upload: Upload | undefined): boolean {
 }
 
 export interface ListOptions {
-  readonly providers: readonly { readonly name: string }[];
   readonly provider: (name: string) => ImageProvider | undefined;
   readonly logger: Logger;
 }
 
-/** Lists the images of all providers. A provider that fails is left out, with a warning. */
-export async function listProviders(
-  { providers, provider, logger }: ListOptions,
+/** Lists the images of a provider. Undefined if it fails, with a warning, or is unknown. */
+export async function listProvider(
+  name: string,
+  { provider, logger }: ListOptions,
   signal: AbortSignal,
-): Promise<readonly ProviderListing[]> {
-  const listings = await Promise.all(
-    providers.map(async ({ name }): Promise<ProviderListing | undefined> => {
-      try {
-        const images = await provider(name)?.list({ signal });
-        return images && { provider: name, images };
-      } catch (error) {
-        if (signal.aborted) throw error;
-        logger.warn(`provider ${name} cannot be listed: ${messageOf(error)}`);
-        return undefined;
-      }
-    }),
-  );
-  return listings.filter((listing) => listing !== undefined);
+): Promise<ProviderListing | undefined> {
+  try {
+    const images = await provider(name)?.list({ signal });
+    return images && { provider: name, images };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    logger.warn(`provider ${name} cannot be listed: ${messageOf(error)}`);
+    return undefined;
+  }
 }

@@ -1,7 +1,13 @@
 import { messageOf } from '../errors.ts';
 import { deleteFiles } from '../tasks/delete.ts';
 import type { TaskContext } from '../tasks/tasks.ts';
-import { compareUploads, findUnrecordedImages, listProviders, type UnrecordedImage } from './find-orphans.ts';
+import {
+  compareUploads,
+  findUnrecordedImages,
+  listProvider,
+  type UnrecordedImage,
+  type UploadPresence,
+} from './find-orphans.ts';
 
 /**
  * Scans providers and builders at intervals. Deletes orphans that two consecutive scans have found, and notices uploads
@@ -43,23 +49,32 @@ export class OrphanCollector {
   }
 
   async #scan(signal: AbortSignal): Promise<void> {
-    const { state, owner, now, provider, fleet, logger, configuration, onEvent } = this.#context;
-    const begun = now();
-    const listings = await listProviders({ providers: configuration().providers, provider, logger }, signal);
+    const { state, owner, now, fleet, configuration, onEvent } = this.#context;
+    const unrecorded: (readonly UnrecordedImage[])[] = [];
+    const presences: UploadPresence[] = [];
+    // One after the other: a listing of very many images is in memory only until it is compared.
+    for (const { name } of configuration().providers) {
+      const begun = now();
+      const listing = await listProvider(name, this.#context, signal);
+      if (listing === undefined) continue;
+      unrecorded.push(findUnrecordedImages({ owner, state, listings: [listing], offered: [] }));
+      presences.push(compareUploads(state.uploads.values(), listing, begun));
+    }
     const { offered } = await fleet.status();
-    const presence = compareUploads(state.uploads.values(), listings, begun);
-    const unrecorded = findUnrecordedImages({ owner, state, listings, offered: offered.deletes });
+    unrecorded.push(findUnrecordedImages({ owner, state, listings: [], offered: offered.deletes }));
     const corrections = new Map<string, () => Promise<void>>();
-    const orphans = unrecorded.filter(({ isOurs }) => isOurs);
+    const orphans = unrecorded.flat().filter(({ isOurs }) => isOurs);
     onEvent?.({ kind: 'scanned', orphans });
     for (const image of orphans) {
       corrections.set(describe(image), () => this.#delete(image, signal));
     }
-    for (const { id } of presence.vanished) corrections.set(`upload ${id}`, () => this.#markDeleted(id));
+    for (const { id } of presences.flatMap(({ vanished }) => vanished))
+      corrections.set(`upload ${id}`, () => this.#markDeleted(id));
     const before = this.#found;
     this.#found = new Set(corrections.keys());
-    for (const { id } of presence.appeared) await state.updateUpload(id, { seen: true });
-    this.#warnOfInvisible(presence.invisible);
+    for (const { id } of presences.flatMap(({ appeared }) => appeared))
+      await state.updateUpload(id, { seen: true });
+    this.#warnOfInvisible(presences.flatMap(({ invisible }) => invisible));
     for (const [key, correct] of corrections) if (before.has(key)) await correct();
   }
 

@@ -74,7 +74,7 @@ test('ready uploads are compared with the listing of their provider', () => {
   ];
   const images = [image('x1', listed?.id), image('x2', known?.id)];
   const all = [listed, known, gone, hidden, young, elsewhere, deleting].filter((each) => each !== undefined);
-  const found = compareUploads(all, [{ provider: 'cloud', images }], 5000);
+  const found = compareUploads(all, { provider: 'cloud', images }, 5000);
   assert.deepEqual(found, { appeared: [listed], vanished: [gone], invisible: [hidden] });
 });
 

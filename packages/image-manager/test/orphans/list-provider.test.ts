@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
-import { listProviders } from '../../src/orphans/find-orphans.ts';
+import { listProvider } from '../../src/orphans/find-orphans.ts';
 import { SiteProvider } from '../site-provider.ts';
 
 test('a provider that fails and an unknown provider are left out', async () => {
@@ -11,15 +11,11 @@ test('a provider that fails and an unknown provider are left out', async () => {
     throw new Error('401');
   };
   const logger = new RecordingLogger();
-  const found = await listProviders(
-    {
-      providers: [{ name: 'good' }, { name: 'bad' }, { name: 'unknown' }],
-      provider: (name) => [good, bad].find((each) => each.name === name),
-      logger,
-    },
-    AbortSignal.any([]),
+  const provider = (name: string) => [good, bad].find((each) => each.name === name);
+  const found = await Promise.all(
+    ['good', 'bad', 'unknown'].map((name) => listProvider(name, { provider, logger }, AbortSignal.any([]))),
   );
-  assert.deepEqual(found, [{ provider: 'good', images: [...good.images.values()] }]);
+  assert.deepEqual(found, [{ provider: 'good', images: [...good.images.values()] }, undefined, undefined]);
   assert.deepEqual(logger.lines, ['warn provider bad cannot be listed: 401']);
 });
 
@@ -31,7 +27,7 @@ test('after an abort, no provider gets a warning', async () => {
     stop.abort(new Error('stopped'));
     signal.throwIfAborted();
   };
-  const listing = listProviders({ providers: [provider], provider: () => provider, logger }, stop.signal);
+  const listing = listProvider('slow', { provider: () => provider, logger }, stop.signal);
   await assert.rejects(listing, /stopped/);
   assert.deepEqual(logger.lines, []);
 });
