@@ -40,7 +40,7 @@ export interface ManagerService {
 export async function startManagerService(options: ManagerServiceOptions): Promise<ManagerService> {
   const { configuration, servers, environment } = options;
   const logger = options.logger('nodepool.manager');
-  setFlagsFromString('--heap-growing-percent=50'); // an unknown flag causes only a message
+  setFlagsFromString('--heap-growing-percent=30'); // an unknown flag causes only a message
   const store = await openStateStore(configuration.manager.store);
   const providers = new Providers({ logger: options.logger, environment });
   providers.configure(configuration);
