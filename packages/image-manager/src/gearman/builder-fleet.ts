@@ -88,8 +88,10 @@ export class BuilderFleet implements AsyncDisposable {
 
   async #askAll(): Promise<FleetStatus> {
     await Promise.all(this.#servers.map((server) => this.#ask(server)));
+    const [offered, known] = [this.#offeredBy(1), this.#lastStatus.offered];
     this.#lastStatus = {
-      offered: this.#offeredBy(1),
+      // The same object while nothing changes: the leader keeps that of its last plan, and there may be very many.
+      offered: offersTheSame(offered, known) ? known : offered,
       isComplete: this.#servers.every(({ isAway }) => !isAway),
       copied: this.#offeredBy(2).uploads,
     };
