@@ -19,8 +19,8 @@ interface CancelSite extends ManagedSite {
   /** Builds wait while this file exists. */
   readonly gate: string;
   readonly client: Client;
-  /** Handles of the jobs at the server that run, or that wait. */
-  handles(state: 'running' | 'waiting'): Promise<readonly string[]>;
+  /** Handles of the jobs at the server, by whether they run. */
+  jobs(): Promise<Readonly<Record<'running' | 'waiting', readonly string[]>>>;
   /** Cancels a job with Debian's gearadmin. */
   cancel(handle: string): Promise<void>;
 }
@@ -40,18 +40,19 @@ async function startSite(t: TestContext, { port, options = [] }: Server): Promis
   const server = { host: '127.0.0.1', port };
   const [client, admin] = [new Client({ servers: [server] }), new Admin(server)];
   undoAfter(t, () => Promise.all([client.close(), admin.close()]));
-  const handles = async (state: 'running' | 'waiting'): Promise<readonly string[]> => {
-    const jobs = (await admin.showJobs()).filter(({ ignored }) => !ignored);
-    const found = await Promise.all(jobs.map(({ handle }) => client.status(handle)));
-    return jobs
-      .filter((_, index) => found[index]?.running === (state === 'running'))
-      .map((job) => job.handle);
+  const jobs = async (): Promise<Record<'running' | 'waiting', readonly string[]>> => {
+    const handles = (await admin.showJobs()).filter(({ ignored }) => !ignored).map(({ handle }) => handle);
+    const states = await Promise.all(handles.map((handle) => client.status(handle)));
+    return {
+      running: handles.filter((_, index) => states[index]?.running === true),
+      waiting: handles.filter((_, index) => states[index]?.running === false),
+    };
   };
   const cancel = async (handle: string): Promise<void> => {
     const args = ['-h', '127.0.0.1', '-p', String(port), `--cancel-job=${handle}`];
     await promisify(execFile)('gearadmin', args);
   };
-  return { ...site, builder, gate, client, handles, cancel };
+  return { ...site, builder, gate, client, jobs, cancel };
 }
 
 interface Server {
@@ -76,8 +77,8 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
       const site = await startSite(t, await startServer(t));
       const build = runCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
       const [handle = ''] = await waitUntil('a job', async () => {
-        const found = await site.handles('running');
-        return found.length > 0 && found;
+        const { running } = await site.jobs();
+        return running.length > 0 && running;
       });
       await site.cancel(handle);
       const { code, stderr } = await build;
@@ -91,8 +92,8 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
       const site = await startSite(t, await startServer(t));
       const manager = spawnManager(t, site.config);
       const [waiting = ''] = await waitUntil('a build that waits', async () => {
-        const found = await site.handles('waiting');
-        return (await site.handles('running')).length === 1 && found.length === 1 && found;
+        const { running, waiting: found } = await site.jobs();
+        return running.length === 1 && found.length === 1 && found;
       });
       const states = async (): Promise<readonly (readonly unknown[])[]> =>
         (await site.list('dib-image-list'))
@@ -111,7 +112,7 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
       assert.equal(started.length, 1, started.join('\n'));
       assert.equal((await runCommand('rebuild', 'docs', '-c', site.config)).code, 0);
       const [running = ''] = await waitUntil('the next build', async () => {
-        const found = await site.handles('running');
+        const { running: found } = await site.jobs();
         return found.length > 0 && found;
       });
       await site.cancel(running);
@@ -135,7 +136,7 @@ test('our own job server has the build stopped also if its client knows nothing 
     return seen;
   })();
   const handle = await job.handle;
-  await waitUntil('the build', async () => (await site.handles('running')).includes(handle));
+  await waitUntil('the build', async () => (await site.jobs()).running.includes(handle));
   await site.cancel(handle);
   await assert.rejects(job.result, { code: 'job-failed' });
   assert.equal((await types).includes('warning'), false, "nodepool's daemon would take it for the result");

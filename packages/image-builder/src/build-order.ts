@@ -11,7 +11,9 @@ const NUMBERED = /^(?:(.+)-)?(\d{1,12})(?:-([a-z2-7]{8}))?$/s;
 /** An image with its sort keys, compared in this order. Higher is newer. */
 interface Ranked<T> {
   readonly image: T;
+  /** The latest date that is not in the future, of this image and those of lower numbers. */
   believed: number;
+  /** The latest of all these dates. */
   highest: number;
   readonly number: number;
 }

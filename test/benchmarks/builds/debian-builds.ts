@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -88,6 +88,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   await remove('first');
   const cache = join(images, '.nodepool-builder', 'cache', 'debian');
   const times: Record<'bare' | 'daemon', BuildTime[]> = { bare: [], daemon: [] };
+  let digests = 0;
   for (let round = 1; round <= ROUNDS; round += 1) {
     const output = await mkdtemp(join(directory, 'bare-'));
     const environment = { ...envVars, DIB_IMAGE_CACHE: cache, TMP_DIR: join(output, 'tmp') };
@@ -97,10 +98,15 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
     );
     await rm(output, { recursive: true });
     times.daemon.push(await byDaemon(`round-${round}`));
+    if (round === ROUNDS) digests = await digestsAlone(images, context);
     await remove(`round-${round}`);
     progress(`round ${round} of ${ROUNDS}`);
   }
-  return rowsOf(first, times);
+  const digestRow = {
+    what: 'MD5 and SHA-256 of the files of one build, by `openssl dgst`',
+    result: `${digests.toFixed(1)} s of processor time`,
+  };
+  return [...rowsOf(first, times), digestRow];
 }
 
 function timeRow(what: string, times: readonly BuildTime[]): Measurement {
@@ -175,21 +181,37 @@ async function buildAlone(
     ...(diskimage.envVars as Record<string, string>),
   };
   const args = ['disk-image-create', ...dibArguments(settings, FORMATS, output)];
-  // The last line of `times` is the time of the children.
-  const script = '"$@" >/dev/null 2>&1 </dev/null || exit; times';
-  const child = spawn('bash', ['-c', script, 'bash', ...args], {
-    cwd: directory,
-    env,
-    signal,
+  const script = '"$@" >/dev/null 2>&1 </dev/null || exit';
+  return { processor: await processorTimeOf(script, args, { cwd: directory, env, signal }), own: 0 };
+}
+
+/** Returns the processor time of the digests that a build computes of its files, by `openssl dgst`. */
+async function digestsAlone(images: string, { signal }: BenchmarkContext): Promise<number> {
+  const files = (await readdir(images)).filter((name) =>
+    FORMATS.some((format) => name.endsWith(`.${format}`)),
+  );
+  if (files.length !== FORMATS.length) throw new Error(`the builds left ${files.join(', ')} in ${images}`);
+  const script = 'for digest in -md5 -sha256; do openssl dgst "$digest" "$@" >/dev/null || exit; done';
+  return await processorTimeOf(script, files, { cwd: images, env: process.env, signal });
+}
+
+/** Returns the processor time of the programs that a script for bash runs. */
+async function processorTimeOf(
+  script: string,
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal },
+): Promise<number> {
+  const child = spawn('bash', ['-c', `${script}; times`, 'bash', ...args], {
+    ...options,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const [times, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  if (code !== 0) throw new Error(`disk-image-create ended with exit code ${code}`);
-  const processor = [...(times.trim().split('\n').at(-1) ?? '').matchAll(/(\d+)m([\d.]+)s/g)].reduce(
+  if (code !== 0) throw new Error(`${script} ${args.join(' ')} ended with exit code ${code}`);
+  // The last line of `times` is the time of the children.
+  return [...(times.trim().split('\n').at(-1) ?? '').matchAll(/(\d+)m([\d.]+)s/g)].reduce(
     (sum, [, minutes, seconds]) => sum + Number(minutes) * 60 + Number(seconds),
     0,
   );
-  return { processor, own: 0 };
 }
 
 /** Processor time of a process and of its children that have ended. */

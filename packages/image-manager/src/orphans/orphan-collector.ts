@@ -82,8 +82,8 @@ export class OrphanCollector {
     const { state, logger } = this.#context;
     const upload = state.uploads.get(uploadId);
     if (upload?.state !== 'ready') return;
-    logger.warn(`upload ${uploadId}: image ${upload.externalId} was deleted in ${upload.provider}`);
     await state.updateUpload(uploadId, { state: 'deleted', error: 'its image was deleted in the provider' });
+    logger.warn(`upload ${uploadId}: image ${upload.externalId} was deleted in ${upload.provider}`);
   }
 
   async #delete(orphan: UnrecordedImage, signal: AbortSignal): Promise<void> {

@@ -5,7 +5,7 @@ import { documentsOf, type ImageDocument } from '../documents.ts';
 import { jobFailure, readResult } from '../gearman/run-job.ts';
 import { buildKeyOf, imageIdOf } from '../ownership.ts';
 import type { Build } from '../records.ts';
-import { failedFields, type TaskContext } from './tasks.ts';
+import { recordFailure, type TaskContext } from './tasks.ts';
 
 /** Time limit for comparing a copy, in seconds: the builder may have to read all of it. */
 const COMPARE_TIME = 3600;
@@ -50,10 +50,9 @@ export async function followBuild(context: TaskContext, imageId: string, signal:
       documents = documentsOf(more, imageId, undefined, logger);
       if (checksum) await state.recordChecksum(imageId, checksum);
     } catch (error) {
-      const fields = failedFields(context, `build ${imageId}`, error, signal);
-      if (fields === undefined) throw error;
-      await state.updateBuild(imageId, fields);
-      return;
+      return await recordFailure(context, `build ${imageId}`, error, signal, (fields) =>
+        state.updateBuild(imageId, fields),
+      );
     }
   }
   await state.updateBuild(imageId, { state: 'ready', endedAt: context.now() }, documents);

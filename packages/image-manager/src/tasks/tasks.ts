@@ -33,24 +33,36 @@ export interface TaskContext extends ManagerSite {
   readonly isLongAbsent: (imageId: string) => boolean;
 }
 
+/** What the record of a failed job says. */
+interface FailedFields {
+  readonly state: 'failed';
+  readonly endedAt: number;
+  readonly error: string;
+  readonly cancelledBy?: string;
+}
+
 /**
- * Returns what the record of a failed job says, and logs the failure unless a builder in this process has logged it.
+ * Records the failure of a job, then logs it unless a builder in this process has logged it.
  *
  * @param description `build debian-1`
- * @returns undefined if the job may still run
+ * @throws `error` if the job may still run
  */
-export function failedFields(
+export async function recordFailure(
   { now, logger }: Pick<TaskContext, 'now' | 'logger'>,
   description: string,
   error: unknown,
   signal: AbortSignal,
-): { state: 'failed'; endedAt: number; error: string; cancelledBy?: string } | undefined {
+  record: (fields: FailedFields) => Promise<void>,
+): Promise<void> {
   const reason = jobFailure(error, signal);
-  if (reason === undefined) return undefined;
+  if (reason === undefined) throw error;
   const cancellation = cancellationOf(error, signal);
   const verb = cancellation.cancelledBy === undefined ? 'failed:' : 'was';
-  if (!isLogged(error)) logger.warn(`${description} ${verb} ${reason}`);
-  return { state: 'failed', endedAt: now(), error: reason, ...cancellation };
+  try {
+    await record({ state: 'failed', endedAt: now(), error: reason, ...cancellation });
+  } finally {
+    if (!isLogged(error)) logger.warn(`${description} ${verb} ${reason}`);
+  }
 }
 
 /** Times of the next attempts after failures. Each failure in a row doubles the pause, up to a limit. */

@@ -3,7 +3,7 @@ import { InvalidResultError, readResult } from '../gearman/run-job.ts';
 import { uploadIdOf } from '../ownership.ts';
 import type { NewStep } from '../planning/pass.ts';
 import type { Upload } from '../records.ts';
-import { failedFields, type TaskContext } from './tasks.ts';
+import { recordFailure, type TaskContext } from './tasks.ts';
 
 /** Makes the record of an upload. It is written before {@link followUpload} starts the upload. */
 export function newUpload(
@@ -65,9 +65,9 @@ export async function followUpload(
     );
     logger.info(`${description} is ready: ${externalId}`);
   } catch (error) {
-    const fields = failedFields(context, description, error, signal);
-    if (fields === undefined) throw error;
-    await state.updateUpload(uploadId, fields);
+    await recordFailure(context, description, error, signal, (fields) =>
+      state.updateUpload(uploadId, fields),
+    );
   }
 }
 
