@@ -47,7 +47,7 @@ const child = spawn(
         ['--experimental-test-isolation=none', `--import=${join(root, 'scripts/no-programs.ts')}`]
       : // One more than cores: tests wait for other programs for part of their time.
         [`--test-concurrency=${availableParallelism() + 1}`]),
-    // Of a test, and of all those of a file. Reached only by a hang.
+    // Limit for a test, and for a whole file. Only a hang reaches it.
     '--test-timeout=900000',
     `--test-reporter=${options.unit ? 'dot' : 'spec'}`,
     '--test-reporter-destination=stdout',

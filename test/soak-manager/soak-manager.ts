@@ -20,7 +20,7 @@ const INTERVAL = 500;
 export interface ManagerSoakPlan {
   readonly diskimages: number;
   readonly providers: number;
-  /** Number of rebuilds of everything; there are more while fewer programs were killed than planned. */
+  /** Least number of rebuilds of everything: the soak goes on until {@link kills} is reached. */
   readonly generations: number;
   /** Least number of kills of managers, and of builders. */
   readonly kills: number;
@@ -117,9 +117,9 @@ export async function soakManager(
       seconds: (performance.now() - begun) / 1000,
     });
 
-    const isSpared = (): boolean =>
+    const needsKills = (): boolean =>
       [builders, managers].some((programs) => sum(programs.map(({ kills }) => kills)) < plan.kills);
-    for (let generation = 1; generation <= plan.generations || isSpared(); generation += 1) {
+    for (let generation = 1; generation <= plan.generations || needsKills(); generation += 1) {
       await tell({ generation }); // managers read it at their next start
       for (
         let now = progress(await store.read());

@@ -90,7 +90,7 @@ export class BuilderFleet implements AsyncDisposable {
     await Promise.all(this.#servers.map((server) => this.#ask(server)));
     const [offered, known] = [this.#offeredBy(1), this.#lastStatus.offered];
     this.#lastStatus = {
-      // The same object while nothing changes: the leader keeps that of its last plan, and there may be very many.
+      // Reused while nothing changes: the leader keeps that of its last plan, and two copies of very many names are large.
       offered: offersTheSame(offered, known) ? known : offered,
       isComplete: this.#servers.every(({ isAway }) => !isAway),
       copied: this.#offeredBy(2).uploads,

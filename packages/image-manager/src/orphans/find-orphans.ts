@@ -96,7 +96,7 @@ export interface ListOptions {
   readonly logger: Logger;
 }
 
-/** Lists the images of a provider. Undefined if it fails, with a warning, or is unknown. */
+/** Lists the images of a provider. Returns undefined if it is unknown, or if it fails, which is logged as a warning. */
 export async function listProvider(
   name: string,
   { provider, logger }: ListOptions,

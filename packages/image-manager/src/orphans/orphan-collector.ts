@@ -52,7 +52,7 @@ export class OrphanCollector {
     const { state, owner, now, fleet, configuration, onEvent } = this.#context;
     const unrecorded: (readonly UnrecordedImage[])[] = [];
     const presences: UploadPresence[] = [];
-    // One after the other: a listing of very many images is in memory only until it is compared.
+    // One provider after the other, so that only one listing, which may be long, is in memory.
     for (const { name } of configuration().providers) {
       const begun = now();
       const listing = await listProvider(name, this.#context, signal);

@@ -26,7 +26,7 @@ export function* planPruning(pass: Pass): Iterable<PlanItem> {
 }
 
 function prunableUploads({ binding, uploads }: Target, keptFailures: number): readonly Upload[] {
-  // So are nearly all, and there are very many.
+  // Most targets have ready uploads only, and need none of the lists below.
   if (uploads.every(({ state }) => state === 'ready')) return [];
   const failures = surplusFailures(uploads, binding === undefined ? 0 : keptFailures);
   const lastSuccess = uploads.findIndex(succeeded);

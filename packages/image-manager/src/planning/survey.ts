@@ -150,7 +150,7 @@ function goodOnes(
     upload.diskimage === diskimage &&
     builds.get(upload.imageId)?.withdrawn !== true;
   const ageOf = ({ imageId }: Upload): number => ages.get(imageId) ?? 0;
-  // Nearly always all are good and in order: no new list for each of very many targets.
+  // Most targets have good uploads only, in order: they share the list instead of each having a new one.
   const good = uploads.every(isGood) ? uploads : uploads.filter(isGood);
   const isSorted = good.every(
     (upload, index) => index === 0 || ageOf(good[index - 1] ?? upload) <= ageOf(upload),

@@ -33,7 +33,7 @@ export interface TaskContext extends ManagerSite {
   readonly isLongAbsent: (imageId: string) => boolean;
 }
 
-/** What the record of a failed job says. */
+/** Fields of the record of a failed job. */
 interface FailedFields {
   readonly state: 'failed';
   readonly endedAt: number;
