@@ -21,6 +21,15 @@ const FAULTY_DISKIMAGES = `
   - {name: number-in-env-vars, env-vars: {DIB_X: 5}}
   - {name: unbalanced-quote, elements: 'vm "base'}`;
 
+const BUILD_FUNCTIONS = [
+  'debian',
+  'fails',
+  'makes-nothing',
+  'no-program',
+  'number-in-env-vars',
+  'unbalanced-quote',
+].map((name) => `image-build:${name}`);
+
 /** An unconfigured cloud, and one that is down. */
 const FAULTY_PROVIDERS = `
   - {name: no-such-cloud, cloud: no-such-cloud, image-type: raw, max-servers: 1, images: [{name: trusty, min-ram: 1}]}
@@ -122,8 +131,14 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       undo(() => client.close());
       admin = new Admin({ host: '127.0.0.1', port: server.port });
       undo(() => admin.close());
-      await offered('image-build:debian', 'image-upload:there', 'image-upload:tarred');
+      await offered(...BUILD_FUNCTIONS, 'image-upload:there', 'image-upload:tarred', 'image-delete:there');
+      // Each worker connects by itself.
+      await waitUntil('three workers', async () => (await workers()).length === 3);
     });
+
+    async function workers(): Promise<Awaited<ReturnType<Admin['workers']>>> {
+      return (await admin.workers()).filter(({ clientId }) => clientId.startsWith('Nodepool'));
+    }
 
     async function functions(): Promise<string[]> {
       const status = await admin.status();
@@ -140,9 +155,8 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
     }
 
     it('COMPAT 1.3: build workers hold image-build alone, upload workers the others, each under its id', async () => {
-      const workers = (await admin.workers()).filter(({ clientId }) => clientId.startsWith('Nodepool'));
       const held = Object.fromEntries(
-        workers.map(({ clientId, functions: names }) => [
+        (await workers()).map(({ clientId, functions: names }) => [
           clientId,
           new Set(names.filter((name) => IS_JOB_FUNCTION.test(name)).map((name) => name.split(':', 1)[0])),
         ]),
@@ -156,25 +170,13 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
 
     it('COMPAT 1.2: image-build is registered for every disk image at start', async () => {
       const builds = (await functions()).filter((name) => name.startsWith('image-build:'));
-      const names = [
-        'debian',
-        'fails',
-        'makes-nothing',
-        'no-program',
-        'number-in-env-vars',
-        'unbalanced-quote',
-      ];
-      assert.deepEqual(
-        builds.toSorted(),
-        names.map((name) => `image-build:${name}`),
-      );
+      assert.deepEqual(builds.toSorted(), BUILD_FUNCTIONS);
     });
 
     it('COMPAT 1.4: build, upload, delete: arguments, results, and what is registered when', async () => {
       const build = await client.build('debian', '0000000007');
       assert.deepEqual([build.end, build.data], ['WORK_COMPLETE', '{"image-id": "0000000007"}']);
-      const there = await functions();
-      assert.ok(there.includes('image-upload:0000000007') && there.includes('image-delete:0000000007'));
+      await offered('image-upload:0000000007', 'image-delete:0000000007');
 
       const upload = await client.upload('0000000007', 'pool', 'trusty');
       assert.deepEqual(
