@@ -129,6 +129,7 @@ export abstract class BaseImageBuilder {
         signal: stop.signal,
         onProgress: portion(onProgress, 0, validation === undefined ? 90 : 80),
         reserveSpace: (path, bytes) => space.extend(path, bytes, stop.signal),
+        becomesOutput: (path) => finishedFiles.add(path),
       });
       await untilStopped(() => this.createImage(context), stop.signal);
       if (validation !== undefined) {

@@ -67,6 +67,11 @@ export interface BuildContext {
    * @throws ImageError `command-not-found`, `command-failed`, `disk-full`, `build-timeout`, `build-aborted`
    */
   readonly run: (command: string, args?: readonly string[], options?: RunOptions) => Promise<void>;
+  /**
+   * Names a file of {@link directory} that is complete, and which a command will rename to one of the outputs later: its
+   * checksums are computed meanwhile.
+   */
+  readonly becomesOutput: (path: string) => void;
   /** Writes a line to the build's log. */
   readonly log: (line: string) => void;
   /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */

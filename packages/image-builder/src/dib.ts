@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandEnvironment } from './build/command-environment.ts';
@@ -87,11 +88,24 @@ export class DibBuilder extends BaseImageBuilder {
       env,
       onLine: (line) => {
         materials?.onLine(line);
+        if (CONVERSION.test(line) && formats.includes('raw')) {
+          announceDisks(context, env.TMP_DIR).catch(() => {}); // they are read when the build has ended
+        }
         const done = progressOfLine(line);
         if (done !== undefined) context.progress(done, 100);
       },
     });
     await materials?.report(output);
+  }
+}
+
+/** Called when the raw image is complete. disk-image-create renames it after all conversions. */
+async function announceDisks({ directory, becomesOutput }: BuildContext, temporary = ''): Promise<void> {
+  // From another file system, a rename is a copy.
+  if (!temporary.startsWith(directory)) return;
+  for (const parent of (await readdir(temporary)).filter((name) => name.startsWith('dib_image.'))) {
+    const names = await readdir(join(temporary, parent));
+    for (const name of names) if (name.endsWith('.raw')) becomesOutput(join(temporary, parent, name));
   }
 }
 
@@ -160,6 +174,8 @@ export function dibVariables(diskimage: DiskImage, output: string): Record<strin
   };
 }
 
+const CONVERSION = /(?:^|\| )Converting image using qemu-img/;
+
 /**
  * Start of each stage of disk-image-create, and the percentage that is done by then in a Debian image of ordinary size. A
  * build may lack some hooks.
@@ -175,7 +191,7 @@ const STAGES: readonly (readonly [start: RegExp, done: number])[] = [
   [hook('pre-finalise'), 72],
   [hook('finalise'), 74],
   [hook('cleanup'), 80],
-  [/(?:^|\| )Converting image using qemu-img/, 82],
+  [CONVERSION, 82],
   [/(?:^|\| )Image file \S+ created/, 95],
   [/(?:^|\| )Build completed successfully/, 100],
 ];

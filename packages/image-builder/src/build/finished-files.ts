@@ -38,7 +38,7 @@ interface Reading {
  * others or is being validated. A file that changes later gets its checksums when the build has ended.
  */
 export class FinishedFiles {
-  readonly #paths: readonly string[];
+  readonly #paths: Set<string>;
   readonly #quietPeriod: number;
   readonly #onHashed: (path: string) => void;
   readonly #readings = new Map<string, Reading>();
@@ -53,18 +53,21 @@ export class FinishedFiles {
     paths: readonly string[],
     { interval = INTERVAL, quietPeriod = QUIET_PERIOD, onHashed = () => {} }: FinishedFilesOptions = {},
   ) {
-    this.#paths = paths;
+    this.#paths = new Set(paths);
     this.#quietPeriod = quietPeriod;
     this.#onHashed = onHashed;
     this.#timer = setInterval(() => this.#look(), interval);
   }
 
+  /** Watches one more file: the build will rename it to one of those that it makes. */
+  add(path: string): void {
+    this.#paths.add(path);
+  }
+
   /** Ends the looks. Returns the checksums of a file if they are known and it has not changed since. */
   async checksums(path: string): Promise<Checksums | undefined> {
     clearInterval(this.#timer);
-    const reading = this.#readings.get(path);
-    if (reading === undefined || !isSame(reading.state, await stateOf(path))) return undefined;
-    return await reading.checksums;
+    return await this.#readingOf(path, await stateOf(path))?.checksums;
   }
 
   /** Stops all work, and waits for its end. */
@@ -99,9 +102,17 @@ export class FinishedFiles {
     }
   }
 
+  /** The reading of a file that has not changed since, under its path or the one that it had then. */
+  #readingOf(path: string, state: BigIntStats | undefined): Reading | undefined {
+    for (const [name, reading] of this.#readings) {
+      if (name === path ? isSame(reading.state, state) : isRenamed(reading.state, state)) return reading;
+    }
+    return undefined;
+  }
+
   #isQuiet(path: string, state: BigIntStats): boolean {
-    const known = this.#readings.get(path);
-    if (known !== undefined && (known.attempt >= ATTEMPTS || isSame(known.state, state))) return false;
+    if ((this.#readings.get(path)?.attempt ?? 0) >= ATTEMPTS) return false;
+    if (this.#readingOf(path, state) !== undefined) return false;
     // The time of the last change, which no program can set.
     return state.isFile() && state.size > 0n && Date.now() - Number(state.ctimeMs) >= this.#quietPeriod;
   }
@@ -125,8 +136,13 @@ async function stateOf(path: string): Promise<BigIntStats | undefined> {
 
 /** Whether nothing wrote to a file in between: a write changes ctime, even if it restores mtime. */
 function isSame(one: BigIntStats, other: BigIntStats | undefined): boolean {
+  return one.ctimeNs === other?.ctimeNs && isRenamed(one, other);
+}
+
+/** Whether a file was renamed, which changes its ctime, and nothing wrote to it in between. */
+function isRenamed(one: BigIntStats, other: BigIntStats | undefined): boolean {
   return (
-    one.ctimeNs === other?.ctimeNs &&
+    one.mtimeNs === other?.mtimeNs &&
     one.size === other.size &&
     one.ino === other.ino &&
     one.dev === other.dev

@@ -64,3 +64,15 @@ test('a file that a process has open for writing is not read', async (t) => {
   await rename(`${other}.new`, other);
   assert.equal(await hashed, other);
 });
+
+test('a file that gets its name at the end has the checksums that were computed before', async (t) => {
+  const { finished, path, hashed } = await watchFiles(t);
+  const early = `${path}.new`;
+  finished.add(early);
+  await writeFile(early, CONTENT);
+  assert.equal(await hashed, early);
+  await rename(early, path);
+  assert.equal((await finished.checksums(path))?.md5, digest('md5', CONTENT));
+  await writeFile(path, 'b disk');
+  assert.equal(await finished.checksums(path), undefined, 'it was written after that');
+});
