@@ -28,7 +28,7 @@ import { secretValues } from './process/inherited-environment.ts';
 import { portion, steadyProgress } from './progress.ts';
 import { imageFileName } from './repository/layout.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
-import type { BuildSite } from './repository.ts';
+import type { BuildSite, MadeImage } from './repository.ts';
 import { asImageError, unlessMissing } from './system-error.ts';
 import type { Image } from './types.ts';
 import { checkValidation, validateImage } from './validation/image-validation.ts';
@@ -70,7 +70,7 @@ export abstract class BaseImageBuilder {
    */
   protected abstract createImage(context: BuildContext): Promise<void>;
 
-  async #make(job: BuildJob, formats: readonly ImageFormat[], site: BuildSite): Promise<Manifest> {
+  async #make(job: BuildJob, formats: readonly ImageFormat[], site: BuildSite): Promise<MadeImage> {
     const { imageId, repository, logger } = job;
     const { name } = this.diskimage;
     const secrets = secretsOf(this.diskimage, job);
@@ -110,7 +110,7 @@ export abstract class BaseImageBuilder {
     site: BuildSite,
     log: BuildLog,
     space: BuildSpace,
-  ): Promise<Manifest> {
+  ): Promise<MadeImage> {
     const { staging, signal, onProgress } = site;
     const { imageId } = job;
     const { name, buildTimeout, validation } = this.diskimage;
@@ -139,11 +139,12 @@ export abstract class BaseImageBuilder {
       }
       clearTimeout(stop.timer);
       await staging.endNamespace();
-      const described = portion(onProgress, 90, 100);
+      const later = job.checksumsLater === true && job.attester === undefined;
       const files = await describeFiles(staging, imageId, formats, {
         signal,
-        onProgress: described,
-        known: (path) => finishedFiles.checksums(path),
+        onProgress: portion(onProgress, 90, 100),
+        known: (path) => finishedFiles.checksums(path, !later),
+        later,
       });
       const finished = new Date();
       const { built, snapshots, materials } = context.reported;
@@ -171,7 +172,8 @@ export abstract class BaseImageBuilder {
         };
         await attest(job.attester, build, signal);
       }
-      return manifest;
+      const described = new Set(files.map(({ format }) => format));
+      return { manifest, pending: formats.filter((format) => !described.has(format)) };
     } finally {
       clearTimeout(stop.timer);
       await finishedFiles.close();

@@ -27,6 +27,11 @@ export interface BuildJob extends OperationOptions {
   readonly cacheLimit?: number;
   /** Environment of commands. Default: the variables of this process that contain no secrets. */
   readonly environment?: Environment;
+  /**
+   * Whether the image may be published before the checksums of its files are known: the repository computes them then. An
+   * attester needs them before. Default false.
+   */
+  readonly checksumsLater?: boolean;
   /** Proves where the image comes from. If it fails, the build fails. Default: none. */
   readonly attester?: ImageAttester;
 }

@@ -8,7 +8,7 @@ import { ImageError } from './errors.ts';
 import { checkSelfContained } from './formats/check-format.ts';
 import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
-import { type Manifest, readManifest } from './manifest.ts';
+import { readManifest } from './manifest.ts';
 import { steadyProgress } from './progress.ts';
 import { Additions } from './repository/additions.ts';
 import { BuildCaches } from './repository/build-cache.ts';
@@ -21,14 +21,20 @@ import { imageFileName, Layout } from './repository/layout.ts';
 import { notFound, unavailable } from './repository/missing-image.ts';
 import { describeFile, finishFile, refuseExisting } from './repository/publication.ts';
 import { recover } from './repository/recovery.ts';
-import type { BuildSite, FileOptions, ImageRepositoryEvents, Settle } from './repository/repository-types.ts';
+import type {
+  BuildSite,
+  FileOptions,
+  ImageRepositoryEvents,
+  MadeImage,
+  Settle,
+} from './repository/repository-types.ts';
 import { Staging } from './repository/staging.ts';
 import { StateDirectories } from './repository/state-directory.ts';
 import { SingleFlight } from './single-flight.ts';
 import { asImageError, explained } from './system-error.ts';
 import type { Checksums, Image, ImageFile, Logger, OperationOptions } from './types.ts';
 
-export type { BuildSite, ImageRepositoryEvents, Settle } from './repository/repository-types.ts';
+export type { BuildSite, ImageRepositoryEvents, MadeImage, Settle } from './repository/repository-types.ts';
 
 /** The images of one directory, which is owned by one process. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
@@ -43,7 +49,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   readonly #conversions = new SingleFlight<ImageFile>();
   readonly #space = new DiskSpaceGuard();
   readonly #caches: BuildCaches;
-  /** Checksums of converted files, computed while the files are uploaded. */
+  /** Checksums of files that were published without, computed while the files are uploaded. */
   readonly #digests = new SingleFlight<Checksums>();
   readonly #deletes = new SingleFlight<void>();
   /** Calls of {@link withImage}. */
@@ -166,7 +172,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   async add(
     imageId: string,
     imageName: string,
-    make: (site: BuildSite) => Promise<Manifest>,
+    make: (site: BuildSite) => Promise<MadeImage>,
     options: OperationOptions = {},
   ): Promise<Image> {
     const there = this.get(imageId);
@@ -243,7 +249,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   async #build(
     imageId: string,
     imageName: string,
-    make: (site: BuildSite) => Promise<Manifest>,
+    make: (site: BuildSite) => Promise<MadeImage>,
     flight: Required<OperationOptions>,
   ): Promise<Image> {
     this.#building.set(imageId, imageName);
@@ -256,9 +262,18 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
         const onSettled = (settle: Settle): void => void settles.push(settle);
         const lastSpace = await this.#lastSpace(imageName);
         const shared = { space: this.#space, caches: this.#caches };
-        const manifest = await make({ ...flight, ...shared, staging, state, lastSpace, onSettled });
-        const image = await this.#catalog.publish(staging, manifest, manifest.files);
+        const { manifest, pending } = await make({
+          ...flight,
+          ...shared,
+          staging,
+          state,
+          lastSpace,
+          onSettled,
+        });
+        const fresh = [...manifest.files, ...pending.map((format) => ({ format }))];
+        const image = await this.#catalog.publish(staging, manifest, fresh);
         isPublished = true;
+        for (const file of image.files) if (pending.includes(file.format)) this.#digestLater(imageId, file);
         await state.clear().catch(this.#report);
         return image;
       });
@@ -310,10 +325,14 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       const file = image && fileOf(image, format);
       if (file === undefined) throw notFound(imageId);
       this.emit('converted', format, performance.now() - started);
-      this.#digest(imageId, file, attester).catch((error: unknown) => {
-        this.#logger?.debug(`"${file.path}" gets no checksums: ${String(error)}`);
-      });
+      this.#digestLater(imageId, file, attester);
       return file;
+    });
+  }
+
+  #digestLater(imageId: string, file: ImageFile, attester?: ImageAttester): void {
+    this.#digest(imageId, file, attester).catch((error: unknown) => {
+      this.#logger?.debug(`"${file.path}" gets no checksums: ${String(error)}`);
     });
   }
 

@@ -21,7 +21,7 @@ async function setUp(t: TestContext): Promise<RepositoryFixture> {
   await fixture.repository.add('a', 'debian', async ({ staging }) => {
     execFileSync('qemu-img', ['create', '-q', '-f', 'raw', staging.path('a.raw'), '4M']);
     const files = await describeFiles(staging, 'a', ['raw']);
-    return { version: 1, 'image-id': 'a', 'image-name': 'debian', files };
+    return { manifest: { version: 1, 'image-id': 'a', 'image-name': 'debian', files }, pending: [] };
   });
   fixture.events.length = 0;
   return fixture;
@@ -70,7 +70,7 @@ test('a conversion compresses if it is asked to', async (t) => {
   await repository.add('b', 'debian', async ({ staging }) => {
     writeFileSync(staging.path('b.raw'), Buffer.alloc(MEBIBYTE, 'compressible '));
     const files = await describeFiles(staging, 'b', ['raw']);
-    return { version: 1, 'image-id': 'b', 'image-name': 'debian', files };
+    return { manifest: { version: 1, 'image-id': 'b', 'image-name': 'debian', files }, pending: [] };
   });
   const { path, size } = await repository.file('b', ['qcow2'], { compress: true });
   assert.ok(size < MEBIBYTE, `${path} has ${size} bytes`);

@@ -31,6 +31,7 @@ interface Reading {
   readonly attempt: number;
   /** Undefined if the file changed meanwhile. */
   readonly checksums: Promise<Checksums | undefined>;
+  isOver: boolean;
 }
 
 /**
@@ -64,10 +65,15 @@ export class FinishedFiles {
     this.#paths.add(path);
   }
 
-  /** Ends the looks. Returns the checksums of a file if they are known and it has not changed since. */
-  async checksums(path: string): Promise<Checksums | undefined> {
+  /**
+   * Ends the looks. Returns the checksums of a file if it has been read and has not changed since.
+   *
+   * @param mayWait whether to wait for a reading that is not over
+   */
+  async checksums(path: string, mayWait = true): Promise<Checksums | undefined> {
     clearInterval(this.#timer);
-    return await this.#readingOf(path, await stateOf(path))?.checksums;
+    const reading = this.#readingOf(path, await stateOf(path));
+    return reading?.isOver || mayWait ? await reading?.checksums : undefined;
   }
 
   /** Stops all work, and waits for its end. */
@@ -125,8 +131,11 @@ export class FinishedFiles {
     };
     const checksums = read().catch(() => undefined);
     const attempt = (this.#readings.get(path)?.attempt ?? 0) + 1;
-    this.#readings.set(path, { state, attempt, checksums });
-    if ((await checksums) !== undefined) this.#onHashed(path);
+    const reading: Reading = { state, attempt, checksums, isOver: false };
+    this.#readings.set(path, reading);
+    const isKnown = (await checksums) !== undefined;
+    reading.isOver = true;
+    if (isKnown) this.#onHashed(path);
   }
 }
 

@@ -30,13 +30,21 @@ const JOURNAL_SCHEMA = {
 
 const JOURNAL = new RecordType(JOURNAL_SCHEMA);
 
+const DIGESTS = ['md5', 'sha256'] as const;
+
+/** A file that an image gets. Its checksums are unknown while they are being computed. */
+export type NewFile = Pick<ManifestFile, 'format'> & Partial<ManifestFile>;
+
 interface DescribeOptions extends OperationOptions {
   /** Returns the checksums of a file that was read before. */
   readonly known?: (path: string) => Promise<Checksums | undefined>;
+  /** Whether other files are left out, because they get their checksums after the publication. Default false. */
+  readonly later?: boolean;
 }
 
 /**
- * Prepares finished files: reads each once for its checksums, unless they are known, and flushes it to disk meanwhile.
+ * Prepares finished files: reads each once for its checksums, unless they are known or come later, and flushes it to disk
+ * meanwhile.
  *
  * @throws as {@link findFiles}
  */
@@ -44,7 +52,7 @@ export async function describeFiles(
   staging: Staging,
   imageId: string,
   formats: readonly ImageFormat[],
-  { signal, onProgress, known }: DescribeOptions = {},
+  { signal, onProgress, known, later = false }: DescribeOptions = {},
 ): Promise<ManifestFile[]> {
   const found = await findFiles(staging, imageId, formats);
   const total = found.reduce((sum, { size }) => sum + size, 0);
@@ -58,11 +66,13 @@ export async function describeFiles(
         ...(signal && { signal }),
         onProgress: ({ done }) => onProgress?.({ done: before + done, total }),
       });
-    const [checksums] = await Promise.all([early ?? read(), syncToDisk(path)]);
+    // Checksum files that the build made are published with ours.
+    const isLater = later && early === undefined && !(await hasChecksumFile(path));
+    const [checksums] = await Promise.all([early ?? (isLater ? undefined : read()), syncToDisk(path)]);
     before += size;
     onProgress?.({ done: before, total }); // also of a file whose checksums were known
     const { mtimeMs } = await lstat(path);
-    described.push({ format, size, mtime: manifestTime(mtimeMs), ...checksums });
+    if (checksums) described.push({ format, size, mtime: manifestTime(mtimeMs), ...checksums });
   }
   return described;
 }
@@ -130,9 +140,6 @@ export async function refuseExisting(
   }
 }
 
-/** A file that an image gets. Its checksums are unknown while they are being computed. */
-export type NewFile = Pick<ManifestFile, 'format'> & Partial<ManifestFile>;
-
 /**
  * Moves files of one image from a staging directory into `images-dir`: all or none, even in a crash.
  *
@@ -191,6 +198,13 @@ async function moveIfThere(from: string, to: string): Promise<void> {
   await unlessMissing(rename(from, to));
 }
 
+async function hasChecksumFile(path: string): Promise<boolean> {
+  for (const digest of DIGESTS) {
+    if ((await unlessMissing(lstat(`${path}.${digest}`))) !== undefined) return true;
+  }
+  return false;
+}
+
 /** Further output of disk-image-create: `<image-id>.d` and checksum files. */
 async function companionsOf(
   layout: Layout,
@@ -205,7 +219,7 @@ async function companionsOf(
     names.push(`${imageId}.d`);
   }
   for (const file of fresh) {
-    for (const digest of ['md5', 'sha256'] as const) {
+    for (const digest of DIGESTS) {
       const name = `${imageFileName(imageId, file.format)}.${digest}`;
       if (file[digest] === undefined || (await unlessMissing(lstat(staging.path(name)))) === undefined)
         continue;

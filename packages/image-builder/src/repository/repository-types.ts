@@ -1,6 +1,7 @@
 import type { ImageAttester } from '../attestation.ts';
 import type { DiskSpaceGuard } from '../disk-space.ts';
 import type { ImageFormat } from '../formats.ts';
+import type { Manifest } from '../manifest.ts';
 import type { Image, OperationOptions } from '../types.ts';
 import type { BuildCaches } from './build-cache.ts';
 import type { Staging } from './staging.ts';
@@ -32,6 +33,13 @@ export interface BuildSite extends Required<OperationOptions> {
   readonly caches: BuildCaches;
   /** Registers a function that is called when the image is published or has failed. */
   readonly onSettled: (settle: Settle) => void;
+}
+
+/** What a build has made in its staging directory. */
+export interface MadeImage {
+  readonly manifest: Manifest;
+  /** Formats of files that the manifest lacks, because their checksums are not known yet. */
+  readonly pending: readonly ImageFormat[];
 }
 
 /** Settings of `ImageRepository.file`. */

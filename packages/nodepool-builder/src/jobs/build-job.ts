@@ -1,6 +1,7 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import type {
   BaseImageBuilder,
+  BuildJob,
   Image,
   ImageRepository,
   Logger,
@@ -71,7 +72,8 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     const image = await context.running.run(
       job,
       { kind: 'build', 'image-id': imageId, diskimage: name },
-      (onProgress, signal) => build(context, builder, imageId, { signal, onProgress }),
+      (onProgress, signal) =>
+        build(context, builder, imageId, { signal, onProgress, checksumsLater: asked.checksum !== true }),
       lastDuration(context.repository, name),
     );
     await context.offered();
@@ -97,7 +99,7 @@ async function build(
   { configuration, repository, attestation, statistics, logger }: BuildJobContext,
   builder: BaseImageBuilder,
   imageId: string,
-  options: Required<OperationOptions>,
+  options: Required<OperationOptions> & Pick<BuildJob, 'checksumsLater'>,
 ): Promise<Image> {
   const { 'build-log-dir': logDirectory, buildLogLimit, largestDisk } = configuration;
   const { name } = builder.diskimage;
