@@ -15,6 +15,7 @@ import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted 
 import { ratioOf, ratioRow, type Samples } from '../comparison.ts';
 import { spawnCompiled, stop } from '../daemon.ts';
 import { distributionOf } from '../distribution.ts';
+import { processorTime } from '../processor-time.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const TEMPLATE = join(ROOT, 'examples/quickstart/nodepool.yaml');
@@ -25,9 +26,6 @@ const ROUNDS = 3;
 
 const FORMATS = ['raw', 'qcow2'] as const;
 
-/** Clock ticks of proc(5) in a second. */
-const TICKS = 100;
-
 /** Seconds that a build took. */
 interface BuildTime {
   readonly elapsed: number;
@@ -37,8 +35,7 @@ interface BuildTime {
   readonly own: number;
 }
 
-/** Seconds of processor time. */
-type ProcessorTime = Omit<BuildTime, 'elapsed'>;
+type Processors = Omit<BuildTime, 'elapsed'>;
 
 interface Template {
   readonly diskimages: readonly (DibSettings & { readonly 'env-vars': Readonly<Record<string, string>> })[];
@@ -78,7 +75,8 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       const job = client.submit('image-build:debian', JSON.stringify({ 'image-id': imageId }));
       await unlessAborted(job, context.signal);
       const now = await processorTime(daemon.child.pid);
-      return { processor: now.processor - before.processor, own: now.own - before.own };
+      const own = now.own - before.own;
+      return { processor: own + now.children - before.children, own };
     });
   const remove = async (imageId: string): Promise<void> => {
     await client.submit(`image-delete:${imageId}`, '');
@@ -156,7 +154,7 @@ async function debian(): Promise<{
 async function timed(
   { progress, signal }: BenchmarkContext,
   what: string,
-  work: () => Promise<ProcessorTime>,
+  work: () => Promise<Processors>,
 ): Promise<BuildTime> {
   signal.throwIfAborted();
   const begin = performance.now();
@@ -172,7 +170,7 @@ async function buildAlone(
   diskimage: DiskImage,
   directory: string,
   { signal }: BenchmarkContext,
-): Promise<ProcessorTime> {
+): Promise<Processors> {
   await mkdir(join(directory, 'tmp'));
   const output = join(directory, 'image');
   const env = {
@@ -212,13 +210,4 @@ async function processorTimeOf(
     (sum, [, minutes, seconds]) => sum + Number(minutes) * 60 + Number(seconds),
     0,
   );
-}
-
-/** Processor time of a process and of its children that have ended. */
-async function processorTime(pid: number | undefined): Promise<ProcessorTime> {
-  const line = await readFile(`/proc/${pid}/stat`, 'utf8');
-  const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
-  const [user = 0, system = 0, ...ofChildren] = fields.slice(11, 15).map((ticks) => Number(ticks) / TICKS);
-  const own = user + system;
-  return { processor: ofChildren.reduce((sum, seconds) => sum + seconds, own), own };
 }

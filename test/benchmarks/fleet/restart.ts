@@ -1,5 +1,4 @@
 import type { ChildProcess } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Admin } from '@nodepool-builder/gearman-node';
@@ -8,6 +7,7 @@ import { end, launch } from '../../fixtures/job-server-process.ts';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
 import { NODEPOOL_BUILDER } from '../daemon.ts';
 import { megabytes, peakMemory } from '../peak-memory.ts';
+import { processorTime } from '../processor-time.ts';
 import { Program } from '../program.ts';
 import { BUILD_FUNCTIONS } from './fleet-functions.ts';
 
@@ -196,12 +196,5 @@ async function countFunctions(port: number): Promise<number> {
 
 async function registrationSince(begin: number, server: ChildProcess): Promise<Registration> {
   const all = (performance.now() - begin) / 1000;
-  return { all, processor: await processorTime(server.pid), memory: await peakMemory(server.pid) };
-}
-
-/** Processor seconds of a process (proc(5), `utime` and `stime`). */
-async function processorTime(pid: number | undefined): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / 100;
+  return { all, processor: (await processorTime(server.pid)).own, memory: await peakMemory(server.pid) };
 }

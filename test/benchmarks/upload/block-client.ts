@@ -1,6 +1,6 @@
 /**
  * A bare HTTP client that sends blocks of a file: reads lines with the path of a {@link BlockOrder}, and answers each with
- * the seconds that it took.
+ * the seconds that it took, and those of processor time.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -29,9 +29,10 @@ export interface BlockOrder {
 
 for await (const line of createInterface(process.stdin)) {
   const order = JSON.parse(await readFile(line, 'utf8')) as BlockOrder;
-  const begin = performance.now();
+  const [begin, before] = [performance.now(), process.cpuUsage()];
   await sendAll(order);
-  console.log((performance.now() - begin) / 1000);
+  const { user, system } = process.cpuUsage(before);
+  console.log((performance.now() - begin) / 1000, (user + system) / 1e6);
 }
 
 async function sendAll({ path, address, blockSize, concurrency, awsKey, blocks }: BlockOrder): Promise<void> {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@nodepool-builder/gearman-node';
@@ -10,6 +10,7 @@ import { waitUntil } from '../../fixtures/wait-until.ts';
 import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';
 import { NODEPOOL_BUILDER } from '../daemon.ts';
 import { megabytes, peakMemory } from '../peak-memory.ts';
+import { processorTime } from '../processor-time.ts';
 
 const LINES = 200_000;
 const FOLLOWERS = 10;
@@ -171,24 +172,14 @@ async function build(
   // The followers leave the processors to the build, as browsers on other hosts do.
   const following = spawn('nice', ['-n', '19', process.execPath, ...follower], { stdio: 'inherit' });
   after(() => Promise.resolve(following.kill()));
-  const before = await processorTime(builder);
+  const { own: before } = await processorTime(builder.child.pid);
   const begun = performance.now();
   await unlessAborted(
     client.submit('image-build:lines', JSON.stringify({ 'image-id': imageId })).result,
     signal,
   );
   const seconds = (performance.now() - begun) / 1000;
-  const cpu = (await processorTime(builder)) - before;
+  const cpu = (await processorTime(builder.child.pid)).own - before;
   await unlessAborted(Promise.resolve(following.exitCode ?? once(following, 'exit')), signal);
   return { seconds, cpu, memory: await peakMemory(page.child.pid) };
-}
-
-/** Clock ticks per second, see `getconf CLK_TCK`: the same on all machines with Linux. */
-const TICKS = 100;
-
-/** Processor time of a process in seconds, without its children (proc(5), utime and stime). */
-async function processorTime({ child }: BuilderProcess): Promise<number> {
-  const [, fields = ''] = (await readFile(`/proc/${child.pid}/stat`, 'utf8')).split(') ');
-  const [user = 0, system = 0] = fields.split(' ').slice(11, 13).map(Number);
-  return (user + system) / TICKS;
 }
