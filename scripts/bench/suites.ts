@@ -12,7 +12,7 @@ import { jobServer } from '../../test/benchmarks/gearman/job-server.ts';
 import { largePayloads } from '../../test/benchmarks/gearman/large-payloads.ts';
 import { manyFunctions } from '../../test/benchmarks/gearman/many-functions.ts';
 import { serverStalls } from '../../test/benchmarks/gearman/server-stalls.ts';
-import { manyImages } from '../../test/benchmarks/manager/many-images.ts';
+import { manyImages, manyImagesInPostgresql } from '../../test/benchmarks/manager/many-images.ts';
 import { memory } from '../../test/benchmarks/memory.ts';
 import { roundTrips } from '../../test/benchmarks/round-trips.ts';
 import { startUp } from '../../test/benchmarks/start-up.ts';
@@ -58,7 +58,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     page: join(DOCS, 'benchmarks-upload.md'),
   },
   manager: {
-    benchmarks: [manyImages],
+    benchmarks: [manyImages, manyImagesInPostgresql],
     page: join(DOCS, 'benchmarks-manager.md'),
   },
   fleet: {

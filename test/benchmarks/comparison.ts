@@ -8,11 +8,12 @@ export interface Contender<T = number> {
   readonly sample: () => Promise<T>;
 }
 
-/** The samples of each contender, by its name. Samples of equal index were taken one right after the other. */
+/** The samples of each contender, by its name. Samples of equal index were taken in the same round. */
 export type Samples<T = number> = ReadonlyMap<string, readonly T[]>;
 
 /**
- * Measures the contenders in turn, round after round, so that other load on the machine affects all of them.
+ * Measures the contenders in turn, round after round, so that other load on the machine affects all of them. Each round
+ * begins with another one: what one leaves behind, such as data to be written to the disk, slows the next one down.
  *
  * @param rounds number of counted rounds; an earlier one warms up
  */
@@ -24,7 +25,8 @@ export async function compare<T>(
   const samples = new Map(contenders.map(({ name }) => [name, [] as T[]]));
   for (const { sample } of contenders) await sample();
   for (let round = 1; round <= rounds; round += 1) {
-    for (const { name, sample } of contenders) {
+    const first = round % contenders.length;
+    for (const { name, sample } of [...contenders.slice(first), ...contenders.slice(0, first)]) {
       signal.throwIfAborted();
       samples.get(name)?.push(await sample());
     }

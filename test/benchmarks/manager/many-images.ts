@@ -1,9 +1,12 @@
+import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { JobServer, Worker, type WorkerFunction } from '@nodepool-builder/gearman-node';
-import { openStateStore } from '@nodepool-builder/image-manager';
+import { openStateStore, type StateStore } from '@nodepool-builder/image-manager';
+import { startPostgresql } from '../../fixtures/postgresql.ts';
 import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';
 import { megabytes } from '../peak-memory.ts';
 import { Program } from '../program.ts';
@@ -21,24 +24,53 @@ const MEMORY_BAR = 250e6;
 /** The same value as in the command `nodepool-builder`. */
 const YOUNG_GENERATION = '--max-semi-space-size=1';
 
-/** Measures the planning time and the memory of a manager with twenty thousand images. */
-export const manyImages: Benchmark = { name: 'many-images', run };
+/** Measures the planning time and the memory of a manager with twenty thousand images, whose records are in SQLite. */
+export const manyImages: Benchmark = {
+  name: 'many-images',
+  run: async (context) => {
+    const directory = await mkdtemp(join(tmpdir(), 'bench-manager-'));
+    context.after(() => rm(directory, { recursive: true, force: true }));
+    const site = await startSite(context, join(directory, 'state.sqlite'));
+    return [...(await measurePasses(site)), ...(await measureManager(context, site))];
+  },
+};
 
-async function run(context: BenchmarkContext): Promise<Measurement[]> {
-  const { signal, after, progress } = context;
-  const directory = await mkdtemp(join(tmpdir(), 'bench-manager-'));
-  after(() => rm(directory, { recursive: true, force: true }));
-  const path = join(directory, 'state.sqlite');
+/** The same manager, with its records in PostgreSQL. Planning passes do not depend on the store. */
+export const manyImagesInPostgresql: Benchmark = {
+  name: 'postgresql',
+  run: async (context) => {
+    const server = await startPostgresql();
+    context.after(() => server.stop());
+    const url = await server.createDatabase();
+    const rows = await measureManager(context, await startSite(context, url));
+    const query = ['-Atc', 'SELECT pg_database_size(current_database())'];
+    const { stdout } = await promisify(execFile)('psql', [url, ...query], { signal: context.signal });
+    const size = { what: 'Size of the database', result: megabytes(Number(stdout)) };
+    return [...rows, size].map(({ what, ...row }) => ({ what: `PostgreSQL: ${what}`, ...row }));
+  },
+};
+
+/** A store with all records, and a builder with all images. */
+interface Site {
+  readonly store: StateStore;
+  readonly nextBuild: () => Promise<void>;
+  readonly startProgram: () => Program;
+}
+
+async function startSite(context: BenchmarkContext, location: string): Promise<Site> {
+  const { after, progress } = context;
   progress(`writing ${BUILDS} builds and ${UPLOADS} uploads`);
-  const store = await openStateStore(path);
+  const store = await openStateStore(location);
   after(() => store.close());
   await fillStore(store);
-  const builder = await startBuilder(context, [...(await store.read()).builds.keys()]);
-
+  const { port, nextBuild } = await startBuilder(context, [...(await store.read()).builds.keys()]);
   const program = await stripTypes(context, 'manager-program.ts', 'many-records.ts');
-  const start = (): Program =>
-    Program.start([process.execPath, YOUNG_GENERATION, program, path, builder.port], context);
-  const planner = start();
+  const command = [process.execPath, YOUNG_GENERATION, program, location, port] as const;
+  return { store, nextBuild, startProgram: () => Program.start(command, context) };
+}
+
+async function measurePasses({ startProgram }: Site): Promise<Measurement[]> {
+  const planner = startProgram();
   const passes: number[] = [];
   for (let pass = 0; pass <= PASSES; pass += 1) passes.push(...(await planner.askNumbers('plan')));
   const [, ...warm] = passes;
@@ -48,21 +80,8 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const groupings: number[] = [];
   for (let pass = 0; pass <= PASSES; pass += 1) groupings.push(...(await planner.askNumbers('group')));
   const floor = Math.max(...groupings.slice(1));
+  await planner.end();
 
-  // A request is handled once the manager is the leader, has observed everything, and has planned.
-  const manager = start();
-  const jobs = 3;
-  const times: number[] = [];
-  await manager.ask('manage');
-  for (let job = 0; job < jobs; job += 1) {
-    progress(`waiting for job ${job + 1} of ${jobs}`);
-    const begun = builder.nextBuild();
-    const begin = performance.now();
-    await store.ask({ kind: 'build', diskimage: CONFIGURATION.diskimages[job]?.name ?? '' });
-    await unlessAborted(begun, signal);
-    times.push(performance.now() - begin);
-  }
-  const [peak = 0] = await manager.askNumbers('memory');
   const images = `${BUILDS} images and ${UPLOADS} uploads`;
   return [
     { what: `First planning pass over ${images}`, result: `${first.toFixed(0)} ms` },
@@ -75,6 +94,28 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       what: `Grouping of ${UPLOADS} uploads by image, provider and name, and nothing else, the slowest of ${PASSES}`,
       result: `${floor.toFixed(0)} ms`,
     },
+  ];
+}
+
+/** A request is handled once the manager is the leader, has observed everything, and has planned. */
+async function measureManager(
+  { signal, progress }: BenchmarkContext,
+  { store, nextBuild, startProgram }: Site,
+): Promise<Measurement[]> {
+  const manager = startProgram();
+  const jobs = 3;
+  const times: number[] = [];
+  await manager.ask('manage');
+  for (let job = 0; job < jobs; job += 1) {
+    progress(`waiting for job ${job + 1} of ${jobs}`);
+    const begun = nextBuild();
+    const begin = performance.now();
+    await store.ask({ kind: 'build', diskimage: CONFIGURATION.diskimages[job]?.name ?? '' });
+    await unlessAborted(begun, signal);
+    times.push(performance.now() - begin);
+  }
+  const [peak = 0] = await manager.askNumbers('memory');
+  return [
     {
       what: 'From the start of the manager until a requested build is with its builder',
       result: `${((times[0] ?? 0) / 1000).toFixed(1)} s`,

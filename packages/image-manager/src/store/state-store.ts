@@ -17,6 +17,9 @@ import {
 /** Milliseconds between two attempts of a standby manager to become the leader. */
 const RETRY_INTERVAL = 250;
 
+/** Records of one query: the whole answer of PostgreSQL is in memory. */
+const PAGE = 1_000;
+
 /** An atomic change of the records. */
 export interface StateChange {
   /** Inserted, or replace the records with the same ids. */
@@ -101,10 +104,16 @@ export class StateStore implements AsyncDisposable {
         table: RecordTable<T>,
       ): Promise<ReadonlyMap<string, T>> => {
         const all = new Map<string, T>();
-        for (const row of await query(`select * from ${dialect.prefix}${table.name}`)) {
-          const record = reader.read(table, row);
-          all.set(record.id, record);
-        }
+        const page = `select * from ${dialect.prefix}${table.name} where id > $1 order by id limit ${PAGE}`;
+        let [last, before] = ['', 0];
+        do {
+          before = all.size;
+          for (const row of await query(page, last)) {
+            const record = reader.read(table, row);
+            all.set(record.id, record);
+            last = record.id;
+          }
+        } while (all.size - before === PAGE);
         return all;
       };
       await query(dialect.beginRead);
