@@ -1,8 +1,9 @@
 // Not a unit test: it starts flock.
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
 import { it } from 'node:test';
 import { JobFailure } from '@nodepool-builder/gearman-node';
-import { BaseImageBuilder, ImageRepository } from '@nodepool-builder/image-builder';
+import { BaseImageBuilder, type BuildContext, ImageRepository } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { RunningJobs } from '../../src/control/running-jobs.ts';
@@ -16,6 +17,12 @@ const UUID = '0123456789abcdef0123456789abcdef';
 class UnneededBuilder extends BaseImageBuilder {
   protected override createImage(): Promise<void> {
     return Promise.reject(new Error('this build is not needed'));
+  }
+}
+
+class SmallBuilder extends BaseImageBuilder {
+  protected override async createImage({ output }: BuildContext): Promise<void> {
+    await writeFile(output('raw'), 'content');
   }
 }
 
@@ -69,6 +76,24 @@ it('a build of Zuul that a builder offers is not imported again', async (t) => {
   await assert.rejects(run(`jammy-1763773261-${UUID}`), /this build is not needed/);
   await assert.rejects(run('noble-1'), /this build is not needed/);
   await assert.rejects(run(imageId, false), /this build is not needed/);
+});
+
+it('a job waits for the checksums of its image only if it asks for them', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  const checksumsOfNew: boolean[] = [];
+  repository.on('added', ({ files }) => checksumsOfNew.push(files[0]?.checksums !== undefined));
+  const context = contextOf(repository, new SmallBuilder({ name: 'noble', formats: ['raw'] }));
+  const run = async (argument: object): Promise<unknown> =>
+    JSON.parse(await runBuildJob(context, fakeJob('image-build:noble', JSON.stringify(argument))));
+  assert.deepEqual(await run({ 'image-id': 'noble-1' }), { 'image-id': 'noble-1' });
+  const sha256 = 'ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73';
+  assert.deepEqual(await run({ 'image-id': 'noble-2', checksum: true }), {
+    'image-id': 'noble-2',
+    checksum: `raw:${sha256}`,
+  });
+  assert.deepEqual(checksumsOfNew, [false, true]);
+  assert.equal((await repository.file('noble-1', ['raw'])).checksums?.sha256, sha256);
 });
 
 it('a job cannot forge or flood the log', async (t) => {
