@@ -78,25 +78,31 @@ function moments(duration: number): number[] {
   return Array.from({ length: KILLS }, (_, index) => (duration * (index + 0.5)) / KILLS);
 }
 
+/** The files of an image on record, once their checksums are known: a builder may compute them after its start. */
+async function checksumsOf(imageId: string): Promise<{ format: string; sha256: string }[]> {
+  const manifest = join(site.images, '.nodepool-builder/manifests', `${imageId}.json`);
+  return await waitUntil(`the checksums of ${imageId}`, async () => {
+    const { files } = JSON.parse(await readFile(manifest, 'utf8'));
+    return files.length > 0 && files;
+  });
+}
+
 /** Checks that images-dir has only complete images, which are offered. */
 async function assertWhole(...imageIds: readonly string[]): Promise<void> {
+  const files: string[] = [];
+  for (const id of imageIds) {
+    for (const { format, sha256 } of await checksumsOf(id)) {
+      const content = await readFile(join(site.images, `${id}.${format}`));
+      assert.equal(createHash('sha256').update(content).digest('hex'), sha256);
+      files.push(`${id}.${format}`);
+    }
+  }
   const workspace = join(site.images, '.nodepool-builder');
   for (const directory of ['staging', 'trash', 'deletes']) {
     assert.deepEqual(await readdir(join(workspace, directory)), [], directory);
   }
   const manifests = await readdir(join(workspace, 'manifests'));
   assert.deepEqual(manifests.toSorted(), imageIds.map((id) => `${id}.json`).toSorted());
-  const files: string[] = [];
-  for (const manifest of manifests) {
-    const { 'image-id': id, files: described } = JSON.parse(
-      await readFile(join(workspace, 'manifests', manifest), 'utf8'),
-    );
-    for (const { format, sha256 } of described) {
-      const content = await readFile(join(site.images, `${id}.${format}`));
-      assert.equal(createHash('sha256').update(content).digest('hex'), sha256);
-      files.push(`${id}.${format}`);
-    }
-  }
   assert.deepEqual((await readdir(site.images)).toSorted(), ['.nodepool-builder', ...files].toSorted());
   const expected = imageIds.flatMap((id) => [`image-delete:${id}`, `image-upload:${id}`]);
   await waitUntil('the right functions', async () => {

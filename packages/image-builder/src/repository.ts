@@ -55,6 +55,9 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   /** Calls of {@link withImage}. */
   readonly #additions = new Additions();
   readonly #report = (error: unknown): void => void this.#logger?.error(String(error));
+  /** The search for files whose checksums a crash prevented. */
+  #completion: Promise<void> = Promise.resolve();
+  #isClosed = false;
   #lock: DirectoryLock | undefined;
 
   private constructor(directory: string, logger: Logger | undefined) {
@@ -95,6 +98,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       signal?.throwIfAborted();
       await repository.#catalog.start();
       signal?.throwIfAborted();
+      repository.#completion = repository.#completeChecksums();
       return repository;
     } catch (error) {
       await repository?.close();
@@ -223,9 +227,11 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
 
   /** Aborts builds and conversions, waits for their end, and unlocks the directory. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     const reason = new ImageError('build-aborted', `"${this.directory}" is being closed`);
     await Promise.all([this.#builds.abort(reason), this.#conversions.abort(reason), this.#deletes.settled()]);
     await this.#digests.abort(reason);
+    await this.#completion;
     await this.#catalog.close();
     this.#pendingDeletes.close();
     await this.#lock?.release();
@@ -273,7 +279,8 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
         const fresh = [...manifest.files, ...pending.map((format) => ({ format }))];
         const image = await this.#catalog.publish(staging, manifest, fresh);
         isPublished = true;
-        for (const file of image.files) if (pending.includes(file.format)) this.#digestLater(imageId, file);
+        for (const file of image.files)
+          if (pending.includes(file.format)) void this.#digestLater(imageId, file);
         await state.clear().catch(this.#report);
         return image;
       });
@@ -325,13 +332,24 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       const file = image && fileOf(image, format);
       if (file === undefined) throw notFound(imageId);
       this.emit('converted', format, performance.now() - started);
-      this.#digestLater(imageId, file, attester);
+      void this.#digestLater(imageId, file, attester);
       return file;
     });
   }
 
-  #digestLater(imageId: string, file: ImageFile, attester?: ImageAttester): void {
-    this.#digest(imageId, file, attester).catch((error: unknown) => {
+  /** Computes the checksums that the end of an earlier process prevented, one file after the other. */
+  async #completeChecksums(): Promise<void> {
+    for (const { id, files } of [...this.images.values()]) {
+      for (const file of files) {
+        const isDue = await lacksChecksums(file, id, this.#layout).catch(() => false); // a use of it reports the error
+        if (this.#isClosed) return;
+        if (isDue) await this.#digestLater(id, file);
+      }
+    }
+  }
+
+  async #digestLater(imageId: string, file: ImageFile, attester?: ImageAttester): Promise<void> {
+    await this.#digest(imageId, file, attester).catch((error: unknown) => {
       this.#logger?.debug(`"${file.path}" gets no checksums: ${String(error)}`);
     });
   }

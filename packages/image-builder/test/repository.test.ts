@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { mountTmpfs, temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { type ImageFormat, ImageRepository } from '../src/index.ts';
 import type { Manifest } from '../src/manifest.ts';
@@ -38,7 +39,7 @@ function stagingOf({ directory }: RepositoryFixture): Promise<string[]> {
   return readdir(join(directory, '.nodepool-builder', 'staging'));
 }
 
-test('checksums that were pending when the repository was closed are computed when the image is used', async (t) => {
+test('checksums that were pending when the repository was closed are computed when it is opened', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const image = new Maker('a', ['raw']);
   await fixture.repository.add('a', 'debian', image.make);
@@ -47,7 +48,8 @@ test('checksums that were pending when the repository was closed are computed wh
   const { files: _, ...rest } = JSON.parse(await readFile(manifest, 'utf8'));
   await writeFile(manifest, JSON.stringify({ ...rest, files: [] })); // if it was fast
   const repository = await fixture.open();
-  assert.equal((await repository.file('a', ['raw'])).checksums?.md5, '9a0364b9e99bb480dd25e1f0284c8555');
+  const checksums = await waitUntil('its checksums', () => repository.get('a')?.files[0]?.checksums);
+  assert.equal(checksums.md5, '9a0364b9e99bb480dd25e1f0284c8555');
 });
 
 test('a directory belongs to one repository at a time', async (t) => {
