@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { resetConnection } from '../../../test/fixtures/reset-connection.ts';
 
 /** A request as faults see it. */
 export interface S3Request {
@@ -196,7 +197,7 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
       const fault = await double.fault(request);
       if (fault?.refuse) throw new Refusal(fault.refuse, fault.message);
       const { status = 200, headers = {}, body: text = '' } = operate(request, searchParams, body);
-      if (fault?.loseAnswer) return void message.socket.resetAndDestroy();
+      if (fault?.loseAnswer) return void resetConnection(message.socket);
       const bytes = Buffer.from(text as string);
       response.writeHead(status, { ...headers, ...(status !== 204 && { 'content-length': bytes.length }) });
       if (fault?.cutAfter === undefined || message.method === 'HEAD') response.end(bytes);
