@@ -339,7 +339,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
 
   /** Computes the checksums that the end of an earlier process prevented, one file after the other. */
   async #completeChecksums(): Promise<void> {
-    for (const { id, files } of [...this.images.values()]) {
+    for (const { id, files } of this.images.values()) {
       for (const file of files) {
         const isDue = await lacksChecksums(file, id, this.#layout).catch(() => false); // a use of it reports the error
         if (this.#isClosed) return;

@@ -197,7 +197,10 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
       const fault = await double.fault(request);
       if (fault?.refuse) throw new Refusal(fault.refuse, fault.message);
       const { status = 200, headers = {}, body: text = '' } = operate(request, searchParams, body);
-      if (fault?.loseAnswer) return void resetConnection(message.socket);
+      if (fault?.loseAnswer) {
+        resetConnection(message.socket);
+        return;
+      }
       const bytes = Buffer.from(text as string);
       response.writeHead(status, { ...headers, ...(status !== 204 && { 'content-length': bytes.length }) });
       if (fault?.cutAfter === undefined || message.method === 'HEAD') response.end(bytes);
