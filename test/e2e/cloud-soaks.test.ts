@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { soak } from '../soak/soak.ts';
-import { CLOUDS, openClouds } from './clouds.ts';
+import { CLOUDS, openClouds } from '../soak-clouds/clouds.ts';
 
-// `npm run soak:clouds` runs longer, and kills gearmand too.
+// `npm run soak:clouds` runs longer, and kills gearmand too. It is here, among the early files, because that of Azure waits
+// for two minutes.
 for (const name of Object.keys(CLOUDS)) {
   test(`a builder that is killed again and again uploads each image to ${name} exactly once`, async () => {
     const plan = { images: 10, longestLife: 700, builderKills: 4, gearmandKills: 0, settlingTime: 480_000 };
