@@ -99,7 +99,7 @@ export class DibBuilder extends BaseImageBuilder {
   }
 }
 
-/** Called when the raw image is complete. disk-image-create renames it after all conversions. */
+/** Announces the raw image, which is complete when conversions begin. disk-image-create renames it after them. */
 async function announceDisks({ directory, becomesOutput }: BuildContext, temporary = ''): Promise<void> {
   // From another file system, a rename is a copy.
   if (!temporary.startsWith(directory)) return;

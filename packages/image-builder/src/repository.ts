@@ -49,13 +49,13 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   readonly #conversions = new SingleFlight<ImageFile>();
   readonly #space = new DiskSpaceGuard();
   readonly #caches: BuildCaches;
-  /** Checksums of files that were published without, computed while the files are uploaded. */
+  /** Checksums that are computed after the publication of a file, while it is used. */
   readonly #digests = new SingleFlight<Checksums>();
   readonly #deletes = new SingleFlight<void>();
   /** Calls of {@link withImage}. */
   readonly #additions = new Additions();
   readonly #report = (error: unknown): void => void this.#logger?.error(String(error));
-  /** The search for files whose checksums a crash prevented. */
+  /** Settled when the missing checksums are computed, or the repository is closed. */
   #completion: Promise<void> = Promise.resolve();
   #isClosed = false;
   #lock: DirectoryLock | undefined;
@@ -341,7 +341,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   async #completeChecksums(): Promise<void> {
     for (const { id, files } of this.images.values()) {
       for (const file of files) {
-        const isDue = await lacksChecksums(file, id, this.#layout).catch(() => false); // a use of it reports the error
+        const isDue = await lacksChecksums(file, id, this.#layout).catch(() => false); // the next use reports the error
         if (this.#isClosed) return;
         if (isDue) await this.#digestLater(id, file);
       }

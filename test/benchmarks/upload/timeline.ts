@@ -24,7 +24,7 @@ const ROUNDS = 3;
 type Round = ReadonlyMap<string, number>;
 
 const MADE = 'Timeline: the command has made the raw image';
-const OFFERED = 'Timeline: the image has its digests and is offered';
+const OFFERED = 'Timeline: the image is offered';
 const DONE = 'Timeline: the last upload is done';
 const CHAIN = 'The longest chain: the command, `qemu-img convert` alone, and the bytes at `bandwidth-limit`';
 

@@ -35,7 +35,7 @@ export interface BuildSite extends Required<OperationOptions> {
   readonly onSettled: (settle: Settle) => void;
 }
 
-/** What a build has made in its staging directory. */
+/** An image in the staging directory of its build. */
 export interface MadeImage {
   readonly manifest: Manifest;
   /** Formats of files that the manifest lacks, because their checksums are not known yet. */
