@@ -1,21 +1,25 @@
 /**
- * Measures the performance that the project promises: `npm run bench -- [--write] [PART...]`, and the same for
+ * Measures the performance that the project promises: `npm run bench -- [--write | --profile] [PART...]`, and the same for
  * `bench:build`, `bench:gearman`, `bench:upload`, `bench:download`, `bench:manager` and `bench:web`. Prints a table of
- * results; --write puts it into the suite's page, in place of the last one of the same parts. Fails if a part cannot run,
+ * results; --write puts it into the suite's page, in place of the last one of the same parts; --profile says where each
+ * program spent its time, and leaves V8's profiles, which Chrome's developer tools show as flame graphs. Fails if a part cannot run,
  * after the others have, but not if a bar is missed: bars depend on the machine, and the table shows missed ones.
  */
 import { readFile, writeFile } from 'node:fs/promises';
-import { delimiter } from 'node:path';
+import { delimiter, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Benchmark, Measurement } from '../test/benchmarks/benchmark.ts';
 import { barChart } from './bench/chart.ts';
 import { describeMachine } from './bench/machine.ts';
+import { profileTables, recordProfiles } from './bench/profiles.ts';
 import { runParts } from './bench/run-parts.ts';
 import { SUITES, type Suite } from './bench/suites.ts';
 import { replaceResults, resultTable } from './bench/table.ts';
 
 // Debian has gearmand in /usr/sbin, which is only in root's PATH.
 process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
+
+const PROFILES = resolve('.cache/profiles');
 
 const interrupted = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -24,14 +28,21 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 
 try {
   const { values: options, positionals } = parseArgs({
-    options: { write: { type: 'boolean', default: false } },
+    options: {
+      write: { type: 'boolean', default: false },
+      profile: { type: 'boolean', default: false },
+    },
     allowPositionals: true,
   });
   const [name = '', ...parts] = positionals;
   const suite = SUITES[name];
   if (suite === undefined)
     throw new Error(`there is no suite "${name}"; there are ${Object.keys(SUITES).join(', ')}`);
+  if (options.write && options.profile)
+    throw new Error('--profile slows programs down: it does not go with --write');
+  if (options.profile) await recordProfiles(PROFILES, process.env);
   await bench(suite, parts, options.write);
+  if (options.profile) console.log(`\n${await profileTables(PROFILES)}\n\nThe profiles are in ${PROFILES}.`);
 } catch (error) {
   const reason: unknown = interrupted.signal.aborted ? interrupted.signal.reason : error;
   console.error(`bench: ${reason instanceof Error ? reason.message : String(reason)}`);
