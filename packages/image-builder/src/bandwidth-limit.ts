@@ -10,7 +10,7 @@ const LATENESS = 100;
 export class BandwidthLimit {
   readonly #bytesPerSecond: number;
   /** Time at which all bytes so far are due, in milliseconds of `performance.now()`. */
-  #due = 0;
+  #due = Number.NEGATIVE_INFINITY;
 
   /** @param bytesPerSecond greater than 0 */
   constructor(bytesPerSecond: number) {
