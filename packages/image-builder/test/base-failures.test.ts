@@ -130,11 +130,17 @@ test('a build that hangs past its time limit ends with all its processes', async
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   const hanging = new Hanging();
-  const build = new ScriptedBuilder(hanging.script, { buildTimeout: 1 }).build({
+  const { setTimeout } = globalThis;
+  // The time is over once the processes run, however late that is.
+  t.mock.method(globalThis, 'setTimeout', (run: () => void, delay: number) => {
+    if (delay === 3_600_000) void hanging.started.then(run);
+    return setTimeout(run, delay);
+  });
+  const build = new ScriptedBuilder(hanging.script, { buildTimeout: 3_600 }).build({
     imageId: 'debian-1',
     repository,
   });
-  await assert.rejects(build, withCode('build-timeout', /took longer than 1 s; .*raise build-timeout/));
+  await assert.rejects(build, withCode('build-timeout', /took longer than 3600 s; .*raise build-timeout/));
   await hanging.assertGone();
   await assertClean(fixture);
 });
@@ -174,8 +180,10 @@ test('processes that a finished build leaves running are ended', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const time = uniqueSleep();
   let started = 0;
+  // Ends once the process leads a session of its own: in that of the command it would end with the command.
+  const script = `setsid sleep ${time} >&- 2>&- & until [ "$(cut -d ' ' -f 6 /proc/$!/stat)" = $! ]; do sleep 0.01; done`;
   const builder = new ScriptedBuilder(async (context) => {
-    await context.run('sh', ['-c', `setsid sleep ${time} >&- 2>&- &`]);
+    await context.run('sh', ['-c', script]);
     started = (await processesWith(time)).length;
     await makeImage(context);
   });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import { createGatedQemuImg } from '../../../test/fixtures/gated-qemu-img.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
@@ -10,6 +10,7 @@ import { processesWith } from '../../../test/fixtures/running-process.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { mountsBelow } from '../src/cleanup/mounts.ts';
+import { SteadyFile } from '../src/hashed-reader/steady-file.ts';
 import { DibBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
 import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
@@ -62,16 +63,16 @@ test('the checksums of the raw image are computed while disk-image-create conver
   const gate = await createGatedQemuImg(outside);
   const envVars = { ...MINI_OS.envVars, PATH: `${outside}:${process.env.PATH}` };
   const builder = new DibBuilder({ ...MINI_OS, formats: ['qcow2', 'raw'], envVars }, MINI_OS_ELEMENTS);
+  const ended = endedReadings(t);
   const building = builder.build({ imageId: 'mini-1', repository });
   await Promise.race([gate.waiting(), building]);
-  const before = await bytesRead();
-  const names = await readdir(fixture.directory, { recursive: true });
-  const { size } = await stat(fixture.path(names.find((name) => name.endsWith('.raw')) ?? ''));
-  await waitUntil('the raw image to be read', async () => (await bytesRead()) - before >= size);
+  const raw = await waitUntil('the raw image to be read', () =>
+    ended.find(({ path }) => path.endsWith('.raw')),
+  );
   const early = await bytesRead();
   await gate.openGate();
   const { files } = await building;
-  assert.ok((await bytesRead()) - early < size, 'it is not read again');
+  assert.ok((await bytesRead()) - early < raw.size, 'it is not read again');
   for (const { path, checksums } of files) {
     assert.equal(
       checksums?.sha256,
@@ -81,6 +82,18 @@ test('the checksums of the raw image are computed while disk-image-create conver
     );
   }
 });
+
+/** Files that were read for their checksums. */
+function endedReadings(t: TestContext): readonly SteadyFile[] {
+  const ended: SteadyFile[] = [];
+  // oxlint-disable-next-line typescript/unbound-method -- called with its file below
+  const { close } = SteadyFile.prototype;
+  t.mock.method(SteadyFile.prototype, 'close', async function (this: SteadyFile) {
+    ended.push(this);
+    await close.call(this);
+  });
+  return ended;
+}
 
 /** Bytes that the threads of this process have read (proc(5)); the process has those of its ended children, too. */
 async function bytesRead(): Promise<number> {
@@ -145,7 +158,7 @@ test('the end of a build ends a process with another session, environment and di
     imageId: 'mini-1',
     repository: fixture.repository,
     onLine: (line) => {
-      if (line.includes('Running') && line.includes('/install.d/')) escaped ??= processesWith(seconds);
+      if (line.includes('Running') && line.includes('/install.d/')) escaped ??= waitForProcesses(seconds);
     },
   });
   assert.equal((await escaped)?.length, 1);
@@ -153,6 +166,14 @@ test('the end of a build ends a process with another session, environment and di
   assert.deepEqual(await mountsBelow([fixture.outside]), []);
   await assertNoRemains(fixture.directory);
 });
+
+/** Waits for processes with this argument. */
+async function waitForProcesses(word: string): Promise<number[]> {
+  return await waitUntil(`a process with ${word}`, async () => {
+    const found = await processesWith(word);
+    return found.length > 0 && found;
+  });
+}
 
 /** A command in place of disk-image-create: it says what it was given, and makes what `-o` names. */
 const STAND_IN = `#!/bin/sh

@@ -174,7 +174,10 @@ test('processes that a command leaves in its group are ended', async (t) => {
 });
 
 test('a process that left the group with the pipe does not delay the result', async (t) => {
-  const { decisiveLines } = await shell(t, 'setsid sleep 600 & sleep 0.1; echo $!');
+  // The sixth field is the session.
+  const hasLeft = '[ "$(cut -d " " -f 6 /proc/$!/stat)" = $! ]';
+  const script = `setsid sleep 600 & until ${hasLeft}; do sleep 0.01; done; echo $!`;
+  const { decisiveLines } = await shell(t, script);
   process.kill(Number(decisiveLines[0]));
 });
 

@@ -13,11 +13,13 @@ async function take(caches: BuildCaches, name = 'debian', limit = AMPLE): Promis
   return (await caches.take(name, limit)) ?? assert.fail('the cache is in use');
 }
 
-/** Writes a file that is used some minutes from now: the time of its last change, which cannot be set, is then earlier. */
+/** Writes a file that is used some minutes from now: its ctime, which cannot be set, is then earlier. */
 async function write(path: string, minutes = 1): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, Buffer.alloc(MEBIBYTE, 'x'));
-  await utimes(path, Date.now() / 1000 + minutes * 60, Date.now() / 1000);
+  // Not now: the clock of this process may be a millisecond behind that of the file system.
+  const time = Date.now() / 1000 + minutes * 60;
+  await utimes(path, time, time);
 }
 
 test('the next build of an image finds the downloads of the last one, even after a restart', async (t) => {

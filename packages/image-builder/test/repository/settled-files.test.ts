@@ -51,6 +51,12 @@ async function setUp(t: TestContext): Promise<Fixture> {
   return fixture;
 }
 
+/** Stops the clock and the timers at the last change of the file. */
+async function stopClock(t: TestContext, { path }: Fixture): Promise<void> {
+  const now = Math.ceil((await stat(path)).mtimeMs);
+  t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now });
+}
+
 test('a file without a writer is settled at once', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
@@ -75,7 +81,7 @@ test('new files do not delay the next check of a file that is not settled', asyn
   const fixture = await setUp(t);
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'content');
-  t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() });
+  await stopClock(t, fixture);
   await fixture.check('moved');
   for (const name of ['one.raw', 'two.raw']) {
     t.mock.timers.tick(15);
@@ -156,6 +162,7 @@ test('a settled file that is replaced by a symbolic link is no longer settled', 
 test('an empty file is not settled, nor one that is emptied later', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, '');
+  await stopClock(t, fixture);
   assert.deepEqual(await fixture.check('moved'), []);
   assert.deepEqual(fixture.refused, [], 'a program may just have created it');
   await utimes(fixture.path, 1, 1);
@@ -172,6 +179,7 @@ test('a file that an invisible process creates does not settle with its first by
   const fixture = await setUp(t);
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'the first bytes');
+  await stopClock(t, fixture);
   assert.deepEqual(await fixture.check('moved'), []);
   await rm(fixture.path);
   await fixture.check('moved');
@@ -195,7 +203,7 @@ for (const [occasion, complete, quiet] of QUIET_RULES) {
     const fixture = await setUp(t);
     fixture.writers = { files: new Set(), complete };
     await writeFile(fixture.path, 'x');
-    t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() });
+    await stopClock(t, fixture);
     assert.deepEqual(await fixture.check(occasion), quiet ? [] : [NAME]);
     if (!quiet) return;
     t.mock.timers.tick(QUIET_PERIOD - 500);
@@ -209,7 +217,7 @@ test('each change restarts the quiet period', async (t) => {
   const fixture = await setUp(t);
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'x');
-  t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() });
+  await stopClock(t, fixture);
   await fixture.check('changed');
   t.mock.timers.tick(QUIET_PERIOD - 1);
   await appendFile(fixture.path, 'y');
