@@ -38,8 +38,13 @@ ${more}`;
   return file;
 }
 
+/** Time limit of a check in seconds, for a slow host. */
+const TIMEOUT = '300';
+
+/** Runs the command. An option may give another time limit. */
 async function examine(file: string, ...options: readonly string[]): Promise<[number, readonly Result[]]> {
-  const { code, stdout, stderr } = await runInProcess('doctor', '--json', '-c', file, ...options);
+  const args = ['doctor', '--json', '-c', file, '--timeout', TIMEOUT, ...options];
+  const { code, stdout, stderr } = await runInProcess(...args);
   assert.equal(stderr, '');
   return [code, JSON.parse(stdout)];
 }

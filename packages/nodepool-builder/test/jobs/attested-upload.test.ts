@@ -23,6 +23,7 @@ import {
   writeKeys,
 } from '../../../../test/fixtures/site-key.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { type AttestationConfiguration, SiteAttestation } from '../../src/attestation/site-attestation.ts';
 import { listedProvider, toProvider } from '../../src/configuration/provider.ts';
 import { RunningJobs } from '../../src/control/running-jobs.ts';
@@ -30,6 +31,7 @@ import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from '../../src/jobs/upload-job.ts';
 import { Uploads } from '../../src/jobs/uploads.ts';
 import { fakeJob } from './fake-job.ts';
+import { readUploadRecords } from './upload-record.ts';
 
 const NO_HOST = { env: {}, cwd: '/', home: '/', warn: assert.fail };
 
@@ -68,10 +70,8 @@ async function setUp(t: TestContext, formats: readonly ('raw' | 'qcow2')[] = ['r
   const run: Site['run'] = async (settings, argument = {}) => {
     const repository = await ImageRepository.open(directory);
     undoAfter(t, () => repository.close());
-    const uploads = await Uploads.open(join(directory, '.nodepool-builder/uploads'), {
-      provider: () => undefined,
-      logger,
-    });
+    const records = join(directory, '.nodepool-builder/uploads');
+    const uploads = await Uploads.open(records, { provider: () => undefined, logger });
     const source = { name: 'fake', type: 'directory', directory, images: [{ name: 'debian' }] } as const;
     const configuration = await toProvider(listedProvider('', source, DIRECTORY_MODULE, String), NO_HOST);
     const context: UploadJobContext = {
@@ -88,7 +88,10 @@ async function setUp(t: TestContext, formats: readonly ('raw' | 'qcow2')[] = ['r
     };
     const text = JSON.stringify({ provider: 'fake', 'image-name': 'debian', ...argument });
     try {
-      return await runUploadJob(context, fakeJob('image-upload:1', text));
+      const result = await runUploadJob(context, fakeJob('image-upload:1', text));
+      // The record of the upload is removed after the result.
+      await waitUntil('no record', async () => (await readUploadRecords(records)).length === 0);
+      return result;
     } finally {
       await uploads.close();
       await repository.close();

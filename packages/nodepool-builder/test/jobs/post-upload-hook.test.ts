@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Client, JobServer } from '@nodepool-builder/gearman-node';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { isRunning } from '../../../../test/fixtures/running-process.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
 import { discardRejected } from '../../src/jobs/post-upload-hook.ts';
@@ -42,6 +42,12 @@ class Site {
   /** Files in the provider. */
   get pool(): string[] {
     return readdirSync(this.path('pool')).filter((name) => name.endsWith('.raw'));
+  }
+
+  /** Waits until the hook has written a line to a file. The shell creates the file before it writes the line. */
+  async written(name: string): Promise<void> {
+    const path = this.path(name);
+    await waitUntil(`a line in ${name}`, () => existsSync(path) && readFileSync(path, 'utf8') !== '');
   }
 
   get uploads(): string[] {
@@ -112,10 +118,14 @@ it('that does not exist has the image deleted, and the log has the remedy', asyn
 });
 
 it('that exceeds the time limit of the upload is killed with its processes, and the image is deleted', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   const site = new Site(t);
   site.hook('sleep 600 & echo $! > pid; wait');
   await site.start(', image-upload-timeout: 1');
-  await assert.rejects(site.upload(), { code: 'job-failed' });
+  const rejected = assert.rejects(site.upload(), { code: 'job-failed' });
+  await site.written('pid');
+  t.mock.timers.tick(1000);
+  await rejected;
   assert.deepEqual(site.pool, []);
   assert.match(
     site.uploadLog,
@@ -130,8 +140,7 @@ it('runs again when the builder was stopped during the hook and the job comes ag
   const first = await site.start();
   const answer = site.upload();
   answer.catch(() => undefined);
-  // The shell creates the file before it writes the line.
-  while (!existsSync(site.path('runs')) || readFileSync(site.path('runs'), 'utf8') === '') await delay(10);
+  await site.written('runs');
   assert.deepEqual(site.pool.length, 2, 'the image and the link to the latest exist during the hook');
   const stop = new AbortController();
   stop.abort();

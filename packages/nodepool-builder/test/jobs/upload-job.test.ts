@@ -85,8 +85,12 @@ it('a conversion counts towards image-upload-timeout', async (t) => {
   process.env.PATH = `${bin}:${PATH}`;
   undoAfter(t, () => (process.env.PATH = PATH));
   const provider = new FakeImageProvider({ formats: ['qcow2'] });
-  const context = await setUp(t, directory, { provider, 'image-upload-timeout': 1 });
-  await assert.rejects(runUploadJob(context, UPLOAD), /the upload took longer than 1 s/);
+  const context = await setUp(t, directory, { provider, 'image-upload-timeout': 3600 });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const rejected = assert.rejects(runUploadJob(context, UPLOAD), /the upload took longer than 3600 s/);
+  await qemuImg.waiting();
+  t.mock.timers.tick(3_600_000);
+  await rejected;
   assert.deepEqual(await qemuImg.conversions(), ['begin']);
 });
 

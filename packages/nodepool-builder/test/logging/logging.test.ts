@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import type { ReadLogSettings } from '../../src/logging/log-settings.ts';
 import { openLogging } from '../../src/logging/logging.ts';
@@ -29,6 +30,12 @@ function place(t: TestContext): Place {
 
 describe('the log', () => {
   it('has the layout of nodepool and the level of each logger', async (t) => {
+    const { TZ } = process.env;
+    undoAfter(t, () => {
+      if (TZ === undefined) delete process.env.TZ;
+      else process.env.TZ = TZ;
+    });
+    process.env.TZ = 'Asia/Kolkata'; // not UTC; no hour comes twice, as at the end of summer time
     const { read, lines } = place(t);
     const { settings } = await read(`
 level: info

@@ -159,7 +159,7 @@ describe('a webhook', () => {
     const quick = await startReceiver(t, [status(200)]);
     const { notifier, hasLogged } = startNotifier(
       t,
-      entryOf({ name: 'slow', url: hanging.url, timeout: 0.1, 'retry-time': 0.2 }),
+      entryOf({ name: 'slow', url: hanging.url, timeout: 0.5, 'retry-time': 0.2 }),
       entryOf({ url: quick.url }),
     );
     notifier.notify(FAILED);
