@@ -9,20 +9,26 @@ import { Machine, SCRIPT_LANGUAGES } from '../src/machine.ts';
 import { HostKey } from '../src/ssh/host-key.ts';
 import { generateKeyPair } from '../src/ssh/identity.ts';
 import { sshLogin } from '../src/ssh/ssh-login.ts';
+import { holdTimeout } from './held-timeout.ts';
 import { OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
 import type { SshdInstance, SshdInstancesOptions } from './sshd-instances.ts';
 
 interface Launched {
   readonly instance: SshdInstance;
   readonly logIn: () => Promise<Machine>;
+  /** Resolves when a login is refused. */
+  readonly refused: Promise<void>;
   readonly lines: string[];
 }
+
+/** Seconds. Tests that need its end shorten it by `holdTimeout`. */
+const BOOT_TIMEOUT = 120;
 
 /** Launches a machine without logging in. */
 async function launch(
   t: TestContext,
   options: SshdInstancesOptions = {},
-  { bootTimeout = 10, isKnown = true }: { bootTimeout?: number; isKnown?: boolean } = {},
+  { isKnown = true }: { isKnown?: boolean } = {},
 ): Promise<Launched> {
   const site = await OnInstanceSite.start(t, options);
   const { privateKey, publicKey } = generateKeyPair('test');
@@ -35,18 +41,28 @@ async function launch(
     mask: (text: string) => text,
     write: async (line: string) => void lines.push(line),
   };
+  const login = sshLogin('root', { privateKey, keyFile: 'key' }, hostKey);
+  const refused = Promise.withResolvers<void>();
+  const connect: typeof login.connect = async (...args) => {
+    try {
+      return await login.connect(...args);
+    } catch (error) {
+      setImmediate(refused.resolve); // after the machine has seen the error
+      throw error;
+    }
+  };
   const logIn = async (): Promise<Machine> => {
     const machine = await Machine.logIn({
       instance,
-      login: sshLogin('root', { privateKey, keyFile: 'key' }, hostKey),
+      login: { ...login, connect },
       hostKey,
-      settings: { ...onInstanceOf(site.base), 'boot-timeout': bootTimeout },
+      settings: { ...onInstanceOf(site.base), 'boot-timeout': BOOT_TIMEOUT },
       context: { signal: t.signal, buildLog },
     });
     undoAfter(t, () => machine.close());
     return machine;
   };
-  return { instance, logIn, lines };
+  return { instance, logIn, refused: refused.promise, lines };
 }
 
 /** Launches a machine and logs in. */
@@ -64,9 +80,13 @@ test('a host key that the console announces is trusted', async (t) => {
 test('a host key that the console does not announce is refused before the login', async (t) => {
   const other = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKAWEtnthEZEIaDPLHV3UzLWhaDiSMlKSKDBwMtI29BX host';
   const console = `-----BEGIN SSH HOST KEY KEYS-----\r\n${other}\r\n-----END SSH HOST KEY KEYS-----\r\n`;
-  const { logIn, lines } = await launch(t, { console }, { bootTimeout: 2 });
+  const { logIn, refused, lines } = await launch(t, { console });
+  const passBootTimeout = holdTimeout(t, BOOT_TIMEOUT);
   const message = /host key SHA256:\S+, its console announces SHA256:/;
-  await assert.rejects(logIn(), withCode('instance-failed', message));
+  const failed = assert.rejects(logIn(), withCode('instance-failed', message));
+  await refused;
+  passBootTimeout();
+  await failed;
   assert.deepEqual(lines, []);
 });
 
@@ -76,9 +96,13 @@ test('a host key that no console announces is trusted at the first login', async
 });
 
 test('a machine that accepts only another key has failed', async (t) => {
-  const { logIn } = await launch(t, {}, { bootTimeout: 3, isKnown: false });
+  const { logIn, refused } = await launch(t, {}, { isKnown: false });
+  const passBootTimeout = holdTimeout(t, BOOT_TIMEOUT);
   const message = /root cannot log in at 127\.0\.0\.1:\d+: /;
-  await assert.rejects(logIn(), withCode('instance-failed', message));
+  const failed = assert.rejects(logIn(), withCode('instance-failed', message));
+  await refused;
+  passBootTimeout();
+  await failed;
 });
 
 test('a step ends at its first failing command', async (t) => {

@@ -12,6 +12,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
 import { OnInstanceBuilder } from '../src/index.ts';
+import { holdTimeout } from './held-timeout.ts';
 import { IMAGE_ID, OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
 import { SshdInstance, SshdInstances } from './sshd-instances.ts';
 
@@ -217,7 +218,13 @@ describe('a machine that does not power off', () => {
   test('after the command is powered off by the power button', async (t) => {
     const site = await OnInstanceSite.start(t);
     await site.keepOn();
-    const image = await site.build(site.builder({ 'stop-timeout': 1 }));
+    const passStopTimeout = holdTimeout(t, 600);
+    const build = site.build(site.builder({ 'stop-timeout': 600 }));
+    const asked = waitUntil('the command to power off', () => site.wasAskedToPowerOff);
+    await Promise.race([asked, build]);
+    assert.equal(site.provider.instance.pushes, 0);
+    passStopTimeout();
+    const image = await build;
     assert.equal(site.provider.instance.pushes, 1);
     assert.equal(site.read(image, 'etc/machine-id'), '');
   });
@@ -283,11 +290,17 @@ describe('a failed build with keep-on-failure', () => {
 
   test('keeps the instance after a build timeout', async (t) => {
     const site = await OnInstanceSite.start(t);
+    const passBuildTimeout = holdTimeout(t, 3600);
     const builder = site.builder(
-      { steps: [{ run: 'sleep 600' }], 'keep-on-failure': 600 },
-      { buildTimeout: 2 },
+      { steps: [{ run: 'echo begun; sleep 600' }], 'keep-on-failure': 600 },
+      { buildTimeout: 3600 },
     );
-    await assert.rejects(site.build(builder), withCode('build-timeout', /kept until/));
+    const build = site.build(builder, {
+      onLine: (line) => {
+        if (line === 'begun') passBuildTimeout();
+      },
+    });
+    await assert.rejects(build, withCode('build-timeout', /kept until/));
     assert.equal(site.provider.instances.length, 1);
   });
 });

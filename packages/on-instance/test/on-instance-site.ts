@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -26,8 +27,8 @@ export function onInstanceOf(baseImage: string): OnInstance {
     shell: 'posix',
     steps: [],
     sysprep: false,
-    'boot-timeout': 20,
-    'stop-timeout': 20,
+    'boot-timeout': 120,
+    'stop-timeout': 120,
     'after-restart': 'destroy',
   };
 }
@@ -166,10 +167,17 @@ export class OnInstanceSite {
     return reaper;
   }
 
-  /** Makes the system of the base image ignore the command to power off. */
+  /** Makes the system of the base image ignore the command to power off, except for {@link wasAskedToPowerOff}. */
   async keepOn(): Promise<void> {
     await mkdir(join(this.base, 'usr-local/sbin'), { recursive: true });
-    await writeFile(join(this.base, 'usr-local/sbin/poweroff'), '#!/bin/sh\n', { mode: 0o755 });
+    const script = '#!/bin/sh\ntouch /run/asked-to-power-off\n';
+    await writeFile(join(this.base, 'usr-local/sbin/poweroff'), script, { mode: 0o755 });
+  }
+
+  /** Whether the last instance has run the command to power off. */
+  get wasAskedToPowerOff(): boolean {
+    const { launched } = this.provider;
+    return launched.length > 0 && existsSync(join(this.provider.instance.disk, 'run/asked-to-power-off'));
   }
 
   /** Creates a key pair for the base image. */

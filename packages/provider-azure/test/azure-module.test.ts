@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { freePort } from '../../../scripts/free-port.ts';
 import { AZURE_MODULE } from '../src/azure-module.ts';
 import { type ArmDouble, type ArmDoubleOptions, ArmRefusal } from '../src/testing/index.ts';
 import { startDouble } from './azure-fixture.ts';
@@ -16,13 +17,11 @@ const SECRET = 'kept-s3cr3t';
 const HOST = { env: {}, cwd: '/', home: '/', warn: () => {} };
 
 /** Port of all doubles here: `@azure/identity` keeps the first address of its managed identity. */
-let port = 0;
+const port = await freePort();
 
 /** Its tokens are old enough for `@azure/identity` to ask for new ones. */
 async function start(t: TestContext, options: Partial<ArmDoubleOptions> = {}): Promise<ArmDouble> {
-  const double = await startDouble(t, { tokenLifetime: 200, ...options }, port);
-  port = Number(new URL(double.endpoint).port);
-  return double;
+  return await startDouble(t, { tokenLifetime: 200, ...options }, port);
 }
 
 /** Opens the provider of an entry as the daemon does, with a managed identity. */

@@ -46,25 +46,22 @@ async function send(
   await pages.send(file.path, SIZE, SIZE, vhdFooter(SIZE, 'seed', new Date()), false);
 }
 
-/** Sends a disk with one block to a server that does not answer its first requests. */
-async function sendToSilent(t: TestContext, silent: number, signal: AbortSignal): Promise<number> {
+test('a request without an answer is repeated', async (t) => {
   let seen = 0;
   const url = await startServer(t, (_, response) => {
-    if (++seen > silent) response.writeHead(201).end();
+    if (++seen > 1) response.writeHead(201).end();
   });
-  await send(t, [0], { grant: () => Promise.resolve(`${url}?sig=secret`), signal, answerTimeout: 0.3 });
-  return seen;
-}
-
-test('a request without an answer is repeated', async (t) => {
+  await send(t, [0], { grant: () => Promise.resolve(`${url}?sig=secret`), answerTimeout: 2 });
   // Two pages and the repeated request; on a busy host, an answer may come too late once more.
-  assert.ok((await sendToSilent(t, 1, t.signal)) >= 3);
+  assert.ok(seen >= 3);
 });
 
 test('an abort ends a request without an answer', async (t) => {
-  const signal = AbortSignal.timeout(100);
-  await assert.rejects(sendToSilent(t, 99, signal), (error) => !(error instanceof CloudError));
-  assert.ok(signal.aborted);
+  const abort = new AbortController();
+  const url = await startServer(t, () => abort.abort());
+  const sending = send(t, [0], { grant: () => Promise.resolve(`${url}?sig=secret`), signal: abort.signal });
+  await assert.rejects(sending, (error) => !(error instanceof CloudError));
+  assert.ok(abort.signal.aborted);
 });
 
 test('access that another request replaces again is no error', async (t) => {

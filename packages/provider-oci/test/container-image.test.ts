@@ -145,7 +145,7 @@ test('an archive with two indexes becomes an image that every client pulls', asy
 test('a damaged tgz is refused', async (t) => {
   const fixture = await ociFixture(t);
   const path = join(fixture.directory, 'root.tgz');
-  await writeDisk(path, 1);
+  await writeFile(path, 'no gzip'); // random bytes might begin like gzip
   const provider = fixture.open(image);
   await assert.rejects(provider.upload(await requestFor(path, 1, 'tgz')), /incorrect header check/);
   const request = await requestFor(path, 1, 'tgz');

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { imageTags } from '@nodepool-builder/image-builder/module-kit';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { requestFor, writeDisk } from './disk.ts';
 import { type DoubleFixture, doubleFixture } from './double-fixture.ts';
 import { ociFixture, openProvider } from './oci-fixture.ts';
@@ -13,6 +14,8 @@ const IMAGES = 200;
 /** Requests of a discard: token, tag, `latest` before and after, manifest, unfinished upload. */
 const FEW = 10;
 const TYPE = 'application/vnd.oci.image.manifest.v1+json';
+/** In the lines that Debian's docker-registry logs for answers. */
+const STATUS = /http\.response\.status=/;
 
 /** A manifest of ours for another image, which is older. */
 function olderImage(manifest: string, number: number): { readonly tag: string; readonly text: string } {
@@ -205,9 +208,19 @@ test('among 200 images in Debian’s docker-registry, a discard takes a few requ
     const { tag, text } = olderImage(body.toString(), number);
     assert.equal((await ask(registry, `manifests/${tag}`, { ...put, body: text })).status, 201);
   }
-  const begin = registry.log.length;
+  // The lines of the log arrive later than the answers.
+  const loggedRequest = async (tag: string): Promise<number> => {
+    await ask(registry, `manifests/${tag}`);
+    const isOfRequest = (line: string): boolean => line.includes(tag) && STATUS.test(line);
+    return await waitUntil(`${tag} in the log`, () => {
+      const index = registry.log.findIndex(isOfRequest);
+      return index >= 0 && index;
+    });
+  };
+  const begin = await loggedRequest('before-the-discard');
   await open().discard('old2', { image: { imageName: 'debian', imageId: 'debian-0000000002' } });
-  const requests = registry.log.slice(begin).filter((line) => line.includes('http.response.status='));
+  const end = await loggedRequest('after-the-discard');
+  const requests = registry.log.slice(begin + 1, end).filter((line) => STATUS.test(line));
   assert.ok(requests.length > 0 && requests.length <= FEW, requests.join('\n'));
   const tags = await tagsOf(registry);
   assert.equal(tags.length, IMAGES);

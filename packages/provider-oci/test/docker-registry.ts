@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { freePort } from '../../../scripts/free-port.ts';
 import { type CertificateFiles, createAuthority } from '../../../test/fixtures/certificate-authority.ts';
 import { end } from '../../../test/fixtures/job-server-process.ts';
@@ -79,12 +80,13 @@ export async function startRegistry(
   let child: ChildProcess;
   const start = async (): Promise<void> => {
     // Ends with this process, even after SIGKILL.
-    child = spawn('setpriv', ['--pdeathsig=TERM', 'docker-registry', 'serve', configuration], {
+    const registry = spawn('setpriv', ['--pdeathsig=TERM', 'docker-registry', 'serve', configuration], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => log.push(...text.split('\n')));
-    await once(child, 'spawn');
+    child = registry;
     const begin = log.length;
+    createInterface(registry.stderr).on('line', (line) => log.push(line));
+    await once(child, 'spawn');
     await waitUntil('docker-registry to listen', () => {
       if (child.exitCode !== null) throw new Error(`docker-registry ended: ${log.join('\n')}`);
       return log.slice(begin).some((line) => line.includes('listening on'));

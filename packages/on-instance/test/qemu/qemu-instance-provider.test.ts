@@ -79,6 +79,12 @@ const FAILING_KVM = `#!/bin/sh
 case "$*" in *kvm*) echo "failed to set MSR 0x10a"; kill -ABRT $$ ;; esac
 exec`;
 
+/** A QEMU that never listens. */
+const NEVER_LISTENING = `#!/bin/sh
+echo started
+exec sleep 600
+`;
+
 /** A QEMU whose machine never starts under KVM. */
 function hangingKvm(qemu: string): string {
   return `#!/bin/sh
@@ -232,11 +238,20 @@ describe('a failed launch leaves nothing and gives the reason', () => {
 
   test('if it is aborted while QEMU starts', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
+    const bin = await makeBin(t);
+    await writeFile(join(bin, 'qemu-system-x86_64'), NEVER_LISTENING, { mode: 0o755 });
+    setPath(t, `${bin}:${process.env.PATH}`);
     const abort = new AbortController();
     const reason = new Error('enough');
     const provider = open();
     const launched = assert.rejects(provider.launch({ ...REQUEST, image }, { signal: abort.signal }), reason);
-    await waitUntil('the instance', async () => (await provider.list()).length > 0);
+    await waitUntil('QEMU to start', async () => {
+      const [instance] = await provider.list();
+      return (
+        instance !== undefined &&
+        (await readFile(join(directory, instance.id, 'qemu.log'), 'utf8').catch(() => '')) === 'started\n'
+      );
+    });
     abort.abort(reason);
     await launched;
     assert.deepEqual(await readdir(directory), []);

@@ -27,8 +27,8 @@ async function build(
     shell: 'powershell',
     steps: [{ run: 'greet' }],
     sysprep: true,
-    'boot-timeout': 20,
-    'stop-timeout': 20,
+    'boot-timeout': 120,
+    'stop-timeout': 120,
     'after-restart': 'destroy',
   } as const;
   const builder = new OnInstanceBuilder({ name: 'windows', formats: ['raw'] }, onInstance, {

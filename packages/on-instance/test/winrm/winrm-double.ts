@@ -15,8 +15,6 @@ export interface WinrmDoubleOptions {
   readonly program: Program;
   readonly username?: string;
   readonly password?: string;
-  /** Default: any free one. */
-  readonly port?: number;
 }
 
 /**
@@ -49,7 +47,7 @@ export class WinrmDouble implements AsyncDisposable {
 
   static async start(options: WinrmDoubleOptions): Promise<WinrmDouble> {
     const double = new WinrmDouble(options);
-    await once(double.#server.listen(options.port ?? 0, '127.0.0.1'), 'listening');
+    await once(double.#server.listen(0, '127.0.0.1'), 'listening');
     return double;
   }
 

@@ -63,7 +63,7 @@ describe('a GET of a stream', () => {
     status = 500;
     t.after(() => (status = 200));
     goOn = () => {};
-    assert.equal(await read({ stallTimeout: 0.05 }), '500: first');
+    assert.equal(await read({ stallTimeout: 1 }), '500: first');
   });
 
   test('has the status of an error answer that is interrupted', async (t) => {
