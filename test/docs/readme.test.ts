@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -9,6 +10,7 @@ import { loadConfiguration } from 'nodepool-builder';
 import { builderCommand } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
 const readme = await readPage('README.md');
@@ -59,6 +61,7 @@ providers: [{name: local, type: directory, directory: pool, images: [{name: debi
   });
   assert.match(stdout, /nodepool\.yaml is good: 1 disk image, 1 provider/);
   assert.match(stdout, /debian-\d{14}-[0-9a-z]{4}/);
+  await waitUntil('the builder to end', () => !existsSync(join(directory, 'builder.pid')));
 });
 
 test('the configuration of README.md loads without a warning', async (t) => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -132,11 +131,12 @@ describe('a job that cannot be done ends with WORK_FAIL, and the log has the rea
 
 it('a malformed packet closes only its own connection', async () => {
   const socket = connect(server.port, '127.0.0.1');
-  socket.on('error', () => {}); // the server may reset it
+  // once() would reject if the server resets the connection.
+  const closed = new Promise<void>((resolve) => socket.on('error', () => {}).once('close', () => resolve()));
   socket.write('\0REQ\0\0\xff\xff\xff\xff\xff\xff');
   socket.end('GET / HTTP/1.1\r\n\r\n');
   socket.resume();
-  await once(socket, 'close');
+  await closed;
 });
 
 describe('an unusable images-dir', { skip: isRoot ? false : 'only root may mount' }, () => {

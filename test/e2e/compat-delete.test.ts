@@ -83,9 +83,11 @@ describe('deleting an image during its upload, over gearmand', () => {
   async function isGone(imageId: string): Promise<void> {
     const own = join(site.images, '.nodepool-builder');
     assert.deepEqual(await readdir(site.images), ['.nodepool-builder']);
-    for (const name of ['manifests', 'staging', 'trash', 'deletes', 'uploads']) {
+    for (const name of ['manifests', 'staging', 'trash', 'deletes']) {
       assert.deepEqual(await readdir(join(own, name)), [], name);
     }
+    // The record of an upload stays until the job server has acknowledged the answer.
+    await waitUntil('the record to go', async () => (await readdir(join(own, 'uploads'))).length === 0);
     await waitUntil('its functions to go', async () => Object.keys(await functionsOf(imageId)).length === 0);
   }
 

@@ -148,6 +148,7 @@ describe('disk-image-create', () => {
 
   it('COMPAT 1.1: logs each line of output, and a final empty one, as nodepool.image.build.<diskimage>', async () => {
     await client.build('talks', '9');
+    await builder.logged(/build 9 of talks \(job .*\): done/); // the answer may overtake the log
     const mark = / INFO nodepool\.image\.build\.talks: /;
     const records = builder.log.filter((line) => mark.test(line)).map((line) => line.split(mark)[1]);
     assert.ok(records.includes('to stdout') && records.includes('to stderr'), String(records));

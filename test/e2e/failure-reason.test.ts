@@ -49,6 +49,7 @@ for (const embedded of [false, true]) {
     );
     assert.deepEqual([code, stdout], [1, '']);
     assert.ok(stderr.includes(`image-build:data failed on ${hostname()}: ${REASON}`), stderr);
+    await builder.logged(/build 1 of data failed: /);
     const inLog = builder.log.filter((line) => line.includes(REASON));
     assert.equal(inLog.length, 1, inLog.join('\n'));
 

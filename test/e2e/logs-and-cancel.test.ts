@@ -30,8 +30,9 @@ test('logs shows the log of a build while it runs, and of an upload, from anothe
     shown += text;
   });
   await waitUntil('the line that was there', () => shown.endsWith('begun\n'));
+  const closed = once(follow, 'close');
   await rm(site.gate);
-  assert.deepEqual(await once(follow, 'close'), [0, null]);
+  assert.deepEqual(await closed, [0, null]);
   assert.match(shown, /^# image-name: "docs"\n# image-id: docs-1\n(?:.*\n)*begun\ndone\n$/);
   assert.equal((await build).code, 0);
 

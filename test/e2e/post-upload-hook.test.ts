@@ -30,8 +30,11 @@ it('after a builder was killed while a hook ran, the job is assigned again and t
   assert.equal(build.code, 0);
 
   const upload = gearman(server.port, 'image-upload:0001', '{"provider": "pool", "image-name": "docs"}');
-  await waitUntil('the hook', () => existsSync(pids) && readFile(pids, 'utf8'));
-  const hanging = Number(await readFile(pids, 'utf8'));
+  // The shell creates the file before it writes to it.
+  const hanging = await waitUntil('the hook', async () => {
+    const pid = existsSync(pids) ? Number(await readFile(pids, 'utf8')) : 0;
+    return pid > 0 && pid;
+  });
   undoAfter(t, () => process.kill(hanging, 'SIGKILL'));
   assert.ok((await readdir(site.pool)).includes('docs-0001.qcow2'));
   await builder.end('SIGKILL');

@@ -31,12 +31,13 @@ describe('a daemon under systemd', () => {
     assert.ok(time >= before && time <= process.hrtime.bigint() / 1000n, MONOTONIC_USEC);
     assert.deepEqual(await socket.next(), { READY: '1', STATUS: status });
 
+    const exited = once(child, 'exit');
     child.kill('SIGTERM');
     assert.deepEqual(await socket.next(), {
       STOPPING: '1',
       STATUS: 'finishing the running jobs; send it again to stop them',
     });
-    assert.deepEqual(await once(child, 'exit'), [0, null]);
+    assert.deepEqual(await exited, [0, null]);
   });
 });
 

@@ -116,7 +116,11 @@ test('builder, manager and commands pass the access list of the documentation, o
   await command('image-upload', 'docs-1', '--provider', 'pool');
   assert.ok((await readdir(pool)).includes('docs-docs-1.qcow2'));
   await command('image-delete', 'docs-1');
-  assert.doesNotMatch(await command('image-list', '--offered'), /docs-1/);
+  // The builder deregisters the functions after its answer.
+  await waitUntil(
+    'the image to be gone',
+    async () => !(await command('image-list', '--offered')).includes('docs-1'),
+  );
 
   const managing = endAfter(t, spawnDaemon(a.on(builderCommand('manage', '-c', onA))));
   await managing.logged(/elected leader/);
