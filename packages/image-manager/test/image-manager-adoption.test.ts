@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { Admin } from '@nodepool-builder/gearman-node';
 import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { startGearmand } from '../../../test/fixtures/gearmand.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
@@ -54,6 +55,13 @@ test('many builds are adopted in one write', async (t) => {
   const site = await startSite(t, { providers: [], diskimage: { followsZuul: true, keep: 50 } });
   const ids = Array.from({ length: 50 }, (_, day) => idOf('a', day));
   importBuilds(await site.builder(), ...ids);
+  const [port = 0] = site.ports;
+  const admin = new Admin({ host: '127.0.0.1', port });
+  undoAfter(t, () => admin.close());
+  await waitUntil('the builder to offer all images', async () => {
+    const offered = new Set((await admin.status()).map(({ name }) => name));
+    return ids.every((id) => offered.has(`image-upload:${id}`));
+  });
   const sizes = new Set<number>();
   site.manage();
   await site.until('all builds', ({ builds }) => {
@@ -91,6 +99,7 @@ test('an old image is deleted again when a builder comes back with it', async (t
   const other = await site.builder();
   importBuilds(other, idOf('a', 2));
   await waitUntil('its copy to be deleted', () => other.images.size === 0);
+  assert.equal(await site.untilInUse(), idOf('c', 0));
   assert.deepEqual(site.provider('east').imageIds, [idOf('c', 0)]);
 });
 

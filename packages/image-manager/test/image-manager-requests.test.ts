@@ -54,7 +54,10 @@ test('a request made while no manager runs is handled later, and only once', asy
   await hold.reached;
   assert.deepEqual(await site.store.requests(), []);
   await second.stop();
+  const [, { unique } = assert.fail()] = builder.jobsOf('image-build');
+  await site.untilWaiting(unique, 0);
   site.manage();
+  await site.untilWaiting(unique, 1);
   hold.release();
   await site.untilInUse(old);
   assert.equal(builder.jobsOf('image-build').length, 2);
@@ -75,8 +78,8 @@ test('a rollback replaces the newest build by the previous one, without a new bu
   await waitUntil('the upload to be deleted', () => !site.provider('east').imageIds.includes(first));
   await site.store.ask({ kind: 'rollback', diskimage: 'debian' });
   assert.equal(await site.untilInUse(second), first);
-  await waitUntil('the newest build to be deleted', () => !builder.images.has(second));
-  await site.until('the deletion to be on record', ({ builds }) => builds.get(second)?.state !== 'deleting');
+  await site.untilGone(second);
+  assert.deepEqual([...builder.images], [first]);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [first]);
   assert.equal(builder.jobsOf('image-build').length, 2);
 });

@@ -119,9 +119,12 @@ test('of two managers with one store, one is the leader; when it stops, the othe
   const leader = site.manage();
   await hold.reached;
   site.manage();
+  await site.logged(/^info another manager is the leader/);
   assert.equal(site.countLogged(/^info elected leader/), 1);
+  const [{ unique } = assert.fail()] = builder.jobsOf('image-build');
   await leader.stop();
   await waitUntil('the other to be elected', () => site.countLogged(/^info elected leader/) === 2);
+  await site.untilWaiting(unique, 1);
   hold.release();
   await site.untilInUse();
   assert.equal(builder.jobsOf('image-build').length, 1);

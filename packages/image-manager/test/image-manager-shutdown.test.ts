@@ -10,8 +10,8 @@ import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-/** Time limit for a stop, in milliseconds: less than the timeout of a job server. */
-const PROMPT = 5000;
+/** Time limit for a stop, in milliseconds: just less than the timeout of a job server. */
+const PROMPT = 9500;
 
 test('a manager stops promptly during a build, uploads, deletions and a scan for orphans', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { keep: 1 }, timing: { leakInterval: 0.01 } });

@@ -68,7 +68,7 @@ test('after a loss of leadership nothing starts; the next leader resumes what ru
   losable.lose();
   await site.logged(/^warn leadership lost/);
   hold.release();
-  await waitUntil('the image', () => builder.images.size === 1);
+  await waitUntil('the end of the build', () => builder.endedJobs === 1);
   const [build] = (await site.store.read()).builds.values();
   assert.equal(build?.state, 'building');
   assert.deepEqual(builder.jobsOf('image-upload'), []);

@@ -14,7 +14,7 @@ async function administered(t: TestContext): Promise<{ site: JobServerSite; admi
 }
 
 /** An admin client and its job server, which the test plays. */
-async function scripted(t: TestContext, timeout = 5000): Promise<{ server: ScriptedServer; admin: Admin }> {
+async function scripted(t: TestContext, timeout = 60_000): Promise<{ server: ScriptedServer; admin: Admin }> {
   const server = await ScriptedServer.listen();
   const admin = new Admin(server.address, { timeout });
   t.after(() => Promise.all([server.close(), admin.close()]));
@@ -98,7 +98,7 @@ test('a function name may look like an error or contain a dot', async (t) => {
 });
 
 test('an unanswered command fails with server-silent, and the next command reconnects', async (t) => {
-  const { server, admin } = await scripted(t, 500);
+  const { server, admin } = await scripted(t, 2000);
   await assert.rejects(admin.version(), { code: 'server-silent' });
   await (await server.accept()).closed;
   const again = admin.version();

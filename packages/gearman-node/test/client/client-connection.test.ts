@@ -33,6 +33,9 @@ async function scripted(
 /** Milliseconds; long, for tests in which the interval of status requests is mocked and no answer is missing. */
 const TIMEOUT = 60_000;
 
+/** Milliseconds; for tests that wait for its end. Enough to connect and to accept a job on a busy host. */
+const SHORT_TIMEOUT = 2000;
+
 /** Bytes that a peer has not sent once their number is stable for many turns of the event loop. */
 async function unsentInTheEnd({ socket }: RawPeer): Promise<number> {
   let unsent = socket.writableLength;
@@ -145,7 +148,7 @@ test('a background job gets no packets of a foreground job with the same handle'
 });
 
 test('an unanswered submission closes the connection', async (t) => {
-  const { submit } = await scripted(t, { timeout: 500 });
+  const { submit } = await scripted(t, { timeout: SHORT_TIMEOUT });
   const [peer, job] = await submit('f');
   await assert.rejects(job.result, lostBecauseOf('server-silent'));
   await peer.closed;
@@ -252,11 +255,11 @@ test('an answer with invalid numbers fails only its request', async (t) => {
 
 test('a server that freezes after it accepted a job is detected', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
-  const { submit } = await scripted(t, { timeout: 500 });
+  const { submit } = await scripted(t, { timeout: SHORT_TIMEOUT });
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
   await job.handle;
-  t.mock.timers.tick(500);
+  t.mock.timers.tick(SHORT_TIMEOUT);
   assert.deepEqual(await peer.next(), ['GET_STATUS', 'H:x:1']);
   await assert.rejects(job.result, lostBecauseOf('server-silent'));
 });

@@ -40,7 +40,7 @@ test('4 GiB: a server that declares this length is disconnected', async (t) => {
 });
 
 test('slow-loris: a server that never sends the end of its answer is disconnected', async (t) => {
-  const { job, server } = await scripted(t, 500);
+  const { job, server } = await scripted(t, 2000);
   server.sendBytes(encodePacket('RES', 'JOB_CREATED', 'H:x:1').subarray(0, -1));
   await assertLost(job, 'server-silent');
   await server.closed;

@@ -179,6 +179,7 @@ test('a timeout covers the wait for a worker', async (t) => {
 });
 
 test('a resubmitted job backs off from a server that accepts and closes connections', async (t) => {
+  t.mock.method(Math, 'random', () => 0); // no pause is reduced
   const server = await ScriptedServer.listen();
   const client = new Client({ servers: [server.address], reconnect: { minDelay: 10, maxDelay: 10_000 } });
   t.after(() => Promise.all([server.close(), client.close()]));
@@ -190,8 +191,8 @@ test('a resubmitted job backs off from a server that accepts and closes connecti
     await peer.until('SUBMIT_JOB');
     await peer.close();
   }
-  // Half of each: 10, 20, 40, 80, 160 ms.
-  assert.ok(performance.now() - start >= 155, `${performance.now() - start} ms`);
+  // 10, 20, 40, 80 and 160 ms; a timer may fire up to two milliseconds early.
+  assert.ok(performance.now() - start >= 300, `${performance.now() - start} ms`);
   await client.close();
   await closed;
 });

@@ -18,7 +18,7 @@ const failed = (pattern: RegExp) => (error: unknown) =>
 
 test('connects', async () => {
   const server = await ScriptedServer.listen();
-  const socket = await openSocket(server.address, { timeout: 5000 });
+  const socket = await openSocket(server.address, { timeout: 60_000 });
   await server.accept();
   assert.equal(socket.remotePort, server.port);
   socket.destroy();
@@ -30,7 +30,7 @@ test('a closed port is connect-failed, and the error names it', async () => {
   const { address } = server;
   await server.close();
   await assert.rejects(
-    openSocket(address, { timeout: 5000 }),
+    openSocket(address, { timeout: 60_000 }),
     failed(new RegExp(`127\\.0\\.0\\.1:${address.port}: .*ECONNREFUSED`)),
   );
 });
@@ -53,7 +53,7 @@ test('a server without TLS is connect-failed when TLS is required', async () => 
   const server = createServer((socket) => socket.end('ERR no TLS here\r\n')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
-  await assert.rejects(openSocket({ host: '127.0.0.1', port, tls: {} }, { timeout: 5000 }), failed(/./));
+  await assert.rejects(openSocket({ host: '127.0.0.1', port, tls: {} }, { timeout: 60_000 }), failed(/./));
   server.close();
 });
 
@@ -76,7 +76,7 @@ test('received chunks stay as they are while other sockets read', async () => {
   const server = await ScriptedServer.listen();
   const received: Buffer[] = [];
   for (const text of ['first', 'second', 'third']) {
-    const socket = await openSocket(server.address, { timeout: 5000 });
+    const socket = await openSocket(server.address, { timeout: 60_000 });
     const peer = await server.accept();
     peer.sendBytes(text);
     const [chunk] = (await once(socket, 'data')) as [Buffer];
@@ -89,7 +89,7 @@ test('received chunks stay as they are while other sockets read', async () => {
 
 test('bytes from before the first listener are kept, and precede later ones', async () => {
   const server = await ScriptedServer.listen();
-  const socket = await openSocket(server.address, { timeout: 5000 });
+  const socket = await openSocket(server.address, { timeout: 60_000 });
   const peer = await server.accept();
   peer.sendBytes('early ');
   while (socket.readableLength === 0) await new Promise(setImmediate);
@@ -104,7 +104,7 @@ test('bytes from before the first listener are kept, and precede later ones', as
 
 test('a paused socket applies back-pressure to its peer, and loses nothing', async () => {
   const server = await ScriptedServer.listen();
-  const socket = await openSocket(server.address, { timeout: 5000 });
+  const socket = await openSocket(server.address, { timeout: 60_000 });
   const peer = await server.accept();
   let length = 0;
   socket.on('data', (chunk: Buffer) => {

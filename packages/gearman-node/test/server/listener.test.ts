@@ -136,13 +136,15 @@ test('running out of file descriptors for connections is logged', async (t) => {
   });
   const lines = createInterface(server.stdout)[Symbol.asyncIterator]();
   const port = Number((await lines.next()).value);
-  const peers = await Promise.all(Array.from({ length: 40 }, () => RawPeer.connect(port)));
-  t.after(() => Promise.all(peers.map((peer) => peer.close())));
+  const first = await RawPeer.connect(port);
+  assert.deepEqual(await first.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x'], 'it is accepted before the others');
+  const others = await Promise.all(Array.from({ length: 40 }, () => RawPeer.connect(port)));
+  t.after(() => Promise.all([first, ...others].map((peer) => peer.close())));
   assert.match(
     String((await lines.next()).value),
     /was rejected: the limit of 20 connections is reached; .* ulimit -n/,
   );
-  assert.deepEqual(await (peers[0] as RawPeer).ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
+  assert.deepEqual(await first.ask('ECHO_REQ', 'y'), ['ECHO_RES', 'y']);
 });
 
 test('the log names a peer that violates the protocol', async (t) => {

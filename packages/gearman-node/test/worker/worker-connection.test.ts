@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
+import { encodePacket } from '../../src/codec/encoder.ts';
 import type { ServerAddress } from '../../src/connection/server-address.ts';
 import { type GearmanError, JobFailure } from '../../src/errors.ts';
 import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
@@ -146,8 +147,7 @@ test('a large removal is one RESET_ABILITIES and CAN_DO for the rest', async (t)
 
 test('functions that are removed one by one count as one large removal', async (t) => {
   const names = Array.from({ length: 10_000 }, (_, index) => `f${index}`);
-  const { server, worker } = await scripted(t, {});
-  for (const name of names) worker.add(name, () => {});
+  const { server, worker } = await scripted(t, new Map(names.map((name) => [name, () => {}])));
   const registered = await server.until('GRAB_JOB_UNIQ');
   assert.deepEqual(
     registered.slice(0, -1),
@@ -276,7 +276,7 @@ test('ERROR for a lost job does not answer a grab', async (t) => {
 });
 
 test('an unanswered grab closes the connection, and the worker reconnects', async (t) => {
-  const { server, worker, accept } = await scripted(t, { f: () => 'done' }, { timeout: 500 });
+  const { server, worker, accept } = await scripted(t, { f: () => 'done' }, { timeout: 2000 });
   const reason = new Promise((resolve) => worker.once('disconnect', (_server, error) => resolve(error.code)));
   await server.until('GRAB_JOB_UNIQ');
   await server.closed;
@@ -355,8 +355,8 @@ test('repeated wake-ups without a job slow down the grabs', async (t) => {
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   const start = performance.now();
   for (let times = 0; times < 14; times += 1) {
-    server.send('NO_JOB');
-    server.send('NOOP');
+    // In one chunk, so that the wake-up is a quick one.
+    server.sendBytes(Buffer.concat([encodePacket('RES', 'NO_JOB'), encodePacket('RES', 'NOOP')]));
     await expect(server, ['PRE_SLEEP'], ['GRAB_JOB_UNIQ']);
   }
   assert.ok(performance.now() - start > 100, 'the grabs were delayed');
@@ -366,8 +366,12 @@ test('a job without a grab closes the connection, and the worker can still be cl
   const ran: string[] = [];
   const { server, worker, accept } = await scripted(t, { f: async ({ handle }) => void ran.push(handle) });
   const lost = once(worker, 'disconnect');
-  assign(server, 'f', 'H:x:1');
-  assign(server, 'f', 'H:x:2');
+  // In one chunk: between two, the worker could end the first job and grab another.
+  server.sendBytes(
+    Buffer.concat(
+      ['H:x:1', 'H:x:2'].map((handle) => encodePacket('RES', 'JOB_ASSIGN_UNIQ', handle, 'f', '', '')),
+    ),
+  );
   const [, error] = (await lost) as [ServerAddress, GearmanError];
   assert.equal(error.code, 'packet-unexpected');
   assert.deepEqual(ran, ['H:x:1']);

@@ -49,7 +49,7 @@ test('4 GiB: a server that declares this length is disconnected, and the other i
 });
 
 test('slow-loris: a server that never sends the end of a job is disconnected, and the other is served', async (t) => {
-  const { server, site, lost } = await scripted(t, 500);
+  const { server, site, lost } = await scripted(t, 2000);
   server.sendBytes(encodePacket('RES', 'JOB_ASSIGN_UNIQ', 'H:x:1', 'f', '', 'payload').subarray(0, -1));
   assert.equal((await lost).code, 'server-silent');
   await assertServesOther(server, site);

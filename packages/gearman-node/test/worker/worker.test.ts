@@ -115,6 +115,7 @@ test('close grabs no jobs, waits for the running ones, sends their results, and 
   const second = client.submit('f');
   await second.handle;
   assert.throws(() => worker.add('h', () => {}), { code: 'closed' });
+  await worker.registered(); // the server has processed the removal of g
   assert.deepEqual(await offered(), ['f'], 'a function with a running job is deregistered later');
   end.resolve('done');
   assert.equal(String(await first), 'done');

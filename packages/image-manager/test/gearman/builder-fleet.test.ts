@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { type TestContext, test } from 'node:test';
 import { Admin, JobServer, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
@@ -110,6 +111,7 @@ test('functions are sorted by verb, and functions of other workers are ignored',
   for (const name of ['image-upload:a:b', 'image-delete:a:b', 'image-build', ':x', 'reverse']) {
     worker.add(name, () => '');
   }
+  await once(worker, 'connect'); // registered() waits for connected servers only
   await worker.registered();
   const [fleet] = fleetOf(t, address);
   const { offered } = await fleet.status();

@@ -75,7 +75,9 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     await leadership.write({ builds: [build(store.owner, await leadership.takeNumbers(1))] });
     await store.read();
     const lost = once(leadership.lost, 'abort');
-    const waiting = assert.rejects(other.lead(), withCode('store-unreachable'));
+    const { promise: standby, resolve: onStandby } = Promise.withResolvers<void>();
+    const waiting = assert.rejects(other.lead({ onStandby }), withCode('store-unreachable'));
+    await standby;
     await server.kill();
     await lost;
     await waiting;
