@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { type BenchmarkContext, unlessAborted } from './benchmark.ts';
+import { processorTime } from './processor-time.ts';
 
 /** Options for starting a program. */
 export type Command = readonly [command: string, ...args: string[]];
@@ -54,6 +55,11 @@ export class Program {
   async end(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGTERM');
     await this.#exited;
+  }
+
+  /** Seconds of processor time since its start. */
+  async processorTime(): Promise<number> {
+    return (await processorTime(this.#child.pid)).own;
   }
 
   /** As {@link ask}, for an answer of numbers. */

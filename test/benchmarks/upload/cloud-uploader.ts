@@ -1,7 +1,6 @@
 /**
  * Uploads raw files to the provider of a configuration: `cloud-uploader.ts <nodepool.yaml> <directory for records>`. Reads
- * lines of `PATH IMAGE-ID` and answers each with the seconds that it took, the peak memory of this process in bytes, and the
- * seconds of processor time.
+ * lines of `PATH IMAGE-ID` and answers each with the seconds that it took, and the peak memory of this process in bytes.
  * A line `delete` deletes all images.
  */
 import { stat } from 'node:fs/promises';
@@ -27,7 +26,7 @@ if (provider === undefined) throw new Error(`${file} has no provider that takes 
 
 for await (const line of createInterface(process.stdin)) {
   const [path = '', imageId = ''] = line.split(' ');
-  const [begin, before] = [performance.now(), process.cpuUsage()];
+  const begin = performance.now();
   if (path === 'delete') {
     for (const { externalId } of await provider.list()) await provider.delete(externalId);
   } else {
@@ -35,8 +34,7 @@ for await (const line of createInterface(process.stdin)) {
     const request = { uploadId: imageId, imageId, imageName: 'bench', builtAt: new Date() };
     await provider.upload({ ...request, file: { format: 'raw', path, size } });
   }
-  const { user, system } = process.cpuUsage(before);
-  console.log((performance.now() - begin) / 1000, await peakMemory(process.pid), (user + system) / 1e6);
+  console.log((performance.now() - begin) / 1000, await peakMemory(process.pid));
 }
 
 function ignore(): void {}

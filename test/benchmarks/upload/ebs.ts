@@ -41,7 +41,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
           })),
         };
       },
-      received: async () => Number(await double.ask('received')),
+      double,
     },
     context,
   );
