@@ -4,6 +4,7 @@ import { randomInt } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { holdTimeout } from '../../../test/fixtures/held-timeout.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { processesWith } from '../../../test/fixtures/running-process.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
@@ -130,12 +131,7 @@ test('a build that hangs past its time limit ends with all its processes', async
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   const hanging = new Hanging();
-  const { setTimeout } = globalThis;
-  // The time is over once the processes run, however late that is.
-  t.mock.method(globalThis, 'setTimeout', (run: () => void, delay: number) => {
-    if (delay === 3_600_000) void hanging.started.then(run);
-    return setTimeout(run, delay);
-  });
+  void hanging.started.then(holdTimeout(t, 3600));
   const build = new ScriptedBuilder(hanging.script, { buildTimeout: 3_600 }).build({
     imageId: 'debian-1',
     repository,

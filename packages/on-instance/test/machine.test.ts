@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { holdTimeout } from '../../../test/fixtures/held-timeout.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
@@ -9,7 +10,6 @@ import { Machine, SCRIPT_LANGUAGES } from '../src/machine.ts';
 import { HostKey } from '../src/ssh/host-key.ts';
 import { generateKeyPair } from '../src/ssh/identity.ts';
 import { sshLogin } from '../src/ssh/ssh-login.ts';
-import { holdTimeout } from './held-timeout.ts';
 import { OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
 import type { SshdInstance, SshdInstancesOptions } from './sshd-instances.ts';
 

@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { readImages } from '@nodepool-builder/image-builder';
 import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
+import { holdTimeout } from '../../../test/fixtures/held-timeout.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
 import { OnInstanceBuilder } from '../src/index.ts';
-import { holdTimeout } from './held-timeout.ts';
 import { IMAGE_ID, OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
 import { SshdInstance, SshdInstances } from './sshd-instances.ts';
 
