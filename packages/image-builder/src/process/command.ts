@@ -95,7 +95,6 @@ export async function runCommand(
     env,
     extendEnv: false,
     ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
-    all: true,
     buffer: false,
     reject: false,
     killDescendants: true,
@@ -107,8 +106,9 @@ export async function runCommand(
   if (pid === undefined) throw startError(command, cwd, await child);
   onStart?.(pid);
 
-  const ending = afterExit(child.nodeChildProcess, pid, child.all);
-  const output = await readOutput(child.all, listeners).catch(async (error: unknown) => {
+  const streams = [child.stdout, child.stderr];
+  const ending = afterExit(child.nodeChildProcess, pid, streams);
+  const output = await readOutput(streams, listeners).catch(async (error: unknown) => {
     signalGroup(pid, 'SIGKILL');
     await ending;
     throw error;
@@ -160,11 +160,11 @@ export function describeEnd({
   return `ended with ${signal ?? `exit code ${exitCode}`}${where}${said}`;
 }
 
+/** Lines are those of each stream: programs may write to the other one in the middle of a line. */
 async function readOutput(
-  stream: NodeJS.ReadableStream,
+  streams: readonly Readable[],
   { onLine, onPartialLine }: Pick<CommandOptions, 'onLine' | 'onPartialLine'>,
 ): Promise<Pick<CommandResult, 'decisiveLines' | 'step' | 'diskFull'>> {
-  const splitter = new LineSplitter();
   const decisive = new DecisiveLines();
   let diskFull = false;
   const take = async (lines: readonly string[]): Promise<void> => {
@@ -175,22 +175,26 @@ async function readOutput(
       if (held !== undefined) await held;
     }
   };
-  try {
-    for await (const chunk of stream) {
-      await take(splitter.push(chunk as Buffer));
-      if (splitter.rest !== '') onPartialLine?.(splitter.rest);
+  const read = async (stream: Readable): Promise<void> => {
+    const splitter = new LineSplitter();
+    try {
+      for await (const chunk of stream) {
+        await take(splitter.push(chunk as Buffer));
+        if (splitter.rest !== '') onPartialLine?.(splitter.rest);
+      }
+    } catch (error) {
+      // afterExit() destroyed the stream of a process that left the group.
+      if (errnoOf(error) !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
     }
-  } catch (error) {
-    // afterExit() destroyed the stream of a process that left the group.
-    if (errnoOf(error) !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
-  }
-  await take(splitter.end());
+    await take(splitter.end());
+  };
+  await Promise.all(streams.map(read));
   const { step, lines: decisiveLines } = decisive;
   return { decisiveLines, ...(step !== undefined && { step }), diskFull };
 }
 
 /** Ends the processes that the leader left in its group, and waits for the end of the output. */
-async function afterExit(child: ChildProcess, leader: number, output: Readable): Promise<void> {
+async function afterExit(child: ChildProcess, leader: number, streams: readonly Readable[]): Promise<void> {
   await once(child, 'exit');
   const until = performance.now() + LINGER_PERIOD;
   while (groupExists(leader) && performance.now() <= until) await delay(20);
@@ -198,14 +202,16 @@ async function afterExit(child: ChildProcess, leader: number, output: Readable):
   // A process that left the group may keep the pipe open forever: then a silent period counts as the end.
   let chunks = -1;
   let seen = 0;
-  output.on('data', () => {
-    seen += 1;
-  });
-  while (!output.closed && chunks !== seen) {
-    chunks = seen;
-    await Promise.race([once(output, 'close'), delay(LINGER_PERIOD)]);
+  for (const stream of streams) {
+    stream.on('data', () => {
+      seen += 1;
+    });
   }
-  output.destroy();
+  for (let open = streams; open.length > 0 && chunks !== seen; open = open.filter(({ closed }) => !closed)) {
+    chunks = seen;
+    await Promise.race([Promise.all(open.map((stream) => once(stream, 'close'))), delay(LINGER_PERIOD)]);
+  }
+  for (const stream of streams) stream.destroy();
 }
 
 function groupExists(leader: number): boolean {

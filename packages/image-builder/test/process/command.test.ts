@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { copyFile, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -21,6 +22,22 @@ test('the result of a command has its exit code and last lines', async (t) => {
   assert.equal(result.exitCode, 3);
   assert.deepEqual(result.decisiveLines.toSorted(), ['one', 'two']);
   assert.equal(lines.length, 3);
+});
+
+test('a line that is written in parts stays whole if the command writes to the other stream in between', async (t) => {
+  const lines: string[] = [];
+  const parts: string[] = [];
+  const script = 'printf "pass"; until [ -e seen ]; do sleep 0.01; done; echo two >&2; echo word';
+  const cwd = await temporaryDirectory(t);
+  await shell(t, script, {
+    cwd,
+    onPartialLine: (text) => {
+      parts.push(text);
+      writeFileSync(join(cwd, 'seen'), '');
+    },
+    onLine: (line) => void lines.push(line),
+  });
+  assert.deepEqual([parts[0], lines.toSorted()], ['pass', ['password', 'two']]);
 });
 
 test('the result names the signal that ended a command', async (t) => {
