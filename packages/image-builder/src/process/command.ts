@@ -195,6 +195,9 @@ async function readOutput(
 
 /** Ends the processes that the leader left in its group, and waits for the end of the output. */
 async function afterExit(child: ChildProcess, leader: number, streams: readonly Readable[]): Promise<void> {
+  const closed = Promise.all(
+    streams.map((stream) => new Promise<void>((resolve) => stream.once('close', resolve))),
+  );
   await once(child, 'exit');
   const until = performance.now() + LINGER_PERIOD;
   while (groupExists(leader) && performance.now() <= until) await delay(20);
@@ -207,9 +210,9 @@ async function afterExit(child: ChildProcess, leader: number, streams: readonly 
       seen += 1;
     });
   }
-  for (let open = streams; open.length > 0 && chunks !== seen; open = open.filter(({ closed }) => !closed)) {
+  while (streams.some((stream) => !stream.closed) && chunks !== seen) {
     chunks = seen;
-    await Promise.race([Promise.all(open.map((stream) => once(stream, 'close'))), delay(LINGER_PERIOD)]);
+    await Promise.race([closed, delay(LINGER_PERIOD)]);
   }
   for (const stream of streams) stream.destroy();
 }
