@@ -1,6 +1,6 @@
 /**
- * Node.js preloads this into each process of `npm run bench:… -- --profile`. When a process or a thread of it ends, its
- * profile is in $BENCH_PROFILES, in a file of its own with the name of the program.
+ * Node.js preloads this into each process of `npm run bench:… -- --profile`. Each process and each thread writes its profile
+ * into the directory BENCH_PROFILES when it ends, in a file named after the program.
  */
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
@@ -21,5 +21,5 @@ process.once('exit', () => {
   });
 });
 
-// A program without a handler of its own would end without its profile.
+// Without a handler, SIGTERM would end the program before it writes its profile.
 if (isMainThread) process.once('SIGTERM', () => process.listenerCount('SIGTERM') > 0 || process.exit(143));

@@ -8,7 +8,7 @@ import { markdownTable } from '../markdown.ts';
 const SMALLEST_PART = 0.02;
 
 /**
- * Has Node.js processes that start from now on write V8's profiles into `directory`, which is emptied.
+ * Empties `directory`, and makes Node.js processes that start later write V8 profiles into it.
  *
  * @param environment is changed
  */
@@ -20,7 +20,7 @@ export async function recordProfiles(directory: string, environment: NodeJS.Proc
   environment.NODE_OPTIONS = `${environment.NODE_OPTIONS ?? ''} --import=${profiler}`.trim();
 }
 
-/** Returns a table for each program: where it spent its busy time, by package, by module of ours, or by function of Node.js. */
+/** Returns a table of the busy time of each program by package, by our own modules, and by functions of Node.js. */
 export async function profileTables(directory: string): Promise<string> {
   const programs = new Map<string, Map<string, number>>();
   for (const file of (await readdir(directory)).toSorted()) {
@@ -42,7 +42,7 @@ function profileTable(program: string, places: ReadonlyMap<string, number>): str
   return markdownTable([`${program}, busy for ${(busy / 1e6).toFixed(1)} s`, 'of that'], rows);
 }
 
-/** Adds the microseconds of each place, without what it calls. */
+/** Adds the self time of each place, in microseconds. */
 function addSelfTimes(
   { nodes, samples = [], timeDeltas = [] }: Profiler.Profile,
   places: Map<string, number>,

@@ -1,7 +1,8 @@
 import { readdir } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandEnvironment } from './build/command-environment.ts';
+import { isPathInside } from './cleanup/mounts.ts';
 import type { BuildContext } from './context.ts';
 import { DibMaterials } from './dib-materials.ts';
 import type { DiskImage } from './disk-image.ts';
@@ -102,7 +103,7 @@ export class DibBuilder extends BaseImageBuilder {
 /** Announces the raw image, which is complete when conversions begin. disk-image-create renames it after them. */
 async function announceDisks({ directory, becomesOutput }: BuildContext, temporary = ''): Promise<void> {
   // From another file system, a rename is a copy.
-  if (!temporary.startsWith(directory + sep)) return;
+  if (!isPathInside(temporary, [directory])) return;
   for (const parent of (await readdir(temporary)).filter((name) => name.startsWith('dib_image.'))) {
     const names = await readdir(join(temporary, parent));
     for (const name of names) if (name.endsWith('.raw')) becomesOutput(join(temporary, parent, name));

@@ -20,7 +20,7 @@ const RATE: Unit = { name: 'MB/s', digits: 0 };
 const MILLISECONDS: Unit = { name: 'ms', digits: 0 };
 const MEBIBYTE = 2 ** 20;
 
-/** A conversion takes a third of a second: the more of them, the less one counts during which the disk was busy. */
+/** A conversion takes a third of a second. With many rounds, those during which the disk is busy do not move the median. */
 const ROUNDS = 25;
 
 /** Measures the conversion to other formats, including the checks before and after it. */

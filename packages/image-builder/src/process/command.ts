@@ -160,7 +160,7 @@ export function describeEnd({
   return `ended with ${signal ?? `exit code ${exitCode}`}${where}${said}`;
 }
 
-/** Lines are those of each stream: programs may write to the other one in the middle of a line. */
+/** Splits each stream into lines by itself: a program may write to one stream in the middle of a line of the other. */
 async function readOutput(
   streams: readonly Readable[],
   { onLine, onPartialLine }: Pick<CommandOptions, 'onLine' | 'onPartialLine'>,

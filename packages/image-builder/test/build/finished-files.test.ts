@@ -50,7 +50,7 @@ test('a file that is written again has no checksums, even with its old time', as
   await utimes(`${path}.new`, time, time);
   await rename(`${path}.new`, path);
   await hashed;
-  // This ends the looks: the next one would find the other content.
+  // Ends the polling, which would find the other content.
   assert.equal((await finished.checksums(path))?.md5, digest('md5', CONTENT));
   await writeFile(path, 'b disk');
   await utimes(path, time, time);

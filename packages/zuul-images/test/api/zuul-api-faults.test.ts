@@ -84,7 +84,7 @@ test('a redirect loop is an error', async (t) => {
 });
 
 test('an unreachable API is an error', async (t) => {
-  // No test listens on this port, and Linux assigns it to nobody.
+  // Nothing listens on port 9, which is outside Linux's range of ephemeral ports.
   const fixture = new ApiFixture(await startZuul(t), { apiUrl: 'http://127.0.0.1:9/' });
   await assert.rejects(fixture.builds(), zuulFailure('connection-failed', 'ECONNREFUSED'));
 });
