@@ -1,5 +1,6 @@
 /**
- * Runs commands on a machine that has never seen this project: `npm run fresh-machine -- [--user] [COMMAND...]`.
+ * Runs commands on a machine that has never seen this project: `npm run fresh-machine -- [--user] [--suite NAME]
+ * [COMMAND...]`.
  *
  * The machine is a minimal Debian in mount and PID namespaces of its own, with a clone of the committed HEAD. It has
  * Node, npm and the settings of the registries from this machine. Without a command it runs the commands of the README
@@ -7,6 +8,7 @@
  * and nothing was left behind.
  *
  * --user runs them as an ordinary user with sudo, who installs the Debian packages that set-up names.
+ * --suite names the machine's Debian, such as trixie; by default it is the release of this machine.
  */
 import { mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -19,7 +21,7 @@ import { runInside } from './fresh-machine/run-inside.ts';
 
 const checkout = join(import.meta.dirname, '..');
 const cache = join(checkout, '.cache/fresh-machine');
-const { user, commands } = parseCommandLine(process.argv.slice(2));
+const { user, suite, commands } = parseCommandLine(process.argv.slice(2));
 
 if (process.getuid?.() !== 0) {
   console.error('fresh-machine: namespaces and a Debian system need root; run it with sudo');
@@ -30,7 +32,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 // Only for root: the settings of registries may hold passwords.
 mkdirSync(cache, { recursive: true, mode: 0o700 });
-const base = await installBaseSystem(cache);
+const base = await installBaseSystem(cache, suite);
 const root = join(cache, `machine-${process.pid}`);
 try {
   const machine = await prepareMachine({ base, root, checkout, user });

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
+import type { BaseSystem } from './base-system.ts';
 import { copyRegistrySettings } from './registry-settings.ts';
 import { run } from './run.ts';
 
@@ -28,17 +29,20 @@ export const USER = { name: 'builder', id: 1000 };
  *
  * @returns the environment of its commands
  */
-export async function copyBaseSystem(base: string, root: string): Promise<Readonly<Record<string, string>>> {
-  await run('cp', ['--archive', '--reflink=auto', base, root]);
+export async function copyBaseSystem(
+  base: BaseSystem,
+  root: string,
+): Promise<Readonly<Record<string, string>>> {
+  await run('cp', ['--archive', '--reflink=auto', base.directory, root]);
   for (const file of ['/etc/resolv.conf', '/etc/hosts', '/etc/hostname']) {
     writeFileSync(join(root, file), execFileSync('cat', [file]));
   }
-  return copyRegistrySettings(root);
+  return copyRegistrySettings(root, base);
 }
 
 /** Copies a base system, and gives it Node, npm, the settings of the registries and a clone. */
 export async function prepareMachine(options: {
-  readonly base: string;
+  readonly base: BaseSystem;
   readonly root: string;
   readonly checkout: string;
   readonly user: boolean;

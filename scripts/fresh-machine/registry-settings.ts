@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import type { BaseSystem } from './base-system.ts';
 
 /** Settings of npm that say how registries are reached. */
 const NPM_KEYS = 'registry|proxy|https-proxy|noproxy|strict-ssl|cafile|ca(?:\\[\\])?|cert|key';
@@ -26,10 +27,11 @@ export function registryLines(npmrc: string): string[] {
  * Copies this machine's settings of the registries of apt and npm to a machine.
  *
  * @param root - the directory that is the machine's root
+ * @param base - the machine's Debian
  * @returns the matching environment variables
  */
-export function copyRegistrySettings(root: string): Record<string, string> {
-  copyAptSettings(root);
+export function copyRegistrySettings(root: string, base: BaseSystem): Record<string, string> {
+  copyAptSettings(root, base);
   mkdirSync(join(root, CERTIFICATE_DIRECTORY));
   const copyCertificates = (name: string, file: string): string => {
     const copy = join(CERTIFICATE_DIRECTORY, `${name}.pem`);
@@ -45,11 +47,27 @@ export function copyRegistrySettings(root: string): Record<string, string> {
   return environment;
 }
 
+/**
+ * Apt sources for another suite of the same archive.
+ *
+ * @param sources - content of a file of sources, in either of apt's formats
+ */
+export function sourcesOfSuite(
+  sources: string,
+  { suite, hostSuite }: Pick<BaseSystem, 'suite' | 'hostSuite'>,
+): string {
+  const word = new RegExp(`(?<=\\s)${hostSuite}(?=[-/\\s])`, 'g');
+  return sources.replaceAll(/^(?:deb|Suites:).*/gm, (line) => `${line}\n`.replaceAll(word, suite).trimEnd());
+}
+
 /** Copies sources, keys, preferences and logins, and the part of the configuration about fetching packages. */
-function copyAptSettings(root: string): void {
+function copyAptSettings(root: string, base: BaseSystem): void {
   for (const name of readdirSync('/etc/apt')) {
     if (name === 'apt.conf' || name === 'apt.conf.d') continue;
     cpSync(join('/etc/apt', name), join(root, 'etc/apt', name), { recursive: true });
+  }
+  for (const file of globSync('etc/apt/{sources.list,sources.list.d/*.{list,sources}}', { cwd: root })) {
+    writeFileSync(join(root, file), sourcesOfSuite(readFileSync(join(root, file), 'utf8'), base));
   }
   if (existsSync('/usr/share/keyrings')) {
     cpSync('/usr/share/keyrings', join(root, 'usr/share/keyrings'), { recursive: true });

@@ -19,6 +19,16 @@ test('options after the command belong to the command', () => {
   assert.deepEqual(parseCommandLine(['--user', ...command]), { user: true, commands: [command] });
 });
 
+test('--suite names the Debian of the machine, before or after --user', () => {
+  const expected = { user: true, suite: 'trixie', commands: [['npm', 'test']] };
+  assert.deepEqual(parseCommandLine(['--suite', 'trixie', '--user', 'npm', 'test']), expected);
+  assert.deepEqual(parseCommandLine(['--user', '--suite', 'trixie', 'npm', 'test']), expected);
+  assert.throws(() => parseCommandLine(['--suite', '--user']), /usage: .* \[--suite NAME\]/);
+});
+
 test('an unknown option is an error that shows the usage', () => {
-  assert.throws(() => parseCommandLine(['--root', 'npm']), /no option --root; usage: npm run fresh-machine/);
+  assert.throws(
+    () => parseCommandLine(['--root', 'npm']),
+    /no option "--root npm"; usage: npm run fresh-machine/,
+  );
 });

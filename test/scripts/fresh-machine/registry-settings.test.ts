@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { registryLines } from '../../../scripts/fresh-machine/registry-settings.ts';
+import { registryLines, sourcesOfSuite } from '../../../scripts/fresh-machine/registry-settings.ts';
 
 test('only settings about reaching registries are taken from an npmrc', () => {
   const taken = [
@@ -19,4 +19,19 @@ test('only settings about reaching registries are taken from an npmrc', () => {
     'yes=false',
   ];
   assert.deepEqual(registryLines([...others, ...taken, ''].join('\n')), taken);
+});
+
+test("the suite of apt's sources is replaced, and nothing else that contains its name", () => {
+  const sources = (suite: string): string => `Types: deb
+# the bookworm of snapshot.debian.org
+URIs: http://mirror.example/bookworm
+Suites: ${suite} ${suite}-updates oldbookworm nodistro
+Components: main
+Signed-By: /usr/share/keyrings/bookworm.gpg
+
+deb [arch=amd64] http://mirror.example/bookworm ${suite}/ main
+deb-src http://mirror.example/debian-security ${suite}-security main
+`;
+  const suites = { hostSuite: 'bookworm', suite: 'trixie' };
+  assert.equal(sourcesOfSuite(sources('bookworm'), suites), sources('trixie'));
 });
