@@ -21,17 +21,21 @@ test('only settings about reaching registries are taken from an npmrc', () => {
   assert.deepEqual(registryLines([...others, ...taken, ''].join('\n')), taken);
 });
 
-test("the suite of apt's sources is replaced, and nothing else that contains its name", () => {
-  const sources = (suite: string): string => `Types: deb
+/** In both of apt's formats. */
+const SOURCES = `Types: deb
 # the bookworm of snapshot.debian.org
 URIs: http://mirror.example/bookworm
-Suites: ${suite} ${suite}-updates oldbookworm nodistro
+Suites: bookworm bookworm-updates oldbookworm nodistro
 Components: main
 Signed-By: /usr/share/keyrings/bookworm.gpg
 
-deb [arch=amd64] http://mirror.example/bookworm ${suite}/ main
-deb-src http://mirror.example/debian-security ${suite}-security main
+deb [arch=amd64] http://mirror.example/bookworm bookworm/ main
+deb-src http://mirror.example/debian-security bookworm-security main
 `;
-  const suites = { hostSuite: 'bookworm', suite: 'trixie' };
-  assert.equal(sourcesOfSuite(sources('bookworm'), suites), sources('trixie'));
+
+test("the suite of apt's sources is replaced, and nothing else that contains its name", () => {
+  const expected = SOURCES.replace('bookworm bookworm-updates', 'trixie trixie-updates')
+    .replace(' bookworm/', ' trixie/')
+    .replace('bookworm-security', 'trixie-security');
+  assert.equal(sourcesOfSuite(SOURCES, { hostSuite: 'bookworm', suite: 'trixie' }), expected);
 });
