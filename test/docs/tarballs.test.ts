@@ -36,6 +36,7 @@ test('each tarball has the licence, a README, its sources and its programs; that
       files.filter((file) => /^(?:test|node_modules)\/|tsbuildinfo/.test(file)),
       [],
     );
+    if (name === 'image-builder') assert.ok(files.includes('elements/debian-fixes/README.md'));
     if (name !== 'nodepool-builder') continue;
     const units = ['all-in-one', 'builder', 'manager'].map(
       (unit) => `examples/systemd/nodepool-${unit}.service`,

@@ -4,10 +4,9 @@ import { signalOf } from './cancellation.ts';
 import { SYSTEM_PATH } from './cleanup/privileged.ts';
 import { checkBuildRights, checkDeviceMapper, checkProgram } from './diagnosis/check-host.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
-import { elementsOfDib } from './dib-elements.ts';
+import { elementNames, elementsOfDib, withOwnElements } from './dib-elements.ts';
 import type { DiskImage } from './disk-image.ts';
 import { formatRow, type ImageFormat } from './formats.ts';
-import { shellWords } from './shell-words.ts';
 import type { CheckOptions } from './types.ts';
 
 /** Programs that elements run on the host. One of each inner list is enough. */
@@ -80,8 +79,9 @@ async function elementsOf(
   command: string,
 ): Promise<ReadonlySet<string>> {
   const own = typeof envVars.ELEMENTS_PATH === 'string' ? envVars.ELEMENTS_PATH : elementsDir;
-  const directories = [...own.split(':').filter(Boolean), ...(await elementsOfDib(command))];
-  const named = typeof elements === 'string' ? shellWords(elements, 'the list of elements') : elements;
+  const named = elementNames(elements);
+  const path = await withOwnElements(own, named);
+  const directories = [...path.split(':').filter(Boolean), ...(await elementsOfDib(command))];
   const found = new Set<string>();
   for (const pending = [...named]; pending.length > 0; ) {
     const element = pending.pop() ?? '';

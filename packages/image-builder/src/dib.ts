@@ -4,12 +4,12 @@ import { BaseImageBuilder } from './base.ts';
 import { commandEnvironment } from './build/command-environment.ts';
 import { isPathInside } from './cleanup/mounts.ts';
 import type { BuildContext } from './context.ts';
+import { elementNames, withOwnElements } from './dib-elements.ts';
 import { DibMaterials } from './dib-materials.ts';
 import type { DiskImage } from './disk-image.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from './formats.ts';
 import type { BuilderModule } from './modules.ts';
 import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
-import { shellWords } from './shell-words.ts';
 
 const SETTINGS = {
   type: 'object',
@@ -62,6 +62,7 @@ export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
 };
 
 const IMAGE_CACHE = 'DIB_IMAGE_CACHE';
+const ELEMENTS_PATH = 'ELEMENTS_PATH';
 
 /** Builds with diskimage-builder's `disk-image-create`, or with a command that takes the same arguments. */
 export class DibBuilder extends BaseImageBuilder {
@@ -82,6 +83,9 @@ export class DibBuilder extends BaseImageBuilder {
     const args = dibArguments(this.#settings, formats, output);
     const command = commandOf(this.#settings);
     const env = await commandEnvironment(context, variables, 'TMP_DIR');
+    const ownPath = env[ELEMENTS_PATH] ?? context.environment[ELEMENTS_PATH];
+    const elementsPath = await withOwnElements(ownPath, elementNames(this.#settings.elements));
+    if (elementsPath !== '') env[ELEMENTS_PATH] = elementsPath;
     const materials = context.isAttested
       ? new DibMaterials(context, command, { ...context.environment, ...env })
       : undefined;
@@ -159,7 +163,7 @@ export function dibArguments(
     ...(options === '' ? [] : ['--qemu-img-options', options]),
     '-o',
     output,
-    ...(typeof elements === 'string' ? shellWords(elements, 'the list of elements') : (elements ?? [])),
+    ...elementNames(elements),
   ];
 }
 

@@ -10,6 +10,7 @@ import { processesWith } from '../../../test/fixtures/running-process.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { mountsBelow } from '../src/cleanup/mounts.ts';
+import { OWN_ELEMENTS } from '../src/dib-elements.ts';
 import { SteadyFile } from '../src/hashed-reader/steady-file.ts';
 import { DibBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
@@ -208,6 +209,41 @@ test('another command gets the same arguments, and its files beside the image ar
   assert.match(log, new RegExp(`^release bookworm, colour blue, temporary files in ${stage}/tmp$`, 'm'));
   assert.equal(await readFile(fixture.path('debian-1.d/dib-manifest'), 'utf8'), 'packages\n');
 });
+
+for (const { title, elements, envVars, path } of [
+  {
+    title: 'a disk image that names an element of this package finds it behind those of elements-dir',
+    elements: ['debian-minimal', 'debian-fixes'],
+    envVars: {},
+    path: `/srv/elements:${OWN_ELEMENTS}`,
+  },
+  {
+    title: 'a disk image that names an element of this package finds it behind the ELEMENTS_PATH of env-vars',
+    elements: 'debian-minimal debian-fixes',
+    envVars: { ELEMENTS_PATH: '/opt/elements' },
+    path: `/opt/elements:${OWN_ELEMENTS}`,
+  },
+  {
+    title: 'ELEMENTS_PATH is elements-dir for a disk image that names no element of this package',
+    elements: ['debian-minimal'],
+    envVars: {},
+    path: '/srv/elements',
+  },
+]) {
+  test(title, async (t) => {
+    const { repository, outside } = await RepositoryFixture.open(t);
+    const command = join(outside, 'my-image-create');
+    await writeFile(command, '#!/bin/sh\necho "elements: $ELEMENTS_PATH"\n', { mode: 0o755 });
+    const lines: string[] = [];
+    const builder = new DibBuilder(
+      { name: 'debian', formats: [], elementsDir: '/srv/elements', envVars },
+      { elements, 'dib-cmd': command },
+    );
+    const job = { imageId: 'debian-1', repository, onLine: (line: string) => lines.push(line) };
+    await assert.rejects(builder.build(job), withCode('image-missing'));
+    assert.ok(lines.includes(`elements: ${path}`), lines.join('\n'));
+  });
+}
 
 test('a missing command is reported as not installed', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
