@@ -74,8 +74,7 @@ export interface GatedUpload {
 }
 
 /**
- * Refuses the upload of an image whose origin is not proven. The bytes of a file that changed since its digest was
- * recorded, or that nobody recorded, are read.
+ * Refuses the upload of an image whose origin is not proven. The file is read: a record of its digest proves nothing.
  *
  * @returns the file that was checked, with its checksums: the one to upload, or to convert
  * @throws ImageError `attestation-refused`, `invalid-configuration`
@@ -85,6 +84,12 @@ export async function checkUpload(
   { signal }: Required<Pick<OperationOptions, 'signal'>>,
 ): Promise<ImageFile | undefined> {
   const name = `the upload of image ${image.id} to ${provider}`;
+  if (image.files.length === 0) {
+    throw new ImageError(
+      'attestation-refused',
+      `${name} is refused by require-attestation: it has no file, and snapshots are not attested; set formats of the disk image`,
+    );
+  }
   const present = formats.flatMap((format) => image.files.find((file) => file.format === format) ?? [])[0];
   const file = present ?? conversionSource(image.files);
   if (file === undefined) return undefined; // no such format can be made, which the upload reports
@@ -98,7 +103,7 @@ export async function checkUpload(
   const { readAttestations, readAttestedPackages } = await import('@nodepool-builder/provenance');
   const keys = await trustedKeys();
   const attestations = await readAttestations(directory, image.id);
-  const checksums = file.checksums ?? (await checksumsOf(file.path, { signal }));
+  const checksums = await checksumsOf(file.path, { signal });
   const files = [{ path: file.path, format: file.format, sha256: checksums.sha256 }];
   const subject = { kind: 'image', imageId: image.id, files } as const;
   const packages: GateCheck['packages'] = async (build) =>

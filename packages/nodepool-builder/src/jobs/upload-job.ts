@@ -176,8 +176,11 @@ async function upload(
     gated = await within((signal) => checkUpload(gate, { signal }));
     logger.info(`image ${imageId} has the attestations that ${provider.name} requires`);
   }
+  // No attestation is about the bytes of a snapshot, which the provider itself made.
   const snapshot =
-    'claim' in provider ? snapshots.find((each) => each.provider === provider.name) : undefined;
+    'claim' in provider && required === undefined
+      ? snapshots.find((each) => each.provider === provider.name)
+      : undefined;
   let file = snapshot === undefined ? await within(prepareFile) : undefined;
   const run = async (record: UploadRecord): Promise<UploadResult> => {
     const request: ClaimRequest = {

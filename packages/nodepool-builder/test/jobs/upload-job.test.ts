@@ -8,7 +8,9 @@ import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { createGatedQemuImg } from '../../../../test/fixtures/gated-qemu-img.ts';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { attestImage, writeKeys } from '../../../../test/fixtures/site-key.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { SiteAttestation } from '../../src/attestation/site-attestation.ts';
 import { listedProvider, toProvider } from '../../src/configuration/provider.ts';
 import { RunningJobs } from '../../src/control/running-jobs.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
@@ -74,6 +76,31 @@ it('the hook gets the uploaded file; for a claimed snapshot, an existing file', 
     const ran = context.logger().lines.findLast((line) => line.startsWith('info running the hook'));
     assert.equal(ran?.split(' ').at(-1), join(directory, `1.${format}`));
   }
+});
+
+it('a snapshot, whose bytes nobody attested, is not claimed where attestations are required', async (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, '1.raw'), 'an image');
+  const { key, publicKey } = await writeKeys(temporaryDirectory(t));
+  await attestImage(directory, '1', key);
+  class ClaimingProvider extends FakeImageProvider {
+    claim(): Promise<UploadResult | undefined> {
+      assert.fail('it was claimed');
+    }
+  }
+  const provider = new ClaimingProvider({ formats: ['raw'] });
+  const context = await setUp(t, directory, { provider });
+  const required = { 'require-attestation': { 'trusted-keys': [publicKey] } };
+  const attestation = new SiteAttestation({ ...required, diskimages: [] }, context.logger());
+  const image = context.repository.get('1') ?? assert.fail('no image');
+  const snapshots = [{ provider: 'fake', externalId: 'snapshot' }];
+  context.repository.get = () => ({ ...image, snapshots });
+  assert.match(await runUploadJob({ ...context, attestation }, UPLOAD), /"external-id": "fake\//);
+  context.repository.get = () => ({ ...image, files: [], snapshots });
+  await assert.rejects(
+    runUploadJob({ ...context, attestation }, UPLOAD),
+    /refused by require-attestation: it has no file, and snapshots are not attested/,
+  );
 });
 
 it('a conversion counts towards image-upload-timeout', async (t) => {
