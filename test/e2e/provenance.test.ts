@@ -134,12 +134,12 @@ describe('verify', () => {
     await restore();
     const directory = join(site.directory, 'elsewhere');
     await mkdir(directory);
-    await copyFile(join(site.images, 'docs-1.qcow2'), join(directory, 'renamed.qcow2'));
+    await copyFile(join(site.images, 'docs-1.qcow2'), join(directory, 'docs-1.qcow2'));
     const args = ['--attestations', join(site.images, 'docs-1.d'), '--key', publicKey];
-    const { code, stdout, stderr } = await runCommand('verify', join(directory, 'renamed.qcow2'), ...args);
+    const { code, stdout, stderr } = await runCommand('verify', join(directory, 'docs-1.qcow2'), ...args);
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^proven +file .*\n +key [0-9a-f]{16} \(attestation\.pub\), .*\n/);
-    assert.match(stderr, /^digests of renamed\.qcow2: 0 %\n(?:.*\n)*digests of renamed\.qcow2: 100 %\n$/);
+    assert.match(stderr, /^digests of docs-1\.qcow2: 0 %\n(?:.*\n)*digests of docs-1\.qcow2: 100 %\n$/);
   });
 
   it('says that nothing is proven without attestations, or with another key', async () => {

@@ -47,7 +47,8 @@ export type RequiredAttestation = SettingsOf<typeof REQUIRE_ATTESTATION>;
 export interface GatedFile {
   /** Name for people: `artifact https://…/debian.qcow2`. */
   readonly name: string;
-  readonly path: string;
+  /** Name that the attestations must have for it. */
+  readonly fileName: string;
   /** Digest of the bytes that the attestations are about. */
   readonly sha256: string;
   /** Bundles of sigstore, each with the place where it was found. */

@@ -245,6 +245,8 @@ export interface ImageProvider {
    * @throws ImageError `image-not-found`
    */
   download?(externalId: string, path: string, options?: OperationOptions): Promise<void>;
+  /** Path of an image on this host. Absent where images are not local files. */
+  imagePath?(externalId: string): string;
   /**
    * Returns the documents that are kept with an image: those of its upload, and those that were added since. An image
    * without documents has an empty list. Absent where no documents are kept with images.

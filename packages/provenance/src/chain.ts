@@ -120,7 +120,7 @@ class Chain {
         this.#walkUpload(subject);
         break;
       case 'file':
-        this.#walkFile(subject);
+        this.#walkNamedFile(subject);
         break;
       case 'image':
         if (subject.files.length === 0) {
@@ -143,8 +143,11 @@ class Chain {
     };
   }
 
-  #walkUpload(subject: VerifiedSubject & { readonly kind: 'upload' }): void {
-    const { provider, externalId, downloaded } = subject;
+  #walkUpload({
+    provider,
+    externalId,
+    downloaded,
+  }: Omit<VerifiedSubject & { readonly kind: 'upload' }, 'kind'>): void {
     const name = `image ${externalId} of provider ${provider}`;
     const upload = this.#evidence.uploads.findLast(
       ({ facts }) => facts.provider === provider && facts.externalId === externalId,
@@ -176,6 +179,16 @@ class Chain {
 
   #walkFile({ path, sha256 }: Pick<LocalFile, 'path' | 'sha256'>, imageId?: string): void {
     this.#walkOrigin(basename(path), sha256, imageId, path);
+  }
+
+  /** Walks from a file, which may have the name that a provider gave it. */
+  #walkNamedFile({ path, sha256 }: Pick<LocalFile, 'path' | 'sha256'>): void {
+    const name = basename(path);
+    const upload = this.#evidence.uploads.findLast(
+      ({ facts }) => facts.externalId === name && facts.sha256 === sha256,
+    );
+    if (upload === undefined || this.#originOf(name, sha256) !== undefined) this.#walkFile({ path, sha256 });
+    else this.#walkUpload(upload.facts);
   }
 
   /** Walks from a file to its build, which it returns. */
@@ -230,22 +243,21 @@ class Chain {
       ...builds.flatMap(({ facts }) => facts.subjects),
       ...uploads.map(({ facts }) => ({ name: facts.fileName, sha256: facts.sha256 })),
     ];
-    const namesakes = subjects.filter((subject) => subject.name === name);
-    const [attested] = namesakes;
-    // An upload may be about these bytes, while no attestation says where they come from.
-    if (attested === undefined || namesakes.some((subject) => subject.sha256 === sha256)) {
+    const [attested] = subjects.filter((subject) => subject.name === name);
+    const [original] = subjects.filter((subject) => subject.sha256 === sha256);
+    if (original !== undefined && original.name !== name) {
+      const remedy = attested === undefined ? 'give the file that name' : 'restore the file of that name';
+      const message = `its bytes are those of ${original.name}; ${remedy}`;
+      this.#add('file', path, 'refuted', message);
+    } else if (original === undefined && attested !== undefined) {
+      const message = `its sha256 is ${sha256}, and its attestation says ${attested.sha256}: it was changed`;
+      this.#add('file', path, 'refuted', message);
+    } else {
+      // An upload may be about these bytes, while no attestation says where they come from.
       const names = [...new Set(subjects.map((subject) => subject.name))];
       const rest = names.length === 0 ? '' : `; those that were found are about ${names.join(', ')}`;
       const message = `no attestation of a build or conversion is about this file, sha256 ${sha256}${rest}`;
       this.#add('file', path, 'unproven', this.#missing(message));
-    } else {
-      const found = `its sha256 is ${sha256}`;
-      this.#add(
-        'file',
-        path,
-        'refuted',
-        `${found}, and its attestation says ${attested.sha256}: it was changed`,
-      );
     }
   }
 
@@ -307,16 +319,11 @@ function linkOf(
   return { kind, subject, state, reason, place, keyId: verified.keyId, keyFile: verified.keyFile };
 }
 
-/**
- * Whether a build has a file among its subjects. A file that is not known to belong to an image may have been renamed. A
- * statement of other software has no image-id.
- */
+/** Whether a build has a file, by this name, among its subjects. A statement of other software has no image-id. */
 function makes(name: string, sha256: string, imageId: string | undefined): (build: AttestedBuild) => boolean {
   return ({ facts }) =>
     (imageId === undefined || facts.imageId === undefined || facts.imageId === imageId) &&
-    facts.subjects.some(
-      (subject) => subject.sha256 === sha256 && (imageId === undefined || subject.name === name),
-    );
+    facts.subjects.some((subject) => subject.name === name && subject.sha256 === sha256);
 }
 
 /** Reason why the digest that a provider reported contradicts the upload. */

@@ -253,16 +253,57 @@ describe('the chain of an upload', () => {
 });
 
 describe('the chain of a file', () => {
-  test('leads to its build, whatever its name is', async (t) => {
+  test('leads to its build under the name that the build gave it', async (t) => {
     const { verify } = await builtSite(temporaryDirectory(t));
-    const file = { kind: 'file', path: '/tmp/renamed.qcow2', sha256: sha256('qcow2 of debian-1') } as const;
+    const file = { kind: 'file', path: '/srv/debian-1.qcow2', sha256: sha256('qcow2 of debian-1') } as const;
     const report = await verify(file);
     assert.equal(report.state, 'proven', reasons(report));
     assert.deepEqual(outline(report), ['file proven', 'build proven', 'materials proven']);
-    const other = await verify({ ...file, sha256: sha256('other') });
-    assert.equal(other.state, 'unproven');
-    const changed = await verify({ ...file, path: '/tmp/debian-1.qcow2', sha256: sha256('other') });
+    const changed = await verify({ ...file, sha256: sha256('other') });
     assert.equal(changed.state, 'refuted');
+    const other = await verify({ ...file, path: '/srv/other.qcow2', sha256: sha256('other') });
+    assert.equal(other.state, 'unproven');
+  });
+
+  test('is refuted under any other name, which may be that of another image', async (t) => {
+    const { verify } = await builtSite(temporaryDirectory(t));
+    for (const name of ['debian-2.qcow2', 'debian-1.raw', 'renamed.qcow2']) {
+      const path = `/srv/${name}`;
+      const report = await verify({ kind: 'file', path, sha256: sha256('qcow2 of debian-1') });
+      assert.equal(report.state, 'refuted', name);
+      assert.match(reasons(report), /its bytes are those of debian-1\.qcow2; (?:give|restore) the file/);
+    }
+  });
+
+  test('leads through its upload if its name is the external-id of that upload', async (t) => {
+    const { verify, attester, upload } = await builtSite(temporaryDirectory(t));
+    await attester.attestUpload({ ...upload, externalId: 'debian-debian-1.qcow2' });
+    const path = '/pool/debian-debian-1.qcow2';
+    const report = await verify({ kind: 'file', path, sha256: upload.sha256 });
+    assert.deepEqual(outline(report), ['upload proven', 'file proven', 'build proven', 'materials proven']);
+    const other = await verify({ kind: 'file', path, sha256: sha256('vhd') });
+    assert.equal(other.state, 'refuted');
+  });
+
+  test('ends at a conversion of a file that another image has under that name', async (t) => {
+    const directory = temporaryDirectory(t);
+    const { attester, trusted } = await createSite(directory);
+    await attester.attestBuild(await finishBuild(directory, 'debian-2'));
+    const source = { format: 'raw' as const, sha256: sha256('raw of debian-2') };
+    const vhd = { format: 'vhd' as const, size: 3, mtime: NOW.toISOString(), md5: '', sha256: sha256('vhd') };
+    await attester.attestConversion({
+      imageId: 'debian-1',
+      imageName: 'debian',
+      source,
+      file: vhd,
+      directory,
+    });
+    const found = (
+      await Promise.all(['debian-1', 'debian-2'].map((id) => readAttestations(directory, id)))
+    ).flat();
+    const file = { kind: 'file', path: 'debian-1.vhd', sha256: sha256('vhd') } as const;
+    const report = verifyChain(file, found, trusted, AFTER);
+    assert.deepEqual(outline(report), ['file proven', 'conversion unproven']);
   });
 });
 

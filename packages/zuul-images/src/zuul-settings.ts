@@ -145,7 +145,8 @@ export const ZUUL_SETTINGS = {
       description:
         'Attestations that an artifact must have before it is imported. They are sigstore bundles about the unpacked ' +
         'file: artifacts of the build with the `type` `attestation` in their metadata, or the file beside the artifact ' +
-        'that adds `.sigstore.json` to its URL. Default: none.',
+        'that adds `.sigstore.json` to its URL. They name the file as the URL does, without `.zst`, `.xz` or `.gz`. ' +
+        'Default: none.',
     },
     pause: {
       type: 'boolean',

@@ -185,6 +185,10 @@ export class DirectoryProvider implements ImageProvider {
     });
   }
 
+  imagePath(externalId: string): string {
+    return this.#target(externalId);
+  }
+
   async attestations(
     externalId: string,
     options: OperationOptions = {},

@@ -60,7 +60,7 @@ export class SiteAttestation {
   gate(required: RequiredAttestation): AttestationGate {
     return {
       check: async (file: GatedFile, options: OperationOptions = {}) => {
-        const { name, path, sha256, attestations } = file;
+        const { name, fileName: path, sha256, attestations } = file;
         const subject = { kind: 'file', path, sha256 } as const;
         const keys = await this.trustedKeys(required);
         await refuseUnproven(name, { required, keys, subject, attestations, packages: noPackages }, options);

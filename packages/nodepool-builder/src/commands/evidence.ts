@@ -192,9 +192,7 @@ async function ofUpload(externalId: string, name: string, settings: EvidenceSett
     const kept = (await provider.attestations?.(externalId, { signal })) ?? [];
     const local = configuration && (await localEvidence(configuration['images-dir'], imageId));
     const stored = configuration && (await storedEvidence(configuration, imageId, uploadId));
-    const download = settings.download
-      ? await downloaded(provider, externalId, { ...settings, signal })
-      : NO_DOWNLOAD;
+    const download = await storedBytes(provider, externalId, { ...settings, signal });
     const place = `provider ${name}`;
     return {
       title: `image ${externalId} of provider ${name}`,
@@ -315,7 +313,7 @@ async function readAll(paths: readonly string[]): Promise<readonly FoundAttestat
   return found.flatMap(({ place, text }) => (text === undefined ? [] : [{ place, text }]));
 }
 
-/** Computes the digests of files, one after the other; missing files are left out. */
+/** Computes the digests of files, one after the other. Missing files are left out. */
 async function hashFiles(
   title: string,
   paths: readonly { readonly format: string; readonly path: string }[],
@@ -349,10 +347,24 @@ interface DownloadOutcome {
   readonly links: readonly Link[];
 }
 
-const NO_DOWNLOAD: DownloadOutcome = { links: [] };
-
 /** Codes of errors of a download whose bytes are not those that the provider promises. */
 const OTHER_BYTES: ReadonlySet<unknown> = new Set(['image-failed', 'image-changed', 'checksum-mismatch']);
+
+/** Computes the digest of an image's bytes in a provider, if they are on this host or `--download` wants them. */
+async function storedBytes(
+  provider: ImageProvider,
+  externalId: string,
+  settings: Pick<EvidenceSettings, 'download' | 'temporaryDirectory' | 'withProgress' | 'signal'>,
+): Promise<DownloadOutcome> {
+  const { withProgress, signal } = settings;
+  const path = provider.imagePath?.(externalId);
+  if (path === undefined) {
+    return settings.download ? await downloaded(provider, externalId, settings) : { links: [] };
+  }
+  const [file] = await hashFiles(externalId, [{ format: '', path }], withProgress, signal);
+  if (file !== undefined) return { sha256: file.sha256, links: [] };
+  throw new CommandError(`${path} was removed`, { exitReason: 'not-found' });
+}
 
 /** Downloads an image to a temporary file, and computes its digest. */
 async function downloaded(

@@ -46,7 +46,10 @@ export function registerVerify(program: Command, modules: Modules): void {
       'attestation, or directory of attestations, to use in addition; repeat it for more',
       append,
     )
-    .option('--download', 'download the image from the provider, and compare its SHA-256')
+    .option(
+      '--download',
+      'download the image from the provider, and compare its SHA-256; a file on this host is always read',
+    )
     .option(
       '--temporary-directory <directory>',
       'directory for the download (default: the one of the system)',
@@ -66,7 +69,7 @@ const EXAMPLES = `
 Examples:
   $ nodepool-builder verify debian-0000000042-k7f3q2xa -c nodepool.yaml
   $ nodepool-builder verify --provider ci 7d1f8a52-6c1e-4f5e-9c54-1c2f0f6a3b61 --download
-  $ nodepool-builder verify debian.qcow2 --key attestation.pub --attestations debian.d`;
+  $ nodepool-builder verify debian-0000000042-k7f3q2xa.qcow2 --key attestation.pub --attestations *.d`;
 
 const STATES = ['proven', 'unproven', 'refuted'] as const;
 

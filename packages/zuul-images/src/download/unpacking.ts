@@ -1,3 +1,4 @@
+import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib';
 import { ImageError } from '@nodepool-builder/image-builder';
@@ -20,7 +21,7 @@ const ENCODINGS: Readonly<Record<string, Coding>> = { gzip: 'gzip', 'x-gzip': 'g
  */
 export function codingOf(url: string, contentEncoding: string | undefined): Coding | undefined {
   const name = nameOf(url);
-  const bySuffix = SUFFIXES[/\.[^./]*$/.exec(name)?.[0].toLowerCase() ?? ''];
+  const bySuffix = SUFFIXES[extname(name).toLowerCase()];
   if (contentEncoding === undefined || contentEncoding === 'identity') return bySuffix;
   const byServer = ENCODINGS[contentEncoding];
   if (byServer !== undefined && (bySuffix ?? byServer) === byServer) return byServer;
@@ -28,6 +29,13 @@ export function codingOf(url: string, contentEncoding: string | undefined): Codi
     'artifact-refused',
     `${name} is sent with the encoding "${contentEncoding}"; configure the server to send the file as it is stored`,
   );
+}
+
+/** Name of a URL, without the suffix of a compressed file. */
+export function unpackedName(url: string): string {
+  const name = nameOf(url);
+  const suffix = extname(name);
+  return suffix.toLowerCase() in SUFFIXES ? name.slice(0, -suffix.length) : name;
 }
 
 /** Bytes that are unpacked at a time. */

@@ -1,4 +1,5 @@
 import { readFile, rm } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { type BuilderServices, ImageError } from '@nodepool-builder/image-builder';
 import {
   type AttestationGate,
@@ -10,6 +11,7 @@ import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import { downloadArtifact } from '../download/download-artifact.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
+import { unpackedName } from '../download/unpacking.ts';
 import type { ZuulSettings } from '../zuul-settings.ts';
 import type { KeptFile, KeptFiles } from './kept-files.ts';
 
@@ -65,7 +67,8 @@ export class ArtifactGate {
       if (text !== undefined) attestations.push({ place: nameOf(url), text });
     }
     const sha256 = file.sha256 ?? (await checksumsOf(file.path, { signal })).sha256;
-    await this.#gate.check({ name, path: file.path, sha256, attestations }, { signal });
+    const fileName = basename(unpackedName(artifact.url));
+    await this.#gate.check({ name, fileName, sha256, attestations }, { signal });
     log(`${name} has the required attestations`);
   }
 }

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
-import { type Coding, codingOf, unpack } from '../../src/download/unpacking.ts';
+import { type Coding, codingOf, unpack, unpackedName } from '../../src/download/unpacking.ts';
 
 /** Yields the pieces of a file in one memory, as a spool does. */
 async function* lent(content: Buffer, size: number): AsyncGenerator<Buffer> {
@@ -111,5 +111,11 @@ test('the suffix tells the coding; an encoding of the server may repeat it, or i
   assert.equal(codingOf(packed, 'identity'), 'gzip');
   for (const encoding of ['zstd', 'br', 'gzip, gzip']) {
     assert.throws(() => codingOf(packed, encoding), withCode('artifact-refused', /encoding/), encoding);
+  }
+});
+
+test('the name of an unpacked file lacks only the suffix of its compression', () => {
+  for (const name of ['a.raw.zst', 'a.raw.XZ', 'a.raw.gz', 'a.raw']) {
+    assert.equal(unpackedName(`https://h/${name}?signature=x.gz`), 'https://h/a.raw');
   }
 });

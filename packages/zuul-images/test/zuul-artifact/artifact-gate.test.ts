@@ -37,6 +37,7 @@ for (const [place, metadata] of [
     const { repository } = site.repository;
     await site.builder({}, REQUIRED, recordingGate(seen)).build({ imageId: idOf(row), repository });
     const [file] = seen;
+    assert.equal(file?.fileName, 'image.qcow2');
     assert.equal(file?.sha256, digest('sha256', server.qcow2));
     assert.match(file?.attestations[0]?.place ?? '', new RegExp(`^http://.*/${name}$`));
     assert.ok(repository.get(idOf(row)));
