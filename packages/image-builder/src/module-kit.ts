@@ -113,6 +113,7 @@ export type {
   RestoredInputs,
   RestoreOptions,
 } from './modules.ts';
+export { foreignFile, foreignPart, openOwnFile, UNTRICKED } from './ownership.ts';
 export { runCommand, startError } from './process/command.ts';
 export { DecisiveLines } from './process/decisive-lines.ts';
 export { INHERITED_VARIABLES, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';

@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
+import { foreignPart } from '@nodepool-builder/image-builder/module-kit';
 import type { DiskImageEntry } from './disk-images.ts';
 import type { ConfigurationParts } from './parts.ts';
 import { PROVIDER_KEYS } from './provider-schema.ts';
@@ -18,12 +20,27 @@ interface Needed {
 
 /** Warns of directories and programs that this host lacks. Another host may have them, such as the one that builds. */
 export async function hostDiagnostics(parts: ConfigurationParts): Promise<readonly Diagnostic[]> {
-  // A need of several entries is reported once, for the first of them.
+  const found = await Promise.all(distinctNeeds(parts).map(missing));
+  return found.filter((diagnostic) => diagnostic !== undefined);
+}
+
+/** Warns of programs and elements that another user may change: this user would run that user's code. */
+export function foreignCodeDiagnostics(parts: ConfigurationParts): readonly Diagnostic[] {
+  return distinctNeeds(parts).flatMap(({ pointer, path, kind }) => {
+    const isCode = kind === 'program' ? path.includes('/') : /^\/(?:elements|script)-dir$/.test(pointer);
+    const foreign = isCode && existsSync(path) ? foreignPart(path) : undefined;
+    if (foreign === undefined) return [];
+    const reason = `names code that another user may change: ${foreign}`;
+    return [{ pointer, severity: 'warning', reason, remedy: 'let only root and this user write there' }];
+  });
+}
+
+/** A need of several entries is reported once, for the first of them. */
+function distinctNeeds(parts: ConfigurationParts): readonly Needed[] {
   const needed = Map.groupBy(needs(parts), ({ kind, path, searchPath = '' }) =>
     JSON.stringify([kind, path, searchPath]),
   ).values();
-  const found = await Promise.all([...needed].map(async ([first]) => first && (await missing(first))));
-  return found.filter((diagnostic) => diagnostic !== undefined);
+  return [...needed].flatMap(([first]) => first ?? []);
 }
 
 function* needs({ general, diskimages, providers, context }: ConfigurationParts): Iterable<Needed> {

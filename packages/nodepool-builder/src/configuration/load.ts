@@ -10,7 +10,7 @@ import { ConfigurationError, humanPath, type LocatedDiagnostic } from './diagnos
 import { toDiskImage } from './disk-image.ts';
 import { diskImageDiagnostics, diskImageNameDiagnostics, jobDiagnostics } from './disk-image-checks.ts';
 import { gearmanServerDiagnostics } from './gearman-server.ts';
-import { hostDiagnostics } from './host-checks.ts';
+import { foreignCodeDiagnostics, hostDiagnostics } from './host-checks.ts';
 import { inheritanceDiagnostics, withInheritance } from './inheritance.ts';
 import { laterNodepoolDiagnostic } from './later-nodepool.ts';
 import { readManager, storeDiagnostics } from './manager.ts';
@@ -104,6 +104,7 @@ export async function loadConfiguration(
   report.throwErrors();
   const missing = checksHost ? await hostDiagnostics(parts) : [];
   report.add(missing);
+  if (checksHost) report.add(foreignCodeDiagnostics(parts));
 
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();

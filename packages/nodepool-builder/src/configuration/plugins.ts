@@ -1,10 +1,10 @@
-import { registerHooks } from 'node:module';
-import { dirname, isAbsolute, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import { ModuleError } from '../module-error.ts';
 import { type Modules, OPTIONAL_PACKAGES } from '../modules.ts';
+import { importPlugin, isMissing, MissingPackage } from './plugin-import.ts';
 import { isMapping } from './yaml-document.ts';
 
 /** The plugins of a process. A reload of the configuration does not load code. */
@@ -23,7 +23,7 @@ export interface PluginsResult extends LoadedPlugins {
 /**
  * Loads the packages of optional providers that a configuration has, and its plugins.
  *
- * @param file absolute path of the configuration: its directory is the first place for packages
+ * @param file absolute path of the configuration: packages are looked up next to this program, then from its directory
  * @param modules that the plugins are added to
  */
 export async function loadPlugins(document: unknown, file: string, modules: Modules): Promise<PluginsResult> {
@@ -84,60 +84,6 @@ function pluginsOf(document: unknown): readonly Plugin[] {
   return [...byName.values()].flatMap(([first]) => first ?? []);
 }
 
-/** Begins the specifier with which a package of `plugins` is imported. */
-const SCHEME = 'nodepool-plugin:';
-
-/** Packages of this project. */
-const OWN_PACKAGE = /^(?:@nodepool-builder\/|nodepool-builder$)/;
-
-let isHooked = false;
-
-/**
- * Resolves packages of plugins from the directory of the configuration, then from here. A plugin that imports a package
- * of this project gets the one that runs: a second copy would have classes of its own, such as a second `ImageError`.
- */
-function hookResolution(): void {
-  if (isHooked) return;
-  isHooked = true;
-  const here = import.meta.url;
-  registerHooks({
-    resolve: (specifier, context, nextResolve) => {
-      const resolveFrom = (name: string, first: string, second = here): ReturnType<typeof nextResolve> => {
-        try {
-          return nextResolve(name, { ...context, parentURL: first });
-        } catch (error) {
-          if (!isMissing(error)) throw error;
-          return nextResolve(name, { ...context, parentURL: second });
-        }
-      };
-      if (OWN_PACKAGE.test(specifier)) return resolveFrom(specifier, here, context.parentURL);
-      if (!specifier.startsWith(SCHEME)) return nextResolve(specifier, context);
-      const { searchParams } = new URL(specifier);
-      const name = searchParams.get('name') ?? '';
-      try {
-        return resolveFrom(name, searchParams.get('from') ?? here);
-      } catch (error) {
-        throw isMissing(error) ? new MissingPackage(name, { cause: error }) : error;
-      }
-    },
-  });
-}
-
-async function importPlugin(name: string, file: string): Promise<unknown> {
-  hookResolution();
-  const parameters = new URLSearchParams({ name, from: pathToFileURL(file).href });
-  const specifier = isPath(name)
-    ? pathToFileURL(resolve(dirname(file), name)).href
-    : `${SCHEME}?${parameters.toString()}`;
-  const { default: exported } = (await import(specifier)) as { readonly default?: unknown };
-  if (exported !== undefined) return exported;
-  throw new ModuleError('there is no default export', 'export a module, or a list of modules, as default');
-}
-
-function isPath(name: string): boolean {
-  return isAbsolute(name) || /^\.\.?\//.test(name);
-}
-
 function explain(error: unknown, name: string, file: string): Pick<Diagnostic, 'reason' | 'remedy'> {
   const plugin = JSON.stringify(name);
   if (error instanceof ModuleError) return { reason: `${plugin}: ${error.reason}`, remedy: error.remedy };
@@ -157,12 +103,5 @@ function explain(error: unknown, name: string, file: string): Pick<Diagnostic, '
 /** Where an error was thrown, unless it was thrown by the resolution here. */
 function placeOf(error: unknown): string | undefined {
   const [place] = /file:\/\/\S+?:\d+/.exec((error instanceof Error && error.stack) || '') ?? [];
-  return place?.startsWith(import.meta.url) ? undefined : place;
-}
-
-/** A package of `plugins` that is in neither place. */
-class MissingPackage extends Error {}
-
-function isMissing(error: unknown): error is Error & { readonly url?: string } {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND';
+  return place?.includes('/plugin-import.') ? undefined : place;
 }

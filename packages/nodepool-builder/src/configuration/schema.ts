@@ -87,8 +87,9 @@ const TOP_LEVEL = {
     items: TEXT,
     description:
       'Modules with further kinds of builders and providers: names of npm packages, or paths of JavaScript or TypeScript ' +
-      'files. Packages are looked up from the directory of this file, then beside nodepool-builder. A change takes ' +
-      'effect after a restart.',
+      'files. Packages are looked up next to nodepool-builder, then from the directory of this file. Code outside of ' +
+      'nodepool-builder is loaded only if nobody but root and the user of the process can change it. A change takes effect ' +
+      'after a restart.',
   },
 } as const satisfies Record<string, SettingsSchema>;
 

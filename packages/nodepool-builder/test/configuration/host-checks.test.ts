@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+
+const ANOTHER_USER = { skip: process.geteuid?.() !== 0 && 'needs root' };
 
 /** A directory with the directory `there`, the program `run` and the file `text`. */
 function site(t: TestContext): string {
@@ -53,6 +55,23 @@ it('a directory or program that the host lacks is a warning, with its line', asy
     `:7:5: warning: diskimages[2] needs program "disk-image-create", ${program}`,
     `:11:32: warning: providers[0].directory ${lacks('pool')}`,
     ':11:49: warning: providers[0].post-upload-hook needs program "text", which may not be executed; install it, or name another one',
+  ]);
+});
+
+it('code of builds that another user may change is a warning', ANOTHER_USER, async (t) => {
+  const directory = site(t);
+  chownSync(join(directory, 'there'), 65534, 65534);
+  chmodSync(join(directory, 'run'), 0o777);
+  const text = `images-dir: .
+elements-dir: there
+diskimages:
+  - {name: a, dib-cmd: ${directory}/run}
+`;
+  const remedy = 'let only root and this user write there';
+  const reason = 'names code that another user may change:';
+  assert.deepEqual(await warningsOf(directory, text), [
+    `:2:1: warning: elements-dir ${reason} there belongs to user 65534; ${remedy}`,
+    `:4:15: warning: diskimages[0].dib-cmd ${reason} run may be written to by every user; ${remedy}`,
   ]);
 });
 

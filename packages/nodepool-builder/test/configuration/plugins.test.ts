@@ -1,6 +1,6 @@
 // Not a unit test: each plugin is imported, and stays in this process.
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { BaseImageBuilder } from '@nodepool-builder/image-builder';
@@ -62,6 +62,11 @@ async function errorOf(
   return error.message.replaceAll(dirname(file), '.');
 }
 
+const ANOTHER_USER = { skip: process.geteuid?.() !== 0 && 'needs root' };
+const own = (directory: string): Promise<void> => chown(directory, 65534, 65534);
+const ownDependency = (directory: string): Promise<void> => own(join(directory, 'node_modules/dependency'));
+const open = (directory: string): Promise<void> => chmod(directory, 0o777);
+
 describe('plugins', () => {
   it('are modules of a JavaScript or TypeScript file, one or a list, beside those of nodepool-builder', async (t) => {
     const { plugins, warnings } = await load(t, ['./one.js', './sub/two.ts'], {
@@ -81,6 +86,51 @@ describe('plugins', () => {
       'node_modules/@example/plugin/main.js': `${builder('packaged')} export default module;`,
     });
     assert.ok(plugins.modules.builders.has('packaged'));
+  });
+
+  it('are packages next to nodepool-builder before packages of that name beside the configuration', async (t) => {
+    const { plugins } = await load(t, ['@nodepool-builder/provider-s3'], {
+      'node_modules/@nodepool-builder/provider-s3/package.json': '{"exports": "./main.mjs"}',
+      'node_modules/@nodepool-builder/provider-s3/main.mjs': `${builder('second-copy')} export default module;`,
+    });
+    assert.ok(plugins.modules.providers.has('s3'));
+    assert.equal(plugins.modules.builders.has('second-copy'), false);
+  });
+
+  it('that another user may change are an error, and their code does not run', ANOTHER_USER, async (t) => {
+    const evil = 'globalThis.ranForeignPlugin = true; export default [];';
+    const innocent = 'import "dependency"; export default [];';
+    const files = {
+      'evil.mjs': evil,
+      'node_modules/evil/package.json': '{"exports": "./main.mjs"}',
+      'node_modules/evil/main.mjs': evil,
+      'node_modules/dependency/package.json': '{"exports": "./main.mjs"}',
+      'node_modules/dependency/main.mjs': evil,
+      'site/nodepool.yaml': '',
+      'site/innocent.mjs': innocent,
+    };
+    for (const [plugin, change, reason] of [
+      [
+        'evil',
+        own,
+        /main\.mjs is not loaded: \S+ belongs to user 65534; install it next to nodepool-builder, or/,
+      ],
+      ['../evil.mjs', own, /evil\.mjs is not loaded: \S+ belongs to user 65534;/],
+      ['evil', open, /main\.mjs is not loaded: \S+ may be written to by every user;/],
+      ['./innocent.mjs', ownDependency, /dependency\/main\.mjs is not loaded: \S+ belongs to user 65534;/],
+      [
+        `data:text/javascript,${evil.replaceAll(' ', '%20')}`,
+        () => {},
+        /it is not a package or a path; begin/,
+      ],
+    ] as const) {
+      const directory = dirname(await site(t, files));
+      await change(directory);
+      const file = join(directory, 'site/nodepool.yaml');
+      await writeFile(file, `images-dir: images\nplugins: ['${plugin}']\n`);
+      await assert.rejects(loadConfiguration(file), reason);
+    }
+    assert.equal('ranForeignPlugin' in globalThis, false);
   });
 
   it('add their keys to the schema for editors', async (t) => {

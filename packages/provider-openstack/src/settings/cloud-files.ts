@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { foreignPart } from '@nodepool-builder/image-builder/module-kit';
 import { boolCoreTag, FAILSAFE_SCHEMA, loadAll, mergeTag, nullYaml11Tag, YAMLException } from 'js-yaml';
 import {
   invalidSettings,
@@ -78,8 +79,11 @@ async function readSettingsFile(kind: FileKind, place: SettingsPlace): Promise<S
   for (const file of possibleFiles(kind, place)) {
     try {
       const content = parse(file, await readFile(file, 'utf8'));
-      if (isMapping(content)) return { file, content };
-      place.warn(`${file} is skipped: it is not a mapping`);
+      // Whoever leaves a file where root works must not choose where its passwords go.
+      const isFound = dirname(file) === place.cwd && file !== namedFile(kind, place);
+      const foreign = isFound ? foreignPart(file) : undefined;
+      if (isMapping(content) && foreign === undefined) return { file, content };
+      place.warn(`${file} is skipped: ${foreign ?? 'it is not a mapping'}`);
     } catch (error) {
       const reason = reasonOf(error as Error);
       if (reason !== undefined) place.warn(`${file} is skipped: ${reason}`);

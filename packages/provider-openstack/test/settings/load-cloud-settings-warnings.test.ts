@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir } from 'node:fs/promises';
+import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { loadCloudSettings } from '../../src/settings/load-cloud-settings.ts';
@@ -68,7 +68,18 @@ const CASES: readonly WarningCase[] = [
   },
 ];
 
+const ANOTHER_USER = { skip: process.geteuid?.() !== 0 && 'needs root' };
+
 suite('settings with a warning', () => {
+  test('a file in a working directory of another user is skipped', ANOTHER_USER, async (t) => {
+    const files = { 'site/openstack/clouds.yaml': oneCloud(), 'cwd/clouds.yaml': oneCloud('insecure: true') };
+    const tree = await settingsTree(t, { files });
+    await chown(tree.place.cwd, 65534, 65534);
+    await loadCloudSettings({ provider: { name: 'p' } }, tree.place);
+    const skipped = `${tree.root}/cwd/clouds.yaml is skipped: ${tree.root}/cwd belongs to user 65534`;
+    assert.deepEqual(tree.warnings, [skipped]);
+  });
+
   for (const { title, files, env, warning } of CASES) {
     test(title, async (t) => {
       const tree = await settingsTree(t, {
