@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
-import { copyFile, type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
+import { constants, createReadStream } from 'node:fs';
+import { copyFile, type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { GearmanError } from '../errors.ts';
@@ -135,9 +135,10 @@ export class Journal {
   async #rewrite(): Promise<void> {
     this.#pending = [];
     const jobs = [...this.#jobs.values()];
-    const file = await open(this.#path('.new'), 'w', MODE);
+    await rm(this.#path('.new'), { force: true }); // left by a crash, or put there by another user
+    const file = await open(this.#path('.new'), 'wx', MODE);
     try {
-      await file.chmod(MODE); // a crash may have left it with another mode
+      await file.chmod(MODE); // whatever the umask
       await file.writeFile(blocks(jobs));
       await file.sync();
       await rename(this.#path('.new'), this.#path());
@@ -153,7 +154,9 @@ export class Journal {
   }
 
   async #read(): Promise<void> {
-    const file = await open(this.#path(), 'a+', MODE);
+    // Another user's link would lead to another file, and a FIFO would never open.
+    const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants;
+    const file = await open(this.#path(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, MODE);
     await file.chmod(MODE);
     const chunks: AsyncIterable<Buffer> = createReadStream('', { fd: file, start: 0, highWaterMark: BLOCK });
     for await (const record of decodeRecords(chunks)) {
@@ -165,7 +168,8 @@ export class Journal {
 
   /** Copies a journal with a damaged record before the rewrite drops that record, for the operator to inspect. */
   async #backUp(): Promise<void> {
-    await copyFile(this.#path(), this.#path('.damaged'));
+    await rm(this.#path('.damaged'), { force: true });
+    await copyFile(this.#path(), this.#path('.damaged'), constants.COPYFILE_EXCL);
     this.#logger?.warn(
       `the journal in ${this.#directory} ends with a truncated or corrupt record, as after a crash; ` +
         `a copy of the file is in ${this.#path('.damaged')}`,

@@ -1,6 +1,6 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -162,6 +162,18 @@ test('a second server on the directory is rejected until the first one has close
   await assert.rejects(Journal.open(directory), { code: 'journal-failed', message: /another job server/ });
   await journal.close();
   assert.deepEqual(await found(directory), []);
+});
+
+test('symbolic links in the directory lead to no other file', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const target = join(directory, 'target');
+  await writeFile(target, 'content');
+  await symlink(target, join(directory, 'jobs.journal.new'));
+  assert.deepEqual(await found(directory), []);
+  await rm(join(directory, 'jobs.journal'));
+  await symlink(target, join(directory, 'jobs.journal'));
+  await assert.rejects(found(directory), { code: 'journal-failed' });
+  assert.equal(await readFile(target, 'utf8'), 'content');
 });
 
 test('a file as the directory is journal-failed', async (t) => {

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
-import { readdir, rm, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { lstat, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BUILD_LOG, BUILD_LOG_DIRECTORY, makeDirectory, setMode } from '../modes.ts';
+import { BUILD_LOG, BUILD_LOG_DIRECTORY, makeDirectory } from '../modes.ts';
+import { UNTRICKED } from '../ownership.ts';
 import { unlessMissing } from '../system-error.ts';
 import type { Logger } from '../types.ts';
 import { CappedFile } from './capped-file.ts';
@@ -65,7 +66,6 @@ export class BuildLog {
     await makeDirectory(directory, BUILD_LOG_DIRECTORY);
     const path = join(directory, `${upload ? uploadLogName(imageId, upload.id) : imageId}.log`);
     const stream = await CappedFile.open(path, BUILD_LOG, limit);
-    await setMode(path, BUILD_LOG);
     const log = new BuildLog(path, stream, options);
     const place = upload ? ` in ${JSON.stringify(upload.provider)}` : '';
     const header = `${LOG_BEGIN}${JSON.stringify(imageName)}${place}\n`;
@@ -126,8 +126,8 @@ async function removeOldLogs(
     const path = join(directory, name);
     if (path === current) continue;
     // Another build or upload of the image may remove it at the same time.
-    const state = await unlessMissing(stat(path));
-    if (state !== undefined && (await unlessMissing(startsWith(path, header))))
+    const state = await unlessMissing(lstat(path));
+    if (state?.isFile() && (await unlessMissing(startsWith(path, header))))
       logs.push({ path, mtimeMs: state.mtimeMs });
   }
   const newestFirst = logs.toSorted((one, other) => other.mtimeMs - one.mtimeMs);
@@ -139,8 +139,13 @@ async function removeOldLogs(
 
 async function startsWith(path: string, text: string): Promise<boolean> {
   const expected = Buffer.from(text);
-  const pieces = await createReadStream(path, { end: expected.length - 1 }).toArray();
-  return Buffer.concat(pieces as Buffer[]).equals(expected);
+  const file = await open(path, constants.O_RDONLY | UNTRICKED);
+  try {
+    const { buffer } = await file.read({ buffer: Buffer.alloc(expected.length), position: 0 });
+    return buffer.equals(expected);
+  } finally {
+    await file.close();
+  }
 }
 
 /** Path of the last screenshot of a build's machine, beside its log. */

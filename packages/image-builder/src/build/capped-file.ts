@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { callbackify } from 'node:util';
+import { openOwnFile } from '../ownership.ts';
 import { writeAt } from '../sparse.ts';
 
 /**
@@ -25,11 +26,13 @@ export class CappedFile extends Writable {
     this.#limit = limit;
   }
 
-  /** Opens a file, or creates it with this mode. */
+  /** Opens a file, or creates it, and gives it this mode. */
   static async open(path: string, mode: number, limit: number): Promise<CappedFile> {
-    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, mode);
+    const handle = await openOwnFile(path, constants.O_RDWR | constants.O_CREAT, mode);
     try {
-      return new CappedFile(handle, (await handle.stat()).size, limit);
+      const { size, mode: present } = await handle.stat();
+      if ((present & 0o7777) !== mode) await handle.chmod(mode);
+      return new CappedFile(handle, size, limit);
     } catch (error) {
       await handle.close();
       throw error;

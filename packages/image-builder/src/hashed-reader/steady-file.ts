@@ -1,6 +1,7 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { ImageError } from '../errors.ts';
+import { UNTRICKED } from '../ownership.ts';
 import { asImageError, errnoOf } from '../system-error.ts';
 
 /** Errors of open(2) for a symbolic link and for a socket or a device without a driver. */
@@ -21,9 +22,7 @@ export class SteadyFile {
    */
   static async open(path: string, mayBeRemoved = false): Promise<SteadyFile> {
     try {
-      // Without these flags, open waits for a writer of a FIFO, and follows a symbolic link to any file of the host.
-      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      const handle = await open(path, flags);
+      const handle = await open(path, constants.O_RDONLY | UNTRICKED);
       const state = await handle.stat({ bigint: true });
       if (state.isFile()) return new SteadyFile(path, handle, state, mayBeRemoved);
       await handle.close();

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
-import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { mountTmpfs, temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { BuildLog, type BuildLogOptions } from '../../src/build/build-log.ts';
 
 const HEADER = '# image-name: "debian"\n# image-id: debian-1\n';
@@ -125,8 +126,7 @@ test('a log that another process removes meanwhile is no error', async (t) => {
 });
 
 test('a full disk truncates the log with one warning, and the build continues', async (t) => {
-  const directory = await temporaryDirectory(t);
-  await symlink('/dev/full', join(directory, 'debian-1.log'));
+  const directory = await mountTmpfs(t, 'size=64k');
   const logger = new RecordingLogger();
   const told: string[] = [];
   const log = await openLog(directory, { logger, onLine: (line) => told.push(line) });
@@ -135,6 +135,25 @@ test('a full disk truncates the log with one warning, and the build continues', 
   assert.equal(logger.lines.length, 1);
   assert.match(logger.lines[0] ?? '', /^warn the build log ".*" is truncated: ENOSPC/);
   assert.deepEqual(told.slice(1), ['two', 'three']);
+});
+
+test('a symbolic link and a FIFO under the name of a log are refused', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const path = join(directory, 'debian-1.log');
+  await writeFile(join(directory, 'target'), '');
+  await symlink('target', path);
+  await assert.rejects(openLog(directory), /debian-1\.log" is a symbolic link; remove it$/);
+  await rm(path);
+  execFileSync('mkfifo', [path]);
+  await assert.rejects(openLog(directory), /debian-1\.log" is not a regular file; remove it$/);
+});
+
+test('a FIFO among the logs delays no build', async (t) => {
+  const directory = await temporaryDirectory(t);
+  execFileSync('mkfifo', [join(directory, 'other.log')]);
+  const log = await openLog(directory);
+  await log.close();
+  assert.equal(await readFile(log.path, 'utf8'), HEADER);
 });
 
 test('a log that cannot be opened is an error', async (t) => {

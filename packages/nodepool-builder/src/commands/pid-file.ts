@@ -1,11 +1,16 @@
-import { open, readFile, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { errnoOf, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { errnoOf, openOwnFile, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import { CommandError, failing } from './output.ts';
 
 /** Mode of the file, independent of the umask. */
 const MODE = 0o644;
+
+/** Bytes of the file that are read. */
+const MAX_LENGTH = 32;
 
 /** Pause between two reads of the file, in milliseconds. */
 const INTERVAL = 100;
@@ -16,7 +21,8 @@ const INTERVAL = 100;
  *
  * @param timeout of the wait, in milliseconds. Default: as long as the Python builder waits for its lock
  * @returns a function that removes the file
- * @throws CommandError if the other process does not end, or the file cannot be written.
+ * @throws CommandError if the other process does not end, or the file cannot be written; ImageError if another user may
+ * have put it there
  */
 export async function writePidFile(path: string, timeout = 10_000): Promise<() => Promise<void>> {
   const deadline = performance.now() + timeout;
@@ -29,7 +35,10 @@ export async function writePidFile(path: string, timeout = 10_000): Promise<() =
     }
     await delay(INTERVAL);
   }
-  await write(path).catch(failing('the pid file cannot be written', 'make its directory, or use another -p'));
+  await write(path).catch((error: unknown) => {
+    if (error instanceof ImageError) throw error;
+    failing('the pid file cannot be written', 'make its directory, or use another -p')(error);
+  });
   return async () => {
     if ((await readPid(path)) === process.pid) await rm(path, { force: true });
   };
@@ -37,9 +46,10 @@ export async function writePidFile(path: string, timeout = 10_000): Promise<() =
 
 /** Sets the mode of an existing file, too: init scripts trust the file, so only its owner may write it. */
 async function write(path: string): Promise<void> {
-  const file = await open(path, 'w', MODE);
+  const file = await openOwnFile(path, constants.O_WRONLY | constants.O_CREAT, MODE);
   try {
     await file.chmod(MODE);
+    await file.truncate();
     await file.writeFile(`${process.pid}\n`);
   } finally {
     await file.close();
@@ -48,8 +58,15 @@ async function write(path: string): Promise<void> {
 
 /** @returns 0 if the file is missing or holds no id */
 async function readPid(path: string): Promise<number> {
-  const pid = Number.parseInt((await unlessMissing(readFile(path, 'utf8'))) ?? '', 10);
-  return Number.isSafeInteger(pid) && pid > 0 ? pid : 0;
+  const file = await unlessMissing(openOwnFile(path, constants.O_RDONLY));
+  if (file === undefined) return 0;
+  try {
+    const { buffer } = await file.read(Buffer.alloc(MAX_LENGTH));
+    const pid = Number.parseInt(buffer.toString(), 10);
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : 0;
+  } finally {
+    await file.close();
+  }
 }
 
 /** Whether another process is alive and runs this program: after a reboot, any program may have the id. */

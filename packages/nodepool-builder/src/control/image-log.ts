@@ -10,6 +10,7 @@ import {
   JsonReader,
   LOG_BEGIN,
   type SettingsSchema,
+  UNTRICKED,
   uploadLogName,
   visible,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -132,7 +133,7 @@ async function readPart(
   offset: number,
   most: number,
 ): Promise<{ readonly data: Buffer; readonly size: number; readonly start: number }> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const file = await open(path, constants.O_RDONLY | UNTRICKED);
   try {
     const { size } = await file.stat();
     const begin = (await file.read(Buffer.alloc(LOG_BEGIN.length), 0, LOG_BEGIN.length, 0)).buffer.toString();

@@ -1,5 +1,16 @@
-import { closeSync, fchmodSync, fstatSync, openSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  ftruncateSync,
+  lstatSync,
+  openSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { Writable } from 'node:stream';
+import { foreignPart, UNTRICKED } from '@nodepool-builder/image-builder/module-kit';
 import { ConfigurationError } from '../configuration/diagnostic.ts';
 import { type Rotation, sizeRotation, timeRotation } from './log-rotation.ts';
 import type { LogFileTarget, LogTarget } from './log-settings.ts';
@@ -38,7 +49,7 @@ export class LogFile extends Writable {
     this.#target = target;
     if (rotation?.by === 'size') this.#rotation = sizeRotation(filename, rotation);
     if (rotation?.by === 'time') this.#rotation = timeRotation(filename, rotation);
-    this.#descriptor = openForOwner(filename, truncate ? 'w' : 'a');
+    this.#descriptor = openForOwner(filename, truncate === true);
   }
 
   /** Opens the file again, or a new one if it was moved. If this fails, records still go to the moved file. */
@@ -78,7 +89,7 @@ export class LogFile extends Writable {
   }
 
   #reopen(): void {
-    const descriptor = openForOwner(this.#target.filename, 'a');
+    const descriptor = openForOwner(this.#target.filename, false);
     closeSync(this.#descriptor);
     this.#descriptor = descriptor;
   }
@@ -91,10 +102,21 @@ export class LogFile extends Writable {
   }
 }
 
-/** Opens a log that only its owner may write to, whatever the umask. The log of another user keeps its mode. */
-function openForOwner(path: string, flags: 'a' | 'w'): number {
+/**
+ * Opens a log that only its owner may write to, whatever the umask. The log of another user keeps its mode. A link or a
+ * FIFO, such as /dev/stdout, is a log unless another user may have put it there.
+ */
+function openForOwner(path: string, truncates: boolean): number {
+  const named = lstatSync(path, { throwIfNoEntry: false });
+  const isPlain = named === undefined || named.isFile() || foreignPart(path) !== undefined;
+  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | (isPlain ? UNTRICKED : 0);
   const descriptor = openSync(path, flags, MODE);
   const state = fstatSync(descriptor);
+  if (isPlain && !state.isFile()) {
+    closeSync(descriptor);
+    throw new Error(`${path} is not a regular file, and another user may have put it there`);
+  }
   if (state.isFile() && state.uid === process.geteuid?.()) fchmodSync(descriptor, state.mode & MODE);
+  if (truncates && state.isFile()) ftruncateSync(descriptor);
   return descriptor;
 }

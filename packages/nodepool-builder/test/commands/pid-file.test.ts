@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chown, link, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
@@ -73,6 +73,38 @@ describe('the pid file', () => {
       assert.equal((await stat(path)).mode & 0o777, 0o644);
       await remove();
     }
+  });
+
+  it('is refused as a symbolic link, and the file that the link names keeps its content', async () => {
+    const target = join(directory, 'target');
+    await writeFile(target, 'content', { mode: 0o600 });
+    await symlink(target, path);
+    await assert.rejects(writePidFile(path), /nodepool-builder\.pid" is a symbolic link; remove it$/);
+    assert.equal(await readFile(target, 'utf8'), 'content');
+    assert.equal((await stat(target)).mode & 0o777, 0o600);
+    await rm(path);
+  });
+
+  it('is refused as another name of a file, and that file keeps its content', async () => {
+    const target = join(directory, 'named-twice');
+    await writeFile(target, 'content');
+    await link(target, path);
+    await assert.rejects(writePidFile(path), /has a second name, .*; remove it$/);
+    assert.equal(await readFile(target, 'utf8'), 'content');
+    await rm(path);
+  });
+
+  it('is refused as a FIFO, at which nobody waits', async () => {
+    execFileSync('mkfifo', [path]);
+    await assert.rejects(writePidFile(path), /is not a regular file; remove it$/);
+    await rm(path);
+  });
+
+  it('of another user is refused', { skip: process.geteuid?.() !== 0 && 'needs root' }, async () => {
+    await writeFile(path, '');
+    await chown(path, 65534, 65534);
+    await assert.rejects(writePidFile(path), /belongs to user 65534; remove it$/);
+    await rm(path);
   });
 
   it('in a missing directory is an error with a remedy', async () => {

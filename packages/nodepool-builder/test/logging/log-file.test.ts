@@ -1,11 +1,24 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { LogFile } from '../../src/logging/log-file.ts';
 
 const read = (path: string): string => readFileSync(path, 'utf8');
+
+const OF_ANOTHER_USER = { skip: process.geteuid?.() !== 0 && 'needs root' };
 
 describe('a log file', () => {
   it('is continued or truncated at a start', (t) => {
@@ -37,6 +50,29 @@ describe('a log file', () => {
     file.write('x\n');
     assert.equal(read(`${filename}.2`), 'é8\n90\n');
     assert.equal(existsSync(`${filename}.3`), false);
+  });
+
+  it('is not written through a symbolic link of another user, nor to a FIFO', OF_ANOTHER_USER, (t) => {
+    const directory = temporaryDirectory(t);
+    const [filename, target] = [join(directory, 'b.log'), join(directory, 'target')];
+    writeFileSync(target, 'content\n');
+    chownSync(directory, 65534, 65534);
+    symlinkSync(target, filename);
+    assert.throws(() => new LogFile({ type: 'file', filename, truncate: true }), { code: 'ELOOP' });
+    assert.equal(read(target), 'content\n');
+    rmSync(filename);
+    execFileSync('mkfifo', [filename]);
+    assert.throws(() => new LogFile({ type: 'file', filename }), { code: 'ENXIO' });
+  });
+
+  it('may be a symbolic link where only this user writes', (t) => {
+    const directory = temporaryDirectory(t);
+    const [filename, target] = [join(directory, 'b.log'), join(directory, 'target')];
+    symlinkSync(target, filename);
+    const file = new LogFile({ type: 'file', filename });
+    file.write('one\n');
+    file.destroy();
+    assert.equal(read(target), 'one\n');
   });
 
   it('is writable only by its owner, whatever the umask', (t) => {
