@@ -1,7 +1,6 @@
-import { constants } from 'node:fs';
-import { access, open, readFile } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import { BuildNamespace } from '../cleanup/build-namespace.ts';
-import { isRoot, SYSTEM_PATH } from '../cleanup/privileged.ts';
+import { isRoot, runPrivileged, SYSTEM_PATH } from '../cleanup/privileged.ts';
 import type { DiskImage } from '../disk-image.ts';
 import { formatRow } from '../formats.ts';
 import { findProgram } from '../process/find-program.ts';
@@ -59,20 +58,52 @@ export async function* checkDiskImage({ name, formats, validation }: DiskImage):
 const KVM = '/dev/kvm';
 
 /** Checks that this user may use KVM. @param accelerator of the configuration. Default: KVM if it works. */
-export async function checkKvm(accelerator?: Accelerator): Promise<CheckResult> {
+export async function checkKvm(accelerator?: Accelerator, device = KVM): Promise<CheckResult> {
   const result = { area: 'rights', subject: 'KVM' } as const;
   if (accelerator === 'tcg') return { ...result, state: 'ok', finding: 'is not used: accelerator is tcg' };
-  const error = await access(KVM, constants.R_OK | constants.W_OK).catch((reason: unknown) => reason);
-  if (error === undefined) return { ...result, state: 'ok', finding: `this user may use ${KVM}` };
-  const isMissing = errnoOf(error) === 'ENOENT';
-  const why = isMissing ? `${KVM} does not exist` : `this user may not use ${KVM}`;
-  const remedy = isMissing
-    ? 'load the kernel module kvm_intel or kvm_amd; on a virtual machine, enable nested virtualisation'
-    : 'add the user that runs the daemon to the group kvm';
+  const error = await openDevice(device);
+  if (error === undefined) return { ...result, state: 'ok', finding: `this user may use ${device}` };
+  const isForbidden = FORBIDDEN.includes(errnoOf(error) ?? '');
+  const why = isForbidden ? `this user may not use ${device}` : `${device} ${describe(error)}`;
+  const remedy = isForbidden
+    ? 'add the user that runs the daemon to the group kvm'
+    : 'load the kernel module kvm_intel or kvm_amd; on a virtual machine, enable nested virtualisation';
   if (accelerator === 'kvm') return { ...result, state: 'problem', finding: why, remedy };
   const finding = `${why}: machines run many times as slowly`;
   return { ...result, state: 'warning', finding, remedy };
 }
+
+/** Errors of a device that another user could open. */
+const FORBIDDEN: readonly string[] = ['EACCES', 'EPERM'];
+
+/**
+ * Opens a device, which changes nothing. A device file alone proves nothing: it may have no driver.
+ *
+ * @returns the error
+ */
+async function openDevice(path: string): Promise<unknown> {
+  try {
+    await (await open(path, 'r+')).close();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** Opens a device as root, as builds do. @returns the error */
+async function openDeviceAsRoot(path: string): Promise<unknown> {
+  const error = await openDevice(path);
+  if (isRoot() || !FORBIDDEN.includes(errnoOf(error) ?? '')) return error;
+  return await runPrivileged('head', ['--bytes=0', path]).catch((reason: unknown) => reason);
+}
+
+/** Describes why a device cannot be opened; follows its path. */
+function describe(error: unknown): string {
+  if (errnoOf(error) === 'ENOENT') return 'does not exist';
+  return NO_DRIVER.includes(errnoOf(error) ?? '') ? 'has no driver in this kernel' : 'may not be opened';
+}
+
+const NO_DRIVER: readonly string[] = ['ENODEV', 'ENXIO'];
 
 /** Bits of the effective capabilities that builds need. */
 const CAPABILITIES: readonly (readonly [name: string, bit: bigint])[] = [
@@ -130,16 +161,11 @@ const LOOP_CONTROL = '/dev/loop-control';
 
 async function checkLoopDevices(): Promise<CheckResult> {
   const result = { area: 'rights', subject: 'loop devices' } as const;
+  const error = await openDeviceAsRoot(LOOP_CONTROL);
+  if (error === undefined) return { ...result, state: 'ok', finding: `${LOOP_CONTROL} can be used` };
+  const finding = `${LOOP_CONTROL} ${describe(error)}`;
   const remedy = `load the kernel module loop; in a container, pass ${LOOP_CONTROL} and /dev/loop*`;
-  try {
-    await access(LOOP_CONTROL);
-    // Opening the device changes nothing. Without root, sudo opens it.
-    if (isRoot()) await (await open(LOOP_CONTROL, 'r+')).close();
-    return { ...result, state: 'ok', finding: `${LOOP_CONTROL} can be used` };
-  } catch (error) {
-    const why = errnoOf(error) === 'ENOENT' ? 'does not exist' : 'may not be opened';
-    return { ...result, state: 'problem', finding: `${LOOP_CONTROL} ${why}`, remedy };
-  }
+  return { ...result, state: 'problem', finding, remedy };
 }
 
 /**
@@ -155,15 +181,12 @@ export async function checkDeviceMapper(
   devices = '/proc/misc',
 ): Promise<CheckResult> {
   const result = { area: 'rights', subject: 'device mapper' } as const;
-  const isThere = await access(control).then(
-    () => true,
-    () => false,
-  );
+  const error = await openDeviceAsRoot(control);
   // Without its device, programs make it as soon as the kernel has the driver.
-  if (isThere || / device-mapper$/m.test(await readFile(devices, 'utf8'))) {
+  if (error === undefined || / device-mapper$/m.test(await readFile(devices, 'utf8'))) {
     return { ...result, state: 'ok', finding: 'the kernel has it' };
   }
-  const finding = `the kernel has none; needed ${purpose}`;
+  const finding = `the kernel has none (${control} ${describe(error)}); needed ${purpose}`;
   const remedy =
     'load the kernel module dm_mod; in a container, pass /dev/mapper; or leave out the partitions';
   return { ...result, state: 'problem', finding, remedy };

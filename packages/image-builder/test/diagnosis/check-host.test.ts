@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import {
   checkBuildRights,
@@ -94,15 +94,41 @@ async function subjectsOf(image: DiskImage): Promise<readonly string[]> {
   return (await Array.fromAsync(checkDiskImage(image))).map(({ subject }) => subject);
 }
 
+/** Makes a device file whose number belongs to no driver. */
+async function deviceWithoutDriver(t: TestContext): Promise<string> {
+  const path = join(await temporaryDirectory(t), 'device');
+  execFileSync('mknod', [path, 'c', '511', '255']);
+  return path;
+}
+
+test('KVM needs more than its device file: a driver', async (t) => {
+  const device = await deviceWithoutDriver(t);
+  const { state, finding, remedy } = await checkKvm('kvm', device);
+  assert.deepEqual([state, finding], ['problem', `${device} has no driver in this kernel`]);
+  assert.match(remedy ?? '', /load the kernel module/);
+  const missing = await checkKvm(undefined, `${device}-missing`);
+  assert.deepEqual(
+    [missing.state, missing.finding],
+    ['warning', `${device}-missing does not exist: machines run many times as slowly`],
+  );
+});
+
 test('images with partitions need a kernel with the device mapper', async (t) => {
   const directory = await temporaryDirectory(t);
   const [control, devices] = [join(directory, 'control'), join(directory, 'misc')];
   await writeFile(devices, '237 loop-control\n229 fuse\n');
-  const check = async (): Promise<CheckResult> => await checkDeviceMapper('for element vm', control, devices);
+  const check = async (path = control): Promise<CheckResult> =>
+    await checkDeviceMapper('for element vm', path, devices);
   const missing = await check();
   assert.deepEqual(
     [missing.state, missing.finding],
-    ['problem', 'the kernel has none; needed for element vm'],
+    ['problem', `the kernel has none (${control} does not exist); needed for element vm`],
+  );
+  const withoutDriver = await deviceWithoutDriver(t);
+  const { state, finding } = await check(withoutDriver);
+  assert.deepEqual(
+    [state, finding],
+    ['problem', `the kernel has none (${withoutDriver} has no driver in this kernel); needed for element vm`],
   );
   await writeFile(devices, '236 device-mapper\n237 loop-control\n');
   assert.equal((await check()).state, 'ok');
