@@ -8,6 +8,7 @@ export const OPENSTACK_ERRORS = {
   'not-found': { retriable: false },
   conflict: { retriable: false },
   'too-large': { retriable: false },
+  'wrong-format': { retriable: false },
   'rate-limited': { retriable: true },
   'service-unavailable': { retriable: true },
   'connection-failed': { retriable: true },

@@ -95,6 +95,13 @@ const PUT_FAULTS: readonly FaultCase[] = [
   },
   { name: '413', fault: answersWith(413), code: 'too-large', words: 'higher limit' },
   {
+    name: '415',
+    fault: answersWith(415, { body: 'Image disk_format qcow2 does not match stream data raw' }),
+    code: 'wrong-format',
+    words:
+      'does not match stream data raw; compare the format of the file, which qemu-img info shows, with image-type',
+  },
+  {
     name: 'an exceeded quota',
     fault: answersWith(413, { body: 'The size of the data exceeds the quota: 10 bytes' }),
     code: 'quota-exceeded',

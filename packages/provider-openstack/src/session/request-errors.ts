@@ -38,6 +38,7 @@ const CODES: Readonly<Record<number, OpenStackErrorCode>> = {
   409: 'conflict',
   410: 'not-found',
   413: 'too-large',
+  415: 'wrong-format',
   429: 'rate-limited',
   500: 'service-unavailable',
   502: 'service-unavailable',
@@ -51,6 +52,8 @@ const REMEDIES: Partial<Record<OpenStackErrorCode, string>> = {
   forbidden: 'give the user a role that may do this',
   'quota-exceeded': 'delete what is not needed, or ask for a larger quota',
   'not-found': 'check the endpoint if every request fails with this error',
+  'wrong-format':
+    'compare the format of the file, which qemu-img info shows, with image-type of the provider',
   'too-large': 'ask the operator of the cloud for a higher limit',
 };
 

@@ -18,7 +18,8 @@ const STORING: readonly string[] = ['saving', 'importing'];
 const WAITING = { file: [] as readonly string[], import: ['queued', 'uploading'] };
 
 /**
- * Waits until an image is active. Glance v2 has no status for a failure: the image returns to its earlier status.
+ * Waits until an image is active. Glance v2 has no status for a failure: the image returns to its earlier status, or stays
+ * in `importing` since Glance 30 (2025.1).
  *
  * @throws OpenStackError `image-failed`, `image-timeout`
  */
@@ -34,12 +35,11 @@ export async function activeImage(
     if (image === undefined) throw failed(images, id, 'is gone');
     status = image.status;
     if (status === 'active') return image;
-    if (STORING.includes(status)) {
-      hasStored = true;
-    } else if (!WAITING[arrival].includes(status) || !(await mayImport(images, id, hasStored, signal))) {
-      throw failed(images, id, `went to ${status} instead of active`);
-    }
-    return undefined;
+    const isStoring = STORING.includes(status);
+    hasStored ||= isStoring;
+    const isImporting = arrival === 'import' && (await hasRunningImport(images, id, signal));
+    if (isStoring || (WAITING[arrival].includes(status) && (isImporting || !hasStored))) return undefined;
+    throw failed(images, id, `went to ${status} instead of active`);
   };
   const onTimeout = (): Error =>
     new OpenStackError(
@@ -50,21 +50,16 @@ export async function activeImage(
 }
 
 /**
- * Whether the import of an image runs or may start later. A failed import returns the image to its earlier status; its
- * task has the reason a moment later.
+ * Whether an import of an image is running. A failed one has its reason some time after the image's status changed.
  *
- * @param hasStored whether the cloud has been storing data
+ * @throws OpenStackError `image-failed` with the reason if one has failed and no other is running
  */
-async function mayImport(
-  images: ImageApi,
-  id: string,
-  hasStored: boolean,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function hasRunningImport(images: ImageApi, id: string, signal: AbortSignal): Promise<boolean> {
   const tasks = await images.imageTasks(id, signal);
+  if (tasks.some(isRunning)) return true;
   const failure = tasks.find(({ status }) => status === 'failure');
-  if (failure !== undefined) throw failed(images, id, `could not be imported (${failure.message ?? ''})`);
-  return !hasStored || tasks.some(isRunning);
+  if (failure === undefined) return false;
+  throw failed(images, id, `could not be imported (${failure.message || 'the cloud gives no reason'})`);
 }
 
 function failed({ cloud }: ImageApi, id: string, what: string): OpenStackError {

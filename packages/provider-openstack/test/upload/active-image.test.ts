@@ -10,11 +10,11 @@ import { SILENT } from '../fixtures/silent-logger.ts';
 
 const { signal } = new AbortController();
 
-/** Successive states of an image and its task; the last one remains. */
+/** Successive states of an image and of its tasks; the last one remains. */
 interface Course {
   readonly arrival: ActiveImageOptions['arrival'];
   readonly statuses: readonly string[];
-  readonly tasks?: readonly object[];
+  readonly tasks?: readonly (object | readonly object[])[];
   /** Seconds. Default: longer than any test. */
   readonly timeout?: number;
 }
@@ -33,8 +33,8 @@ async function wait(
   const leftTasks = [...tasks];
   cloud.intercept = ({ path }) => {
     if (path.endsWith('/tasks')) {
-      const task = leftTasks.length > 1 ? leftTasks.shift() : leftTasks[0];
-      return { status: 200, body: { tasks: task === undefined ? [] : [task] } };
+      const now = leftTasks.length > 1 ? leftTasks.shift() : leftTasks[0];
+      return { status: 200, body: { tasks: now === undefined ? [] : [now].flat() } };
     }
     const status = left.length > 1 ? left.shift() : left[0];
     return { status: 200, body: { id: 'i1', status, created_at: '2026-01-01T00:00:00Z' } };
@@ -87,6 +87,18 @@ describe('an image after an import', () => {
 
   test('has failed if its task has failed, with the message of the cloud', async (t) => {
     await assert.rejects(wait(t, { arrival: 'import', statuses: ['queued'], tasks: [failure] }), inItsWords);
+  });
+
+  for (const status of ['importing', 'saving']) {
+    test(`has failed if its task has failed while the cloud leaves it ${status}`, async (t) => {
+      await assert.rejects(wait(t, { arrival: 'import', statuses: [status], tasks: [failure] }), inItsWords);
+    });
+  }
+
+  test('is awaited while another task runs after one has failed', async (t) => {
+    const again = { id: 't2', status: 'processing' };
+    const statuses = ['importing', 'importing', 'active'];
+    assert.equal(await wait(t, { arrival: 'import', statuses, tasks: [[failure, again]] }), 'active');
   });
 
   test('that returned to its earlier status has the message of the cloud, which arrives a moment later', async (t) => {
