@@ -35,7 +35,7 @@ class Project {
 
   static async create(t: TestContext): Promise<Project> {
     const cloud = await openRealCloud(t);
-    const request = { ...(await uploadRequest(t, { size: 1000 })), externalName: NAME };
+    const request = { ...(await uploadRequest(t, { size: 4000 })), externalName: NAME };
     return new Project(cloud, await cloud.admin.glance(), openProvider(t, cloud.settings), request);
   }
 

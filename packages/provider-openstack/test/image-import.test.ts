@@ -45,6 +45,23 @@ describe('an upload by glance-direct', () => {
     });
   }
 
+  test('of a file of another format fails at once with the reason of a cloud that compares formats', async (t) => {
+    const { settings, images } = await openRealCloud(t);
+    const { file, ...request } = await uploadRequest(t, { format: 'raw' });
+    const mislabelled = { ...request, file: { ...file, format: 'qcow2' as const } };
+    const options = { retry: { attempts: 1, delay: 0 } };
+    // Glance stores any data as qcow2 before 2024.
+    const [byPut, byImport] = await Promise.allSettled([
+      openProvider(t, settings, options).upload({ ...mislabelled, uploadId: 'u1' }),
+      openProvider(t, settings, { ...options, ...GLANCE_DIRECT }).upload({ ...mislabelled, uploadId: 'u2' }),
+    ]);
+    assert.equal(byImport.status, byPut.status);
+    if (byPut.status === 'fulfilled' || byImport.status === 'fulfilled') return;
+    assert.ok(failsWith('wrong-format', 'does not match', 'compare the format')(byPut.reason));
+    assert.ok(failsWith('image-failed', 'could not be imported')(byImport.reason));
+    assert.deepEqual(await images(), []);
+  });
+
   test('accepts data of another size, which the cloud has converted', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings, GLANCE_DIRECT);

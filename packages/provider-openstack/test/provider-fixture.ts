@@ -1,9 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { ImageFormat, UploadRequest } from '@nodepool-builder/image-builder';
+import { imageData } from '../../image-builder/src/testing/image-data.ts';
 import { type CloudSettings, OpenStackProvider, type OpenStackProviderOptions } from '../src/index.ts';
 import { SILENT } from './fixtures/silent-logger.ts';
 
@@ -26,7 +27,7 @@ export function openProvider(
   return provider;
 }
 
-/** Options of a file of random bytes. */
+/** Options of an image file. */
 export interface FileOptions {
   /** Bytes. Default: enough for several pieces. */
   readonly size?: number;
@@ -35,7 +36,7 @@ export interface FileOptions {
   readonly built?: boolean;
 }
 
-/** A request to upload a file of random bytes, which is removed after the test. */
+/** A request to upload an image file of random content, which is removed after the test. */
 export async function uploadRequest(
   t: TestContext,
   { size = 3_000_000, format = 'qcow2', built = true }: FileOptions = {},
@@ -43,7 +44,7 @@ export async function uploadRequest(
   const directory = await mkdtemp(join(tmpdir(), 'openstack-provider-'));
   t.after(() => rm(directory, { recursive: true }));
   const path = join(directory, `0001.${format}`);
-  const data = randomBytes(size);
+  const data = imageData(format, size);
   await writeFile(path, data);
   const digest = (algorithm: string): string => createHash(algorithm).update(data).digest('hex');
   const checksums = { md5: digest('md5'), sha256: digest('sha256') };

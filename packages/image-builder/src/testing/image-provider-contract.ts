@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +8,7 @@ import { checksumsOf } from '../hashed-reader.ts';
 import type { ImageFilter } from '../image-filter/image-filter.ts';
 import { latestImage } from '../image-filter/latest-image.ts';
 import type { ImageFile, ImageProvider, Progress, ProviderImage, UploadRequest } from '../types.ts';
+import { imageData } from './image-data.ts';
 
 /** Size of a source file in bytes: larger than all buffers on the way. */
 const SIZE = 3 * 1024 * 1024 + 17;
@@ -279,6 +279,6 @@ async function imageFile(t: TestContext, format: ImageFormat): Promise<ImageFile
   const directory = await mkdtemp(join(tmpdir(), 'image-'));
   t.after(() => rm(directory, { recursive: true }));
   const path = join(directory, `image.${formatRow(format).extension}`);
-  await writeFile(path, randomBytes(SIZE));
+  await writeFile(path, imageData(format, SIZE));
   return { format, path, size: SIZE, checksums: await checksumsOf(path) };
 }
