@@ -45,7 +45,7 @@ curl                      curl                               test
 python3-keystone          keystone-manage                    test
 python3-glance            /usr/lib/python3/dist-packages/glance/common/wsgi_app.py test
 python3-nova              /usr/lib/python3/dist-packages/nova/service.py test
-python3-placement         /usr/lib/python3/dist-packages/placement/wsgi.py test
+python3-placement         /usr/lib/python3/dist-packages/placement/deploy.py test
 python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py test
 python3-swift             /usr/lib/python3/dist-packages/swift/__init__.py test
 python3-openstacksdk      /usr/lib/python3/dist-packages/openstack/__init__.py test
@@ -196,8 +196,8 @@ set_up_debian_packages() {
   install_debian_packages $missing
 }
 
-# A kernel for machines under QEMU, with the modules that they load, in this order. It is not installed: the machine
-# that runs the tests would boot it from then on.
+# A kernel for machines under QEMU, with the modules that they load, in this order, unless they are built in. It is not
+# installed: the machine that runs the tests would boot it from then on.
 LINUX='.cache/linux'
 LINUX_MODULES='virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk failover
   net_failover virtio_net button evdev nls_cp437 nls_ascii fat vfat'
@@ -221,9 +221,13 @@ fetch_linux() {
     }
     dpkg-deb --fsys-tarfile ./*.deb | tar -x
     mv boot/vmlinuz-* vmlinuz
+    builtin=$(find . -name modules.builtin)
     number=10
     for module in $LINUX_MODULES; do
-      mv "$(find lib/modules -name "$module.ko")" "modules/$number-$module.ko"
+      if grep -q "/$module\.ko\$" "$builtin"; then continue; fi
+      # Debian 13 compresses modules, which insmod of busybox does not read.
+      find . -name "$module.ko.xz" -exec xz --decompress {} \;
+      mv "$(find . -name "$module.ko")" "modules/$number-$module.ko"
       number=$((number + 1))
     done
     rm -rf ./*.deb boot lib usr
