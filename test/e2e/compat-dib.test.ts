@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { Admin } from '@nodepool-builder/gearman-node';
@@ -120,7 +121,7 @@ describe('disk-image-create', () => {
     const environment = await site.dib.environment();
     const { output } = await argv();
     const own = [...environment].filter(([name]) => !(name in process.env) && !STATSD.test(name));
-    // The shell that the double is written in adds PWD; a private TMP_DIR, a cache and a marker are ours (mended).
+    // The shell that the double is written in adds PWD; a private TMPDIR and TMP_DIR, a cache and a marker are ours (mended).
     const added = new Set(['PWD', 'OLDPWD', '_', 'TMP_DIR', 'DIB_IMAGE_CACHE', 'NODEPOOL_BUILD_DIRECTORY']);
     assert.deepEqual(Object.fromEntries(own.filter(([name]) => !added.has(name))), {
       DIB_INHERITED: 'from the init script',
@@ -131,8 +132,13 @@ describe('disk-image-create', () => {
       ELEMENTS_PATH: '/etc/nodepool/elements',
       NODEPOOL_SCRIPTDIR: '/etc/nodepool/scripts',
       DIB_CHECKSUM: '1',
-      TMPDIR: '/opt/dib_tmp',
+      TMPDIR: environment.get('TMP_DIR'),
     });
+    assert.equal(
+      dirname(environment.get('TMPDIR') ?? ''),
+      tmpdir(),
+      'mended: a directory of the build below it',
+    );
   });
 
   it('COMPAT 1.9: env-vars override everything; a missing release is empty', async () => {

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { basename, isAbsolute } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
-import { commandEnvironment } from './build/command-environment.ts';
+import { commandVariables } from './build/command-environment.ts';
 import { fileMaterial } from './build/file-material.ts';
 import type { BuildContext } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
@@ -81,7 +81,7 @@ export class CommandBuilder extends BaseImageBuilder {
       ...(release !== '' && { DIB_RELEASE: `${release}` }),
       ...(scriptDir !== undefined && { NODEPOOL_SCRIPTDIR: scriptDir }),
     };
-    const env = await commandEnvironment(context, variables, 'TMPDIR');
+    const env = commandVariables(context, variables);
     if (context.isAttested) await this.#addMaterials(context, env.PATH);
     await context.run(
       program,

@@ -38,7 +38,7 @@ export interface BuildJob extends OperationOptions {
 
 /** Settings of one command, see {@link BuildContext.run}. */
 export interface RunOptions {
-  /** Added to {@link BuildContext.environment}. */
+  /** Added to {@link BuildContext.environment}. Variables for temporary files name directories of the build all the same. */
   readonly env?: Readonly<Record<string, string>>;
   /** Default {@link BuildContext.directory}. */
   readonly cwd?: string;

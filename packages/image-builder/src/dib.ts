@@ -1,8 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
-import { commandEnvironment } from './build/command-environment.ts';
-import { isPathInside } from './cleanup/mounts.ts';
+import { commandVariables } from './build/command-environment.ts';
 import type { BuildContext } from './context.ts';
 import { elementNames, withOwnElements } from './dib-elements.ts';
 import { DibMaterials } from './dib-materials.ts';
@@ -82,7 +81,7 @@ export class DibBuilder extends BaseImageBuilder {
     const variables = { ...(await cacheVariables(context)), ...dibVariables(diskimage, output) };
     const args = dibArguments(this.#settings, formats, output);
     const command = commandOf(this.#settings);
-    const env = await commandEnvironment(context, variables, 'TMP_DIR');
+    const env = commandVariables(context, variables);
     const ownPath = env[ELEMENTS_PATH] ?? context.environment[ELEMENTS_PATH];
     const elementsPath = await withOwnElements(ownPath, elementNames(this.#settings.elements));
     if (elementsPath !== '') env[ELEMENTS_PATH] = elementsPath;
@@ -94,7 +93,7 @@ export class DibBuilder extends BaseImageBuilder {
       onLine: (line) => {
         materials?.onLine(line);
         if (CONVERSION.test(line) && formats.includes('raw')) {
-          announceDisks(context, env.TMP_DIR).catch(() => {}); // they are read when the build has ended
+          announceDisks(context).catch(() => {}); // they are read when the build has ended
         }
         const done = progressOfLine(line);
         if (done !== undefined) context.progress(done, 100);
@@ -104,10 +103,12 @@ export class DibBuilder extends BaseImageBuilder {
   }
 }
 
-/** Announces the raw image, which is complete when conversions begin. disk-image-create renames it after them. */
-async function announceDisks({ directory, becomesOutput }: BuildContext, temporary = ''): Promise<void> {
-  // From another file system, a rename is a copy.
-  if (!isPathInside(temporary, [directory])) return;
+/**
+ * Announces the raw image, which is complete when conversions begin. disk-image-create renames it after them, unless the
+ * temporary files are on another file system, from which a rename is a copy.
+ */
+async function announceDisks({ directory, becomesOutput }: BuildContext): Promise<void> {
+  const temporary = join(directory, 'tmp'); // absent if the site chose another place
   for (const parent of (await readdir(temporary)).filter((name) => name.startsWith('dib_image.'))) {
     const names = await readdir(join(temporary, parent));
     for (const name of names) if (name.endsWith('.raw')) becomesOutput(join(temporary, parent, name));

@@ -116,7 +116,12 @@ export type {
 export { foreignFile, foreignPart, openOwnFile, UNTRICKED } from './ownership.ts';
 export { runCommand, startError } from './process/command.ts';
 export { DecisiveLines } from './process/decisive-lines.ts';
-export { INHERITED_VARIABLES, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';
+export {
+  environmentIn,
+  INHERITED_VARIABLES,
+  inheritedEnvironment,
+  secretValues,
+} from './process/inherited-environment.ts';
 export { LineSplitter } from './process/line-splitter.ts';
 export { portion, steadyProgress } from './progress.ts';
 export {

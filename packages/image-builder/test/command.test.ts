@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { CommandBuilder, type CommandSettings } from '../src/command.ts';
-import { COMMAND, type DiskImage, type Image } from '../src/index.ts';
+import { type BuildJob, COMMAND, type DiskImage, type Image } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
 
 const DISKIMAGE: DiskImage = { name: 'debian', formats: [] };
@@ -28,6 +28,7 @@ async function build(
   t: TestContext,
   settings: CommandSettings,
   diskimage: Partial<DiskImage> = {},
+  job: Partial<BuildJob> = {},
 ): Promise<{ image: Image; lines: readonly string[]; fixture: RepositoryFixture }> {
   const fixture = await RepositoryFixture.open(t);
   const lines: string[] = [];
@@ -35,6 +36,7 @@ async function build(
     imageId: 'debian-1',
     repository: fixture.repository,
     onLine: (line) => lines.push(line),
+    ...job,
   });
   return { image, lines, fixture };
 }
@@ -99,16 +101,29 @@ describe('the builder command', () => {
     assert.deepEqual(await readdir(join(fixture.directory, '.nodepool-builder/staging')), []);
   });
 
-  it('puts the temporary directory below TMPDIR of env-vars, and removes it', async (t) => {
-    const { outside } = await RepositoryFixture.create(t);
-    const script = 'mkdir "$TMPDIR/left"; echo "in $TMPDIR"; echo content > "$1"';
+  it('puts temporary files into private directories below the values of env-vars and the environment, and removes them', async (t) => {
+    const [one, two] = [await RepositoryFixture.create(t), await RepositoryFixture.create(t)];
+    const script =
+      'for d in "$TMPDIR" "$TMP_DIR" "$TMP" "$TEMP"; do touch "$d/left"; echo "$d"; done; echo content > "$1"';
     const { lines } = await build(
       t,
       { command: ['sh', '-ec', script, 'sh', '{output.raw}'] },
-      { envVars: { TMPDIR: outside } },
+      { envVars: { TMPDIR: one.outside, TEMP: two.outside } },
+      { environment: { ...process.env, TMP_DIR: two.outside, TMP: two.outside, TEMP: '/nonexistent' } },
     );
-    assert.ok(lines.some((line) => line.startsWith(`in ${outside}/`)));
-    assert.deepEqual(await readdir(outside), []);
+    const parents = lines.filter((line) => line.includes('/nodepool-')).map(dirname);
+    assert.deepEqual(parents, [one.outside, two.outside, two.outside, two.outside]);
+    for (const { outside } of [one, two]) assert.deepEqual(await readdir(outside), []);
+  });
+
+  it('names the variable whose directory for temporary files cannot be used', async (t) => {
+    await assert.rejects(
+      build(t, { command: ['true', '{output.raw}'] }, { envVars: { TMPDIR: '/nonexistent/tmp' } }),
+      withCode(
+        'directory-not-usable',
+        /^TMPDIR of disk image "debian" takes no temporary files: ENOENT.*; create "\/nonexistent\/tmp", or name another directory in TMPDIR$/,
+      ),
+    );
   });
 
   it('takes the formats that a command without placeholders writes from "formats"', async (t) => {

@@ -67,7 +67,7 @@ test('a command runs in that directory, or in the given one', async (t) => {
   });
 });
 
-test('a command has the environment of the job, its own variables, and the marker of its build', async (t) => {
+test('a command has the environment of the job, its own variables, directories for temporary files, and the marker of its build', async (t) => {
   const environment = { PATH: process.env.PATH, ONE: '1', TWO: '2' };
   await build(
     t,
@@ -77,6 +77,8 @@ test('a command has the environment of the job, its own variables, and the marke
         `NODEPOOL_BUILD_DIRECTORY=${directory}`,
         'ONE=1',
         `PATH=${process.env.PATH}`,
+        `TMPDIR=${directory}/tmp`,
+        `TMP_DIR=${directory}/tmp`,
         'TWO=II',
       ]);
     },

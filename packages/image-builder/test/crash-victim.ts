@@ -17,9 +17,9 @@ const STEPS = ['mkdtemp', 'rename', 'rm', 'writeFile'] as const;
 const [directory = '', operation = '', count] = process.argv.slice(2);
 const repository = await ImageRepository.open(directory);
 
-/** Of the element `mini-escape`. */
-const escapeVariables = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => name.startsWith('MINI_ESCAPE_')),
+/** Variables of the elements. */
+const miniVariables = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => name.startsWith('MINI_')),
 );
 
 /** Makes `a` as raw and as tar, and a directory beside it. */
@@ -55,7 +55,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     prepare: () => Promise.resolve(),
     run: () =>
       new DibBuilder(
-        { ...MINI_OS, envVars: { ...MINI_OS.envVars, ...escapeVariables } },
+        { ...MINI_OS, envVars: { ...MINI_OS.envVars, ...miniVariables } },
         { elements: 'mini-escape mini-hang' },
       ).build({ imageId: 'a', repository, onLine: console.log }),
   },

@@ -113,26 +113,36 @@ describe('SIGKILL at each step, and a successor', () => {
   }
 });
 
-test('after SIGKILL of a real build its processes, mounts and loop devices are undone before a file is removed', async (t) => {
-  const fixture = await RepositoryFixture.create(t);
-  const victim = startVictim(fixture, ['build-mini-hang']);
-  assert.ok(victim.stdout);
-  for await (const line of createInterface(victim.stdout)) {
-    if (line.includes('mini-hang: waiting in finalise.d')) break;
-  }
-  const mounts = await mountsOfBuilds(fixture.directory);
-  assert.ok(
-    mounts.some((path) => path.endsWith('/dev')),
-    'the host’s /dev is mounted in the chroot',
-  );
-  victim.kill('SIGKILL');
-  await once(victim, 'exit');
-  assert.ok((await remainsBelow(fixture.directory)).loops.length > 0);
-  await fixture.open();
-  await assertNoRemains(fixture.directory);
-  await assertInOrder(fixture);
-  assert.match(fixture.logger.lines.join('\n'), /cleaned up after an interrupted build/);
-});
+for (const variable of [undefined, 'TMPDIR']) {
+  const place = variable === undefined ? '' : ` below ${variable} of the environment`;
+  test(`after SIGKILL of a real build its processes, mounts and loop devices${place} are undone before a file is removed`, async (t) => {
+    const fixture = await RepositoryFixture.create(t);
+    const { directory, outside } = fixture;
+    const victim = startVictim(
+      fixture,
+      ['build-mini-hang'],
+      variable === undefined ? {} : { [variable]: outside },
+    );
+    assert.ok(victim.stdout);
+    for await (const line of createInterface(victim.stdout)) {
+      if (line.includes('mini-hang: waiting in finalise.d')) break;
+    }
+    const used = variable === undefined ? directory : outside;
+    const mounts = await mountsOfBuilds(directory, used);
+    assert.ok(
+      mounts.some((path) => path.endsWith('/dev')),
+      'the host’s /dev is mounted in the chroot',
+    );
+    victim.kill('SIGKILL');
+    await once(victim, 'exit');
+    assert.ok((await remainsBelow(used)).loops.length > 0);
+    await fixture.open();
+    for (const each of [directory, outside]) await assertNoRemains(each);
+    assert.deepEqual(await readdir(outside), []);
+    await assertInOrder(fixture);
+    assert.match(fixture.logger.lines.join('\n'), /cleaned up after an interrupted build/);
+  });
+}
 
 test('SIGKILL also ends a process with another session, environment and directory, and undoes a mount elsewhere', async (t) => {
   const fixture = await RepositoryFixture.create(t);

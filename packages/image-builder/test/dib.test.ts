@@ -119,32 +119,46 @@ test('a DIB_IMAGE_CACHE of the disk image is used in place of ours', async (t) =
   assert.ok(!(await readdir(join(fixture.directory, '.nodepool-builder'))).includes('cache'));
 });
 
-test('an aborted build in a chroot below TMP_DIR leaves no process, mount or loop device', async (t) => {
-  const fixture = await RepositoryFixture.open(t);
-  const { repository, outside } = fixture;
-  const waiting = Promise.withResolvers<void>();
-  const abort = new AbortController();
-  const seen: number[] = [];
-  const envVars = { ...MINI_OS.envVars, TMP_DIR: outside };
-  const build = new DibBuilder({ ...MINI_OS, envVars }, { elements: 'mini-hang' }).build({
-    imageId: 'mini-1',
-    repository,
-    signal: abort.signal,
-    onProgress: ({ done }) => seen.push(done),
-    onLine: (line) => {
-      if (line.includes('mini-hang: waiting in install.d')) waiting.resolve();
-    },
+for (const [name, place] of [
+  ['TMPDIR', 'env-vars'],
+  ['TMPDIR', 'the environment'],
+  ['TMP_DIR', 'env-vars'],
+] as const) {
+  test(`an aborted build with ${name} in ${place} leaves no file, process, mount or loop device there`, async (t) => {
+    const fixture = await RepositoryFixture.open(t);
+    const { repository, outside } = fixture;
+    const waiting = Promise.withResolvers<void>();
+    const abort = new AbortController();
+    const seen: number[] = [];
+    const variables = { [name]: outside };
+    const envVars = {
+      ...MINI_OS.envVars,
+      MINI_HANG_PHASE: 'finalise.d',
+      ...(place === 'env-vars' && variables),
+    };
+    const build = new DibBuilder({ ...MINI_OS, envVars }, { elements: 'mini-hang' }).build({
+      imageId: 'mini-1',
+      repository,
+      environment: { ...process.env, ...(place === 'the environment' && variables) },
+      signal: abort.signal,
+      onProgress: ({ done }) => seen.push(done),
+      onLine: (line) => {
+        if (line.includes('mini-hang: waiting in finalise.d')) waiting.resolve();
+      },
+    });
+    await Promise.race([waiting.promise, build]);
+    assert.ok((await mountsOfBuilds(fixture.directory, outside)).some((path) => path.endsWith('/dev')));
+    const { mounts, loops } = await remainsBelow(outside);
+    assert.deepEqual(mounts, [], 'the host does not see its mounts');
+    assert.equal(loops.length, 1);
+    assert.ok(seen.length > 1, 'the hooks make the progress');
+    abort.abort();
+    await assert.rejects(build, withCode('build-aborted'));
+    for (const directory of [fixture.directory, outside]) await assertNoRemains(directory);
+    assert.deepEqual(await readdir(outside), []);
+    assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
   });
-  await Promise.race([waiting.promise, build]);
-  assert.ok((await mountsOfBuilds(fixture.directory, outside)).some((path) => path.endsWith('/dev')));
-  assert.deepEqual((await remainsBelow(outside)).mounts, [], 'the host does not see its mounts');
-  assert.ok(seen.length > 1, 'the hooks make the progress');
-  abort.abort();
-  await assert.rejects(build, withCode('build-aborted'));
-  for (const directory of [fixture.directory, outside]) await assertNoRemains(directory);
-  assert.deepEqual(await readdir(outside), []);
-  assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
-});
+}
 
 test('the end of a build ends a process with another session, environment and directory, and undoes a mount elsewhere', async (t) => {
   const fixture = await RepositoryFixture.open(t);
@@ -179,7 +193,7 @@ async function waitForProcesses(word: string): Promise<number[]> {
 /** A command in place of disk-image-create: it says what it was given, and makes what `-o` names. */
 const STAND_IN = `#!/bin/sh
 echo "arguments: $*"
-echo "release $DIB_RELEASE, colour $COLOUR, temporary files in $TMP_DIR"
+echo "release $DIB_RELEASE, colour $COLOUR, temporary files in $TMPDIR and $TMP_DIR"
 while [ "$1" != -o ]; do shift; done
 echo content > "$2.qcow2"
 mkdir "$2.d"
@@ -206,7 +220,10 @@ test('another command gets the same arguments, and its files beside the image ar
     log,
     new RegExp(`^arguments: -x -t qcow2 --no-tmpfs .* -o ${stage}/debian-1 debian-minimal vm$`, 'm'),
   );
-  assert.match(log, new RegExp(`^release bookworm, colour blue, temporary files in ${stage}/tmp$`, 'm'));
+  assert.match(
+    log,
+    new RegExp(`^release bookworm, colour blue, temporary files in ${stage}/tmp and ${stage}/tmp$`, 'm'),
+  );
   assert.equal(await readFile(fixture.path('debian-1.d/dib-manifest'), 'utf8'), 'packages\n');
 });
 

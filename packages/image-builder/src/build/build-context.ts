@@ -15,6 +15,7 @@ import type { Progress, Snapshot } from '../types.ts';
 import type { BuildLog } from './build-log.ts';
 import { withoutCredentials } from './material-address.ts';
 import { SourceRepositories } from './source-repository.ts';
+import { temporaryVariables } from './temporary-variables.ts';
 
 /** Tolerated difference between the clocks of two hosts, in milliseconds. */
 const CLOCK_TOLERANCE = 60_000;
@@ -129,17 +130,20 @@ async function takeCache({ job, diskimage, site, log }: BuildParts): Promise<str
 
 function createRunLogged(
   environment: Environment,
-  { signal: build, site: { staging }, log }: BuildParts,
+  { diskimage, signal: build, site: { staging }, log }: BuildParts,
 ): CoreContext['runLogged'] {
   const { directory } = staging;
+  let temporary: Promise<Environment> | undefined;
   return async (command, args, options = {}) => {
     const { env, cwd = directory, signal, onLine, onPartialLine, clean = (line) => line } = options;
     const namespace = await staging.namespace((reason) => void log.write(notIsolated(reason)));
+    temporary ??= temporaryVariables(staging, diskimage, environment);
+    const variables = { ...environment, ...env, ...(await temporary), [MARKER]: directory };
     await log.write(`$ ${[command, ...args].join(' ')}`);
     let isKilled = false;
     const { exitCode, ...result } = await runCommand(command, args, {
       cwd,
-      env: { ...environment, ...env, [MARKER]: directory },
+      env: variables,
       signal: signal === undefined ? build : AbortSignal.any([build, signal]),
       ...(namespace && { wrap: (...wrapped) => namespace.enter(...wrapped) }),
       onStart: (pid) => staging.recordProcessGroup(pid),

@@ -1,5 +1,3 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { BuildContext } from '../context.ts';
 import type { DiskImage } from '../disk-image.ts';
 import { ImageError } from '../errors.ts';
@@ -7,26 +5,18 @@ import { secretValues, withheldVariables } from '../process/inherited-environmen
 import { createMask } from './mask.ts';
 
 /**
- * Prepares the environment of the command that makes an image. The log tells which variables of this process it lacks.
+ * Returns the variables of the command that makes an image. The log names the variables of this process that it lacks.
  *
  * @param variables of the builder; `env-vars` override them
- * @param temporary variable that names the directory for temporary files; without a value it is beside the image
  * @throws ImageError `invalid-configuration`
  */
-export async function commandEnvironment(
-  context: BuildContext,
+export function commandVariables(
+  { diskimage, environment, log }: BuildContext,
   variables: Readonly<Record<string, string>>,
-  temporary: 'TMPDIR' | 'TMP_DIR',
-): Promise<Record<string, string>> {
-  const { diskimage, directory, environment, log } = context;
+): Record<string, string> {
   const withheld = withheldVariables(environment);
   if (withheld.length > 0) log(`# variables that this build does not get: ${withheld.join(', ')}`);
-  const all = { ...variables, ...checkedVariables(diskimage) };
-  const parent = all[temporary] ?? environment[temporary];
-  if (parent) return { ...all, [temporary]: await context.temporaryDirectory(parent) };
-  const path = join(directory, 'tmp');
-  await mkdir(path);
-  return { ...all, [temporary]: path };
+  return { ...variables, ...checkedVariables(diskimage) };
 }
 
 /**

@@ -5,6 +5,7 @@ import { DiskSpaceGuard } from '../disk-space.ts';
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
 import { type CommandResult, runCommand } from '../process/command.ts';
+import { environmentIn } from '../process/inherited-environment.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
 import { checkDisk } from './check-format.ts';
 import { checkStructure, type DiskFile, dataSize, virtualSize } from './disk-information.ts';
@@ -155,6 +156,7 @@ async function qemuImg(
   const run = (both: AbortSignal): Promise<CommandResult> =>
     runCommand('qemu-img', args, {
       cwd: dirname(target),
+      env: environmentIn(dirname(target)),
       signal: both,
       onLine: (line) => {
         const percent = PROGRESS.exec(line)?.[1];

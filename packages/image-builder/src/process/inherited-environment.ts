@@ -1,11 +1,14 @@
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Variables that name a directory for temporary files. mktemp and most programs prefer the first. */
+export const TEMPORARY_VARIABLES: readonly string[] = ['TMPDIR', 'TMP_DIR', 'TMP', 'TEMP'];
+
 /** Variables of this process that commands inherit. A trailing `*` matches any suffix. */
 export const INHERITED_VARIABLES: readonly { readonly purpose: string; readonly names: readonly string[] }[] =
   [
     { purpose: 'user and terminal', names: ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM'] },
     { purpose: 'locale and time zone', names: ['LANG', 'LANGUAGE', 'LC_*', 'TZ'] },
-    { purpose: 'temporary files', names: ['TMPDIR', 'TMP', 'TEMP', 'TMP_DIR'] },
+    { purpose: 'temporary files', names: TEMPORARY_VARIABLES },
     {
       purpose: 'directories of the user',
       names: ['XDG_CACHE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_RUNTIME_DIR'],
@@ -71,6 +74,12 @@ export function inheritedEnvironment(
       (entry): entry is [string, string] => entry[1] !== undefined && matches(entry[0], patterns),
     ),
   );
+}
+
+/** Environment of a program whose temporary files go to a directory, and are removed with it. */
+export function environmentIn(directory: string): Record<string, string> {
+  const temporary = TEMPORARY_VARIABLES.map((name) => [name, directory]);
+  return { ...inheritedEnvironment(), ...Object.fromEntries(temporary) };
 }
 
 export function withheldVariables(environment: Environment, all: Environment = process.env): string[] {

@@ -71,7 +71,6 @@ async function runMachine(
   };
   try {
     const ended = await context.runLogged(QEMU, args, {
-      env: { TMPDIR: context.directory },
       signal: stop,
       clean: stripVTControlCharacters,
       onPartialLine: (text) => {

@@ -19,6 +19,7 @@ import {
   checkKvm,
   checkProgram,
   checkSelfContained,
+  environmentIn,
   fileDigest,
   formatOfExtension,
   formatRow,
@@ -237,6 +238,7 @@ async function createOverlay(base: BaseImage, directory: string, signal?: AbortS
   const args = ['create', '-q', '-f', 'qcow2', ...backing, join(directory, INSTANCE_FILES.disk)];
   const { exitCode, decisiveLines } = await runCommand('qemu-img', args, {
     cwd: directory,
+    env: environmentIn(directory),
     ...(signal && { signal }),
   });
   if (exitCode === 0) return;

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { inheritedEnvironment, QEMU, startError } from '@nodepool-builder/image-builder/module-kit';
+import { environmentIn, QEMU, startError } from '@nodepool-builder/image-builder/module-kit';
 import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
 import { QmpConnection } from './qmp-connection.ts';
 
@@ -29,7 +29,7 @@ export async function startMachine(
     const child = spawn(QEMU, args, {
       cwd: directory.path, // identifies the process
       detached: true,
-      env: inheritedEnvironment(),
+      env: environmentIn(directory.path),
       stdio: ['ignore', log.fd, log.fd],
     });
     child.unref();
