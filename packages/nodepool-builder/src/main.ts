@@ -6,6 +6,7 @@ import { completeLongOptions, passGeneralOptions, withCommand } from './commands
 import { addServeOptions } from './commands/serve-options.ts';
 import { EXIT_CODE_LINES, EXIT_CODES } from './exit-codes.ts';
 import type { Module, Modules } from './modules.ts';
+import { guardConsole } from './printable.ts';
 import { packageVersion } from './version.ts';
 
 /** Settings of {@link main}. */
@@ -27,6 +28,7 @@ const UMASK = 0o022;
  */
 export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
   process.umask(UMASK);
+  const releaseConsole = guardConsole();
   for (const stream of [process.stdout, process.stderr]) {
     stream.off('error', ignoreClosedPipe).on('error', ignoreClosedPipe); // once, however often a program calls this
   }
@@ -43,6 +45,8 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODES.usage.code;
     const { reportError } = await import('./commands/report-error.ts');
     return reportError(error);
+  } finally {
+    releaseConsole();
   }
 }
 

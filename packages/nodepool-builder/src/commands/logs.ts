@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import { Option } from 'commander';
 import { builderLog, type LogName } from '../control/builder-log.ts';
+import { printable } from '../printable.ts';
 import { SHORTENED_NOTE } from '../web/log-source.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { CommandError } from './output.ts';
@@ -39,6 +40,7 @@ async function printLog(
   signal: AbortSignal,
 ): Promise<void> {
   const read = builderLog(servers, name, follow ? undefined : 0);
+  let decoder = new TextDecoder();
   for (let offset = 0; ; ) {
     const part = await read(offset, signal).catch((cause: unknown) => {
       const isMissing = cause instanceof CommandError && cause.exitReason === 'not-found';
@@ -51,14 +53,17 @@ async function printLog(
         cause,
       });
     });
-    if (part.offset < offset) await print(`${SHORTENED_NOTE}\n`);
-    await print(part.data);
+    if (part.offset < offset) {
+      decoder = new TextDecoder();
+      await print(`${SHORTENED_NOTE}\n`);
+    }
+    await print(printable(decoder.decode(part.data, { stream: true })));
     offset = part.offset + part.data.length;
     if (part.isComplete || (!follow && part.data.length === 0) || process.stdout.destroyed) return;
   }
 }
 
 /** Waits for a slow reader, so that memory stays flat. */
-async function print(text: string | Uint8Array): Promise<void> {
+async function print(text: string): Promise<void> {
   if (!process.stdout.write(text) && !process.stdout.destroyed) await once(process.stdout, 'drain');
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { findRunningJob as FindRunningJob, LocatedJob } from '../control/builder-status.ts';
 import { type MeteredProgress, ProgressMeter, type Reading } from '../control/progress-meter.ts';
+import { printable } from '../printable.ts';
 import { warn } from './output.ts';
 import { type Column, formatAge, formatSize } from './table.ts';
 
@@ -80,7 +81,7 @@ async function openBar(title: string): Promise<ProgressDisplay> {
   const { SingleBar } = await import('cli-progress');
   const bar = new SingleBar({
     stream: process.stderr,
-    format: `${title} {bar} {percentage} % | {elapsed}{more}`,
+    format: `${printable(title)} {bar} {percentage} % | {elapsed}{more}`,
     barsize: Math.max(5, Math.min(30, (process.stderr.columns || WIDTH) - title.length - LONGEST_FIGURES)),
     hideCursor: true,
     linewrap: false,
@@ -88,7 +89,7 @@ async function openBar(title: string): Promise<ProgressDisplay> {
   const started = performance.now();
   const payload = (reading: Reading) => ({
     elapsed: clock(performance.now() - started),
-    more: waitRateAndTimeLeft(reading),
+    more: printable(waitRateAndTimeLeft(reading)),
   });
   bar.start(100, 0, payload({ percent: 0 }));
   return {
@@ -100,7 +101,7 @@ async function openBar(title: string): Promise<ProgressDisplay> {
 
 /** Prints a line in place of the bar, which then follows. The bar has turned the wrapping of lines off. */
 function noteAboveBar(line: string): void {
-  process.stderr.write(`\r\x1b[K\x1b[?7h${line}\n\x1b[?7l`);
+  process.stderr.write(`\r\x1b[K\x1b[?7h${printable(line)}\n\x1b[?7l`);
 }
 
 /** Prints a line for each 5 %, and for each minute. */

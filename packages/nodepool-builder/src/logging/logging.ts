@@ -1,5 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { createLogger, format, transports } from 'winston';
+import { printable } from '../printable.ts';
 import { LogFile, openTarget } from './log-file.ts';
 import type { LogOutput, LogSettings, LogThreshold } from './log-settings.ts';
 import { defaultLogSettings } from './read-log-settings.ts';
@@ -63,7 +64,7 @@ function formatOf(output: LogOutput, route: Route): ReturnType<typeof format.jso
   return format((info) => {
     const record = toRecord(info);
     if (!route(record.logger, record.level).has(output)) return false;
-    info[MESSAGE] = output.format(record);
+    info[MESSAGE] = printable(output.format(record));
     return info;
   })();
 }

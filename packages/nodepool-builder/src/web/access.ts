@@ -10,6 +10,9 @@ const SHORTEST_TOKEN = 16;
 /** How long a login lasts, in seconds. */
 export const LOGIN_SECONDS = 12 * 3600;
 
+/** Max number of sessions. A login above it ends the oldest one. */
+const MAX_SESSIONS = 1000;
+
 export const SESSION_COOKIE = 'nodepool-builder';
 
 /** A person or a program that may act. */
@@ -25,15 +28,15 @@ export class Access {
   /** Whether users can log in with a token. */
   readonly hasLogin: boolean;
   readonly #token: Buffer | undefined;
-  readonly #key: Buffer;
+  readonly #key = randomBytes(32);
+  /** Expiry in milliseconds by session, the oldest first. A restart ends them all. */
+  readonly #sessions = new Map<string, number>();
   readonly #header: string | undefined;
   readonly #proxies: ReadonlySet<string>;
   readonly #origin: string | undefined;
 
   private constructor(token: string | undefined, options: WebOptions) {
     this.#token = token === undefined ? undefined : digest(token);
-    this.#key =
-      token === undefined ? randomBytes(32) : createHmac('sha256', token).update('sessions').digest();
     this.hasLogin = token !== undefined;
     this.#header = options.webTrustedHeader?.toLowerCase();
     this.#proxies = new Set(
@@ -78,7 +81,8 @@ export class Access {
       return { name, formToken: this.#sign(`form of user ${name}`) };
     }
     const session = cookies[SESSION_COOKIE];
-    if (session === undefined || !this.#isSession(session)) return undefined;
+    if (session === undefined || (this.#sessions.get(this.#sign(session)) ?? 0) <= Date.now())
+      return undefined;
     return { name: 'login', formToken: this.#sign(`form of session ${session}`) };
   }
 
@@ -86,10 +90,18 @@ export class Access {
     return this.#token !== undefined && timingSafeEqual(this.#token, digest(text.trim()));
   }
 
-  /** A new session for the cookie of a user who has logged in. */
-  newSession(): string {
-    const content = `${Date.now() + LOGIN_SECONDS * 1000}.${randomBytes(12).toString('hex')}`;
-    return `${content}.${this.#sign(content)}`;
+  /** Starts a session, for the cookie of a user who has logged in. */
+  startSession(): string {
+    const session = randomBytes(24).toString('base64url');
+    this.#sessions.set(this.#sign(session), Date.now() + LOGIN_SECONDS * 1000);
+    const [oldest = ''] = this.#sessions.keys();
+    if (this.#sessions.size > MAX_SESSIONS) this.#sessions.delete(oldest);
+    return session;
+  }
+
+  /** Ends the session of a request, so that a copy of its cookie is worthless. */
+  endSession({ cookies }: FastifyRequest): void {
+    this.#sessions.delete(this.#sign(cookies[SESSION_COOKIE] ?? ''));
   }
 
   /** Whether the cookie may travel without TLS. */
@@ -104,12 +116,6 @@ export class Access {
     const { origin } = headers;
     if (origin === undefined) return true;
     return origin === this.#origin || URL.parse(origin)?.host === headers.host?.toLowerCase();
-  }
-
-  #isSession(session: string): boolean {
-    const [expiry = '', nonce, signature = ''] = session.split('.');
-    const isOurs = timingSafeEqual(digest(signature), digest(this.#sign(`${expiry}.${nonce}`)));
-    return isOurs && Number(expiry) > Date.now();
   }
 
   #sign(text: string): string {

@@ -1,4 +1,5 @@
 import type { FastifyReply } from 'fastify';
+import { printable } from '../printable.ts';
 
 /** Pause between two comments that keep a silent stream open, in milliseconds. */
 const KEEP_ALIVE = 15_000;
@@ -8,7 +9,7 @@ const LARGEST_BACKLOG = 4 * 1024 * 1024;
 
 /** Formats an event. */
 export function formatEvent(event: string, data: unknown, id: string): string {
-  return `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+  return `id: ${id}\nevent: ${event}\ndata: ${printable(JSON.stringify(data))}\n\n`;
 }
 
 /** Server-sent events to one browser. */

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { messageOf } from '../commands/output.ts';
 import { builderLog, type LogName } from '../control/builder-log.ts';
+import { printable } from '../printable.ts';
 import type { WebContext } from './context.ts';
 import { EventStream, formatEvent } from './event-stream.ts';
 import { HttpError, statusOf } from './http-error.ts';
@@ -118,9 +119,10 @@ async function sendText(
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort(new Error('the browser has disconnected')));
   const first = await read(request.query.offset ?? 0, gone.signal);
-  async function* parts(): AsyncIterable<Buffer> {
+  async function* parts(): AsyncIterable<string> {
+    const decoder = new TextDecoder();
     for (let chunk = first; chunk.data.length > 0; ) {
-      yield chunk.data;
+      yield printable(decoder.decode(chunk.data, { stream: true }));
       if (chunk.isComplete) return;
       chunk = await read(chunk.offset + chunk.data.length, gone.signal);
     }

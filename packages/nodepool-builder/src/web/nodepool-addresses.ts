@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { printable } from '../printable.ts';
 import type { WebContext } from './context.ts';
 import type { SiteRecords } from './records.ts';
 import { siteRecords } from './site-records.ts';
@@ -12,6 +13,12 @@ interface List {
   readonly headings: Readonly<Record<string, string>>;
   readonly rows: (records: SiteRecords, site: Site) => readonly Row[];
 }
+
+interface ListRoute {
+  readonly Querystring: { readonly fields?: string };
+}
+
+const LIST_SCHEMA = { querystring: { type: 'object', properties: { fields: { type: 'string' } } } } as const;
 
 const BUSY_OR_GOOD = new Set(['building', 'uploading', 'ready', 'failed', 'deleting']);
 
@@ -89,26 +96,25 @@ export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext)
     return await reply
       .code(isReady ? 200 : 503)
       .type('text/plain; charset=UTF-8')
-      .send(isReady ? 'OK' : problems.join('\n'));
+      .send(isReady ? 'OK' : printable(problems.join('\n')));
   });
   for (const [name, { headings, rows }] of Object.entries(LISTS)) {
-    const answer = async (request: FastifyRequest, isJson: boolean) => {
-      const { fields } = request.query as { readonly fields?: string };
+    const answer = async ({ query: { fields } }: FastifyRequest<ListRoute>, isJson: boolean) => {
       const wanted = fields?.split(',');
       const keys = Object.keys(headings).filter((key) => wanted?.includes(key) ?? true);
       const site = await view.current();
       const found = rows(siteRecords(site), site).map((row) =>
         Object.fromEntries(keys.map((key) => [key, row[key] ?? null])),
       );
-      return isJson ? JSON.stringify(found) : prettyTable(found, keys, headings);
+      return printable(isJson ? JSON.stringify(found) : prettyTable(found, keys, headings));
     };
     for (const [path, isAlwaysJson] of [
       [`/${name}`, false],
       [`/${name}.json`, true],
     ] as const) {
-      server.get(path, async (request, reply) => {
+      server.get<ListRoute>(path, { schema: LIST_SCHEMA }, async (request, reply) => {
         const isJson = isAlwaysJson || wantsJson(request.headers.accept);
-        reply.header('access-control-allow-origin', '*').header('vary', 'accept');
+        reply.header('vary', 'accept');
         reply.type(isJson ? 'application/json' : 'text/plain; charset=UTF-8');
         return await reply.send(await answer(request, isJson));
       });

@@ -11,14 +11,22 @@ import { buildPath } from './markup.ts';
 import { overviewParts, type Part } from './overview.ts';
 import { imagePage, recordPages } from './record-pages.ts';
 
-type Form = Readonly<Record<string, string | undefined>>;
+/** Fields of a form: the token to log in with, or the one that the form was sent with. */
+interface Form {
+  readonly token?: string;
+}
+
+const FORM = { type: ['object', 'null'], properties: { token: { type: 'string' } } } as const;
 
 /** Parameters of the page of an action. */
 interface ActionRoute {
   readonly Params: { readonly action: string };
   readonly Querystring: { readonly subject?: string };
-  readonly Body: Form | undefined;
+  readonly Body: Form | null;
 }
+
+const ACTION_QUERY = { type: 'object', properties: { subject: { type: 'string' } } } as const;
+const EVENTS_QUERY = { type: 'object', properties: { since: { type: 'string' } } } as const;
 
 /** The pages for a browser. They can be read without JavaScript, and work without it. */
 export function pages(server: FastifyInstance, context: WebContext): void {
@@ -62,21 +70,25 @@ ${parts.slice(Math.max(first, 4) + images.length).map(({ text }) => text)}`;
     return await sendPage(context, request, reply, { title: 'Images', content, script: 'page.js', version });
   });
 
-  server.get<{ Querystring: { since?: string } }>('/events', async (request, reply) => {
-    const feed = feedFor(request);
-    const last = request.headers['last-event-id'] ?? request.query.since;
-    feed.update(await view.current());
-    const stream = new EventStream(reply);
-    feed.follow(String(last ?? ''), stream.closed, ({ changed, isNew, version }) => {
-      if (isNew) {
-        stream.send('reload', {}, version);
-        stream.end();
-        return;
-      }
-      const parts = Object.fromEntries([...changed].map(([name, part]) => [name, part().text]));
-      stream.send('parts', parts, version);
-    });
-  });
+  server.get<{ Querystring: { since?: string } }>(
+    '/events',
+    { schema: { querystring: EVENTS_QUERY } },
+    async (request, reply) => {
+      const feed = feedFor(request);
+      const last = request.headers['last-event-id'] ?? request.query.since;
+      feed.update(await view.current());
+      const stream = new EventStream(reply);
+      feed.follow(String(last ?? ''), stream.closed, ({ changed, isNew, version }) => {
+        if (isNew) {
+          stream.send('reload', {}, version);
+          stream.end();
+          return;
+        }
+        const parts = Object.fromEntries([...changed].map(([name, part]) => [name, part().text]));
+        stream.send('parts', parts, version);
+      });
+    },
+  );
 }
 
 function loginForm(error?: string): Html {
@@ -94,7 +106,7 @@ function login(server: FastifyInstance, context: WebContext): void {
     return await sendPage(context, request, reply, { title: 'Log in', content: loginForm() });
   });
 
-  server.post<{ Body: Form | undefined }>('/login', async (request, reply) => {
+  server.post<{ Body: Form | null }>('/login', { schema: { body: FORM } }, async (request, reply) => {
     if (!access.isOwnPage(request)) throw new HttpError(403, 'the request did not come from this page');
     if (!access.isToken(request.body?.token ?? '')) {
       logger.warn(`${request.ip}: login with a wrong token`);
@@ -103,12 +115,13 @@ function login(server: FastifyInstance, context: WebContext): void {
     }
     const options = { path: '/', httpOnly: true, sameSite: 'strict', secure: access.isSecure } as const;
     return await reply
-      .setCookie(SESSION_COOKIE, access.newSession(), { ...options, maxAge: LOGIN_SECONDS })
+      .setCookie(SESSION_COOKIE, access.startSession(), { ...options, maxAge: LOGIN_SECONDS })
       .redirect('/', 303);
   });
 
-  server.post<{ Body: Form | undefined }>('/logout', async (request, reply) => {
+  server.post<{ Body: Form | null }>('/logout', { schema: { body: FORM } }, async (request, reply) => {
     requireUser(context, request, request.body?.token);
+    access.endSession(request);
     return await reply.clearCookie(SESSION_COOKIE, { path: '/' }).redirect('/', 303);
   });
 }
@@ -142,7 +155,8 @@ function readAction({ params, query }: FastifyRequest<ActionRoute>): { action: A
 }
 
 function actionPages(server: FastifyInstance, context: WebContext): void {
-  server.get<ActionRoute>('/actions/:action', async (request, reply) => {
+  const schema = { querystring: ACTION_QUERY };
+  server.get<ActionRoute>('/actions/:action', { schema }, async (request, reply) => {
     const { action, subject } = readAction(request);
     const user = context.access.userOf(request);
     if (user === undefined) throw new HttpError(401, 'you may only look; log in first');
@@ -153,20 +167,24 @@ function actionPages(server: FastifyInstance, context: WebContext): void {
     return await sendPage(context, request, reply, { title: `${title} ${subject}`, content });
   });
 
-  server.post<ActionRoute>('/actions/:action', async (request, reply) => {
-    const { action, subject } = readAction(request);
-    const back = action.endsWith('-build') ? buildPath(subject) : '/';
-    try {
-      const done = await act(context, request, action, subject, request.body?.token);
-      return await sendNotice(reply, back, `${QUESTIONS[action][0]} ${subject}: ${done}.`);
-    } catch (error) {
-      const status = statusOf(error);
-      if (status !== 404 && status !== 409) throw error;
-      return await sendNotice(
-        reply,
-        back,
-        `${QUESTIONS[action][0]} ${subject}: ${(error as Error).message}.`,
-      );
-    }
-  });
+  server.post<ActionRoute>(
+    '/actions/:action',
+    { schema: { ...schema, body: FORM } },
+    async (request, reply) => {
+      const { action, subject } = readAction(request);
+      const back = action.endsWith('-build') ? buildPath(subject) : '/';
+      try {
+        const done = await act(context, request, action, subject, request.body?.token);
+        return await sendNotice(reply, back, `${QUESTIONS[action][0]} ${subject}: ${done}.`);
+      } catch (error) {
+        const status = statusOf(error);
+        if (status !== 404 && status !== 409) throw error;
+        return await sendNotice(
+          reply,
+          back,
+          `${QUESTIONS[action][0]} ${subject}: ${(error as Error).message}.`,
+        );
+      }
+    },
+  );
 }

@@ -1,5 +1,6 @@
 import cookie from '@fastify/cookie';
 import { type FastifyInstance, fastify } from 'fastify';
+import { printable } from '../printable.ts';
 import { api } from './api.ts';
 import { assets } from './assets.ts';
 import type { WebContext } from './context.ts';
@@ -22,14 +23,21 @@ const BODY_LIMIT = 65_536;
 export async function createServer(context: WebContext): Promise<FastifyInstance> {
   const server = fastify({
     bodyLimit: BODY_LIMIT,
+    // A query is text, of which numbers are read. A list is not a text, even if it has one item.
+    ajv: { customOptions: { coerceTypes: true } },
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 512 },
   });
   // Answers are not cut to their schemas: the tests compare both.
-  server.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  server.setSerializerCompiler(() => toJson);
+  server.setReplySerializer(toJson);
   await server.register(cookie);
   protect(server, context);
   serveOpenApi(server);
   for (const part of PARTS) part(server, context);
   return server;
+}
+
+function toJson(data: unknown): string {
+  return printable(JSON.stringify(data));
 }

@@ -73,6 +73,22 @@ outputs: [{type: file, filename: builder.log}]
     assert.deepEqual(record, { level: 'info', logger: 'nodepool.builder', message: 'Starting', images: 2 });
   });
 
+  for (const outputFormat of ['text', 'json']) {
+    it(`has no control characters of a message, an error or data in format ${outputFormat}`, async (t) => {
+      const { read, lines } = place(t);
+      const { settings } = await read(`outputs: [{type: file, filename: a.log, format: ${outputFormat}}]\n`);
+      const logging = openLogging(settings);
+      const hostile = 'a\x1b]0;title\x07b\x9b2Jc\rd\u202ee\u2028f\x7f';
+      logging.logger('nodepool.builder').info(hostile, { [hostile]: hostile });
+      logging.logger('nodepool.builder').error('Failed', new Error(hostile));
+      await logging.close();
+      const text = lines('a.log').join('\n');
+      assert.doesNotMatch(text, /[^\P{Cc}\n]|[\p{Zl}\p{Zp}\p{Bidi_Control}]/u);
+      if (outputFormat === 'json') assert.equal(JSON.parse(lines('a.log')[0] ?? '').message, hostile);
+      else assert.match(text, / INFO nodepool\.builder: a\\u001b\]0;title\\u0007b\\u009b2Jc\\u000dd\\u202ee/);
+    });
+  }
+
   it('applies a logging configuration for Python', async (t) => {
     const { read, lines, directory } = place(t);
     const { settings, warnings } = await read(`# as sites have it

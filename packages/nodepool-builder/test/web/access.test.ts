@@ -27,23 +27,26 @@ function requestWith(
 }
 
 describe('Access', () => {
-  it('knows sessions of its own, until they expire or the token changes', async (t) => {
+  it('knows its sessions until they expire or end', async (t) => {
     const access = await Access.open({ webTokenFile: await tokenFile(t, TOKEN) });
-    const session = access.newSession();
-    assert.equal(access.userOf(requestWith({}, { session }))?.name, 'login');
-    for (const forged of [
-      '',
-      'x',
-      `9${session}`,
-      session.replace(/.$/, ''),
-      session.replace(/\.[^.]*$/, '.'),
-    ]) {
-      assert.equal(access.userOf(requestWith({}, { session: forged })), undefined, forged);
+    const [session, other] = [access.startSession(), access.startSession()];
+    const userOf = (cookie: string) => access.userOf(requestWith({}, { session: cookie }))?.name;
+    assert.equal(userOf(session), 'login');
+    for (const forged of ['', 'x', `9${session}`, session.replace(/.$/, '')]) {
+      assert.equal(userOf(forged), undefined, forged);
     }
-    const other = await Access.open({ webTokenFile: await tokenFile(t, `${TOKEN}2`) });
-    assert.equal(other.userOf(requestWith({}, { session })), undefined);
+    access.endSession(requestWith({}, { session }));
+    assert.deepEqual([userOf(session), userOf(other)], [undefined, 'login']);
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 12 * 3600 * 1000 + 1 });
-    assert.equal(access.userOf(requestWith({}, { session })), undefined);
+    assert.equal(userOf(other), undefined);
+  });
+
+  it('ends the oldest of more than 1000 sessions', async (t) => {
+    const access = await Access.open({ webTokenFile: await tokenFile(t, TOKEN) });
+    const sessions = Array.from({ length: 1001 }, () => access.startSession());
+    const users = sessions.map((session) => access.userOf(requestWith({}, { session })));
+    assert.equal(users.indexOf(undefined), 0);
+    assert.equal(users.lastIndexOf(undefined), 0);
   });
 
   it('gives each session and each user a form token of its own', async (t) => {
@@ -53,7 +56,7 @@ describe('Access', () => {
       webTrustedProxy: '192.0.2.1, 192.0.2.2',
     });
     const tokens = [
-      ...[1, 2].map(() => access.userOf(requestWith({}, { session: access.newSession() }))),
+      ...[1, 2].map(() => access.userOf(requestWith({}, { session: access.startSession() }))),
       ...['alice', 'bob'].map((name) => {
         return access.userOf(requestWith({ 'x-user': name }, { address: '::ffff:192.0.2.2' }));
       }),

@@ -194,6 +194,52 @@ describe('the API of --web', () => {
     assert.equal((await site.api('/images/docs/rebuild', { method: 'POST', headers })).status, 401);
   });
 
+  it('refuses a list in the place of a text, and a body that is not a form, with 400', async (t) => {
+    const site = await startWebSite(t);
+    const login = new URLSearchParams({ token: TOKEN });
+    const loggedIn = await fetch(`${site.url}/login`, { method: 'POST', body: login, redirect: 'manual' });
+    const cookie = loggedIn.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const queries = [
+      '/image-list?fields=id&fields=state',
+      '/dib-image-list.json?fields=id&fields=image',
+      '/events?since=a&since=b',
+      '/actions/rebuild?subject=a&subject=b',
+      '/api/v1/builds/none/log?offset=1&offset=2',
+      '/api/v1/builds/none/log/events?offset=a',
+      '/builds/none/log/events?offset=1&offset=2',
+    ];
+    for (const query of queries) {
+      const { status } = await fetch(site.url + query, { headers: { cookie } });
+      assert.equal(status, 400, query);
+    }
+    const unknown = await (await fetch(`${site.url}/api/v1/builds/a%C2%9B2J`)).text();
+    assert.match(unknown, /there is no a\\u009b2J in builds/);
+    for (const path of ['/login', '/logout', '/actions/rebuild?subject=docs']) {
+      for (const sent of [{ token: ['a'] }, { token: { a: 1 } }, [], 'a', 1]) {
+        const headers = { cookie, 'content-type': 'application/json' };
+        const body = JSON.stringify(sent);
+        const { status } = await fetch(site.url + path, { method: 'POST', headers, body });
+        assert.equal(status, 400, `${path} ${body}`);
+      }
+    }
+  });
+
+  it('ends the session of a user who logs out, so that a copy of the cookie is worthless', async (t) => {
+    const site = await startWebSite(t);
+    const post = async (path: string, token: string, cookie = ''): Promise<Response> => {
+      const body = new URLSearchParams({ token });
+      return await fetch(site.url + path, { method: 'POST', headers: { cookie }, body, redirect: 'manual' });
+    };
+    const loggedIn = await post('/login', TOKEN);
+    const cookie = loggedIn.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const form = await (
+      await fetch(`${site.url}/actions/rebuild?subject=docs`, { headers: { cookie } })
+    ).text();
+    const [, token = ''] = /name="token" value="([^"]+)"/.exec(form) ?? [];
+    assert.equal((await post('/logout', token, cookie)).status, 303);
+    assert.equal((await post('/actions/rebuild?subject=docs', token, cookie)).status, 401);
+  });
+
   it("serves nodepool's addresses as text and as JSON", async (t) => {
     const site = await startWebSite(t);
     const [upload] = await untilUploaded(site);
@@ -202,7 +248,7 @@ describe('the API of --web', () => {
       accept?: string,
     ): Promise<readonly [type: string | null, text: string]> => {
       const response = await fetch(site.url + path, accept === undefined ? {} : { headers: { accept } });
-      assert.equal(response.headers.get('access-control-allow-origin'), '*');
+      assert.equal(response.headers.get('access-control-allow-origin'), null);
       return [response.headers.get('content-type'), await response.text()];
     };
     assert.equal(await (await fetch(`${site.url}/ready`)).text(), 'OK');

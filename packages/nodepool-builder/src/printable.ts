@@ -1,0 +1,36 @@
+import { format } from 'node:util';
+
+/** Control characters except tab and line feed, line separators, and characters that change the writing direction. */
+const CONTROL = /[^\P{Cc}\n\t]|[\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+
+/** Sequences that change colour and weight (SGR), and all {@link CONTROL} characters. */
+const COLOUR_OR_CONTROL = new RegExp(`(\\x1b\\[[\\d;]{0,20}m)|${CONTROL.source}`, 'gu');
+
+/**
+ * Replaces control characters by their codes, so that no terminal obeys them. JSON stays valid, with the same values.
+ *
+ * @param keepsColours true for a terminal, where colours are shown and do no harm
+ */
+export function printable(text: string, keepsColours = false): string {
+  return text.replace(keepsColours ? COLOUR_OR_CONTROL : CONTROL, (found, colour?: unknown) =>
+    typeof colour === 'string' ? colour : `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/**
+ * Makes everything that is printed through the console {@link printable}.
+ *
+ * @returns restores the console
+ */
+export function guardConsole(): () => void {
+  const { log, error } = console;
+  console.log = (...values: readonly unknown[]) => {
+    log(printable(format(...values), process.stdout.isTTY));
+  };
+  console.error = (...values: readonly unknown[]) => {
+    error(printable(format(...values), process.stderr.isTTY));
+  };
+  return () => {
+    Object.assign(console, { log, error });
+  };
+}
