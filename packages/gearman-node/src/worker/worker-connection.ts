@@ -6,7 +6,7 @@ import { Connection } from '../connection/connection.ts';
 import { ReplyTimer } from '../connection/reply-timer.ts';
 import { ConnectionError, type GearmanError, JobFailure, ProtocolError, ServerError } from '../errors.ts';
 import type { PacketName } from '../packets.ts';
-import { Abilities } from './abilities.ts';
+import { Abilities, MANY } from './abilities.ts';
 import { EchoConfirmation } from './echo-confirmation.ts';
 import { GrabForecast } from './grab-forecast.ts';
 import { type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
@@ -23,9 +23,6 @@ import {
 
 /** ERROR codes that never answer a grab, but a WORK_* packet or a CAN_DO. */
 const NOT_OF_A_GRAB: ReadonlySet<string> = new Set(['JOB_NOT_FOUND', 'ACCESS_DENIED']);
-
-/** Number of functions from which on RESET_ABILITIES is cheaper for gearmand than CANT_DO, which is a linear search. */
-const RESET_THRESHOLD = 256;
 
 /** Interval of grabs while asleep, in milliseconds: servers do not send a NOOP for every job. */
 const GRAB_INTERVAL = 30_000;
@@ -65,6 +62,8 @@ export class WorkerConnection {
   readonly #interval: NodeJS.Timeout;
   #pause: NodeJS.Timeout | undefined;
   #isDropScheduled = false;
+  /** Whether the server has not confirmed the last CANT_DO. */
+  #isDeregistering = false;
   /**
    * `awake`: the server may have jobs. `served`: it had one job, and probably has no other. `drained`: it has none, and
    * grabs are outstanding. `asleep`: NOOP wakes the worker.
@@ -299,14 +298,26 @@ export class WorkerConnection {
   /** Deregisters the unwanted functions for which that is safe. */
   #deregister(): void {
     // The server could be assigning a job of the function: it would requeue the job, which would run twice.
-    if (this.#grabs.outstanding > 0) return;
-    const removal = this.#abilities.takeRemovable(this.#isRunning, this.#running.size === 0, RESET_THRESHOLD);
+    if (this.#grabs.outstanding > 0 || this.#isDeregistering) return;
+    const removal = this.#abilities.takeRemovable(this.#isRunning, this.#running.size === 0);
     if (removal.reset) {
       this.#registrations.add('RESET_ABILITIES', ['']);
       this.#registrations.add('CAN_DO', removal.register);
     } else {
       this.#registrations.add('CANT_DO', removal.deregister);
+      const isSlow = this.#abilities.size >= MANY || this.#abilities.hasRemovable(this.#isRunning);
+      if (isSlow && removal.deregister.length > 0) void this.#confirmDeregistration(); // never rejects
     }
+  }
+
+  /** Collects the functions that are removed until the server has processed CANT_DO. */
+  async #confirmDeregistration(): Promise<void> {
+    this.#isDeregistering = true;
+    await this.confirm();
+    this.#isDeregistering = false;
+    if (!this.#connection.isOpen) return;
+    this.#deregister();
+    this.#context.dispatch();
   }
 
   /** Collects the functions that are removed in one turn of the event loop. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Abilities } from '../../src/worker/abilities.ts';
+import { Abilities, MANY } from '../../src/worker/abilities.ts';
 
 const none = (): boolean => false;
 const onlyA = (name: string): boolean => name === 'a';
@@ -22,8 +22,8 @@ test('a removed function gets one CANT_DO, an unregistered one none', () => {
   const made = abilities('a', 'b');
   made.drop('a', 'handler of a');
   made.drop('never', '');
-  assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: ['a'] });
-  assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: [] });
+  assert.deepEqual(made.takeRemovable(none, true), { reset: false, deregister: ['a'] });
+  assert.deepEqual(made.takeRemovable(none, true), { reset: false, deregister: [] });
   assert.deepEqual(made.want(['a']), ['a'], 'it can be added again');
 });
 
@@ -31,38 +31,36 @@ test('a function with a running job is kept until the job ends', () => {
   const made = abilities('a', 'b');
   made.drop('a', '');
   made.drop('b', '');
-  assert.deepEqual(made.takeRemovable(onlyA, false, 99), { reset: false, deregister: ['b'] });
+  assert.deepEqual(made.takeRemovable(onlyA, false), { reset: false, deregister: ['b'] });
   assert.equal(made.hasRemovable(onlyA), false);
   assert.equal(made.hasRemovable(none), true);
-  assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: ['a'] });
+  assert.deepEqual(made.takeRemovable(none, true), { reset: false, deregister: ['a'] });
 });
 
 test('a function that is removed and added again in time needs no packet', () => {
   const made = abilities('a');
   made.drop('a', '');
   assert.deepEqual(made.want(['a']), []);
-  assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: [] });
+  assert.deepEqual(made.takeRemovable(none, true), { reset: false, deregister: [] });
 });
 
 test('the handler of a removed function stays until the function is deregistered', () => {
   const made = abilities('a');
   made.drop('a', 'handler');
   assert.equal(made.unwantedHandler('a'), 'handler');
-  made.takeRemovable(none, true, 99);
+  made.takeRemovable(none, true);
   assert.equal(made.unwantedHandler('a'), undefined);
 });
 
 test('RESET_ABILITIES removes many functions at once, if no job is running', () => {
-  const gone = ['a', 'b', 'c'];
-  const idle = abilities('a', 'b', 'c', 'd', 'e');
+  const gone = Array.from({ length: MANY + 1 }, (_, index) => `f${index}`);
+  const idle = abilities(...gone, 'd', 'e');
   for (const name of gone) idle.drop(name, '');
-  assert.deepEqual(idle.takeRemovable(none, true, 3), { reset: true, register: ['d', 'e'] });
+  assert.deepEqual(idle.takeRemovable(none, true), { reset: true, register: ['d', 'e'] });
   assert.equal(idle.size, 2);
 
-  const busy = abilities('a', 'b', 'c', 'd', 'e');
+  const busy = abilities('a', ...gone);
   for (const name of gone) busy.drop(name, '');
-  assert.deepEqual(
-    busy.takeRemovable((name) => name === 'd', false, 3),
-    { reset: false, deregister: ['a', 'b', 'c'] },
-  );
+  assert.deepEqual(busy.takeRemovable(onlyA, false), { reset: false, deregister: gone.slice(0, -1) });
+  assert.deepEqual(busy.takeRemovable(onlyA, false), { reset: false, deregister: gone.slice(-1) });
 });

@@ -161,6 +161,43 @@ test('functions that are removed one by one count as one large removal', async (
   assert.deepEqual(changed.slice(0, -1), [['CAN_DO', 'g'], ['RESET_ABILITIES'], ['CAN_DO', 'g']]);
 });
 
+test('functions that are removed before the server has confirmed CANT_DO are removed together', async (t) => {
+  const names = Array.from({ length: 1000 }, (_, index) => `f${index}`);
+  const { server, worker } = await scripted(t, new Map(names.map((name) => [name, () => {}])));
+  await server.until('GRAB_JOB_UNIQ');
+  server.send('NO_JOB');
+  await expect(server, ['PRE_SLEEP']);
+  worker.remove('f0');
+  await expect(server, ['CANT_DO', 'f0'], ['ECHO_REQ', '1']);
+  for (const name of names.slice(1, 400)) {
+    worker.remove(name);
+    await new Promise(setImmediate);
+  }
+  server.send('ECHO_RES', '1');
+  await expect(server, ['RESET_ABILITIES'], ...names.slice(400).map((name) => ['CAN_DO', name]));
+});
+
+test('while a job runs, functions are removed in parts, each of which the server confirms', async (t) => {
+  const { handler, started, end } = held();
+  const names = Array.from({ length: 300 }, (_, index) => `f${index}`);
+  const { server, worker } = await scripted(t, new Map([...names, 'runs'].map((name) => [name, handler])));
+  await server.until('GRAB_JOB_UNIQ');
+  assign(server, 'runs');
+  await started;
+  worker.setFunctions({ runs: handler });
+  for (const part of [names.slice(0, 128), names.slice(128, 256)]) {
+    const packets = await server.until('ECHO_REQ');
+    assert.deepEqual(
+      packets.slice(0, -1),
+      part.map((name) => ['CANT_DO', name]),
+    );
+    server.send('ECHO_RES', packets.at(-1)?.[1] ?? '');
+  }
+  await expect(server, ...names.slice(256).map((name) => ['CANT_DO', name]));
+  end('done');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done']);
+});
+
 test('an error of a handler ends its job: WORK_FAIL for a JobFailure, WORK_EXCEPTION for any other', async (t) => {
   const { server } = await scripted(t, {
     fails: () => Promise.reject(new JobFailure('no')),
