@@ -22,9 +22,11 @@ export interface AdminConnectionOptions {
 /** A command that waits for its reply. */
 interface PendingCommand {
   readonly kind: ReplyKind;
-  readonly lines: string[];
-  readonly resolve: (lines: string[]) => void;
-  readonly reject: (error: GearmanError) => void;
+  readonly onLine: (line: string) => void;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+  /** Error of `onLine`; the rest of the reply is skipped. */
+  error?: unknown;
 }
 
 /** Sends commands over one connected socket and splits the input into replies, in order. */
@@ -62,10 +64,14 @@ export class AdminConnection {
     });
   }
 
-  /** Sends a command. Returns the lines of the reply, without the dot that ends a list. */
-  run(line: string, kind: ReplyKind): Promise<string[]> {
-    const { promise, resolve, reject } = Promise.withResolvers<string[]>();
-    this.#pending.push({ kind, lines: [], resolve, reject });
+  /**
+   * Sends a command. Resolves at the end of the reply.
+   *
+   * @param onLine called with each line of the reply, without the dot that ends a list; what it throws rejects the command
+   */
+  run(line: string, kind: ReplyKind, onLine: (line: string) => void): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#pending.push({ kind, onLine, resolve, reject });
     this.#timer.sent();
     this.#socket.write(line);
     return promise;
@@ -119,19 +125,19 @@ export class AdminConnection {
   #line(line: string): void {
     const [command] = this.#pending;
     if (!command) return;
-    const isFirst = command.lines.length === 0;
-    const error = isFirst ? errorIn(line) : undefined;
+    const isEnd = command.kind === 'line' || line === '.';
+    const error = this.#replySize === 0 ? errorIn(line) : undefined;
     if (error) {
       this.#answered();
       command.reject(error);
-    } else if (command.kind === 'list' && line !== '.') {
-      command.lines.push(line);
-      this.#replySize += line.length + LINE_OVERHEAD;
-    } else {
-      if (command.kind === 'line') command.lines.push(line);
-      this.#answered();
-      command.resolve(command.lines);
+      return;
     }
+    if (!isEnd || command.kind === 'line') passOn(command, line);
+    this.#replySize += line.length + LINE_OVERHEAD;
+    if (!isEnd) return;
+    this.#answered();
+    if (command.error === undefined) command.resolve();
+    else command.reject(command.error);
   }
 
   #answered(): void {
@@ -150,6 +156,15 @@ export class AdminConnection {
     return new ConnectionError('connection-lost', `the connection to ${this.#peer} was lost: ${reason}`, {
       cause,
     });
+  }
+}
+
+function passOn(command: PendingCommand, line: string): void {
+  if (command.error !== undefined) return;
+  try {
+    command.onLine(line);
+  } catch (error) {
+    command.error = error;
   }
 }
 

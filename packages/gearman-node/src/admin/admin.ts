@@ -54,29 +54,33 @@ export class Admin implements AsyncDisposable {
     this.#maxReplySize = options.maxReplySize ?? DEFAULT_MAX_REPLY_SIZE;
   }
 
-  /** The functions of the server. gearmand also lists functions without workers. */
-  async status(): Promise<FunctionStatus[]> {
-    return (await this.#run('status')).map(parseStatus);
+  /**
+   * The functions of the server. gearmand also lists functions without workers.
+   *
+   * @param isWanted false for a function that is left out, which saves memory if there are many. Default: all.
+   */
+  async status(isWanted?: (status: FunctionStatus) => boolean): Promise<FunctionStatus[]> {
+    return await this.#list('status', parseStatus, isWanted);
   }
 
   /** The functions of the server, with the number of waiting jobs by priority. */
   async priorityStatus(): Promise<FunctionPriorityStatus[]> {
-    return (await this.#run('priorityStatus')).map(parsePriorityStatus);
+    return await this.#list('priorityStatus', parsePriorityStatus);
   }
 
   /** The connections of the server, with the functions that each one has registered. */
   async workers(): Promise<WorkerInfo[]> {
-    return (await this.#run('workers')).map(parseWorker);
+    return await this.#list('workers', parseWorker);
   }
 
   /** The jobs of the server, waiting and running. */
   async showJobs(): Promise<QueuedJob[]> {
-    return (await this.#run('showJobs')).map(parseJob);
+    return await this.#list('showJobs', parseJob);
   }
 
   /** The unique keys of the server's jobs. */
   async showUniqueJobs(): Promise<string[]> {
-    return await this.#run('showUniqueJobs');
+    return await this.#list('showUniqueJobs', (line) => line);
   }
 
   /** The server's version, for instance `1.1.20`. */
@@ -139,17 +143,38 @@ export class Admin implements AsyncDisposable {
     await this.close();
   }
 
-  async #line(command: AdminCommand, ...args: (string | number)[]): Promise<string> {
-    const [line = ''] = await this.#run(command, ...args);
-    return line;
+  /** Parses each line when it arrives: together, 100,000 of them would block the event loop. */
+  async #list<T>(
+    command: AdminCommand,
+    parse: (line: string) => T,
+    isWanted: (item: T) => boolean = () => true,
+  ): Promise<T[]> {
+    const items: T[] = [];
+    await this.#run(command, [], (line) => {
+      const item = parse(line);
+      if (isWanted(item)) items.push(item);
+    });
+    return items;
   }
 
-  async #run(command: AdminCommand, ...args: (string | number)[]): Promise<string[]> {
+  async #line(command: AdminCommand, ...args: (string | number)[]): Promise<string> {
+    let reply = '';
+    await this.#run(command, args, (line) => {
+      reply = line;
+    });
+    return reply;
+  }
+
+  async #run(
+    command: AdminCommand,
+    args: readonly (string | number)[],
+    onLine: (line: string) => void,
+  ): Promise<void> {
     const line = formatCommand(command, args);
     if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
     this.#connection ??= this.#connect();
     const connection = await this.#connection;
-    return await connection.run(line, ADMIN_COMMANDS[command].reply);
+    await connection.run(line, ADMIN_COMMANDS[command].reply, onLine);
   }
 
   async #connect(): Promise<AdminConnection> {
