@@ -31,6 +31,7 @@ import type {
 import { Staging } from './repository/staging.ts';
 import { StateDirectories } from './repository/state-directory.ts';
 import { SingleFlight } from './single-flight.ts';
+import { inSlices } from './slices.ts';
 import { asImageError, explained } from './system-error.ts';
 import type { Checksums, Image, ImageFile, Logger, OperationOptions } from './types.ts';
 
@@ -203,7 +204,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     if (this.images.has(imageId) || this.#deletes.has(imageId)) {
       const deleted = this.#deletes.run(imageId, () => this.#delete(imageId));
       await explained(deleted, `deleting image ${imageId}`);
-    } else if (!this.#pendingDeletes.has(imageId)) {
+    } else if (!this.#pendingDeletes.ids.has(imageId)) {
       throw notFound(imageId);
     }
   }
@@ -339,13 +340,13 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
 
   /** Computes the checksums that the end of an earlier process prevented, one file after the other. */
   async #completeChecksums(): Promise<void> {
-    for (const { id, files } of this.images.values()) {
+    await inSlices(this.images.values(), async ({ id, files }) => {
       for (const file of files) {
-        const isDue = await lacksChecksums(file, id, this.#layout).catch(() => false); // the next use reports the error
         if (this.#isClosed) return;
-        if (isDue) await this.#digestLater(id, file);
+        const isDue = await lacksChecksums(file, id, this.#layout).catch(() => false); // the next use reports the error
+        if (isDue && !this.#isClosed) await this.#digestLater(id, file);
       }
-    }
+    });
   }
 
   async #digestLater(imageId: string, file: ImageFile, attester?: ImageAttester): Promise<void> {

@@ -1,5 +1,6 @@
 import type { BigIntStats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { syncToDisk } from '../durable.ts';
 import { checksumsOf } from '../hashed-reader.ts';
 import { fileKey, findWriters } from '../repository/writers.ts';
@@ -100,7 +101,7 @@ export class FinishedFiles {
       if (state !== undefined && this.#isQuiet(path, state)) quiet.set(path, state);
     }
     if (quiet.size === 0) return;
-    const writers = await findWriters(quiet.keys());
+    const writers = await findWriters(Array.from(quiet.keys(), (path) => basename(path)));
     for (const [path, state] of quiet) {
       this.#closing.signal.throwIfAborted();
       const key = fileKey({ dev: Number(state.dev), ino: Number(state.ino) });

@@ -1,4 +1,4 @@
-import { readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { lstat, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { removeTree } from '../cleanup/privileged.ts';
 import { syncToDisk } from '../durable.ts';
@@ -36,8 +36,10 @@ export async function withdraw(layout: Layout, imageId: string): Promise<void> {
   const began = join(layout.deletes, imageId);
   await mark(began);
   try {
-    const names = (await readdir(layout.root)).filter((name) => belongsTo(imageId, name));
-    for (const name of names) {
+    for (const suffix of SUFFIXES) {
+      const name = `${imageId}.${suffix}`;
+      // A list of the directory would take longer, the more images there are.
+      if ((await unlessMissing(lstat(join(layout.root, name)))) === undefined) continue;
       await removeTree(join(layout.trash, name));
       await rename(join(layout.root, name), join(layout.trash, name));
     }
@@ -74,18 +76,11 @@ export class PendingDeletes {
   readonly #layout: Layout;
   readonly #onForgotten: (imageId: string) => void;
   readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly ids: Set<string> = new Set();
 
   constructor(layout: Layout, onForgotten: (imageId: string) => void) {
     this.#layout = layout;
     this.#onForgotten = onForgotten;
-  }
-
-  get ids(): ReadonlySet<string> {
-    return new Set(this.#timers.keys());
-  }
-
-  has(imageId: string): boolean {
-    return this.#timers.has(imageId);
   }
 
   /** Loads the deletes of the previous process. */
@@ -98,11 +93,13 @@ export class PendingDeletes {
     // A file that cannot be removed is harmless: this process decides from memory.
     const timer = setTimeout(() => void this.forget(imageId).catch(() => undefined), DELETE_MEMORY);
     this.#timers.set(imageId, timer.unref());
+    this.ids.add(imageId);
   }
 
   async forget(imageId: string): Promise<void> {
     clearTimeout(this.#timers.get(imageId));
-    if (!this.#timers.delete(imageId)) return;
+    this.#timers.delete(imageId);
+    if (!this.ids.delete(imageId)) return;
     this.#onForgotten(imageId);
     await rm(join(this.#layout.deleted, imageId), { force: true });
   }
@@ -110,5 +107,6 @@ export class PendingDeletes {
   close(): void {
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
+    this.ids.clear();
   }
 }

@@ -63,12 +63,11 @@ export class ImageCatalog {
     this.#watch();
     await this.#mutex.run(() => this.#scan('moved'));
     this.#scheduleRescan();
-    const known = this.#knownIds();
-    for (const name of await readdir(this.#layout.manifests)) {
-      const path = join(this.#layout.manifests, name);
-      const isOrphan = name.endsWith('.json') && !known.has(basename(name, '.json'));
-      if (isOrphan || name.endsWith(UNFINISHED)) await rm(path, { force: true });
-    }
+    await inSlices(await readdir(this.#layout.manifests), (name) => {
+      const isOrphan = name.endsWith('.json') && !this.#isKnown(basename(name, '.json'));
+      if (!isOrphan && !name.endsWith(UNFINISHED)) return undefined;
+      return rm(join(this.#layout.manifests, name), { force: true });
+    });
   }
 
   async publish(staging: Staging, manifest: Manifest, fresh: readonly NewFile[]): Promise<Image> {
@@ -131,7 +130,7 @@ export class ImageCatalog {
   }
 
   async withdraw(imageId: string): Promise<void> {
-    const names = FORMAT_NAMES.map((format) => imageFileName(imageId, format));
+    const names = fileNames(imageId);
     await this.#mutex.run(async () => {
       try {
         await withdraw(this.#layout, imageId);
@@ -186,9 +185,11 @@ export class ImageCatalog {
   }
 
   async #scan(occasion: Occasion): Promise<void> {
-    const names = (await readdir(this.#layout.root)).filter((name) => this.#isImageFile(name));
-    const all = new Set([...names, ...this.#files.names()]);
-    await this.#refresh(await this.#files.check(all, () => occasion));
+    const names = new Set(this.#files.names());
+    await inSlices(await readdir(this.#layout.root), (name) => {
+      if (this.#isImageFile(name)) names.add(name);
+    });
+    await this.#refresh(await this.#files.check(names, () => occasion));
   }
 
   #scheduleRescan(): void {
@@ -234,7 +235,11 @@ export class ImageCatalog {
   }
 
   async #refresh(names: readonly string[]): Promise<void> {
-    const ids = [...new Set(names.flatMap((name) => parseImageFileName(name)?.imageId ?? []))];
+    const ids = new Set<string>();
+    await inSlices(names, (name) => {
+      const imageId = parseImageFileName(name)?.imageId;
+      if (imageId !== undefined) ids.add(imageId);
+    });
     await inSlices(ids, (imageId) => this.#refreshImage(imageId));
   }
 
@@ -248,13 +253,13 @@ export class ImageCatalog {
       this.images.delete(imageId);
       this.#listener.onImage('removed', before);
       // A file that is being rewritten keeps the manifest.
-      if (!this.#knownIds().has(imageId)) await rm(this.#layout.manifest(imageId), { force: true });
+      if (!this.#isKnown(imageId)) await rm(this.#layout.manifest(imageId), { force: true });
     }
   }
 
-  /** Ids of all files, including incomplete ones. */
-  #knownIds(): Set<string | undefined> {
-    return new Set(this.#files.names().map((name) => parseImageFileName(name)?.imageId));
+  /** Whether an image has a file, complete or not. */
+  #isKnown(imageId: string): boolean {
+    return fileNames(imageId).some((name) => this.#files.has(name));
   }
 
   /** Whether a file may be an image. Logs once why a file with such a name is not an image. */
@@ -274,6 +279,11 @@ export class ImageCatalog {
   #report(error: unknown): void {
     this.#logger?.error(`"${this.#layout.root}" could not be read: ${String(error)}`);
   }
+}
+
+/** Names of an image's files in all formats. */
+function fileNames(imageId: string): string[] {
+  return FORMAT_NAMES.map((format) => imageFileName(imageId, format));
 }
 
 function withConversions(

@@ -32,7 +32,7 @@ export interface SettledFilesOptions {
   /** Called for a file that has an image's name but is not an image, with the reason. */
   readonly onRefused?: (name: string, reason: string) => void;
   /** Replaces {@link findWriters} in tests. */
-  readonly find?: (paths: readonly string[]) => Promise<Writers>;
+  readonly find?: (names: Iterable<string>) => Promise<Writers>;
 }
 
 /**
@@ -56,6 +56,11 @@ export class SettledFiles {
 
   get(name: string): FileState | undefined {
     return this.#settled.get(name);
+  }
+
+  /** Whether a file is known, settled or not. */
+  has(name: string): boolean {
+    return this.#settled.has(name) || this.#unsettled.has(name);
   }
 
   /** Names of all known files, settled or not. */
@@ -95,7 +100,7 @@ export class SettledFiles {
     let isMore = false;
     if (candidates.size > 0) {
       const { find = findWriters } = this.#options;
-      const writers = await find(Array.from(candidates.keys(), (name) => join(this.#directory, name)));
+      const writers = await find(candidates.keys());
       await inSlices(candidates, ([name, before]) => {
         // Again: a writer may have finished while the processes were scanned.
         const now = this.#stateOf(name);

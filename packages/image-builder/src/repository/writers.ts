@@ -19,11 +19,11 @@ export function fileKey({ dev, ino }: { readonly dev: number; readonly ino: numb
 }
 
 /**
- * Scans all processes for those that have one of `paths` open for writing (proc(5), fd and fdinfo): Node's inotify
- * events do not report that a file is closed.
+ * Scans all processes for those that have a file with one of these names open for writing (proc(5), fd and fdinfo): Node's
+ * inotify events do not report that a file is closed.
  */
-export async function findWriters(paths: Iterable<string>): Promise<Writers> {
-  const names = new Set(Array.from(paths, (path) => basename(path)));
+export async function findWriters(fileNames: Iterable<string>): Promise<Writers> {
+  const names = new Set(fileNames);
   const files = new Set<string>();
   let complete = true;
   const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));

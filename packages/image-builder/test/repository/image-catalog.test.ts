@@ -8,6 +8,7 @@ import { MANIFEST } from '../../src/manifest.ts';
 import { ImageCatalog } from '../../src/repository/image-catalog.ts';
 import { Layout } from '../../src/repository/layout.ts';
 import { describeFiles } from '../../src/repository/publication.ts';
+import { SettledFiles } from '../../src/repository/settled-files.ts';
 import { Staging } from '../../src/repository/staging.ts';
 
 class Fixture {
@@ -137,6 +138,17 @@ test('removing a format changes the image; removing the last one removes the ima
   await fixture.untilAllIsTold();
   assert.deepEqual(fixture.events.slice(1), ['added later raw', 'removed a qcow2', 'added last raw']);
   assert.deepEqual(await readdir(fixture.layout.manifests), []);
+});
+
+test('the catalog goes through all files for each scan, not for each image that is removed', async (t) => {
+  const fixture = await setUp(t);
+  const ids = Array.from({ length: 100 }, (_, index) => `image-${index}`);
+  for (const id of ids) await fixture.put(`${id}.raw`);
+  await fixture.catalog.start();
+  const names = t.mock.method(SettledFiles.prototype, 'names');
+  for (const id of ids) await rm(fixture.layout.image(id, 'raw'));
+  while (fixture.catalog.images.size > 0) await fixture.told;
+  assert.equal(names.mock.callCount(), 0);
 });
 
 test('an image whose only file is rewritten keeps its manifest meanwhile', async (t) => {

@@ -7,7 +7,7 @@ import { fileKey, findWriters } from '../../src/repository/writers.ts';
 
 /** The names of those of the files that someone writes. */
 async function written(paths: readonly string[]): Promise<string[]> {
-  const { files } = await findWriters(paths);
+  const { files } = await findWriters(paths.map((path) => basename(path)));
   const keys = await Promise.all(
     paths.map(async (path) => [basename(path), fileKey(await stat(path))] as const),
   );
