@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { FunctionStatus, ServerAddress } from '@nodepool-builder/gearman-node';
+import type { Admin, FunctionStatus, ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { askServers } from './ask-servers.ts';
-import { subjectOf } from './functions.ts';
+import { imageFunctions, subjectOf } from './functions.ts';
 
 /**
  * Milliseconds between two scans, and time limit of a scan: a job is answered within 10 s, even if one of several
@@ -10,14 +10,17 @@ import { subjectOf } from './functions.ts';
  */
 const INTERVAL = 2_000;
 
+/** Minimum pause between two scans as a multiple of a scan's duration: many functions take long to list. */
+const PAUSE_FACTOR = 9;
+
 /** Maximum number of remembered ids; the oldest are dropped. */
 const MAX_REMEMBERED = 10_000;
 
 /** Settings of {@link FormerImages}. */
 export interface FormerImagesOptions {
   readonly servers: readonly ServerAddress[];
-  /** Called when {@link FormerImages.waiting} has changed. */
-  readonly onChange: () => void;
+  /** Called with the functions that {@link FormerImages.waiting} has gained or lost in a scan. */
+  readonly onChange: (names: Iterable<string>) => void;
   readonly logger: Logger;
   /** Milliseconds between two scans of the job servers. Default 2,000. */
   readonly interval?: number | undefined;
@@ -34,10 +37,9 @@ export class FormerImages {
   readonly #options: FormerImagesOptions;
   readonly #stop = new AbortController();
   readonly #former = new Set<string>();
-  #offered: ReadonlySet<string> = new Set();
   /** Functions with waiting jobs in the last scan. */
   #suspects: ReadonlySet<string> = new Set();
-  #waiting: ReadonlySet<string> = new Set();
+  #waiting = new Set<string>();
   #scanning: Promise<void> | undefined;
 
   constructor(options: FormerImagesOptions) {
@@ -49,15 +51,20 @@ export class FormerImages {
     return this.#waiting;
   }
 
-  /** Sets the ids of the images that are offered now. */
-  update(offered: ReadonlySet<string>): void {
-    for (const id of this.#offered) if (!offered.has(id)) this.#former.add(id);
-    for (const id of this.#former) {
-      if (offered.has(id) || this.#former.size > MAX_REMEMBERED) this.#former.delete(id);
+  /** Remembers an image that was offered and has disappeared. */
+  add(imageId: string): void {
+    this.#former.add(imageId);
+    for (const oldest of this.#former) {
+      if (this.#former.size <= MAX_REMEMBERED) break;
+      this.#former.delete(oldest);
     }
-    this.#offered = offered;
-    this.#waiting = new Set([...this.#waiting].filter((name) => this.#former.has(subjectOf(name))));
-    if (this.#former.size > 0 && !this.#stop.signal.aborted) this.#scanning ??= this.#scan();
+    if (!this.#stop.signal.aborted) this.#scanning ??= this.#scan();
+  }
+
+  /** Forgets an image that has appeared. */
+  delete(imageId: string): void {
+    this.#former.delete(imageId);
+    for (const name of imageFunctions(imageId)) this.#waiting.delete(name);
   }
 
   async close(): Promise<void> {
@@ -69,21 +76,33 @@ export class FormerImages {
   async #scan(): Promise<void> {
     const { signal } = this.#stop;
     const { servers, interval = INTERVAL } = this.#options;
+    let pause = interval;
     while (this.#former.size > 0) {
-      await delay(interval, undefined, { signal }).catch(() => {});
+      await delay(pause, undefined, { signal }).catch(() => {});
+      pause = interval;
+      const list = async (admin: Admin): Promise<FunctionStatus[]> => {
+        const began = performance.now();
+        const lines = await admin.status(({ name }) => this.#isFormer(name));
+        pause = Math.max(pause, PAUSE_FACTOR * (performance.now() - began));
+        return lines;
+      };
       // Job servers that do not answer are asked in the next scan.
-      const status = await askServers(servers, (admin) => admin.status(), signal, INTERVAL).catch(() => []);
+      const status = await askServers(servers, list, signal, INTERVAL).catch(() => []);
       if (signal.aborted) return;
       this.#judge(status);
     }
     this.#scanning = undefined;
   }
 
+  #isFormer(name: string): boolean {
+    return /^image-(?:upload|delete):/.test(name) && this.#former.has(subjectOf(name));
+  }
+
   #judge(status: readonly FunctionStatus[]): void {
     const suspects = new Set<string>();
     const waiting = new Set<string>();
     for (const [name, lines] of Map.groupBy(status, (line) => line.name)) {
-      if (!/^image-(?:upload|delete):/.test(name) || !this.#former.has(subjectOf(name))) continue;
+      if (!this.#isFormer(name)) continue; // it has appeared during the scan
       const offers = Math.max(...lines.map(({ availableWorkers }) => availableWorkers));
       if (this.#waiting.has(name)) {
         // One connection to each server is our own.
@@ -98,8 +117,9 @@ export class FormerImages {
     for (const name of added) {
       this.#options.logger.warn(`${name} is answered: a job waits for it, and the image is no longer here`);
     }
-    if (added.length === 0 && waiting.size === this.#waiting.size) return;
+    const before = this.#waiting;
     this.#waiting = waiting;
-    this.#options.onChange();
+    const lost = [...before].filter((name) => !waiting.has(name));
+    if (added.length + lost.length > 0) this.#options.onChange([...added, ...lost]);
   }
 }

@@ -16,28 +16,30 @@ export function subjectOf(name: string): string {
   return name.slice(name.indexOf(':') + 1);
 }
 
-/** State that decides which functions are offered. */
+/** A set of names or ids. */
+type Names = Pick<ReadonlySet<string>, 'has'>;
+
+/** State that decides which functions of images are offered. */
 export interface Offerable {
-  /** Names of the disk images that can be built here. */
-  readonly diskimages: Iterable<string>;
   /** Ids of the images on this host. */
-  readonly images: Iterable<string>;
+  readonly images: Names;
   /** Ids whose delete job may come again, see `ImageRepository.pendingDeletes`. */
-  readonly pendingDeletes: Iterable<string>;
+  readonly pendingDeletes: Names;
   /** Functions of images that are no longer here, with jobs that wait for an answer. */
-  readonly waiting: Iterable<string>;
+  readonly waiting: Names;
 }
 
-/** Names of all functions to register with Gearman; there is no other registration code. */
-export function offeredFunctions({
-  diskimages,
-  images,
-  pendingDeletes,
-  waiting,
-}: Offerable): ReadonlySet<string> {
-  const offer = new Set(waiting);
-  for (const name of diskimages) offer.add(functionName('image-build', name));
-  for (const id of images) offer.add(functionName('image-upload', id)).add(functionName('image-delete', id));
-  for (const id of pendingDeletes) offer.add(functionName('image-delete', id));
-  return offer;
+/**
+ * Whether a function of an image is registered with Gearman; nothing else decides that. It is evaluated for one function at
+ * a time: with 100,000 images, the set of all functions takes too long to compute at each change.
+ */
+export function isOffered(name: string, { images, pendingDeletes, waiting }: Offerable): boolean {
+  const imageId = subjectOf(name);
+  const isPending = verbOf(name) === 'image-delete' && pendingDeletes.has(imageId);
+  return isPending || images.has(imageId) || waiting.has(name);
+}
+
+/** The functions of an image. */
+export function imageFunctions(imageId: string): readonly string[] {
+  return [functionName('image-upload', imageId), functionName('image-delete', imageId)];
 }

@@ -9,6 +9,7 @@ import {
   ImageRepository,
   type Logger,
 } from '@nodepool-builder/image-builder';
+import { inSlices } from '@nodepool-builder/image-builder/module-kit';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
@@ -29,7 +30,7 @@ import { type Closer, closeAll } from './close-all.ts';
 import { startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { isImageOffered, requestBuild } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
-import { offeredFunctions, type Verb, verbOf } from './functions.ts';
+import { functionName, imageFunctions, isOffered, type Verb, verbOf } from './functions.ts';
 import { Providers } from './providers.ts';
 
 /** Jobs of our own clients that run at the same time: each follower of a log has one. */
@@ -95,7 +96,6 @@ export class NodepoolBuilder implements AsyncDisposable {
   #configuration: Configuration;
   #attestation: SiteAttestation;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
-  #offerDue: NodeJS.Immediate | undefined;
   #closed: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
@@ -114,10 +114,20 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
     this.#controlWorker = this.#createWorker('Nodepool Builder Control Worker 1', CONTROL_JOBS, true);
     this.#uploadWorker.once('connect', () => uploads.startGracePeriod());
-    this.#formerImages = new FormerImages({ servers, onChange: () => this.#offer(), logger });
-    for (const event of ['added', 'removed', 'deleteForgotten'] as const) {
-      // Many images that appear or disappear at once are one change.
-      repository.on(event, () => (this.#offerDue ??= setImmediate(() => this.#offer())));
+    const onChange = (names: Iterable<string>): void => {
+      for (const name of names) this.#offer(name);
+    };
+    this.#formerImages = new FormerImages({ servers, onChange, logger });
+    if (options.uploadWorkers !== 0) {
+      repository.on('added', ({ id }) => {
+        this.#formerImages.delete(id);
+        this.#offerImage(id);
+      });
+      repository.on('removed', ({ id }) => {
+        this.#formerImages.add(id);
+        this.#offerImage(id);
+      });
+      repository.on('deleteForgotten', (id) => this.#offerImage(id));
     }
     this.#running.on('changed', () => void this.#offerLogs());
     const { environment = {} } = options;
@@ -140,6 +150,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     try {
       builder = new NodepoolBuilder(options, await openParts(options, closers));
       builder.#configure();
+      await builder.#offerImages();
       await builder.#offerLogs();
       return builder;
     } catch (error) {
@@ -182,7 +193,6 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   async #close(options: { readonly signal?: AbortSignal }): Promise<void> {
-    clearImmediate(this.#offerDue);
     // closeAll() throws what a service throws
     await Promise.allSettled([
       this.#formerImages.close(),
@@ -223,8 +233,8 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#attestation.attester().catch((error: unknown) => {
       this.#logger.error(`builds and uploads fail until the key can be used: ${(error as Error).message}`);
     });
-    this.#offer();
     if (this.#closed !== undefined) return;
+    this.#offerBuilds();
     // The services of a host that builds nothing leave the images to other hosts.
     const built = this.#options.buildWorkers === 0 ? [] : diskimages.filter(({ pause }) => !pause);
     const configured = Array.from(services, ([type, service]) => {
@@ -236,26 +246,36 @@ export class NodepoolBuilder implements AsyncDisposable {
       .catch((error: unknown) => this.#logger.error(`a removed provider was not closed: ${String(error)}`));
   }
 
-  /** Registers the functions that follow from the configuration and the repository. */
-  #offer(): void {
-    clearImmediate(this.#offerDue);
-    this.#offerDue = undefined;
-    if (this.#closed !== undefined) return;
-    const { buildWorkers, uploadWorkers } = this.#options;
-    const { images, pendingDeletes } = this.repository;
-    if (uploadWorkers !== 0) this.#formerImages.update(new Set(images.keys()));
+  /** Registers the functions of the disk images. */
+  #offerBuilds(): void {
+    if (this.#options.buildWorkers === 0) return;
     const diskimages = this.#configuration.diskimages.filter(({ pause }) => !pause).map(({ name }) => name);
+    const functions = diskimages.map((name) => functionName('image-build', name));
+    this.#buildWorker.setFunctions(new Map(functions.map((name) => [name, this.#handlers['image-build']])));
+  }
+
+  /** Registers the functions of all images of an earlier process. */
+  async #offerImages(): Promise<void> {
+    if (this.#options.uploadWorkers === 0) return;
+    const { images, pendingDeletes } = this.repository;
+    await inSlices(images.keys(), (imageId) => this.#offerImage(imageId));
+    await inSlices(pendingDeletes, (imageId) => this.#offerImage(imageId));
+  }
+
+  #offerImage(imageId: string): void {
+    for (const name of imageFunctions(imageId)) this.#offer(name);
+  }
+
+  /** Registers or deregisters a function of an image, as the repository demands. */
+  #offer(name: string): void {
+    if (this.#closed !== undefined) return;
+    const { images, pendingDeletes } = this.repository;
     const { waiting } = this.#formerImages;
-    const offer = offeredFunctions({ diskimages, images: images.keys(), pendingDeletes, waiting });
-    const builds = new Map<string, JobHandler>();
-    const uploads = new Map<string, JobHandler>();
-    for (const name of offer) {
-      const verb = verbOf(name);
-      (verb === 'image-build' ? builds : uploads).set(name, this.#handlers[verb]);
+    if (isOffered(name, { images, pendingDeletes, waiting })) {
+      this.#uploadWorker.add(name, this.#handlers[verbOf(name)]);
+    } else {
+      this.#uploadWorker.remove(name);
     }
-    if (buildWorkers !== 0) this.#buildWorker.setFunctions(builds);
-    if (uploadWorkers !== 0) this.#uploadWorker.setFunctions(uploads);
-    this.#controlWorker.setFunctions(this.#controlFunctions());
   }
 
   /** The functions that only our own clients use. */
@@ -307,7 +327,6 @@ export class NodepoolBuilder implements AsyncDisposable {
       builder: (diskimage) => this.#builders.get(diskimage),
       isOffered: (imageId, signal) => isImageOffered(this.servers, imageId, signal),
       offered: async () => {
-        this.#offer();
         if (this.#closed === undefined) await this.#uploadWorker.registered();
       },
     };

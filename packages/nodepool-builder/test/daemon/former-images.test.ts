@@ -46,8 +46,7 @@ async function site(t: TestContext, ...servers: readonly (readonly Status[])[]):
   const logger = new RecordingLogger();
   const former = new FormerImages({ servers: addresses, onChange: () => {}, logger, interval: 20 });
   undoAfter(t, () => former.close());
-  former.update(new Set(['1', '2']));
-  former.update(new Set(['2']));
+  former.add('1');
   const waiting = async (): Promise<string[][]> => {
     await lookedAll.promise;
     return seen;
@@ -116,6 +115,6 @@ describe('a job for an image that is no longer here', () => {
 it('a restored image is offered normally', async (t) => {
   const { former, waiting } = await site(t, [[[UPLOAD, 1, 0, 0]], [[UPLOAD, 1, 0, 0]]]);
   deepEqual(await waiting(), [[], [UPLOAD]]);
-  former.update(new Set(['1', '2']));
+  former.delete('1');
   deepEqual([...former.waiting], []);
 });
