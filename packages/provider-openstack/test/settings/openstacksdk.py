@@ -1,5 +1,6 @@
-"""Answers on standard output what openstacksdk makes of each case that comes on standard input, as JSON."""
+"""Prints the release of openstacksdk, and what it makes of each case that comes on standard input, as JSON."""
 import importlib
+import importlib.metadata
 import json
 import os
 import sys
@@ -51,4 +52,5 @@ def answer_or_error(case):
         return {'error': type(error).__name__}
 
 
-print(json.dumps([answer_or_error(case) for case in json.load(sys.stdin)]))
+answers = [answer_or_error(case) for case in json.load(sys.stdin)]
+print(json.dumps({'release': importlib.metadata.version('openstacksdk'), 'answers': answers}))

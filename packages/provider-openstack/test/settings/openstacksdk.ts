@@ -7,11 +7,16 @@ import type { SettingsTree } from './settings-tree.ts';
 /** Settings in openstacksdk's names, without empty values. */
 export type SdkView = Readonly<Record<string, unknown>>;
 
-/** Results of Debian's openstacksdk for the cases, each in its own tree; undefined for an error. */
-export function askOpenStackSdk(
-  cases: readonly SettingsCase[],
-  trees: readonly SettingsTree[],
-): readonly (SdkView | undefined)[] {
+/** Results of Debian's openstacksdk. */
+export interface SdkAnswers {
+  /** Such as `4.4.0`. */
+  readonly release: string;
+  /** For each case; undefined for an error. */
+  readonly views: readonly (SdkView | undefined)[];
+}
+
+/** Runs Debian's openstacksdk for the cases, each in its own tree. */
+export function askOpenStackSdk(cases: readonly SettingsCase[], trees: readonly SettingsTree[]): SdkAnswers {
   const input = cases.map((one, index) => question(one, trees[index] as SettingsTree));
   const output = execFileSync('/usr/bin/python3', [join(import.meta.dirname, 'openstacksdk.py')], {
     input: JSON.stringify(input),
@@ -19,9 +24,11 @@ export function askOpenStackSdk(
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', XDG_CACHE_HOME: process.env.XDG_CACHE_HOME },
   });
-  return (JSON.parse(output) as SdkAnswer[]).map((answer) =>
+  const { release, answers } = JSON.parse(output) as { release: string; answers: SdkAnswer[] };
+  const views = answers.map((answer) =>
     'error' in answer ? undefined : flat({ ...answer, auth: todaysNames(answer.auth) }),
   );
+  return { release, views };
 }
 
 interface SdkAnswer {

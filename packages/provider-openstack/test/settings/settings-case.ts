@@ -10,13 +10,22 @@ export interface SettingsCase {
   readonly cloud?: string;
   readonly regionName?: string;
   readonly provider?: Omit<NodepoolCredentials, 'name'>;
-  /** Deliberate differences from Debian's openstacksdk. */
+  /** Deliberate differences from openstacksdk. */
   readonly differs?: {
     readonly why: string;
+    /** First release of openstacksdk with the difference: earlier ones have our values. Default: all releases. */
+    readonly since?: string;
     /** Different values; undefined for an absent one. */
     readonly ours: Readonly<Record<string, unknown>>;
   };
 }
+
+/** The difference of a provider with a project of its own. */
+export const PROJECT_OF_PROVIDER: NonNullable<SettingsCase['differs']> = {
+  why: 'openstacksdk prefers the project of the cloud',
+  since: '2.0',
+  ours: { 'auth.project_name': 'of-provider' },
+};
 
 /** `clouds.yaml` with one valid cloud, `cloud`, and further lines for it. */
 export function oneCloud(...lines: readonly string[]): string {

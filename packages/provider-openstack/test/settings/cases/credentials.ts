@@ -1,4 +1,4 @@
-import { oneCloud, type SettingsCase } from '../settings-case.ts';
+import { oneCloud, PROJECT_OF_PROVIDER, type SettingsCase } from '../settings-case.ts';
 
 function auth(type: string, values: string): Pick<SettingsCase, 'files'> {
   return { files: { 'cwd/clouds.yaml': `clouds: {cloud: {auth_type: ${type}, auth: {${values}}}}` } };
@@ -6,6 +6,12 @@ function auth(type: string, values: string): Pick<SettingsCase, 'files'> {
 
 const URL = "auth_url: 'https://k.example'";
 const USER = `${URL}, username: user, password: word`;
+
+const TOKEN_LOST: SettingsCase['differs'] = {
+  why: 'openstacksdk replaces the token by the text "None"',
+  since: '2.0',
+  ours: { 'auth.token': 'secret' },
+};
 
 /** Each `auth_type` with its credentials. */
 export const CREDENTIALS: readonly SettingsCase[] = [
@@ -40,9 +46,9 @@ export const CREDENTIALS: readonly SettingsCase[] = [
   { title: 'user_name', ...auth('password', `${URL}, user_name: user, password: word, project_id: p`) },
   { title: 'v2password', ...auth('v2password', `${USER}, project_name: p`) },
   { title: 'v3password', ...auth('v3password', `${USER}, project_name: p, domain_id: d`) },
-  { title: 'token', ...auth('token', `${URL}, token: secret, project_id: p`) },
+  { title: 'token', ...auth('token', `${URL}, token: secret, project_id: p`), differs: TOKEN_LOST },
   { title: 'auth_token', ...auth('token', `${URL}, auth_token: secret, project_id: p`) },
-  { title: 'v3token', ...auth('v3token', `${URL}, token: secret, domain_id: d`) },
+  { title: 'v3token', ...auth('v3token', `${URL}, token: secret, domain_id: d`), differs: TOKEN_LOST },
   {
     title: 'v2token',
     ...auth('v2token', `${URL}, token: secret, tenant_id: p`),
@@ -87,12 +93,17 @@ export const CREDENTIALS: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'the project in "auth" takes precedence over the one beside it, until openstacksdk 2.0',
+    title: 'the project in "auth" takes precedence over the one beside it',
     files: {
       'cwd/clouds.yaml': oneCloud('project_name: beside', 'project_domain_id: beside').replace(
         'username',
         'project_name: inside\n      project_domain_id: inside\n      username',
       ),
+    },
+    differs: {
+      why: 'openstacksdk has it the other way round',
+      since: '2.0',
+      ours: { 'auth.project_name': 'inside', 'auth.project_domain_id': 'inside' },
     },
   },
   {
@@ -104,6 +115,7 @@ export const CREDENTIALS: readonly SettingsCase[] = [
       ),
     },
     provider: { projectName: 'of-provider' },
+    differs: PROJECT_OF_PROVIDER,
   },
   {
     title: 'auth_plugin',

@@ -1,4 +1,4 @@
-import { oneCloud, type SettingsCase } from '../settings-case.ts';
+import { oneCloud, PROJECT_OF_PROVIDER, type SettingsCase } from '../settings-case.ts';
 
 const OPENRC = {
   OS_AUTH_URL: 'https://keystone.example:5000/v3',
@@ -111,6 +111,7 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
     title: 'the provider overrides the environment',
     env: OPENRC,
     provider: { password: 'of-provider', projectName: 'of-provider' },
+    differs: PROJECT_OF_PROVIDER,
   },
   {
     title: 'empty variables',

@@ -1,4 +1,4 @@
-import { oneCloud, type SettingsCase } from '../settings-case.ts';
+import { oneCloud, PROJECT_OF_PROVIDER, type SettingsCase } from '../settings-case.ts';
 
 const VENDORS = `
 public-clouds:
@@ -122,6 +122,7 @@ export const MERGING: readonly SettingsCase[] = [
       projectName: 'of-provider',
       apiTimeout: 20,
     },
+    differs: PROJECT_OF_PROVIDER,
   },
   {
     title: 'the provider overrides the password alone',

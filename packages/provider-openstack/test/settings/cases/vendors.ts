@@ -3,7 +3,7 @@ import { oneCloud, type SettingsCase } from '../settings-case.ts';
 
 const RELEASE = 'os-client-config 1.22 had it so, and builds depend on it';
 const GONE = 'os-client-config 1.22 had it, and openstacksdk has it no longer';
-const NEWER = 'Debian 12 does not know it yet';
+const NEWER = 'openstacksdk knows it since 3.2, or not yet';
 
 const DIFFERENCES: Readonly<Record<string, SettingsCase['differs']>> = {
   binero: {
@@ -13,6 +13,11 @@ const DIFFERENCES: Readonly<Record<string, SettingsCase['differs']>> = {
       'image.region': 'europe-se-1',
       'object_store.region': 'europe-se-1',
     },
+  },
+  citycloud: {
+    why: 'os-client-config 1.22 and earlier openstacksdk had no format',
+    since: '1.1',
+    ours: { image_format: 'qcow2' },
   },
   datacentred: {
     why: GONE,
@@ -26,6 +31,11 @@ const DIFFERENCES: Readonly<Record<string, SettingsCase['differs']>> = {
       'image.region': 'RegionOne',
       'object_store.region': 'RegionOne',
     },
+  },
+  internap: {
+    why: 'openstacksdk has a new address',
+    since: '0.103',
+    ours: { 'auth.auth_url': 'https://identity.api.cloud.iweb.com' },
   },
   osic: {
     why: GONE,
