@@ -41,8 +41,8 @@ test('docs/provenance.md: its commands prove where an image in a real Glance com
   await writeFile(file('clouds.yaml'), cloudsYaml({ ci: account.cloud() }));
   const text = configuration
     .replace('/opt/nodepool', directory)
-    .replace('[debian-minimal, vm, simple-init]', "[mini-os]\n    env-vars: {DIB_JOURNAL_SIZE: '4'}");
-  assert.match(text, /mini-os/);
+    .replace('[debian-minimal, vm, simple-init]', "[mini-dpkg]\n    env-vars: {DIB_JOURNAL_SIZE: '4'}");
+  assert.match(text, /mini-dpkg/);
   const server = `gearman-servers: [{host: 127.0.0.1, port: ${await freePort()}}]`;
   await writeFile(file('nodepool.yaml'), `${text}elements-dir: ${join(ROOT, 'test/elements')}\n${server}\n`);
   const program = builderCommand().flat().join(' ');
@@ -108,6 +108,7 @@ test('docs/provenance.md: its commands prove where an image in a real Glance com
   await waitUntil('the builder to end', () => !existsSync(`/proc/${pid}`));
   const compared = await shell(again);
   assert.match(compared, /^inputs: all inputs are as recorded\n/);
+  assert.match(compared, /\npackages: all packages are the same\n/);
   assert.match(compared, /\n(?:identical|same-contents|different): image /);
 
   // With another program, and after a change.

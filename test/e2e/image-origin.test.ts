@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
@@ -14,14 +14,21 @@ import { MAY_ACT, startWebSite, type WebSite } from '../fixtures/web-site.ts';
 
 type BuildOrUpload = Readonly<Record<string, string>>;
 
-/** Writes the database of dpkg of an image. */
-async function writePackages(tree: string, versions: Readonly<Record<string, string>>): Promise<void> {
-  const entries = Object.entries(versions).map(
-    ([name, version]) =>
-      `Package: ${name}\nStatus: install ok installed\nArchitecture: amd64\nVersion: ${version}\nDescription: none\n`,
-  );
-  await mkdir(join(tree, 'var/lib/dpkg'), { recursive: true });
-  await writeFile(join(tree, 'var/lib/dpkg/status'), entries.join('\n'));
+/** Makes a file system without files, and leaves a list of packages next to it. */
+const COMMAND = [
+  'sh',
+  '-ec',
+  'mke2fs -q -t ext2 "$1" 512K; cp "$2" "$3"',
+  'sh',
+  '{output.raw}',
+  'PACKAGES',
+  '{directory}/{image-id}.packages',
+];
+
+/** Writes the list of packages that the command leaves. */
+async function writePackages(path: string, versions: Readonly<Record<string, string>>): Promise<void> {
+  const lines = Object.entries(versions).map(([name, version]) => `deb\t${name}\t${version}\tamd64\n`);
+  await writeFile(path, `os\tdebian\t13\n${lines.join('')}`);
 }
 
 /** Waits until both providers have another image. Returns its id. */
@@ -37,17 +44,16 @@ it('image-status, the API and the page show where an image comes from', async (t
   const directory = await mkdtemp(join(tmpdir(), 'image-origin-'));
   undoAfter(t, () => rm(directory, { recursive: true, force: true }));
   const { key, publicKey } = await writeKeys(directory);
-  const tree = join(directory, 'tree');
-  await mkdir(join(tree, 'etc'), { recursive: true });
-  await writeFile(join(tree, 'etc/os-release'), 'ID=debian\nVERSION_ID="13"\n');
-  await writePackages(tree, { curl: '8.0', telnet: '1.0' });
+  const list = join(directory, 'packages');
+  await writePackages(list, { curl: '8.0', telnet: '1.0' });
+  const command = COMMAND.map((arg) => (arg === 'PACKAGES' ? list : arg));
   const settings = {
     attestation: { key, 'public-key': publicKey },
-    diskimages: [docsImage({ options: { tree } })],
+    diskimages: [docsImage({ builder: 'command', command, options: undefined })],
   };
   const site = await startWebSite(t, settings);
   const first = await untilUploaded(site);
-  await writePackages(tree, { curl: '9.0', vim: '9.1' });
+  await writePackages(list, { curl: '9.0', vim: '9.1' });
   await site.api('/images/docs/rebuild', { method: 'POST', headers: MAY_ACT });
   const second = await untilUploaded(site, first);
 

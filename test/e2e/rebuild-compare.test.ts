@@ -20,10 +20,11 @@ truncate --size=512K "$2.raw"
 mke2fs -q -t ext2 -d "$TMP_DIR/files" "$2.raw"
 `;
 
-/** In place of a script of a site: a file system with one file. */
+/** In place of a script of a site: a file system with one file, and a list of packages next to it. */
 const SCRIPT = `truncate --size=512K "$1"
 mkdir root; touch -d @0 root/one
 mke2fs -q -t ext2 -d root "$1"
+printf 'deb\\tcurl\\t8.0\\n' > "\${1%raw}packages"
 `;
 
 interface Report {
@@ -34,6 +35,7 @@ interface Report {
     readonly now: string | null;
     readonly reason: string | null;
   }[];
+  readonly packages: { readonly changed: readonly string[]; readonly reason: string | null };
   readonly contents: Readonly<Record<'added' | 'changed', readonly string[]>>;
 }
 
@@ -123,7 +125,8 @@ it('the second build has the recorded commit, settings and variables', async (t)
       .replace('COLOUR: red', 'COLOUR: blue, SIZE: large'),
   );
   const before = [git('status', '--porcelain'), git('worktree', 'list'), git('for-each-ref')];
-  const { state, inputs, contents } = await compare('debian', 0);
+  const { state, inputs, packages, contents } = await compare('debian', 0);
+  assert.match(packages.reason ?? '', /debian-1 attests no bill of materials: its build left no list/);
   assert.deepEqual(inputs, []);
   assert.deepEqual([contents.added, contents.changed], [[], []]);
   assert.match(state, /^(?:identical|same-contents)$/);
@@ -152,14 +155,15 @@ it('a commit that is gone is named with the reason, and the build has the direct
   assert.deepEqual(contents.changed.length, 1);
 });
 
-it('names inputs, files and paths inside the disk that differ', async (t) => {
+it('names inputs, files, packages and paths inside the disk that differ', async (t) => {
   const { site, build, compare } = await setUp(t);
   const script = join(site.directory, 'make.sh');
   await build('docs');
-  await writeFile(script, SCRIPT.replace('root/one', 'root/one root/new-file'));
-  const { state, inputs, contents } = await compare('docs', 9);
+  await writeFile(script, SCRIPT.replace('root/one', 'root/one root/new-file').replace('8.0', '9.0'));
+  const { state, inputs, packages, contents } = await compare('docs', 9);
   assert.equal(state, 'different');
   assert.deepEqual(inputs.map(nameOf), [`file ${script}`]);
+  assert.deepEqual(packages, { added: [], removed: [], changed: ['curl 8.0 → 9.0'], reason: null });
   assert.deepEqual(contents.added, ['/new-file']);
 });
 
@@ -172,6 +176,7 @@ it('on a terminal, each section says that nothing differs', async (t) => {
   const { code, stdout, stderr } = await runInProcess('rebuild', ...args);
   assert.equal(code, 0, stderr + stdout);
   assert.match(stdout, /^inputs: all inputs are as recorded\nfiles:/);
+  assert.match(stdout, /\npackages: all packages are the same\n/);
   assert.match(stdout, /\ncontents: all files inside the disk are the same\n/);
   assert.deepEqual(await readdir(site.images), images);
 });

@@ -47,6 +47,8 @@ export interface Conversion {
 export interface ImageAttester {
   /** Files that no command of a build may read, such as a signing key. */
   readonly secretFiles: readonly string[];
+  /** Whether {@link attestBuild} reads the list of packages that a build leaves in its directory. */
+  readonly wantsPackages: boolean;
   /** Checks that it can sign. Called before a build and before an upload. */
   check(): Promise<void>;
   /** Adds documents of a build. If it fails, the build fails, and nothing is published. */
@@ -60,6 +62,11 @@ export const ATTESTATIONS = 'attestations';
 
 /** Matches names of bills of materials in `<image-id>.d`. */
 export const BILL_OF_MATERIALS: RegExp = /^bom\.[\w.-]+$/;
+
+/** Path for the list of packages that a build leaves in its directory. It is not published. */
+export function packageListPath(directory: string, imageId: string): string {
+  return join(directory, `${imageId}.packages`);
+}
 
 /** Name of the document about a build. */
 export const BUILD_DOCUMENT = 'build.sigstore.json';

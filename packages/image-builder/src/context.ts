@@ -112,6 +112,11 @@ export interface BuildContext {
   readonly cacheDirectory: () => Promise<string | undefined>;
   /** Path of the directory for records that outlive a build, below the state of `images-dir`. Its user creates it. */
   readonly recordDirectory: (name: string) => string;
+  /**
+   * Path for a list of the packages in the image, `<image-id>.packages` in {@link directory}: lines of text, or JSON of
+   * CycloneDX or SPDX. Undefined if nobody reads it.
+   */
+  readonly packageList: string | undefined;
   /** Whether materials are used: if not, a builder need not compute digests. */
   readonly isAttested: boolean;
   /**

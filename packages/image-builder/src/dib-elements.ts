@@ -6,6 +6,12 @@ import { shellWords } from './shell-words.ts';
 /** Directory of the elements that come with this package. */
 export const OWN_ELEMENTS: string = join(import.meta.dirname, '../elements');
 
+/** Element that leaves the list of packages next to the image. */
+export const PACKAGE_LIST = 'package-list';
+
+/** Shell script that prints the packages of the system that it runs on. */
+export const LIST_PACKAGES: string = join(OWN_ELEMENTS, PACKAGE_LIST, 'list-packages');
+
 /**
  * Names of the elements in a disk image.
  *

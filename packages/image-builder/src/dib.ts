@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandVariables } from './build/command-environment.ts';
 import type { BuildContext } from './context.ts';
-import { elementNames, withOwnElements } from './dib-elements.ts';
+import { elementNames, PACKAGE_LIST, withOwnElements } from './dib-elements.ts';
 import { DibMaterials } from './dib-materials.ts';
 import type { DiskImage } from './disk-image.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from './formats.ts';
@@ -76,14 +76,18 @@ export class DibBuilder extends BaseImageBuilder {
   }
 
   protected override async createImage(context: BuildContext): Promise<void> {
-    const { diskimage, directory, formats, imageId } = context;
+    const { diskimage, directory, formats, imageId, packageList } = context;
+    const elements = [
+      ...elementNames(this.#settings.elements),
+      ...(packageList === undefined ? [] : [PACKAGE_LIST]),
+    ];
     const output = join(directory, imageId);
     const variables = { ...(await cacheVariables(context)), ...dibVariables(diskimage, output) };
-    const args = dibArguments(this.#settings, formats, output);
+    const args = dibArguments({ ...this.#settings, elements }, formats, output);
     const command = commandOf(this.#settings);
     const env = commandVariables(context, variables);
     const ownPath = env[ELEMENTS_PATH] ?? context.environment[ELEMENTS_PATH];
-    const elementsPath = await withOwnElements(ownPath, elementNames(this.#settings.elements));
+    const elementsPath = await withOwnElements(ownPath, elements);
     if (elementsPath !== '') env[ELEMENTS_PATH] = elementsPath;
     const materials = context.isAttested
       ? new DibMaterials(context, command, { ...context.environment, ...env })

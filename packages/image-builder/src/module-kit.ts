@@ -6,6 +6,7 @@ export {
   checkAttestationName,
   conversionDocument,
   LARGEST_ATTESTATION,
+  packageListPath,
   readAttestation,
   writeAttestation,
 } from './attestation.ts';
@@ -36,6 +37,7 @@ export {
   checkClock,
   inGibibytes,
 } from './diagnosis/check-result.ts';
+export { LIST_PACKAGES } from './dib-elements.ts';
 export {
   type DirectoryManifest,
   MANIFEST,

@@ -1,13 +1,7 @@
 export { readAttestations, uploadDocument } from './attestation-directory.ts';
 export { billOfMaterialsPath, readAttestedPackages } from './attested-packages.ts';
-export {
-  type BillOfMaterials,
-  LARGEST_BILL_OF_MATERIALS,
-  readBillOfMaterials,
-  writeBillOfMaterials,
-} from './bom/bill-of-materials.ts';
 export { comparePackages } from './bom/compare-packages.ts';
-export { type FoundPackages, type PackagedImage, readPackages } from './bom/read-packages.ts';
+export { type FoundPackages, readBillOfMaterials, readPackages } from './bom/read-packages.ts';
 export {
   BILL_OF_MATERIALS,
   type BuilderIdentity,

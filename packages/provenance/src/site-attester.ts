@@ -1,5 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { randomBytes } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import type {
   Conversion,
@@ -17,11 +16,13 @@ import {
   conversionDocument,
   imageFileName,
   makeDirectory,
+  signalOf,
   writeAttestation,
+  writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
 import { readAttestation, uploadDocument } from './attestation-directory.ts';
 import { billOfMaterialsPath } from './attested-packages.ts';
-import { writeBillOfMaterials } from './bom/bill-of-materials.ts';
+import { inThread } from './bom/in-thread.ts';
 import { readPackages } from './bom/read-packages.ts';
 import {
   type BillOfMaterialsOutcome,
@@ -48,14 +49,19 @@ export interface SiteAttesterSettings extends BuilderIdentity {
 /** Mode of `<image-id>.d`, which is public as the image is. */
 const DIRECTORY_MODE = 0o755;
 
+/** Mode of a document that is published with its image. */
+const DOCUMENT_MODE = 0o644;
+
 /** Attests builds, conversions and uploads with the key of the site. */
 export class SiteAttester implements ImageAttester {
   readonly secretFiles: readonly string[];
+  readonly wantsPackages: boolean;
   readonly #settings: SiteAttesterSettings;
 
   constructor(settings: SiteAttesterSettings) {
     const { keyFile } = settings.signer;
     this.secretFiles = keyFile === undefined ? [] : [keyFile];
+    this.wantsPackages = settings.billOfMaterials;
     this.#settings = settings;
   }
 
@@ -75,8 +81,8 @@ export class SiteAttester implements ImageAttester {
    * @throws ProvenanceError `signing-failed`, `bundle-too-large`
    */
   async attestBuild(build: FinishedBuild, options: OperationOptions = {}): Promise<void> {
-    const { parameters, billOfMaterials } = this.#settings;
-    const outcome = billOfMaterials ? await this.#writeBillOfMaterials(build, options) : undefined;
+    const { parameters } = this.#settings;
+    const outcome = this.wantsPackages ? await this.#writeBillOfMaterials(build, options) : undefined;
     const statement = buildStatement(build, this.#settings, parameters?.(build.diskimage) ?? {}, outcome);
     await this.#write(build.directory, build.manifest['image-id'], BUILD_DOCUMENT, statement, options);
   }
@@ -107,28 +113,40 @@ export class SiteAttester implements ImageAttester {
     return text;
   }
 
-  /** An image whose packages cannot be read is no error: its statement contains the reason. */
+  /** A build without a usable list of packages is not an error: its statement contains the reason. */
   async #writeBillOfMaterials(
     { manifest, diskimage, directory }: FinishedBuild,
     options: OperationOptions,
   ): Promise<BillOfMaterialsOutcome> {
     const imageId = manifest['image-id'];
-    const files = manifest.files.map(({ format, sha256 }) => {
-      const name = imageFileName(imageId, format);
-      return { format, name, path: join(directory, name), sha256 };
-    });
-    const found = await readPackages({ imageId, directory, files }, options);
-    if ('reason' in found) {
-      this.#settings.logger?.warn(`image ${imageId} has no bill of materials: ${found.reason}`);
-      return found;
+    const found = await readPackages(directory, imageId, options);
+    if ('reason' in found) return this.#withoutBillOfMaterials(imageId, found.reason);
+    if (found.skipped > 0) {
+      const entries = found.skipped === 1 ? 'an entry' : `${found.skipped} entries`;
+      const message = `${found.source} has ${entries} without a usable name or version`;
+      this.#settings.logger?.warn(`image ${imageId}: ${message}; the bill of materials leaves them out`);
     }
+    const files = manifest.files.map(({ format, sha256 }) => ({
+      name: imageFileName(imageId, format),
+      sha256,
+    }));
+    const finished = manifest.finished ?? this.#now().toISOString();
+    const contents = { imageId, imageName: diskimage.name, finished, files, ...found };
+    const signal = signalOf(options);
+    const bill = await inThread('format', contents, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      return { reason: `the packages of ${found.source} cannot be written: ${(error as Error).message}` };
+    });
+    if ('reason' in bill) return this.#withoutBillOfMaterials(imageId, bill.reason);
     const path = billOfMaterialsPath(directory, imageId);
     await makeDirectory(dirname(path), DIRECTORY_MODE);
-    const finished = manifest.finished ?? this.#now().toISOString();
-    await writeBillOfMaterials(path, { imageId, imageName: diskimage.name, finished, files, ...found });
-    const hash = createHash('sha256');
-    for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-    return { sha256: hash.digest('hex') };
+    await writeDurably(path, bill.text, DOCUMENT_MODE);
+    return { sha256: bill.sha256 };
+  }
+
+  #withoutBillOfMaterials(imageId: string, reason: string): BillOfMaterialsOutcome {
+    this.#settings.logger?.warn(`image ${imageId} has no bill of materials: ${reason}`);
+    return { reason };
   }
 
   #now(): Date {

@@ -106,8 +106,8 @@ export interface Package {
   readonly name: string;
   readonly version: string;
   readonly architecture?: string;
-  /** `deb`, `rpm`, `apk`. */
-  readonly type: 'deb' | 'rpm' | 'apk';
+  /** Type in package URLs; `alpm` is that of pacman. */
+  readonly type: 'deb' | 'rpm' | 'apk' | 'alpm';
   /** Package URL. */
   readonly purl: string;
   readonly license?: string;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { access, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
@@ -25,14 +25,6 @@ const UPLOAD: Omit<UploadFacts, 'directory'> = {
   sha256: sha256('qcow2 of debian-1'),
   reportedDigests: {},
 };
-
-/** Writes the manifest of diskimage-builder's element `dpkg`. */
-async function writeDibManifest(directory: string): Promise<void> {
-  const path = join(directory, 'debian-1.d/dib-manifests');
-  await mkdir(path, { recursive: true });
-  const openssl = { package: 'openssl', arch: 'amd64', version: '3.0.1', status: 'ii ' };
-  await writeFile(join(path, 'dib-manifest-dpkg-debian-1'), JSON.stringify({ packages: [openssl] }));
-}
 
 describe('a site attests', () => {
   test('a build, and says where its key is', async (t) => {
@@ -98,7 +90,7 @@ describe('a bill of materials', () => {
     const { attester, directory, trusted } = await createSite(temporaryDirectory(t), {
       billOfMaterials: true,
     });
-    await writeDibManifest(directory);
+    await writeFile(join(directory, 'debian-1.packages'), 'os\tdebian\t12\ndeb\topenssl\t3.0.1\tamd64\n');
     await attester.attestBuild(await finishBuild(directory));
     const [found] = await readAttestations(directory, 'debian-1');
     assert.ok(found !== undefined);
@@ -106,21 +98,46 @@ describe('a bill of materials', () => {
     const path = join(directory, 'debian-1.d/bom.cdx.json');
     const text = await readFile(path, 'utf8');
     assert.equal(statement.subjects.find(({ name }) => name === 'bom.cdx.json')?.sha256, sha256(text));
-    const packages = await readAttestedPackages(directory, 'debian-1', statement);
+    const packages = await readAttestedPackages(directory, 'debian-1', buildFactsOf(statement));
     assert.deepEqual(
       packages.map(({ name, version }) => `${name} ${version}`),
       ['openssl 3.0.1'],
     );
     await writeFile(path, text.replace('openssl', 'openssI'));
     await assert.rejects(
-      readAttestedPackages(directory, 'debian-1', statement),
+      readAttestedPackages(directory, 'debian-1', buildFactsOf(statement)),
       provenanceFailure('bill-of-materials-invalid', path, 'was changed'),
     );
-    await writeFile(path, Buffer.alloc(33 * 2 ** 20, ' '));
+    await writeFile(path, Buffer.alloc(9 * 2 ** 20, ' '));
     await assert.rejects(
-      readAttestedPackages(directory, 'debian-1', statement),
+      readAttestedPackages(directory, 'debian-1', buildFactsOf(statement)),
       provenanceFailure('bill-of-materials-too-large', path),
     );
+  });
+
+  test('of packages that take too much room is left out, and the build is attested', async (t) => {
+    const warnings: string[] = [];
+    const logger = {
+      debug() {},
+      info() {},
+      error() {},
+      warn: (message: string) => void warnings.push(message),
+    };
+    const site = await createSite(temporaryDirectory(t), { billOfMaterials: true, logger });
+    const { attester, directory, trusted } = site;
+    const name = 'x'.repeat(150);
+    const lines = Array.from({ length: 10_000 }, (_, index) => `deb\t${name}${index}\t1\tamd64\t${name}`);
+    await writeFile(join(directory, 'debian-1.packages'), `deb\t\t1\n${lines.join('\n')}`);
+    await attester.attestBuild(await finishBuild(directory));
+    const [found] = await readAttestations(directory, 'debian-1');
+    assert.ok(found !== undefined);
+    const facts = buildFactsOf(verifyBundle(found, trusted).statement);
+    assert.match(
+      facts?.withoutBillOfMaterials ?? '',
+      /debian-1\.packages cannot be written: they take more than 8 MiB/,
+    );
+    assert.equal(warnings.length, 2);
+    assert.match(warnings[0] ?? '', /debian-1\.packages has an entry without a usable name or version/);
   });
 
   test('that cannot be written leaves its reason in the statement', async (t) => {
@@ -137,7 +154,7 @@ describe('a bill of materials', () => {
     );
     assert.equal(typeof buildFactsOf(statement)?.withoutBillOfMaterials, 'string');
     await assert.rejects(
-      readAttestedPackages(directory, 'debian-1', statement),
+      readAttestedPackages(directory, 'debian-1', buildFactsOf(statement)),
       provenanceFailure('bill-of-materials-invalid', 'attests no bill of materials'),
     );
   });

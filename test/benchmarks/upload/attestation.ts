@@ -143,15 +143,11 @@ async function finishedBuild(path: string): Promise<{ readonly build: FinishedBu
   const directory = dirname(path);
   const { size, mtime } = await stat(path);
   const checksums = await checksumsOf(path);
-  const manifests = join(directory, `${IMAGE_ID}.d`, 'dib-manifests');
-  await mkdir(manifests, { recursive: true });
-  const packages = Array.from({ length: PACKAGES }, (_, index) => ({
-    package: `package-${index}`,
-    arch: 'amd64',
-    version: `1.${index}-1`,
-    status: 'ii ',
-  }));
-  await writeFile(join(manifests, 'dib-manifest-dpkg-image'), JSON.stringify({ packages }));
+  const packages = Array.from(
+    { length: PACKAGES },
+    (_, index) => `deb\tpackage-${index}\t1.${index}-1\tamd64\n`,
+  );
+  await writeFile(join(directory, `${IMAGE_ID}.packages`), packages.join(''));
   const format = 'raw' as const;
   const now = new Date().toISOString();
   const build: FinishedBuild = {

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { Material } from '../attestation.ts';
+import { type Material, packageListPath } from '../attestation.ts';
 import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
 import { MARKER } from '../cleanup/processes.ts';
 import type { BuildContext, BuildJob, RunOptions } from '../context.ts';
@@ -99,6 +99,7 @@ export function createBuildContext(parts: BuildParts): CoreContext {
           'set the clock of the host that built it, or of this host',
       );
     },
+    packageList: job.attester?.wantsPackages ? packageListPath(staging.directory, imageId) : undefined,
     isAttested: job.attester !== undefined,
     addMaterial: (material) => addMaterial(reported.materials, material),
     findRepository: async (path) => (job.attester === undefined ? undefined : await repositories.find(path)),

@@ -100,14 +100,16 @@ export async function checkUpload(
         'set attestation.key, or have the image built in a format of the provider',
     );
   }
-  const { readAttestations, readAttestedPackages } = await import('@nodepool-builder/provenance');
+  const { buildFactsOf, readAttestations, readAttestedPackages } = await import(
+    '@nodepool-builder/provenance'
+  );
   const keys = await trustedKeys();
   const attestations = await readAttestations(directory, image.id);
   const checksums = await checksumsOf(file.path, { signal });
   const files = [{ path: file.path, format: file.format, sha256: checksums.sha256 }];
   const subject = { kind: 'image', imageId: image.id, files } as const;
   const packages: GateCheck['packages'] = async (build) =>
-    await readAttestedPackages(directory, image.id, build);
+    await readAttestedPackages(directory, image.id, buildFactsOf(build));
   await refuseUnproven(name, { required, keys, subject, attestations, packages }, { signal });
   return { ...file, checksums };
 }

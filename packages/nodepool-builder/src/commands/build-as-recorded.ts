@@ -1,12 +1,18 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { FinishedBuild, Image, ImageAttester, Material } from '@nodepool-builder/image-builder';
+import type {
+  FinishedBuild,
+  Image,
+  ImageAttester,
+  Material,
+  OperationOptions,
+} from '@nodepool-builder/image-builder';
 import {
   inheritedEnvironment,
   isImageFormat,
   type RestoredInputs,
 } from '@nodepool-builder/image-builder/module-kit';
-import type { BuildFacts } from '@nodepool-builder/provenance';
+import type { BuildFacts, FoundPackages } from '@nodepool-builder/provenance';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
 import type { UsedInputs } from './changed-inputs.ts';
@@ -31,7 +37,7 @@ export async function buildAsRecorded(
   diskimage: RecordedDiskImage,
   { repository, providers }: JobWorkspace,
   { configuration, modules, output, show, signal }: RebuildSite,
-): Promise<{ readonly image: Image } & Omit<UsedInputs, 'diskimage'>> {
+): Promise<{ readonly image: Image; readonly packages: FoundPackages } & Omit<UsedInputs, 'diskimage'>> {
   const { name, module, envVars } = diskimage;
   const environment = inheritedEnvironment(process.env, configuration['build-environment']);
   const { variables, reasons } = await restoreInputs();
@@ -43,7 +49,9 @@ export async function buildAsRecorded(
       instancesOutliveBuilds: false, // no daemon would delete an instance that outlives this process
     },
   );
-  const collector = new MaterialCollector();
+  const collector = new BuildCollector(
+    recorded.billOfMaterials !== undefined || recorded.withoutBillOfMaterials !== undefined,
+  );
   const image = await show(`build of ${name}`, (onProgress) =>
     builder.build({
       imageId, // as before: builds may put it into the image
@@ -59,7 +67,8 @@ export async function buildAsRecorded(
     }),
   );
   const restored = new Set(Object.keys(variables));
-  return { image, materials: collector.materials, environment: collector.environment, restored, reasons };
+  const { materials, environment: variablesOfBuild, packages } = collector;
+  return { image, packages, materials, environment: variablesOfBuild, restored, reasons };
 
   async function restoreInputs(): Promise<RestoredInputs> {
     const restore = module.restoreInputs?.bind(module);
@@ -80,17 +89,27 @@ function formatsOf(imageId: string, { subjects }: BuildFacts): RecordedDiskImage
   });
 }
 
-/** Collects what a build used, and signs nothing. */
-class MaterialCollector implements ImageAttester {
+/** Collects the materials and the packages of a build, and signs nothing. */
+class BuildCollector implements ImageAttester {
   readonly secretFiles: readonly string[] = [];
+  readonly wantsPackages: boolean;
+  packages: FoundPackages = { reason: 'nothing asked the build for its packages' };
   materials: readonly Material[] = [];
   environment: Readonly<Record<string, string>> = {};
 
+  constructor(wantsPackages: boolean) {
+    this.wantsPackages = wantsPackages;
+  }
+
   async check(): Promise<void> {}
 
-  async attestBuild({ materials, environment }: FinishedBuild): Promise<void> {
+  async attestBuild(build: FinishedBuild, options: OperationOptions = {}): Promise<void> {
+    const { materials, environment, directory, manifest } = build;
     this.materials = materials;
     this.environment = environment;
+    if (!this.wantsPackages) return;
+    const { readPackages } = await import('@nodepool-builder/provenance');
+    this.packages = await readPackages(directory, manifest['image-id'], options);
   }
 
   async attestConversion(): Promise<void> {}

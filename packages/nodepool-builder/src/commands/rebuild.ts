@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Image } from '@nodepool-builder/image-builder';
 import { checksumsOf, isImageFormat, makeDirectory } from '@nodepool-builder/image-builder/module-kit';
-import type { BuildFacts, Package, PackageChanges } from '@nodepool-builder/provenance';
+import type { BuildFacts, FoundPackages, Package, PackageChanges } from '@nodepool-builder/provenance';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
@@ -13,7 +13,7 @@ import { collectEvidence, type Evidence, type HashedFile } from './evidence.ts';
 import { type JobWorkspace, withWorkspace } from './job-workspace.ts';
 import { sendRequest } from './manager-requests.ts';
 import { append, configOption, jsonFileOption, secureOption } from './options.ts';
-import { CommandError, failing, type JsonOptions, printResult, usageError } from './output.ts';
+import { CommandError, failing, type JsonOptions, messageOf, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { type Changes, isUnchanged, linesOf, NO_CHANGES, type RebuiltImage } from './rebuild-report.ts';
 import { recordedDiskImage } from './recorded-inputs.ts';
@@ -105,10 +105,14 @@ async function compareRebuild(
   await makeDirectory(output, 0o777).catch(unwritable);
   return await withWorkspace(output, configuration, async (workspace) => {
     const site = { configuration, modules: plugins.modules, output, show, signal };
-    const { image, ...used } = await buildAsRecorded(imageId, recorded, diskimage, workspace, site);
+    const {
+      image,
+      packages: rebuilt,
+      ...used
+    } = await buildAsRecorded(imageId, recorded, diskimage, workspace, site);
     const files = await compareFiles(image, recorded, signal);
     const isIdentical = files.every((one) => one.recorded === one.now);
-    const packages = await comparePackagesOf(evidence, image, workspace, signal);
+    const packages = await comparePackagesOf(evidence, imageId, recorded, rebuilt);
     const contents = isIdentical
       ? NO_CHANGES
       : withReason(await compareDisks(evidence, image, workspace, { largestDisk, signal }));
@@ -164,35 +168,27 @@ function withReason(changes: ContentChanges | { readonly reason: string }): Chan
 }
 
 async function comparePackagesOf(
-  { files }: Evidence,
-  image: Image,
-  { repository }: JobWorkspace,
-  signal: AbortSignal,
+  { files: [file] }: Evidence,
+  imageId: string,
+  recorded: BuildFacts,
+  after: FoundPackages,
 ): Promise<Changes> {
-  const { comparePackages, readPackages } = await import('@nodepool-builder/provenance');
-  const [first] = files;
-  if (first === undefined) return { ...NO_CHANGES, reason: 'its files are not on this host' };
-  const before = await readPackages(
-    { imageId: image.id, directory: dirname(first.path), files: files.flatMap(imageFileOf) },
-    { signal },
-  );
-  const after = await readPackages(
-    { imageId: image.id, directory: repository.directory, files: image.files },
-    { signal },
-  );
-  if ('reason' in before) return { ...NO_CHANGES, reason: before.reason };
+  const { comparePackages, readAttestedPackages } = await import('@nodepool-builder/provenance');
+  if (file === undefined) return { ...NO_CHANGES, reason: 'its files are not on this host' };
+  let before: readonly Package[];
+  try {
+    before = await readAttestedPackages(dirname(file.path), imageId, recorded);
+  } catch (error) {
+    return { ...NO_CHANGES, reason: messageOf(error) };
+  }
   if ('reason' in after) return { ...NO_CHANGES, reason: after.reason };
-  const { added, removed, changed }: PackageChanges = comparePackages(before.packages, after.packages);
+  const { added, removed, changed }: PackageChanges = comparePackages(before, after.packages);
   return {
     added: added.map(nameOf),
     removed: removed.map(nameOf),
     changed: changed.map((change) => `${nameOf(change.before)} → ${change.after.version}`),
     reason: null,
   };
-}
-
-function imageFileOf({ path, format }: HashedFile): readonly DiskFile[] {
-  return isImageFormat(format) ? [{ path, format }] : [];
 }
 
 function nameOf({ name, version }: Package): string {

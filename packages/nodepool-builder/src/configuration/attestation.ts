@@ -47,7 +47,9 @@ export const ATTESTATION = {
     'bill-of-materials': {
       type: 'boolean',
       default: true,
-      description: 'Whether each build lists the packages of its image, in `bom.cdx.json` beside it.',
+      description:
+        'Whether each build lists the packages of its image, in `bom.cdx.json` next to it. Builds with diskimage-builder ' +
+        'get the element `package-list`.',
     },
   },
 } as const satisfies SettingsSchema;

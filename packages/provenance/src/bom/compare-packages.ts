@@ -37,24 +37,32 @@ function compareVersions(
   after: readonly Package[],
   changes: { added: Package[]; removed: Package[]; changed: Change[] },
 ): void {
-  let removed = without(before, after);
-  let added = without(after, before);
-  for (const old of removed) {
-    const isSameArchitecture = (other: Package): boolean => other.architecture === old.architecture;
-    const [fresh] = added.filter(isSameArchitecture);
-    const hasOne = [before, after].every((packages) => packages.filter(isSameArchitecture).length === 1);
-    if (fresh === undefined || !hasOne) continue;
-    changes.changed.push({ before: old, after: fresh });
-    removed = removed.filter((other) => other !== old);
-    added = added.filter((other) => other !== fresh);
-  }
-  const [old, fresh] = [removed[0], added[0]];
+  const [old, fresh] = [before[0], after[0]];
   if (old !== undefined && fresh !== undefined && before.length === 1 && after.length === 1) {
-    changes.changed.push({ before: old, after: fresh });
+    if (keyOf(old) !== keyOf(fresh)) changes.changed.push({ before: old, after: fresh });
     return;
   }
-  changes.removed.push(...removed);
-  changes.added.push(...added);
+  const removed = without(before, after);
+  const added = without(after, before);
+  const [loneBefore, loneAfter] = [onesOfArchitecture(before), onesOfArchitecture(after)];
+  for (const one of removed) {
+    const next = loneBefore.get(one.architecture) && loneAfter.get(one.architecture);
+    if (next === undefined) changes.removed.push(one);
+    else changes.changed.push({ before: one, after: next });
+  }
+  for (const one of added) {
+    const isChange = loneBefore.get(one.architecture) && loneAfter.get(one.architecture);
+    if (isChange === undefined) changes.added.push(one);
+  }
+}
+
+/** Packages that are the only one of their architecture, by the architecture. */
+function onesOfArchitecture(packages: readonly Package[]): Map<string | undefined, Package | undefined> {
+  const found = new Map<string | undefined, Package | undefined>();
+  for (const one of packages) {
+    found.set(one.architecture, found.has(one.architecture) ? undefined : one);
+  }
+  return found;
 }
 
 function without(packages: readonly Package[], others: readonly Package[]): Package[] {
@@ -68,14 +76,13 @@ function keyOf({ architecture = '', version }: Package): string {
 
 /** Packages by type and name. A package that is listed twice counts once. */
 function byName(packages: readonly Package[]): Map<string, Package[]> {
-  const names = new Map<string, Map<string, Package>>();
-  for (const one of packages) {
-    const name = `${one.type}\0${one.name}`;
-    const versions = names.get(name) ?? new Map<string, Package>();
-    names.set(name, versions);
-    if (!versions.has(keyOf(one))) versions.set(keyOf(one), one);
+  const names = Map.groupBy(packages, ({ type, name }) => `${type}\0${name}`);
+  for (const [name, versions] of names) {
+    if (versions.length > 1) {
+      names.set(name, [...new Map(versions.map((one) => [keyOf(one), one])).values()]);
+    }
   }
-  return new Map([...names].map(([name, versions]) => [name, [...versions.values()]]));
+  return names;
 }
 
 function textOrder(a: string, b: string): number {

@@ -1,17 +1,17 @@
 import type { Package } from '../types.ts';
 
-/** Facts that a package database has about an installed package. */
+/** Facts that a package manager has about an installed package. */
 export type InstalledPackage = Omit<Package, 'purl'>;
 
 /** Distribution of an image, from `/etc/os-release`. */
 export interface Distribution {
   /** `debian`, `fedora`, `alpine`. */
-  readonly id?: string;
-  readonly versionId?: string;
+  readonly id?: string | undefined;
+  readonly versionId?: string | undefined;
 }
 
 /** Namespace of a package URL if the distribution is unknown: the one that the type of package was made for. */
-const DEFAULT_NAMESPACE = { deb: 'debian', rpm: 'redhat', apk: 'alpine' } as const;
+const DEFAULT_NAMESPACE = { deb: 'debian', rpm: 'redhat', apk: 'alpine', alpm: 'arch' } as const;
 
 /** Adds a package URL to each package. https://github.com/package-url/purl-spec */
 export async function withPackageUrls(

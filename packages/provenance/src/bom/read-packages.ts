@@ -1,109 +1,70 @@
+import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { ImageFormat, OperationOptions } from '@nodepool-builder/image-builder';
-import { formatRow, signalOf, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import type { OperationOptions } from '@nodepool-builder/image-builder';
+import { packageListPath, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { ProvenanceError } from '../errors.ts';
+import { readLimited } from '../read-limited.ts';
 import type { Package } from '../types.ts';
-import { FileSource, ReadAhead, reasonOf } from './byte-source.ts';
-import type { FoundDatabases } from './databases/find-packages.ts';
-import { readDibManifest } from './dib-manifest.ts';
-import { packagesOfDisk } from './disk/disk-packages.ts';
-import { withDisk } from './disk/nbd.ts';
-import { withPackageUrls } from './package-url.ts';
-import { packagesOfTar, packagesOfTgz } from './tar-packages.ts';
+import { inThread } from './in-thread.ts';
+import { type ListedPackages, MAX_PACKAGE_LIST } from './package-list.ts';
 
-/** An image whose packages are read. */
-export interface PackagedImage {
-  readonly imageId: string;
-  /** Directory of `<image-id>.d`. */
-  readonly directory: string;
-  readonly files: readonly { readonly format: ImageFormat; readonly path: string }[];
-}
-
-/** Packages of an image and where they were found, or the reason why they are unknown. */
-export type FoundPackages =
-  | { readonly packages: readonly Package[]; readonly source: string }
-  | { readonly reason: string };
-
-/** Time limit in seconds. */
-const TIME_LIMIT = 120;
+/** Packages of an image and the name of their list, or the reason why they are unknown. */
+export type FoundPackages = ({ readonly source: string } & ListedPackages) | { readonly reason: string };
 
 /**
- * Packages of an image: from the manifest that diskimage-builder wrote, or else from the database of dpkg, rpm or apk
- * in a file of the image. Nothing is mounted, no right of root is needed, and an image that cannot be read is no error.
+ * Packages in the list that a build left in its directory. A list that cannot be read is not an error.
  *
  * @throws the signal's reason
  */
 export async function readPackages(
-  image: PackagedImage,
+  directory: string,
+  imageId: string,
   options: OperationOptions = {},
 ): Promise<FoundPackages> {
-  return await withTimeout(
-    TIME_LIMIT,
-    signalOf(options),
-    async (signal) => await read(image, signal),
-    () => ({ reason: `the packages of image ${image.imageId} were not found within ${TIME_LIMIT} s` }),
-  );
-}
-
-async function read(image: PackagedImage, signal: AbortSignal): Promise<FoundPackages> {
-  const reasons: string[] = [];
-  const manifests = join(image.directory, `${image.imageId}.d`, 'dib-manifests');
-  const manifest = await attempt(() => readDibManifest(manifests, signal), signal);
-  if (manifest.value !== undefined) {
-    const { packages, source } = manifest.value;
-    return { packages: await withPackageUrls(packages, {}), source };
-  }
-  if (manifest.reason !== undefined) reasons.push(`diskimage-builder's manifest: ${manifest.reason}`);
-  for (const file of byPreference(image.files)) {
-    const found = await attempt(() => packagesOf(file, signal), signal);
-    if (found.value === undefined) {
-      reasons.push(`${basename(file.path)}: ${found.reason}`);
-      continue;
-    }
-    const { packages, databases, distribution } = found.value;
-    return {
-      packages: await withPackageUrls(packages, distribution),
-      source: `${databases.join(' and ')} database in ${basename(file.path)}`,
-    };
-  }
-  return { reason: reasons.join('; ') || 'the image has no file' };
-}
-
-type PackagedFile = PackagedImage['files'][number];
-
-function byPreference(files: readonly PackagedFile[]): readonly PackagedFile[] {
-  return files.toSorted((a, b) => rankOf(a) - rankOf(b));
-}
-
-/** A raw disk is read without another program, a compressed archive from its begin. */
-function rankOf({ format }: PackagedFile): number {
-  if (format === 'raw') return 0;
-  if (formatRow(format).qemuDriver !== undefined) return 1;
-  return format === 'tar' ? 2 : 3;
-}
-
-async function packagesOf(file: PackagedFile, signal: AbortSignal): Promise<FoundDatabases> {
-  const { format, path } = file;
-  if (format === 'tar') return await packagesOfTar(path, signal);
-  if (format === 'tgz') return await packagesOfTgz(path, signal);
-  if (format !== 'raw')
-    return await withDisk(file, signal, async (disk) => await packagesOfDisk(new ReadAhead(disk)));
-  const disk = await FileSource.open(path, signal);
+  // mkosi chooses the other name itself.
+  const paths = [packageListPath(directory, imageId), join(directory, `${imageId}.manifest`)];
+  const path = paths.find((one) => existsSync(one));
+  if (path === undefined) return { reason: 'its build left no list of packages' };
+  const signal = signalOf(options);
+  const source = basename(path);
   try {
-    return await packagesOfDisk(new ReadAhead(disk));
-  } finally {
-    await disk.close();
-  }
-}
-
-/** Result of work on untrusted data. @throws the signal's reason */
-async function attempt<T>(
-  work: () => Promise<T>,
-  signal: AbortSignal,
-): Promise<{ readonly value?: T; readonly reason?: string }> {
-  try {
-    return { value: await work() };
+    const bytes = await read(path, 'the list of packages');
+    const found = await inThread('parse', { bytes }, signal);
+    return found.packages.length > 0 ? { source, ...found } : { reason: `${source} lists no packages` };
   } catch (error) {
     signal.throwIfAborted();
-    return { reason: reasonOf(error) };
+    const { message } = error as Error;
+    const isComplete = error instanceof ProvenanceError;
+    return { reason: isComplete ? message.replaceAll(path, source) : `${source} cannot be used: ${message}` };
   }
+}
+
+/**
+ * Packages in a bill of materials.
+ *
+ * @param sha256 expected digest of the file. Default: any.
+ * @throws ProvenanceError `bill-of-materials-invalid`, `bill-of-materials-too-large`
+ */
+export async function readBillOfMaterials(path: string, sha256?: string): Promise<readonly Package[]> {
+  const bytes = await read(path, 'the bill of materials');
+  try {
+    return (await inThread('parse', { bytes, sha256 }, signalOf({}))).packages;
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new ProvenanceError(
+      'bill-of-materials-invalid',
+      `the bill of materials "${path}" cannot be used: ${reason}; build the image again`,
+      { cause: error },
+    );
+  }
+}
+
+async function read(path: string, thing: string): Promise<Buffer> {
+  return await readLimited(path, {
+    thing,
+    limit: MAX_PACKAGE_LIST,
+    followLinks: false,
+    unreadable: 'bill-of-materials-invalid',
+    tooLarge: 'bill-of-materials-too-large',
+  });
 }

@@ -1,0 +1,33 @@
+/** Program of a thread that does one piece of {@link BomWork}. */
+import { createHash } from 'node:crypto';
+import { parentPort, workerData } from 'node:worker_threads';
+import { type BillOfMaterials, formatBillOfMaterials } from './bill-of-materials.ts';
+import { type ListedPackages, MAX_PACKAGE_LIST, parsePackageList } from './package-list.ts';
+
+/** Content of a list, and its digest if that is known. */
+interface PackageListFile {
+  readonly bytes: Uint8Array;
+  readonly sha256?: string | undefined;
+}
+
+const WORK = {
+  async parse({ bytes, sha256: expected }: PackageListFile): Promise<ListedPackages> {
+    const found = createHash('sha256').update(bytes).digest('hex');
+    if (expected !== undefined && found !== expected) {
+      throw new Error(`it was changed: its sha256 is ${found}, and the build attests ${expected}`);
+    }
+    return await parsePackageList(Buffer.from(bytes).toString());
+  },
+  async format(contents: BillOfMaterials): Promise<{ readonly text: string; readonly sha256: string }> {
+    const text = await formatBillOfMaterials(contents);
+    if (Buffer.byteLength(text) > MAX_PACKAGE_LIST) throw new Error('they take more than 8 MiB');
+    return { text, sha256: createHash('sha256').update(text).digest('hex') };
+  },
+} as const;
+
+/** Work with lists of packages by its name: a function from its input to its result. */
+export type BomWork = typeof WORK;
+
+const { name, input } = workerData as { readonly name: keyof BomWork; readonly input: never };
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+parentPort?.postMessage(await WORK[name](input));
