@@ -17,6 +17,7 @@ import {
   InstanceRecords,
   instancesOf,
 } from './instance-records.ts';
+import { leavePackageList } from './leave-package-list.ts';
 import { Machine, SCRIPT_LANGUAGES } from './machine.ts';
 import type { OnInstance } from './on-instance-settings.ts';
 import { powerOff } from './power-off.ts';
@@ -272,6 +273,7 @@ class InstanceBuild {
       await this.#update({ stepsDone: index + 1 });
       context.progress(20 + (50 * (index + 1)) / steps.length, 100);
     }
+    await leavePackageList(machine, language, context);
     await this.#update({ phase: 'cleaning' });
     const key = identity.isOwn ? identity.publicKey.split(' ')[1] : undefined;
     await machine.run('the cleaning', 'clean', language.clean(key));

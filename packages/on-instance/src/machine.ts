@@ -4,7 +4,7 @@ import { DecisiveLines, withTimeout } from '@nodepool-builder/image-builder/modu
 import type { OnInstance } from './on-instance-settings.ts';
 import { POSIX_SCRIPTS } from './posix-scripts.ts';
 import { POWERSHELL_SCRIPTS } from './powershell-scripts.ts';
-import type { Login, RemoteFile, RemoteResult, RemoteShell } from './remote-shell.ts';
+import type { Login, RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from './remote-shell.ts';
 import { type MachineScript, type ScriptLanguage, WORK_DIRECTORY } from './script-language.ts';
 import type { HostKey } from './ssh/host-key.ts';
 
@@ -80,7 +80,7 @@ export class Machine {
    *
    * @param title for messages
    * @param name of its file on the machine
-   * @param files further files to write
+   * @param options further files to write, and a reader of the output in place of the build's log
    * @throws ImageError `command-failed` unless it exits with 0; `instance-failed` if the connection is lost;
    *   `host-key-changed`
    */
@@ -88,10 +88,10 @@ export class Machine {
     title: string,
     name: string,
     script: MachineScript,
-    options: { readonly files?: readonly RemoteFile[]; readonly signal?: AbortSignal } = {},
+    options: Partial<RemoteCommandOptions> & { readonly files?: readonly RemoteFile[] } = {},
   ): Promise<void> {
     const { settings, context } = this.#parts;
-    const { files = [], signal = context.signal } = options;
+    const { files = [], signal = context.signal, onLine = (line) => context.buildLog.write(line) } = options;
     const { extension, command } = SCRIPT_LANGUAGES[settings.shell];
     await this.#confirmHostKey(signal);
     const path = `${WORK_DIRECTORY}/${name}${extension}`;
@@ -101,7 +101,7 @@ export class Machine {
       signal,
       onLine: (line) => {
         decisive.add(line);
-        return context.buildLog.write(line);
+        return onLine(line);
       },
     });
     if (result.exitCode !== 0) throw this.#scriptError(title, result, decisive.lines);

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { LIST_PACKAGES } from '@nodepool-builder/image-builder/module-kit';
 import type { MachineScript, ScriptLanguage } from './script-language.ts';
 
 /** Directory of nodepool's scripts, which the ready-scripts of its nodes expect. */
@@ -49,6 +51,10 @@ ${exports(environment)}
 cd ${SCRIPT_DIRECTORY}
 ${run}
 `,
+    asAdministrator: false,
+  }),
+  listPackages: async () => ({
+    text: BEGINNING + (await readFile(LIST_PACKAGES, 'utf8')),
     asAdministrator: false,
   }),
   clean: (publicKey) => administratorScript(BEGINNING + cleanPosix(publicKey)),

@@ -19,6 +19,8 @@ export interface ScriptLanguage {
   /** Runs before the steps: waits for the set-up of the machine and installs the uploaded scripts. */
   readonly prepare: MachineScript;
   readonly step: (run: string, environment: Readonly<Record<string, string>>) => MachineScript;
+  /** Prints the installed packages. Absent where there is no package manager. */
+  readonly listPackages?: () => Promise<MachineScript>;
   /** Removes data that must not be in an image. Exits with 0 on success. */
   readonly clean: (publicKey: string | undefined) => MachineScript;
   /** Powers the machine off. */

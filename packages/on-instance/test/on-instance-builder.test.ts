@@ -91,6 +91,34 @@ describe('an image built on an instance', () => {
     ]);
   });
 
+  test("leaves a list of the machine's packages as they are after the steps, if the build wants one", async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const install = String.raw`mkdir -p /usr/local/bin
+printf '#!/bin/sh\nprintf "ii deb\\tcurl\\t8.0\\tamd64\\n"; echo a warning >&2\n' > /usr/local/bin/dpkg-query
+chmod +x /usr/local/bin/dpkg-query`;
+    const builder = site.builder({ steps: [{ run: install }] });
+    const attester = new FakeAttester([], true);
+    const image = await site.build(builder, { attester });
+    const lines = attester.packageList?.split('\n') ?? [];
+    assert.ok(lines.includes('deb\tcurl\t8.0\tamd64'), attester.packageList);
+    assert.ok(
+      !site.lines.some((line) => line.includes('curl\t8.0')),
+      'the log of the build is not full of packages',
+    );
+    assert.ok(!site.names(image).some((name) => name.includes('.nodepool-builder')));
+  });
+
+  test('is built without a list if the package manager of the machine fails', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const install = String.raw`mkdir -p /usr/local/bin
+printf '#!/bin/sh\necho damaged database; exit 2\n' > /usr/local/bin/dpkg-query
+chmod +x /usr/local/bin/dpkg-query`;
+    const attester = new FakeAttester([], true);
+    await site.build(site.builder({ steps: [{ run: install }] }), { attester });
+    assert.equal(attester.packageList, undefined);
+    assert.ok(site.lines.some((line) => /the image gets no list of packages: .*exit code 2/.test(line)));
+  });
+
   test('is made of the base image that filters choose when the build starts', async (t) => {
     const site = await OnInstanceSite.start(t);
     const choice = { 'image-filters': [{ name: 'name', values: ['debian-*'] }] };
