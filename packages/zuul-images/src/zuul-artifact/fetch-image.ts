@@ -16,6 +16,7 @@ import { ArtifactGate } from './artifact-gate.ts';
 import { artifactMaterial } from './artifact-material.ts';
 import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
+import { fetchPackageList } from './fetch-package-list.ts';
 import { costOf, type FetchStep, type OfferedFormat, planFetch } from './fetch-plan.ts';
 import { type KeptFile, KeptFiles } from './kept-files.ts';
 import { wantedBuilds } from './wanted-builds.ts';
@@ -36,9 +37,10 @@ export async function fetchImage(
   try {
     const [api, access] = await Promise.all([openZuulApi(settings, logger), artifactAccessOf(settings)]);
     let expired: ImageError | undefined;
-    for await (const wanted of wantedBuilds(api, imageSourceOf(imageName, settings), context)) {
+    const source = imageSourceOf(imageName, settings);
+    for await (const wanted of wantedBuilds(api, source, context)) {
       try {
-        await fetchBuild(wanted, { access, gate, logger }, context);
+        await fetchBuild(wanted, { imageName: source['image-name'], access, gate, logger }, context);
         return;
       } catch (error) {
         if (!(error instanceof ImageError) || error.code !== 'artifact-expired') throw error;
@@ -58,6 +60,8 @@ export async function fetchImage(
 
 /** What the download of a build needs. */
 interface FetchServices {
+  /** `image_name` in the metadata of artifacts. */
+  readonly imageName: string;
   readonly access: ArtifactAccess;
   /** Undefined if artifacts need no attestation. */
   readonly gate: ArtifactGate | undefined;
@@ -72,6 +76,7 @@ async function fetchBuild(wanted: ImageBuild, services: FetchServices, context: 
   const kept = await KeptFiles.open(await context.stateDirectory(), wanted.build);
   try {
     await makeFormats(wanted, kept, services, context);
+    await fetchPackageList(wanted.build, services.imageName, services.access, context);
     if (endTime > 0) context.setBuiltAt(ended);
   } catch (error) {
     if (error instanceof ImageError && !error.retriable && !context.signal.aborted) await kept.clear();
