@@ -20,7 +20,11 @@ debian_packages() {
 python3-diskimage-builder disk-image-create                  quickstart
 debootstrap               debootstrap                        quickstart
 qemu-utils                qemu-img                           quickstart
+kpartx                    kpartx                             quickstart
+e2fsprogs                 mkfs.ext4                          quickstart
+procps                    ps                                 quickstart
 sudo                      sudo                               quickstart
+debian-archive-keyring    /usr/share/keyrings/debian-archive-keyring.* quickstart
 busybox-static            busybox                            test
 gearman-job-server        /usr/sbin/gearmand                 test
 gearman-tools             gearadmin                          test
@@ -29,7 +33,6 @@ libgearman-client-perl    /usr/share/perl5/Gearman/Client.pm test
 libgearman-dev            /usr/include/libgearman/gearman.h  test
 gcc                       gcc                                test
 libc6-dev                 /usr/include/stdlib.h              test
-e2fsprogs                 debugfs                            test
 mmdebstrap                mmdebstrap                         test
 openssl                   openssl                            test
 iproute2                  ss                                 test

@@ -16,7 +16,7 @@ import { waitUntil } from '../fixtures/wait-until.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
 const page = await readPage('docs/openstack-walkthrough.md');
-const [start = '', watch = '', latest = '', stop = '', ...others] = codeBlocks(page, 'sh');
+const [, start = '', watch = '', latest = '', stop = '', ...others] = codeBlocks(page, 'sh');
 const [clouds = '', configuration = ''] = codeBlocks(page, 'yaml');
 
 test('docs/openstack-walkthrough.md: its commands upload an image to a real Glance', async (t) => {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { signalOf } from './cancellation.ts';
 import { SYSTEM_PATH } from './cleanup/privileged.ts';
-import { checkBuildRights, checkDeviceMapper, checkProgram } from './diagnosis/check-host.ts';
+import { checkBuildRights, checkDeviceMapper, checkKeyring, checkProgram } from './diagnosis/check-host.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
 import { elementNames, elementsOfDib, withOwnElements } from './dib-elements.ts';
 import type { DiskImage } from './disk-image.ts';
@@ -22,6 +22,16 @@ const PROGRAMS_OF_ELEMENTS: Readonly<Record<string, readonly (readonly string[])
   'block-device-gpt': [['sgdisk'], ['kpartx']],
   'block-device-efi': [['sgdisk'], ['kpartx'], ['mkfs.vfat']],
 };
+
+/** Keyrings with which debootstrap checks what it downloads for elements. */
+const KEYRING_OF_ELEMENT: Readonly<Record<string, Parameters<typeof checkKeyring>[0] | undefined>> = {
+  'debian-minimal': '/usr/share/keyrings/debian-archive-keyring.gpg',
+  'ubuntu-minimal': '/usr/share/keyrings/ubuntu-archive-keyring.gpg',
+};
+
+/** Variables with which a site names another keyring, or says what to do without one. */
+const OWN_KEYRING =
+  /^DIB_(?:(?:APT|DEBIAN)_KEYRING=.|DEBOOTSTRAP_EXTRA_ARGS=.*--(?:keyring|no-check-gpg|force-check-gpg))/;
 
 /** Programs that formats of disk-image-create need, apart from qemu-img. */
 const PROGRAM_OF_FORMAT: Partial<Record<ImageFormat, string>> = { vhd: 'vhd-util', squashfs: 'mksquashfs' };
@@ -55,12 +65,19 @@ export async function* diagnoseDib(
     yield check([`mkfs.${type}`], `for the file system ${type}`);
   }
   let partitioning: string | undefined;
+  const hasOwnKeyring = Object.entries(envVars).some(([key, value]) =>
+    OWN_KEYRING.test(`${key}=${String(value)}`),
+  );
   for (const element of await elementsOf(elements, diskimage, command)) {
     for (const programs of PROGRAMS_OF_ELEMENTS[element] ?? []) {
       if (programs.includes('kpartx')) partitioning = element;
       yield check(programs, `for element ${element}`);
     }
+    const keyring = hasOwnKeyring ? undefined : KEYRING_OF_ELEMENT[element];
+    if (keyring !== undefined)
+      yield await checkKeyring(keyring, `for element ${element} of disk image ${name}`);
   }
+  yield check(['ps'], 'by disk-image-create');
   yield checkProgram('sudo', 'by disk-image-create, even if it runs as root', searchPath);
   yield* checkBuildRights(signalOf(options));
   if (partitioning !== undefined)

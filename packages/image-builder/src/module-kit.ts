@@ -30,7 +30,7 @@ export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from '
 export { endProcesses } from './cleanup/processes.ts';
 export { CloudError, type CloudErrorCode, cleanUpAfter, unlessAbsent } from './cloud-error.ts';
 export { checkDirectory, checkImagesDirectory, checkRoom } from './diagnosis/check-directory.ts';
-export { checkDiskImage, checkKvm, checkProgram } from './diagnosis/check-host.ts';
+export { checkDiskImage, checkKvm, checkProgram, INSTALLATIONS } from './diagnosis/check-host.ts';
 export {
   attempt,
   type CheckArea,

