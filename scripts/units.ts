@@ -1,7 +1,8 @@
 /**
  * Runs the units of examples/systemd under a real systemd: `npm run units [-- --exceptions]`. It is the first process of
  * namespaces of its own, on a minimal Debian. The status is 0 if the daemons start, reload and stop, disk-image-create
- * builds an image under the restrictions of a builder, and the watchdog restarts a manager that hangs, and only then.
+ * builds an image under the restrictions of a builder, the configurations of examples/all-in-one and examples/many-hosts
+ * work under their units, and the watchdog restarts a manager that hangs, and only then.
  *
  * --exceptions shows as well that each restriction that the builder's unit leaves out would make a build fail, or change it:
  * some minutes more.
@@ -12,6 +13,8 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync }
 import { glob, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { readmePackages } from '../test/docs/debian-packages.ts';
+import { codeBlocks, readPage } from '../test/docs/markdown.ts';
 import { installBaseSystem } from './fresh-machine/base-system.ts';
 import { copyBaseSystem } from './fresh-machine/machine.ts';
 import { run } from './fresh-machine/run.ts';
@@ -26,7 +29,6 @@ const TIMEOUT = 400;
 const CONFIGURATION = `images-dir: /opt/nodepool/images
 elements-dir: /opt/checkout/test/elements
 gearman-servers: [{host: 127.0.0.1}]
-manager: {store: /var/lib/nodepool/manager.sqlite}
 diskimages:
   - {name: docs, builder: command, command: [truncate, -s, 1M, '{output.raw}'], formats: [raw]}
   - {name: mini, elements: [mini-os], env-vars: {MINI_MARK: built under systemd}}
@@ -38,9 +40,8 @@ providers:
     images: [{name: docs, diskimage: docs}, {name: mini, diskimage: mini}]
 `;
 
-/** What a host of the README has, and the busybox of the image. */
-const PACKAGES =
-  'systemd python3-diskimage-builder debootstrap qemu-utils kpartx sudo busybox-static e2fsprogs'.split(' ');
+/** What a host of the README has, the busybox of the image, and what adds the address of examples/many-hosts. */
+const PACKAGES = ['systemd', 'busybox-static', 'iproute2', ...(await readmePackages())];
 
 if (process.getuid?.() !== 0) {
   console.error('units: namespaces and a Debian system need root; run it with sudo');
@@ -52,7 +53,7 @@ try {
   await prepare();
   await runUnits();
   console.log(
-    'units: the daemons start, build, reload and stop, and the watchdog restarts a manager that hangs',
+    'units: the daemons start, build, reload and stop, the examples work, and the watchdog restarts a manager that hangs',
   );
 } finally {
   await removeControlGroup();
@@ -68,9 +69,10 @@ async function prepare(): Promise<void> {
       root,
       ...command,
     ]);
+  // Nothing is started where systemd does not run yet.
+  writeFileSync(join(root, 'usr/sbin/policy-rc.d'), '#!/bin/sh\nexit 101\n', { mode: 0o755 });
   await inside('apt-get', '-q', 'update');
   await inside('apt-get', '-q', 'install', '--yes', '--no-install-recommends', ...PACKAGES);
-  await inside('useradd', '--system', '--home-dir', '/var/lib/nodepool', 'nodepool');
   cpSync(process.execPath, join(root, 'usr/local/bin/node'));
   const program = '/opt/checkout/packages/nodepool-builder/bin/nodepool-builder.js';
   const command = `#!/bin/sh\nexec node ${program} "$@"\n`;
@@ -84,9 +86,13 @@ async function prepare(): Promise<void> {
     mkdirSync(join(root, path), { recursive: true });
   }
   writeFileSync(join(root, 'etc/nodepool/nodepool.yaml'), CONFIGURATION);
-  for (const script of ['commands.sh', 'exceptions.sh']) {
+  for (const script of ['commands.sh', 'examples.sh', 'exceptions.sh']) {
     cpSync(join(import.meta.dirname, 'units', script), join(root, 'root', script));
   }
+  // Nothing can be downloaded in the machine's own network.
+  await inside('apt-get', '-q', 'install', '--yes', '--download-only', 'gearman-job-server');
+  const [manyHosts = ''] = codeBlocks(await readPage('examples/many-hosts/README.md'), 'sh');
+  writeFileSync(join(root, 'root/many-hosts.sh'), manyHosts);
 }
 
 /** Runs systemd in a control group and namespaces of its own, and the commands beside it. */
@@ -104,7 +110,7 @@ async function runUnits(): Promise<void> {
     const pid = await systemdOf(child);
     const spaces = ['--mount', '--net', '--pid', '--ipc', '--uts', '--cgroup', '--root', '--wd'];
     const proofs = process.argv.includes('--exceptions') ? ['exceptions.sh'] : [];
-    for (const commands of ['commands.sh', ...proofs]) {
+    for (const commands of ['commands.sh', 'examples.sh', ...proofs]) {
       const limited = ['timeout', `${TIMEOUT}`, 'sh', join('/root', commands)];
       await run('nsenter', [`--target=${pid}`, ...spaces, ...limited]);
     }

@@ -4,10 +4,10 @@
 set -eu
 name=$3
 unit=/etc/systemd/system/$name.service
-value() { sed -n "s/^$1=//p" "$unit"; }
+value() { sed -n "s/^$1=//p" "$unit" | sed 's/ \$OPTIONS//'; }
 case $1 in
   enable)
-    mkdir -p "/var/lib/$(value StateDirectory)" "/var/cache/$(value CacheDirectory)"
+    mkdir -p "/var/cache/$(value CacheDirectory)"
     # shellcheck disable=SC2046 # lists of words
     setsid env $(value Environment) $(value ExecStart) </dev/null >"/run/$name.log" 2>&1 &
     echo $! >"/run/$name.pid"
