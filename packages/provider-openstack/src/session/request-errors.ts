@@ -70,7 +70,7 @@ export function answerError(
   const message = errorMessage(isRedirect ? `to ${headers.location}` : body, secrets);
   const retryAfter = retryAfterSeconds(headers['retry-after'], now);
   const code = codeOf(status, message, retryAfter);
-  const quoted = message === '' ? '' : `: ${message.replace(/\.$/, '')}`;
+  const quoted = message === '' ? '' : `: ${message.replace(/(?<!\.)\.$/, '')}`;
   const remedy = REMEDIES[code] === undefined ? '' : `; ${REMEDIES[code]}`;
   const requestId = headers['x-openstack-request-id'];
   const trace = typeof requestId === 'string' ? ` (${requestId})` : '';

@@ -52,7 +52,7 @@ describe('the error of an answer', () => {
     const body = '{"error": {"message": "Nope."}}';
     assert.equal(
       errorOf(403, body, headers).message,
-      'cloud test: GET http://glance/v2/images: 403 Forbidden: Nope.; give the user a role that may do this (req-7)',
+      'cloud test: GET http://glance/v2/images: 403 Forbidden: Nope; give the user a role that may do this (req-7)',
     );
   });
 
