@@ -1,5 +1,6 @@
+// Not a unit test: it starts threads.
 import assert from 'node:assert/strict';
-import { access, readFile, stat, writeFile } from 'node:fs/promises';
+import { access, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
@@ -138,6 +139,15 @@ describe('a bill of materials', () => {
     );
     assert.equal(warnings.length, 2);
     assert.match(warnings[0] ?? '', /debian-1\.packages has an entry without a usable name or version/);
+  });
+
+  test('comes from the list alone: no file of the image is opened', async (t) => {
+    const { attester, directory } = await createSite(temporaryDirectory(t), { billOfMaterials: true });
+    const build = await finishBuild(directory);
+    for (const name of ['debian-1.raw', 'debian-1.qcow2']) await rm(join(directory, name));
+    await writeFile(join(directory, 'debian-1.packages'), 'openssl\t3.0.1\n');
+    await attester.attestBuild(build);
+    assert.match(await readFile(join(directory, 'debian-1.d/bom.cdx.json'), 'utf8'), /"openssl"/);
   });
 
   test('that cannot be written leaves its reason in the statement', async (t) => {
