@@ -75,7 +75,8 @@ function exports(environment: Readonly<Record<string, string>>): string {
  * Part of a script that removes data that must not be in an image: identities of the machine, the build's login, and
  * logs. It runs as root in the user's home directory.
  *
- * Host keys stay if the system does not generate new ones, because sshd does not start without them.
+ * Host keys stay if the system does not generate new ones, because sshd does not start without them. Units for the first
+ * boot, such as that of Debian 13, do not run in the image: systemd takes no boot with an empty machine-id for the first.
  *
  * @param publicKey of the build in base64; absent if it belongs to the base image
  */
@@ -86,8 +87,8 @@ if command -v cloud-init >/dev/null; then
   cloud-init clean --logs >/dev/null 2>&1 || rm -rf /var/lib/cloud/instance /var/lib/cloud/instances
 fi
 
-units=$(ls /lib/systemd/system /usr/lib/systemd/system /etc/systemd/system 2>/dev/null || :)
-if command -v cloud-init >/dev/null || printf '%s\\n' "$units" | grep -q keygen
+set -- /lib/systemd/system/*keygen* /usr/lib/systemd/system/*keygen* /etc/systemd/system/*keygen*
+if command -v cloud-init >/dev/null || [ -n "$(grep -Ls '^ConditionFirstBoot=' "$@")" ]
 then rm -f /etc/ssh/ssh_host_*
 else echo 'the SSH host keys stay: nothing here makes new ones when the image boots'
 fi
