@@ -1,8 +1,11 @@
+import { SharedTurns } from './shared-turns.ts';
+
 /**
  * The connections of a server. The packets that a chunk from one of them causes are written at the end of the chunk, to
  * all of them: a tick or a promise reaction for each write would cost as much as the packets themselves.
  */
 export class FlushGroup {
+  readonly turns: SharedTurns = new SharedTurns();
   #flushes: (() => void)[] = [];
   #isReading = false;
 

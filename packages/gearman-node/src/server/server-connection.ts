@@ -1,15 +1,18 @@
 import type { Socket } from 'node:net';
-import { setImmediate as turn } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type { Packet } from '../codec/packet.ts';
 import { Connection } from '../connection/connection.ts';
 import type { FlushGroup } from '../connection/flush-group.ts';
+import type { SharedTurns } from '../connection/shared-turns.ts';
 import { GearmanError, type ProtocolError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 import { Peer } from './queue-model.ts';
 
 /** Characters of a long reply produced in one turn of the event loop. */
 const PIECE = 16 * 1024;
+
+/** Milliseconds of work for one peer in one turn of the event loop. */
+const SLICE = 0.5;
 
 /** Buffered bytes above which a peer counts as slow. */
 const BACKLOG = 64 * 1024;
@@ -60,6 +63,7 @@ export class ServerConnection {
   /** Time limits by function, in milliseconds, from CAN_DO_TIMEOUT. */
   readonly timeLimits: Map<string, number> = new Map();
   readonly #connection: Connection;
+  readonly #turns: SharedTurns;
   readonly #maxOutputBuffer: number;
   readonly #onBacklog: ServerConnectionOptions['onBacklog'];
   /** Replies to be sent; the first one is being sent. */
@@ -72,6 +76,7 @@ export class ServerConnection {
     this.name = `${this.ip}:${socket.remotePort}`;
     this.certificate = socket instanceof TLSSocket && socket.authorized ? commonName(socket) : undefined;
     this.wantsExceptions = options.wantsExceptions;
+    this.#turns = options.group.turns;
     this.#maxOutputBuffer = options.maxOutputBuffer;
     this.#onBacklog = options.onBacklog;
     this.#connection = new Connection(socket, {
@@ -170,10 +175,14 @@ export class ServerConnection {
   async #sendKept(): Promise<void> {
     this.#connection.pause();
     try {
+      let end = performance.now() + SLICE;
       for (let first = this.#kept[0]; first && this.#connection.isOpen; first = this.#kept[0]) {
         await first.send();
         this.#kept.shift();
         this.#keptBytes -= first.size;
+        if (performance.now() < end) continue;
+        await this.#turns.next();
+        end = performance.now() + SLICE;
       }
     } catch (cause) {
       const message = `an internal error prevented an answer to ${this.name}: ${String(cause)}`;
@@ -191,8 +200,8 @@ export class ServerConnection {
       if (piece.length < PIECE) continue;
       this.#connection.sendBytes(Buffer.from(piece, 'latin1'));
       piece = '';
-      await turn();
       await this.#connection.writable();
+      await this.#turns.next();
       if (!this.#connection.isOpen) return;
     }
     this.#connection.sendBytes(Buffer.from(piece, 'latin1'));

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { encodePacket } from '../../src/codec/encoder.ts';
+import { JobQueue } from '../../src/server/job-queue.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 import { memoryInUse } from '../fixtures/memory-in-use.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
@@ -24,6 +26,14 @@ async function crowd(site: JobServerSite, bytes: Buffer): Promise<RawPeer[]> {
   for (const peer of peers) peer.sendBytes(request);
   await Promise.all(peers.map((peer) => peer.until('ECHO_RES')));
   return peers;
+}
+
+/** Number of functions of the server. */
+async function functionCount(peer: RawPeer): Promise<number> {
+  peer.sendBytes('status\n');
+  let lines = 0;
+  while ((await peer.next())[1] !== '.') lines += 1;
+  return lines;
 }
 
 test('slow-loris: clients that never send the end of a packet do not delay others, and use little memory', async (t) => {
@@ -52,6 +62,51 @@ test('4 GiB: clients that declare this length get an ERROR and use little memory
     assert.deepEqual((await peer.next()).slice(0, 2), ['ERROR', 'ARGUMENT_TOO_LARGE']);
   const each = (memoryInUse() - before) / CROWD;
   assert.ok(each < COST, `${each} bytes each`);
+});
+
+test('commands of an operator: a flood of them is executed over many turns of the event loop', async (t) => {
+  const site = await JobServerSite.start(t);
+  const commands = 1000;
+  const executed = { all: 0, inTurn: 0, maxInTurn: 0 };
+  t.mock.getter(JobQueue.prototype, 'jobs', () => {
+    executed.all += 1;
+    executed.inTurn += 1;
+    executed.maxInTurn = Math.max(executed.maxInTurn, executed.inTurn);
+    const end = performance.now() + 0.2;
+    while (performance.now() < end); // as long as a list of some hundred jobs takes
+    return [];
+  });
+  const operator = await site.connect();
+  operator.sendBytes('show jobs\n'.repeat(commands));
+  while (executed.all < commands) {
+    await turn();
+    executed.inTurn = 0;
+  }
+  assert.ok(executed.maxInTurn <= 6, `${executed.maxInTurn} were executed in one turn`);
+});
+
+test('memory: what many hostile peers cause is released when they are gone', async (t) => {
+  const site = await JobServerSite.start(t);
+  const quiet = await site.connect();
+  const attack = async (): Promise<void> => {
+    const job = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', Buffer.alloc(200_000));
+    const peers = await crowd(site, Buffer.concat([job, job.subarray(0, 100_000)]));
+    const deaf = await site.connect();
+    deaf.socket.pause();
+    deaf.sendBytes(Buffer.concat(Array.from({ length: 100 }, () => encodePacket('REQ', 'ECHO_REQ', job))));
+    deaf.sendBytes(Buffer.from('status\nshow jobs\nworkers\n'.repeat(1000)));
+    for (let index = 0; index < 10_000; index += 1) deaf.send('CAN_DO', `function ${index}`);
+    await Promise.all(peers.map((peer) => peer.close()));
+    await deaf.close();
+    while ((await functionCount(quiet)) > 0);
+  };
+  await attack(); // compiles the code
+  await settled(quiet);
+  const before = memoryInUse();
+  await attack();
+  await settled(quiet);
+  const kept = memoryInUse() - before;
+  assert.ok(kept < 2 * 1024 * 1024, `${kept} bytes are still in use`);
 });
 
 test('one byte at a time: a job ends normally, and other peers are served', async (t) => {
