@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { setFlagsFromString } from 'node:v8';
 import { formatAddress, JobServer, type JobServerOptions } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
@@ -78,6 +79,7 @@ Examples:
       --access-list access.yaml`;
 
 async function run(options: GearmandOptions): Promise<void> {
+  setFlagsFromString('--heap-growing-percent=40'); // many peers leave much garbage; an unknown flag causes only a message
   const { listen, port, jobRetries, allowShutdown, logLevel = 'info', ...settings } = options;
   const security = await readSecurity(options);
   const { openLogging } = await import('../logging/logging.ts');
