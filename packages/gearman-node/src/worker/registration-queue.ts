@@ -8,7 +8,7 @@ const IN_ONE_TURN = 100;
 export class RegistrationQueue {
   readonly #send: (packet: RegistrationPacket, name: string) => void;
   readonly #onEmpty: () => void;
-  #waiting: { readonly packet: RegistrationPacket; readonly names: readonly string[]; sent: number }[] = [];
+  #waiting: { readonly packet: RegistrationPacket; readonly names: string[]; sent: number }[] = [];
   #immediate: NodeJS.Immediate | undefined;
   #emptied: (() => void)[] = [];
 
@@ -26,7 +26,10 @@ export class RegistrationQueue {
   add(packet: RegistrationPacket, names: readonly string[]): void {
     if (names.length === 0) return;
     const isFirst = this.isEmpty;
-    this.#waiting.push({ packet, names, sent: 0 });
+    const last = this.#waiting.at(-1);
+    // Names that are added one by one, 100,000 times, must not be as many entries: each would move all others.
+    if (last?.packet === packet) for (const name of names) last.names.push(name);
+    else this.#waiting.push({ packet, names: [...names], sent: 0 });
     if (!isFirst) return;
     if (names.length > IN_ONE_TURN) this.#immediate = setImmediate(this.#onTurn);
     else this.#sendSome();

@@ -23,6 +23,22 @@ test('thousands of registrations take several turns of the event loop, in order'
   assert.equal(emptied, 1);
 });
 
+test('registrations that are added one by one, while others wait, follow them in order', async () => {
+  const sent: string[] = [];
+  const queue = new RegistrationQueue(
+    (packet, name) => sent.push(`${packet} ${name}`),
+    () => {},
+  );
+  queue.add('CAN_DO', many);
+  queue.add('CAN_DO', ['a']);
+  queue.add('CAN_DO', ['b']);
+  queue.add('RESET_ABILITIES', ['']);
+  queue.add('CAN_DO', ['c']);
+  await queue.empty();
+  const last = ['CAN_DO a', 'CAN_DO b', 'RESET_ABILITIES ', 'CAN_DO c'];
+  assert.deepEqual(sent, [...many.map((name) => `CAN_DO ${name}`), ...last]);
+});
+
 test('a few are sent at once', () => {
   const sent: string[] = [];
   const queue = new RegistrationQueue(
