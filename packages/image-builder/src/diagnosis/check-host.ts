@@ -70,7 +70,12 @@ export async function checkKeyring(
   const error = await access(join(root, path), constants.R_OK).catch((reason: unknown) => reason);
   if (error === undefined) return { ...result, state: 'ok', finding: 'is there' };
   const finding = `is missing; without it debootstrap checks no signature, even over plain HTTP; needed ${purpose}`;
-  return { ...result, state: 'problem', finding, remedy: packageOf(KEYRINGS[path]) };
+  return {
+    ...result,
+    state: 'problem',
+    finding,
+    remedy: `install it (Debian: apt-get install ${KEYRINGS[path]})`,
+  };
 }
 
 /** Checks what every builder needs for a disk image: programs that convert, and those that boot it for a test. */
