@@ -1,10 +1,8 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { signalOf } from './cancellation.ts';
 import { SYSTEM_PATH } from './cleanup/privileged.ts';
 import { checkBuildRights, checkDeviceMapper, checkKeyring, checkProgram } from './diagnosis/check-host.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
-import { elementNames, elementsOfDib, withOwnElements } from './dib-elements.ts';
+import { elementDirectories, elementNames, expandElements, findElements } from './dib-elements.ts';
 import type { DiskImage } from './disk-image.ts';
 import { formatRow, type ImageFormat } from './formats.ts';
 import type { CheckOptions } from './types.ts';
@@ -17,7 +15,6 @@ const PROGRAMS_OF_ELEMENTS: Readonly<Record<string, readonly (readonly string[])
   containerfile: [['podman', 'docker']],
   'cache-url': [['curl']],
   'source-repositories': [['git']],
-  vm: [['kpartx']],
   'block-device-mbr': [['kpartx']],
   'block-device-gpt': [['sgdisk'], ['kpartx']],
   'block-device-efi': [['sgdisk'], ['kpartx'], ['mkfs.vfat']],
@@ -68,7 +65,10 @@ export async function* diagnoseDib(
   const hasOwnKeyring = Object.entries(envVars).some(([key, value]) =>
     OWN_KEYRING.test(`${key}=${String(value)}`),
   );
-  for (const element of await elementsOf(elements, diskimage, command)) {
+  const named = elementNames(elements);
+  const { site, shipped } = await elementDirectories(named, diskimage, command);
+  const { names } = await expandElements(named, await findElements([...site, ...shipped]));
+  for (const element of names) {
     for (const programs of PROGRAMS_OF_ELEMENTS[element] ?? []) {
       if (programs.includes('kpartx')) partitioning = element;
       yield check(programs, `for element ${element}`);
@@ -87,29 +87,4 @@ export async function* diagnoseDib(
 function fileSystemOf({ envVars = {} }: DiskImage): string {
   const type = envVars.FS_TYPE ?? process.env.FS_TYPE;
   return typeof type === 'string' && type !== '' ? type : 'ext4';
-}
-
-/** The elements of a disk image, and those that they depend on. */
-async function elementsOf(
-  elements: string | readonly string[],
-  { elementsDir = '', envVars = {} }: DiskImage,
-  command: string,
-): Promise<ReadonlySet<string>> {
-  const own = typeof envVars.ELEMENTS_PATH === 'string' ? envVars.ELEMENTS_PATH : elementsDir;
-  const named = elementNames(elements);
-  const path = await withOwnElements(own, named);
-  const directories = [...path.split(':').filter(Boolean), ...(await elementsOfDib(command))];
-  const found = new Set<string>();
-  for (const pending = [...named]; pending.length > 0; ) {
-    const element = pending.pop() ?? '';
-    if (found.has(element)) continue;
-    found.add(element);
-    for (const directory of directories) {
-      const text = await readFile(join(directory, element, 'element-deps'), 'utf8').catch(() => undefined);
-      if (text === undefined) continue;
-      pending.push(...text.split(/\s+/).filter(Boolean));
-      break;
-    }
-  }
-  return found;
 }

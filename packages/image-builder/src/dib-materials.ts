@@ -1,4 +1,4 @@
-import { readdir, realpath, stat } from 'node:fs/promises';
+import { readdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { readAttestation } from './attestation.ts';
 import { directoryDigest, fileDigest } from './build/file-digest.ts';
@@ -6,7 +6,7 @@ import { fileMaterial } from './build/file-material.ts';
 import { gitUri } from './build/source-repository.ts';
 import { isPathInside } from './cleanup/mounts.ts';
 import type { BuildContext } from './context.ts';
-import { elementsOfDib } from './dib-elements.ts';
+import { ELEMENTS_PATH, elementsOfDib, findElements } from './dib-elements.ts';
 import { findProgram } from './process/find-program.ts';
 
 /** Size limit of a base image, in bytes: a larger one has no digest. */
@@ -79,10 +79,14 @@ export class DibMaterials {
 
   async #addElements(elements: readonly string[]): Promise<void> {
     const { addMaterial, findRepository, directory: cwd, signal } = this.#context;
-    const own = (this.#environment.ELEMENTS_PATH ?? '').split(':').filter(Boolean);
-    const directories = [...own.map((path) => resolve(cwd, path)), ...(await elementsOfDib(this.#command))];
+    const own = (this.#environment[ELEMENTS_PATH] ?? '').split(':').filter(Boolean);
+    const directories = [
+      ...own.map((path) => resolve(cwd, path)),
+      ...(await elementsOfDib(this.#command, this.#environment.PATH)),
+    ];
+    const found = await findElements(directories);
     for (const element of elements.toSorted()) {
-      const directory = await firstDirectory(directories, element);
+      const directory = found.get(element);
       if (directory === undefined) continue;
       const repository = await findRepository(directory);
       const isModified = repository?.isModified(directory);
@@ -123,12 +127,4 @@ export class DibMaterials {
     };
     return cache || join(home, '.cache/image-create');
   }
-}
-
-async function firstDirectory(directories: readonly string[], element: string): Promise<string | undefined> {
-  for (const parent of directories) {
-    const path = join(parent, element);
-    if ((await stat(path).catch(() => undefined))?.isDirectory()) return path;
-  }
-  return undefined;
 }

@@ -2,10 +2,9 @@ import { lstat, mkdir, realpath, stat, symlink } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import type { Material } from './attestation.ts';
 import { CommitCheckouts, isCommit } from './build/commit-checkouts.ts';
+import { ELEMENTS_PATH, elementsPathOf } from './dib-elements.ts';
 import type { DiskImage } from './disk-image.ts';
 import type { RestoredInputs, RestoreOptions } from './modules.ts';
-
-const ELEMENTS_PATH = 'ELEMENTS_PATH';
 
 /** Name of an element or a repository in the name of a material. */
 const MATERIAL = /^(?<kind>element|repository) (?<name>[\w+-][\w.+-]*)$/;
@@ -17,13 +16,14 @@ const MATERIAL = /^(?<kind>element|repository) (?<name>[\w+-][\w.+-]*)$/;
  */
 export async function restoreDibInputs(
   materials: readonly Material[],
-  { envVars = {}, elementsDir }: DiskImage,
+  diskimage: DiskImage,
   { directory, environment, signal }: RestoreOptions,
 ): Promise<RestoredInputs> {
   const links = join(directory, 'elements');
   await mkdir(links, { recursive: true, mode: 0o700 });
-  const path = envVars[ELEMENTS_PATH] ?? elementsDir ?? environment[ELEMENTS_PATH];
-  const present = typeof path === 'string' ? path.split(':').filter(isAbsolute) : [];
+  const { envVars = {} } = diskimage;
+  const path = elementsPathOf(diskimage, environment);
+  const present = path.split(':').filter(isAbsolute);
   const checkouts = new CommitCheckouts(join(directory, 'repositories'), environment, signal);
   const reasons = new Map<string, string>();
   const variables: Record<string, string> = {};
@@ -44,8 +44,7 @@ export async function restoreDibInputs(
     }
     signal.throwIfAborted();
   }
-  const others = typeof path === 'string' && path !== '' ? [path] : [];
-  return { variables: { ...variables, [ELEMENTS_PATH]: [links, ...others].join(':') }, reasons };
+  return { variables: { ...variables, [ELEMENTS_PATH]: [links, path].filter(Boolean).join(':') }, reasons };
 }
 
 /** Variable of the element source-repositories that overrides the reference of a repository. */

@@ -3,7 +3,13 @@ import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandVariables } from './build/command-environment.ts';
 import type { BuildContext } from './context.ts';
-import { elementNames, PACKAGE_LIST, withOwnElements } from './dib-elements.ts';
+import {
+  ELEMENTS_PATH,
+  elementNames,
+  elementsPathOf,
+  PACKAGE_LIST,
+  withOwnElements,
+} from './dib-elements.ts';
 import { DibMaterials } from './dib-materials.ts';
 import type { DiskImage } from './disk-image.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from './formats.ts';
@@ -41,6 +47,10 @@ export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
   type: 'dib',
   description: 'with diskimage-builder',
   settings: SETTINGS,
+  async *checkHost(settings, diskimage) {
+    const { elementDiagnostics } = await import('./dib-element-diagnostics.ts'); // only validate and doctor need it
+    yield* elementDiagnostics(settings.elements ?? [], diskimage, commandOf(settings));
+  },
   programs: (settings) => [
     { pointer: settings['dib-cmd'] === undefined ? '' : '/dib-cmd', program: commandOf(settings) },
   ],
@@ -61,7 +71,6 @@ export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
 };
 
 const IMAGE_CACHE = 'DIB_IMAGE_CACHE';
-const ELEMENTS_PATH = 'ELEMENTS_PATH';
 
 /** Builds with diskimage-builder's `disk-image-create`, or with a command that takes the same arguments. */
 export class DibBuilder extends BaseImageBuilder {
@@ -86,7 +95,7 @@ export class DibBuilder extends BaseImageBuilder {
     const args = dibArguments({ ...this.#settings, elements }, formats, output);
     const command = commandOf(this.#settings);
     const env = commandVariables(context, variables);
-    const ownPath = env[ELEMENTS_PATH] ?? context.environment[ELEMENTS_PATH];
+    const ownPath = elementsPathOf(diskimage, context.environment);
     const elementsPath = await withOwnElements(ownPath, elements);
     if (elementsPath !== '') env[ELEMENTS_PATH] = elementsPath;
     const materials = context.isAttested

@@ -115,6 +115,7 @@ export type {
   RestoredInputs,
   RestoreOptions,
 } from './modules.ts';
+export { nearestName } from './nearest-name.ts';
 export { foreignFile, foreignPart, openOwnFile, UNTRICKED } from './ownership.ts';
 export { runCommand, startError } from './process/command.ts';
 export { DecisiveLines } from './process/decisive-lines.ts';

@@ -75,6 +75,14 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
    * that names it, relative to the entry; empty for a default.
    */
   programs?(settings: SettingsOf<S>): Iterable<{ readonly pointer: string; readonly program: string }>;
+  /**
+   * Checks what a build finds on this host; `validate` and `doctor` report it. Something that another host may have is a
+   * warning. Words of keys with the format `words` are split, and none has an open quote.
+   */
+  checkHost?(
+    settings: SettingsOf<S>,
+    diskimage: Pick<DiskImage, 'envVars' | 'elementsDir'>,
+  ): AsyncIterable<Diagnostic>;
   /** Completes valid settings. Default: they stay as they are. */
   read?(settings: SettingsOf<S>, context: SettingsContext): Settings;
   /**

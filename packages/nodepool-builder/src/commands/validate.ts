@@ -71,8 +71,8 @@ export function registerValidate(program: Command, modules: Modules): void {
   program
     .command('validate')
     .description(
-      'Checks configuration files. It reports each error with its line and a remedy, and warns of directories and ' +
-        'programs that this host lacks. It fails if the daemon would refuse a file, or if the jobs of an image would ' +
+      'Checks configuration files. It reports each error with its line and a remedy, and warns of directories, ' +
+        'programs and elements that this host lacks. It fails if the daemon would refuse a file, or if the jobs of an image would ' +
         'fail on every host.',
     )
     .argument('[file...]', 'configuration files, in place of -c')

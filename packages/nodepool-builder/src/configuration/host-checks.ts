@@ -4,9 +4,13 @@ import { delimiter, join } from 'node:path';
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
 import { foreignPart, INSTALLATIONS } from '@nodepool-builder/image-builder/module-kit';
 import type { DiskImageEntry } from './disk-images.ts';
+import { writtenPointer } from './inheritance.ts';
+import type { SecureEnvVars } from './option-files.ts';
 import type { ConfigurationParts } from './parts.ts';
 import { PROVIDER_KEYS } from './provider-schema.ts';
+import type { ConfigurationSource } from './schema.ts';
 import { toValidation } from './validation.ts';
+import { wordsOf } from './values.ts';
 import { isMapping } from './yaml-document.ts';
 
 /** A directory or a program that the host needs, and the key that names it. */
@@ -18,10 +22,39 @@ interface Needed {
   readonly searchPath?: string;
 }
 
-/** Warns of directories and programs that this host lacks. Another host may have them, such as the one that builds. */
-export async function hostDiagnostics(parts: ConfigurationParts): Promise<readonly Diagnostic[]> {
+/**
+ * Warns of directories and programs that this host lacks, and reports what builders find on it. Another host may have
+ * more, such as the one that builds.
+ *
+ * @param written the file before inheritance, so that each problem is reported where it is written
+ */
+export async function hostDiagnostics(
+  parts: ConfigurationParts,
+  written: ConfigurationSource,
+  secure: SecureEnvVars,
+): Promise<readonly Diagnostic[]> {
   const found = await Promise.all(distinctNeeds(parts).map(missing));
-  return found.filter((diagnostic) => diagnostic !== undefined);
+  const ofBuilders = await Array.fromAsync(builderDiagnostics(parts, written, secure));
+  // Disk images that inherit a problem share it.
+  const distinct = new Map(ofBuilders.map((each) => [`${each.pointer} ${each.reason}`, each]));
+  return [...found.filter((diagnostic) => diagnostic !== undefined), ...distinct.values()];
+}
+
+async function* builderDiagnostics(
+  { diskimages, general }: ConfigurationParts,
+  written: ConfigurationSource,
+  secure: SecureEnvVars,
+): AsyncGenerator<Diagnostic> {
+  const { 'elements-dir': elementsDir } = general;
+  for (const { name, pointer, source, module, values } of diskimages) {
+    const words = Object.keys(values).filter((key) => module?.settings.properties[key]?.format === 'words');
+    if (module?.checkHost === undefined || words.some((key) => wordsOf(values[key]) === undefined)) continue;
+    const { 'env-vars': variables } = source;
+    const envVars = { ...(isMapping(variables) && variables), ...secure.get(name) };
+    for await (const found of module.checkHost(values, { envVars, ...(elementsDir && { elementsDir }) })) {
+      yield { ...found, pointer: writtenPointer(written, pointer + found.pointer) };
+    }
+  }
 }
 
 /** Warns of programs and elements that another user may change: this user would run that user's code. */

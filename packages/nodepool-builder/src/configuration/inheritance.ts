@@ -88,3 +88,26 @@ function variablesOf({ 'env-vars': variables }: DiskImageSource): Record<string,
 function inheritableWords(value: unknown): readonly string[] {
   return wordsOf(value) ?? [value as string];
 }
+
+/**
+ * Returns the JSON pointer at which a word of {@link withInheritance} is written: in the disk image, or in one that it
+ * inherits from.
+ *
+ * @param pointer any other pointer is returned as it is
+ */
+export function writtenPointer(source: ConfigurationSource, pointer: string): string {
+  const diskimages = source.diskimages ?? [];
+  const [, index, key = '', word] = /^\/diskimages\/(\d+)\/([^/]+)\/(\d+)$/.exec(pointer) ?? [];
+  const all = byName(diskimages);
+  const line: DiskImageSource[] = [];
+  for (let next = diskimages[Number(index)]; next !== undefined; next = all.get(next.parent ?? ''))
+    line.unshift(next);
+  let position = Number(word);
+  for (const entry of line) {
+    const { length } = inheritableWords(entry[key]);
+    const place = `/diskimages/${diskimages.indexOf(entry)}/${key}`;
+    if (position < length) return Array.isArray(entry[key]) ? `${place}/${position}` : place;
+    position -= length;
+  }
+  return pointer;
+}

@@ -102,12 +102,12 @@ export async function loadConfiguration(
   const timeDiagnostics = await cronDiagnostics(parts);
   report.add(timeDiagnostics);
   report.throwErrors();
-  const missing = checksHost ? await hostDiagnostics(parts) : [];
+  const secureFile = secure && resolve(secure);
+  const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
+  const missing = checksHost ? await hostDiagnostics(parts, written, secureEnvVars) : [];
   report.add(missing);
   if (checksHost) report.add(foreignCodeDiagnostics(parts));
 
-  const secureFile = secure && resolve(secure);
-  const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
   const read = await readProviders([...parts.implicit, ...described.providers], parts.source, place, report);
   const providers = read.filter(takesImages);
   // A wrong time that is only a warning is that of `cron`, which is ignored.

@@ -1,6 +1,5 @@
-import { createAjv, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { createAjv, nearestName, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import type { DefinedError, ErrorObject } from 'ajv';
-import leven from 'leven';
 import { ConfigurationError, escapePointer, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
 import { isMapping, type YamlDocument } from './yaml-document.ts';
 
@@ -148,9 +147,6 @@ function kindOf(value: unknown): string {
 }
 
 function suggestion(unknown: string, known: readonly string[]): string {
-  const closest = known
-    .map((key) => ({ key, distance: leven(key, unknown) }))
-    .toSorted((a, b) => a.distance - b.distance)[0];
-  if (closest === undefined || closest.distance > 2) return 'it is ignored; remove it';
-  return `it is ignored; did you mean "${closest.key}"?`;
+  const nearest = nearestName(unknown, known);
+  return nearest === undefined ? 'it is ignored; remove it' : `it is ignored; did you mean "${nearest}"?`;
 }

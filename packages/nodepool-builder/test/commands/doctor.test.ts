@@ -1,7 +1,7 @@
 // Not a unit test: it starts gearmand and programs of the host.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -50,6 +50,26 @@ async function examine(file: string, ...options: readonly string[]): Promise<[nu
 }
 
 describe('doctor', () => {
+  it('names the element that a misspelt one stands for', async (t) => {
+    const file = await writeSite(t, 1);
+    const text = await readFile(file, 'utf8');
+    await writeFile(
+      file,
+      text.replace('diskimages:\n', '$&  - {name: debian, elements: [debain-minimal, vm]}\n'),
+    );
+    const [code, results] = await examine(file);
+    assert.equal(code, 1);
+    const found = results.find(({ subject }) => subject === 'diskimages[0].elements[0]');
+    assert.deepEqual(
+      [found?.area, found?.state, found?.remedy],
+      ['tools', 'problem', 'did you mean "debian-minimal"?'],
+    );
+    assert.match(
+      found?.finding ?? '',
+      /names element "debain-minimal", which is neither in diskimage-builder nor/,
+    );
+  });
+
   it('signs with the key, and reads the trusted keys', async (t) => {
     const file = await writeSite(
       t,

@@ -31,7 +31,7 @@ script-dir: text
 diskimages:
   - {name: a, dib-cmd: gone/dib, validate: {hook: ./hook --all}}
   - {name: b, dib-cmd: no-such-program}
-  - {name: c, env-vars: {PATH: /nowhere}}
+  - {name: c, elements: [debain], env-vars: {PATH: /nowhere}}
   - {name: d, dib-cmd: no-such-program}
   - {name: e, abstract: true, dib-cmd: gone/too}
 providers:
@@ -89,4 +89,73 @@ providers:
 `;
   assert.deepEqual(await warningsOf(directory, text), []);
   assert.deepEqual(await warningsOf(directory, MISSING, false), []);
+});
+
+it('a misspelt element is reported once, where it is written, with the one that was meant', async (t) => {
+  const directory = site(t);
+  mkdirSync(join(directory, 'there/mine'));
+  writeFileSync(join(directory, 'there/mine/element-deps'), 'debian-minmal\n');
+  const text = `images-dir: there
+elements-dir: there
+diskimages:
+  - name: base
+    abstract: true
+    elements: [vm, debain-minimal]
+  - {name: a, parent: base}
+  - {name: b, parent: base, elements: [mien]}
+  - {name: c, elements: mine cloud-int}
+  - {name: d, elements: [no-such-element, debian-minimal]}
+  - {name: e}
+  - {name: f, elements: [vm]}
+  - {name: g, elements: [debian-minimal, ubuntu-minimal]}
+  - {name: h, elements: [no-such-element], env-vars: {ELEMENTS_PATH: /gone}}
+`;
+  const where = 'which is neither in diskimage-builder nor in a directory of ELEMENTS_PATH';
+  assert.deepEqual((await warningsOf(directory, text)).toSorted(), [
+    ':10:26: warning: diskimages[4].elements[0] names element "no-such-element", ' +
+      `${where}; correct its name, or add its directory to elements-dir`,
+    ':11:5: diskimages[5].elements names no element: disk-image-create fails; ' +
+      'add an operating system, such as debian-minimal, and what the image needs, such as vm',
+    ':12:15: diskimages[6].elements has no operating system: disk-image-create refuses these elements; ' +
+      'add an element such as debian-minimal',
+    ':13:15: diskimages[7].elements has element "operating-system", which "debian-minimal" also provides: ' +
+      'disk-image-create refuses both; remove one of them',
+    ':14:55: warning: diskimages[8].env-vars.ELEMENTS_PATH names "/gone", which is not a directory on this host: ' +
+      'disk-image-create refuses it; create it, or name another one',
+    `:6:20: diskimages[0].elements[1] names element "debain-minimal", ${where}; did you mean "debian-minimal"?`,
+    `:8:40: diskimages[2].elements[0] names element "mien", ${where}; did you mean "mine"?`,
+    `:9:15: diskimages[3].elements names element "cloud-int", ${where}; did you mean "cloud-init"?`,
+    ':9:15: diskimages[3].elements needs element "debian-minmal" for "mine", ' +
+      `${where}; did you mean "debian-minimal"?`,
+  ]);
+});
+
+it('elements are not judged without diskimage-builder, nor without a directory of elements-dir', async (t) => {
+  const directory = site(t);
+  const withoutDib = `images-dir: there
+diskimages: [{name: a, elements: [debain-minimal], env-vars: {PATH: /nowhere}}]
+`;
+  const [warning = '', ...others] = await warningsOf(directory, withoutDib);
+  assert.match(warning, /^:2:14: warning: diskimages\[0\] needs program "disk-image-create", which is not installed/);
+  assert.deepEqual(others, []);
+  const withoutDirectory = `images-dir: there
+elements-dir: gone
+diskimages: [{name: a, elements: [debain-minimal]}]
+`;
+  assert.deepEqual(await warningsOf(directory, withoutDirectory), [
+    `:2:1: warning: elements-dir ${lacks('gone')}`,
+  ]);
+});
+
+it('an element is a warning if a command of the site takes the place of disk-image-create', async (t) => {
+  const directory = site(t);
+  const text = `images-dir: there
+diskimages: [{name: a, dib-cmd: ${directory}/run, elements: [debain-minimal]}, {name: b, dib-cmd: ${directory}/run}]
+`;
+  const [warning = '', ...others] = await warningsOf(directory, text);
+  assert.match(
+    warning,
+    /^:2:\d+: warning: .* names element "debain-minimal", .* did you mean "debian-minimal"\?$/,
+  );
+  assert.deepEqual(others, []);
 });
