@@ -68,8 +68,8 @@ export const UPLOAD = {
     provider: TEXT,
     /** `providers[].images[].name`. */
     imageName: TEXT,
-    /** As of a build, for the image in a provider. */
-    state: { enum: ['uploading', 'ready', 'failed', 'deleting', 'deleted'] },
+    /** As of a build, for the image in a provider; `missing` while the provider no longer lists an image that was ready. */
+    state: { enum: ['uploading', 'ready', 'missing', 'failed', 'deleting', 'deleted'] },
     /** The provider's id of the image, once it is ready. */
     externalId: TEXT,
     reason: TEXT,
@@ -78,7 +78,7 @@ export const UPLOAD = {
     endedAt: TIME,
     /** The provider may hold parts of the failed upload, which are discarded by the upload's id. */
     leftovers: FLAG,
-    /** The provider has listed the image. From then on, its absence means that it was deleted. */
+    /** The provider has listed the image. From then on, its absence from a list means that it is missing. */
     seen: FLAG,
     /** Why it failed. */
     error: TEXT,

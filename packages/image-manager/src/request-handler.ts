@@ -1,7 +1,8 @@
 import { CancelRequest } from './gearman/job-failure.ts';
 import { newestFirst } from './planning/survey.ts';
-import type { InvalidRequest, ManagerState, PendingRequest, Request } from './records.ts';
+import type { InvalidRequest, ManagerState, PendingRequest, Request, Upload } from './records.ts';
 import type { StateChange } from './store/state-store.ts';
+import { deletionOf } from './tasks/delete.ts';
 import type { TaskContext, Tasks } from './tasks/tasks.ts';
 
 /** The change that a request makes, or the reason why it is rejected. */
@@ -95,15 +96,21 @@ function deleteBuild({ builds, uploads }: ManagerState, imageId: string): Outcom
   return {
     builds: [{ ...build, state: 'deleting', withdrawn: true }],
     uploads: [...uploads.values()]
-      .filter((upload) => upload.imageId === imageId && upload.state === 'ready')
-      .map((upload) => ({ ...upload, state: 'deleting' })),
+      .filter((upload) => upload.imageId === imageId && isDeletable(upload))
+      .map(deletionOf),
   };
 }
 
 function deleteUpload({ uploads }: ManagerState, uploadId: string): Outcome {
   const upload = uploads.get(uploadId);
-  if (upload?.state !== 'ready') return `no upload ${uploadId} to delete; image-list shows all uploads`;
-  return { uploads: [{ ...upload, state: 'deleting' }] };
+  if (upload === undefined || !isDeletable(upload)) {
+    return `no upload ${uploadId} to delete; image-list shows all uploads`;
+  }
+  return { uploads: [deletionOf(upload)] };
+}
+
+function isDeletable({ state }: Upload): boolean {
+  return state === 'ready' || state === 'missing';
 }
 
 /**

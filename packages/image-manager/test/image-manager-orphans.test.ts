@@ -45,8 +45,53 @@ test('an image that was deleted in the provider is uploaded again', async (t) =>
   await waitUntil('another upload', () => east.images.size === 1);
   assert.equal(await site.untilInUse(), imageId);
   assert.ok(!east.images.has(lost));
-  assert.equal(site.countLogged(/^warn upload .*: image .* was deleted in east/), 1);
+  assert.equal(site.countLogged(/^warn upload .*: east no longer lists image /), 1);
   assert.equal(builder.jobsOf('image-build').length, 1);
+});
+
+test('an image that is listed again after its second upload stays, and so does the second', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'], timing });
+  const builder = await site.builder();
+  const east = site.provider('east');
+  site.manage();
+  const imageId = await site.untilInUse();
+  await site.until('the upload to be seen', ({ uploads }) => [...uploads.values()].every(({ seen }) => seen));
+  const [first] = east.images.keys();
+  east.list = async () => [];
+  await site.until('a second upload', ({ uploads }) => {
+    return [...uploads.values()].filter(({ state }) => state === 'ready' || state === 'missing').length === 2;
+  });
+  Reflect.deleteProperty(east, 'list');
+  await site.until('both uploads to be ready', ({ uploads }) =>
+    [...uploads.values()].every(({ state, seen }) => state === 'ready' && seen),
+  );
+  const before = east.listings;
+  await waitUntil('three more scans', () => east.listings >= before + 3);
+  assert.equal(east.images.size, 2);
+  assert.ok(east.images.has(first ?? ''));
+  assert.deepEqual(new Set(east.imageIds), new Set([imageId]));
+  assert.equal(builder.jobsOf('image-build').length, 1);
+  assert.equal(site.countLogged(/orphan/), 0);
+});
+
+test('an image that is listed again before its second upload is not uploaded again', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'], timing });
+  const builder = await site.builder();
+  const east = site.provider('east');
+  site.manage();
+  await site.untilInUse();
+  await site.until('the upload to be seen', ({ uploads }) => [...uploads.values()].every(({ seen }) => seen));
+  await builder.die();
+  east.list = async () => [];
+  await site.until('the upload to be missing', ({ uploads }) =>
+    [...uploads.values()].every(({ state }) => state === 'missing'),
+  );
+  Reflect.deleteProperty(east, 'list');
+  await site.until('the upload to be ready', ({ uploads }) =>
+    [...uploads.values()].every(({ state }) => state === 'ready'),
+  );
+  assert.equal(builder.jobsOf('image-upload').length, 1);
+  assert.equal(east.images.size, 1);
 });
 
 test('a provider that never lists our uploads causes one warning and nothing else', async (t) => {

@@ -43,7 +43,7 @@ export interface RunningManager {
 const HOST = '127.0.0.1';
 
 /** States of records without a task. */
-const SETTLED = new Set(['ready', 'failed', 'deleted']);
+const SETTLED = new Set(['ready', 'missing', 'failed', 'deleted']);
 
 /** Job servers, builders, providers and a store for managers, all closed at the end of the test. */
 export class ManagerSite {

@@ -56,9 +56,9 @@ export function findUnrecordedImages({
   return [...inProviders, ...atBuilders];
 }
 
-/** How the ready uploads to a provider compare with the images that it lists. */
+/** How the uploads to a provider compare with the images that it lists. */
 export interface UploadPresence {
-  /** Listed for the first time. */
+  /** Listed for the first time, or listed again after they were missing. */
   readonly appeared: readonly Upload[];
   /** Listed once before, but no longer. */
   readonly vanished: readonly Upload[];
@@ -66,22 +66,26 @@ export interface UploadPresence {
   readonly invisible: readonly Upload[];
 }
 
-/** Compares the uploads to a provider that were ready before its listing began with the listed images. */
+/**
+ * Compares the uploads to a provider that were ready before its listing began with the listed images. An image belongs to
+ * the upload whose id it carries: where images are named after their builds, a later upload has the same external id.
+ */
 export function compareUploads(
   uploads: Iterable<Upload>,
   { provider, images }: ProviderListing,
   begun: number,
 ): UploadPresence {
-  const listed = new Set(images.map(({ externalId }) => externalId));
+  const listed = new Map(images.map(({ externalId, uploadId }) => [externalId, uploadId]));
   const appeared: Upload[] = [];
   const vanished: Upload[] = [];
   const invisible: Upload[] = [];
   for (const upload of uploads) {
-    if (upload.provider !== provider || upload.state !== 'ready') continue;
-    if ((upload.endedAt ?? begun) >= begun) continue;
-    const isListed = listed.has(upload.externalId ?? '');
-    if (isListed && !upload.seen) appeared.push(upload);
-    else if (!isListed) (upload.seen ? vanished : invisible).push(upload);
+    const { id, state, externalId = '', seen, endedAt = begun } = upload;
+    if (upload.provider !== provider || !(state === 'ready' || state === 'missing')) continue;
+    if (endedAt >= begun) continue;
+    const isListed = listed.has(externalId) && (listed.get(externalId) ?? id) === id;
+    if (isListed && (state === 'missing' || !seen)) appeared.push(upload);
+    else if (!isListed && state === 'ready') (seen ? vanished : invisible).push(upload);
   }
   return { appeared, vanished, invisible };
 }

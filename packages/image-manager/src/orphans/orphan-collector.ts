@@ -1,4 +1,5 @@
 import { messageOf } from '../errors.ts';
+import type { Upload } from '../records.ts';
 import { deleteFiles } from '../tasks/delete.ts';
 import type { TaskContext } from '../tasks/tasks.ts';
 import {
@@ -10,8 +11,8 @@ import {
 } from './find-orphans.ts';
 
 /**
- * Scans providers and builders at intervals. Deletes orphans that two consecutive scans have found, and notices uploads
- * that others deleted.
+ * Scans providers and builders at intervals. Deletes orphans that two consecutive scans have found. Marks uploads as
+ * missing that two consecutive scans have not found, and as ready once they are listed again.
  */
 export class OrphanCollector {
   readonly #context: TaskContext;
@@ -69,21 +70,31 @@ export class OrphanCollector {
       corrections.set(describe(image), () => this.#delete(image, signal));
     }
     for (const { id } of presences.flatMap(({ vanished }) => vanished))
-      corrections.set(`upload ${id}`, () => this.#markDeleted(id));
+      corrections.set(`upload ${id}`, () => this.#markMissing(id));
     const before = this.#found;
     this.#found = new Set(corrections.keys());
-    for (const { id } of presences.flatMap(({ appeared }) => appeared))
-      await state.updateUpload(id, { seen: true });
+    for (const upload of presences.flatMap(({ appeared }) => appeared)) await this.#markListed(upload);
     this.#warnOfInvisible(presences.flatMap(({ invisible }) => invisible));
     for (const [key, correct] of corrections) if (before.has(key)) await correct();
   }
 
-  async #markDeleted(uploadId: string): Promise<void> {
+  async #markMissing(uploadId: string): Promise<void> {
     const { state, logger } = this.#context;
     const upload = state.uploads.get(uploadId);
     if (upload?.state !== 'ready') return;
-    await state.updateUpload(uploadId, { state: 'deleted', error: 'its image was deleted in the provider' });
-    logger.warn(`upload ${uploadId}: image ${upload.externalId} was deleted in ${upload.provider}`);
+    await state.updateUpload(uploadId, { state: 'missing' });
+    logger.warn(
+      `upload ${uploadId}: ${upload.provider} no longer lists image ${upload.externalId}; uploading its build again`,
+    );
+  }
+
+  async #markListed({ id }: Upload): Promise<void> {
+    const { state, logger } = this.#context;
+    const upload = state.uploads.get(id);
+    if (upload?.state === 'ready') await state.updateUpload(id, { seen: true });
+    if (upload?.state !== 'missing') return; // it may have been deleted since
+    await state.updateUpload(id, { state: 'ready' });
+    logger.info(`upload ${id}: ${upload.provider} lists image ${upload.externalId} again; it is ready`);
   }
 
   async #delete(orphan: UnrecordedImage, signal: AbortSignal): Promise<void> {

@@ -3,10 +3,7 @@ import type { Build, Upload } from '../records.ts';
 
 /** True if a build or upload once succeeded, even if it has been deleted since. */
 export function succeeded(record: Build | Upload): boolean {
-  return (
-    (record.state === 'ready' || record.state === 'deleting' || record.state === 'deleted') &&
-    record.error === undefined
-  );
+  return ['ready', 'missing', 'deleting', 'deleted'].includes(record.state) && record.error === undefined;
 }
 
 /**

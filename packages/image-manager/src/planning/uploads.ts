@@ -73,7 +73,8 @@ function planNewUpload(
 
 /**
  * Plans the deletion of uploads that are no longer needed. The last good upload of a configured target stays; in a
- * target without a good upload, all ready uploads stay.
+ * target without a good upload, all ready uploads stay. A missing upload is kept like a ready one, because its image
+ * may be listed again. Uploads of one build count as one: each of their images may be in use.
  */
 export function* planUploadRemovals(pass: Pass): Iterable<PlanItem> {
   for (const target of pass.survey.targets) {
@@ -82,7 +83,7 @@ export function* planUploadRemovals(pass: Pass): Iterable<PlanItem> {
       continue;
     }
     for (const upload of target.uploads) {
-      const step = removalOf(upload, target);
+      const step = removalOf(upload, target, pass.survey.ages);
       if (step !== undefined) yield* stepOfRecord(pass, step);
     }
   }
@@ -100,21 +101,30 @@ function* waitForProvider({ provider, imageName, uploads }: Target): Iterable<Pl
 }
 
 function mayBeThere({ state, leftovers }: Upload): boolean {
-  return state === 'ready' || state === 'deleting' || (state === 'failed' && leftovers);
+  return ['ready', 'missing', 'deleting'].includes(state) || (state === 'failed' && leftovers);
 }
 
-function removalOf(upload: Upload, target: Target): RecordStep | undefined {
+function removalOf(
+  upload: Upload,
+  target: Target,
+  ages: ReadonlyMap<string, number>,
+): RecordStep | undefined {
   const uploadId = upload.id;
   if (upload.state === 'failed' && upload.leftovers) {
     return { kind: 'discard', uploadId, reason: 'it failed, and the provider may hold parts of it' };
   }
-  const reason = whyNotNeeded(upload, target);
+  const reason = whyNotNeeded(upload, target, ages);
   return reason === undefined ? undefined : { kind: 'delete-upload', uploadId, reason };
 }
 
-function whyNotNeeded(upload: Upload, { provider, imageName, binding, good }: Target): string | undefined {
+function whyNotNeeded(
+  upload: Upload,
+  { provider, imageName, binding, good }: Target,
+  ages: ReadonlyMap<string, number>,
+): string | undefined {
+  const isReady = upload.state === 'ready';
   if (upload.state === 'deleting') return 'its deletion is not finished';
-  if (upload.state !== 'ready') return undefined;
+  if (!isReady && upload.state !== 'missing') return undefined;
   if (binding === undefined) {
     return `the configuration no longer has image ${imageName} of provider ${provider}`;
   }
@@ -123,9 +133,12 @@ function whyNotNeeded(upload: Upload, { provider, imageName, binding, good }: Ta
   if (upload.diskimage !== binding.diskimage.name) {
     return `the image is now of diskimage ${binding.diskimage.name}, and the provider has ${best.imageId}`;
   }
-  const rank = good.indexOf(upload) + 1;
-  if (rank === 0) return `its build, ${upload.imageId}, was withdrawn, and the provider has ${best.imageId}`;
+  if (isReady && !good.includes(upload)) {
+    return `its build, ${upload.imageId}, was withdrawn, and the provider has ${best.imageId}`;
+  }
+  const ageOf = ({ imageId }: Upload): number => ages.get(imageId) ?? 0;
+  const newer = new Set(good.filter((other) => ageOf(other) < ageOf(upload)).map(({ imageId }) => imageId));
   const keep = keptOf(binding.diskimage);
-  if (rank <= keep || pausedBy(binding) !== undefined) return undefined;
-  return `it is number ${rank} of the ready uploads, and keep is ${keep}`;
+  if (newer.size < keep || pausedBy(binding) !== undefined) return undefined;
+  return `its build is number ${newer.size + 1} of those with ready uploads, and keep is ${keep}`;
 }

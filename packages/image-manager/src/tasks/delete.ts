@@ -4,6 +4,7 @@ import type { ImageProvider } from '@nodepool-builder/image-builder';
 import type { FleetStatus } from '../gearman/builder-fleet.ts';
 import { ImageGoneError } from '../gearman/run-job.ts';
 import { buildKeyOf } from '../ownership.ts';
+import type { Upload } from '../records.ts';
 import type { TaskContext } from './tasks.ts';
 import { describeUpload } from './upload.ts';
 
@@ -28,15 +29,26 @@ export async function deleteUpload(
   const upload = state.uploads.get(uploadId);
   if (upload === undefined) return;
   const description = describeUpload(upload);
+  const deleting = deletionOf(upload);
   if (upload.state !== 'deleting') {
-    await state.updateUpload(uploadId, { state: 'deleting' });
+    await state.change({ uploads: [deleting] });
     logger.info(`${description} is being deleted: ${reason}`);
   }
   const provider = providerOf(context, upload.provider);
-  if (upload.externalId === undefined) await provider.discard(uploadId, { signal, image: upload });
-  else await provider.delete(upload.externalId, { signal });
+  if (deleting.externalId === undefined) await provider.discard(uploadId, { signal, image: upload });
+  else await provider.delete(deleting.externalId, { signal });
   await state.updateUpload(uploadId, { state: 'deleted', leftovers: false });
   logger.info(`${description} is deleted`);
+}
+
+/**
+ * Returns the record of an upload that is being deleted. A missing one loses its external id, which a later upload of its
+ * build may have, and is deleted by the id of the upload.
+ */
+export function deletionOf(upload: Upload): Upload {
+  if (upload.state !== 'missing') return { ...upload, state: 'deleting' };
+  const { externalId: _, ...rest } = upload;
+  return { ...rest, state: 'deleting' };
 }
 
 /** Deletes what a failed upload may have left in the provider. */

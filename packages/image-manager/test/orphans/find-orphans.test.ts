@@ -14,6 +14,7 @@ const STATES: Readonly<Record<Build['state'] | Upload['state'], boolean>> = {
   building: true,
   uploading: true,
   ready: true,
+  missing: true,
   failed: false,
   deleting: true,
   deleted: false,
@@ -76,6 +77,21 @@ test('ready uploads are compared with the listing of their provider', () => {
   const all = [listed, known, gone, hidden, young, elsewhere, deleting].filter((each) => each !== undefined);
   const found = compareUploads(all, { provider: 'cloud', images }, 5000);
   assert.deepEqual(found, { appeared: [listed], vanished: [gone], invisible: [hidden] });
+});
+
+test('a missing upload is listed again only by an image that carries its id', () => {
+  const missing = (number: number, externalId: string) =>
+    upload(OWNER, number, BUILD, { state: 'missing', endedAt: 1000, externalId, seen: true });
+  const [back, without, replaced, gone] = [
+    missing(1, 'x1'),
+    missing(2, 'x2'),
+    missing(3, 'x3'),
+    missing(4, 'x4'),
+  ];
+  const images = [image('x1', back?.id), image('x2', undefined), image('x3', '0000000009-ownerabc')];
+  const all = [back, without, replaced, gone].filter((each) => each !== undefined);
+  const found = compareUploads(all, { provider: 'cloud', images }, 5000);
+  assert.deepEqual(found, { appeared: [back, without], vanished: [], invisible: [] });
 });
 
 function image(externalId: string, uploadId: string | undefined): ProviderImage {

@@ -138,7 +138,7 @@ test('an orphan that one scan does not find is new to the next', async () => {
   assert.equal(provider.images.size, 1);
 });
 
-test('an upload that was listed once counts as deleted after two scans without it', async () => {
+test('an upload that was listed once is missing after two scans without it, and ready once it is listed', async () => {
   const collection = new Collection();
   const { state, provider } = collection;
   const of = build(OWNER, 1, { state: 'ready' });
@@ -147,14 +147,17 @@ test('an upload that was listed once counts as deleted after two scans without i
   provider.plant({ externalId: 'x', uploadId: record.id });
   await collection.scan();
   assert.equal(state.uploads.get(record.id)?.seen, true);
+  const listed = new Map(provider.images);
   provider.images.clear();
   const states: unknown[] = [];
-  for (const time of [1, 2]) {
+  for (const time of [1, 2, 3]) {
+    if (time === 3) for (const [id, image] of listed) provider.images.set(id, image);
     collection.now = time * INTERVAL;
     await collection.scan();
     states.push(state.uploads.get(record.id)?.state);
   }
-  assert.deepEqual(states, ['ready', 'deleted']);
+  assert.deepEqual(states, ['ready', 'missing', 'ready']);
+  assert.equal(provider.images.size, 1);
 });
 
 test('an aborted scan logs nothing', async () => {

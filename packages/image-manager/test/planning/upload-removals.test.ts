@@ -31,6 +31,40 @@ testSituations({
     given: three(debianInCloud({ keep: 0 })),
     steps: ['delete-upload 101', 'delete-upload 102', 'delete-build 2'],
   },
+  'a missing upload is uploaded again, and its record stays': {
+    given: debianInCloud({ keep: 1 }).build(1, 'ready').upload(1, 'cloud', 'missing'),
+    steps: ['upload 1 to cloud/debian'],
+  },
+  'a missing upload is not uploaded again while the provider has a newer build': {
+    given: debianInCloud()
+      .build(1, 'ready')
+      .build(2, 'ready')
+      .upload(1, 'cloud', 'missing')
+      .upload(2, 'cloud', 'ready'),
+    steps: [],
+  },
+  'two images of one build count as one': {
+    given: debianInCloud()
+      .build(1, 'ready')
+      .build(2, 'ready')
+      .upload(1, 'cloud', 'ready')
+      .upload(2, 'cloud', 'ready')
+      .upload(2, 'cloud', 'ready', { number: 103 }),
+    steps: [],
+  },
+  'all images of a build beyond keep are deleted, missing ones too': {
+    given: debianInCloud({ keep: 1 })
+      .build(1, 'deleted')
+      .build(2, 'ready')
+      .upload(1, 'cloud', 'ready')
+      .upload(1, 'cloud', 'missing', { number: 111 })
+      .upload(2, 'cloud', 'ready'),
+    steps: ['delete-upload 111', 'delete-upload 101'],
+  },
+  'a missing upload is deleted when its image leaves the configuration': {
+    given: new Situation().provider('cloud', []).build(1, 'deleted').upload(1, 'cloud', 'missing'),
+    steps: ['delete-upload 101'],
+  },
   'an upload that is not ready replaces no other': {
     given: debianInCloud({ keep: 1 })
       .build(1, 'deleted')

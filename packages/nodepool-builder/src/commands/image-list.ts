@@ -46,7 +46,7 @@ export const UPLOAD_RECORD = recordSchema({
   'image-name': { ...TEXT, description: '`providers[].images[].name`.' },
   'external-id': { ...TEXT_OR_NULL, description: 'Id in the provider, once the image is ready.' },
   state: {
-    enum: ['uploading', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'],
+    enum: ['uploading', 'ready', 'missing', 'failed', 'cancelled', 'deleting', 'deleted'],
     description: 'State of the upload.',
   },
   requested: { ...TIME, description: 'Time of the request.' },

@@ -68,8 +68,12 @@ const REQUESTS: readonly RequestCommand[] = [
       'it again.',
     example: '0000000043-k7f3q2xa',
     request: (uploadId, { uploads }) => {
-      if (uploads.get(uploadId)?.state === 'ready') return { kind: 'delete-upload', uploadId };
-      throw notFound(`upload ${uploadId} does not exist or is not ready; image-list lists all uploads`);
+      if (/^(?:ready|missing)$/.test(uploads.get(uploadId)?.state ?? '')) {
+        return { kind: 'delete-upload', uploadId };
+      }
+      throw notFound(
+        `upload ${uploadId} does not exist, or is neither ready nor missing; image-list lists all uploads`,
+      );
     },
   },
 ];

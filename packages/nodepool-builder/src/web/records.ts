@@ -45,7 +45,7 @@ export const UPLOAD_RECORD = exactly({
   provider: { ...TEXT, description: 'Name of the provider.' },
   'image-name': { ...TEXT, description: 'Name of the image in providers[].images.' },
   'external-id': { ...TEXT_OR_NULL, description: "The provider's id of the image; null before it is ready." },
-  state: { enum: ['uploading', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'] },
+  state: { enum: ['uploading', 'ready', 'missing', 'failed', 'cancelled', 'deleting', 'deleted'] },
   requested: REQUESTED,
   ended: ENDED,
   reason: REASON,
