@@ -8,6 +8,16 @@ const CLOUD_ERRORS = {
   'bad-request': { retriable: false, remedy: undefined },
   'not-found': { retriable: false, remedy: undefined },
   conflict: { retriable: false, remedy: undefined },
+  /** A response that is not what the API promises, such as the page of a proxy. */
+  'invalid-answer': {
+    retriable: true,
+    remedy: 'check that the endpoint is that of the service, and that no proxy responds in its place',
+  },
+  'endless-list': { retriable: false, remedy: 'ask the operator of the service, or of a proxy before it' },
+  'response-too-large': {
+    retriable: false,
+    remedy: 'check that the endpoint is that of the service, and that no proxy responds in its place',
+  },
   'rate-limited': { retriable: true, remedy: undefined },
   'service-unavailable': { retriable: true, remedy: undefined },
   'connection-failed': { retriable: true, remedy: undefined },

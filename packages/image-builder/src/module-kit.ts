@@ -69,6 +69,15 @@ export {
   networkFailure,
 } from './http/http-client.ts';
 export {
+  type ListBounds,
+  type ListPage,
+  listAll,
+  listPages,
+  type ResponseMeter,
+  readBounded,
+  responseMeter,
+} from './http/list-pages.ts';
+export {
   type Clock,
   RetryBudget,
   type RetryLimits,

@@ -33,6 +33,14 @@ export async function findImages(
   return await listImages(region, { Owners: ['self'], Filters }, signal);
 }
 
+/** Entries of a page. Without a size, AWS sends everything in one response, however long. */
+const PAGE_SIZE = 1000;
+
+/** AWS refuses a page size for a list of ids. */
+function pageSize({ ImageIds }: { readonly ImageIds?: unknown }): { MaxResults?: number } {
+  return ImageIds === undefined ? { MaxResults: PAGE_SIZE } : {};
+}
+
 /** Lists AMIs, all pages of them. */
 export async function listImages(
   region: AwsRegion,
@@ -42,7 +50,7 @@ export async function listImages(
   return await region.list(
     'DescribeImages',
     signal,
-    (page, options) => region.ec2.describeImages({ ...query, ...page }, options),
+    (page, options) => region.ec2.describeImages({ ...pageSize(query), ...query, ...page }, options),
     ({ Images }) => Images,
   );
 }
@@ -66,7 +74,8 @@ export async function listSnapshots(
   return await region.list(
     'DescribeSnapshots',
     signal,
-    (page, options) => region.ec2.describeSnapshots({ OwnerIds: ['self'], Filters, ...page }, options),
+    (page, options) =>
+      region.ec2.describeSnapshots({ OwnerIds: ['self'], Filters, MaxResults: PAGE_SIZE, ...page }, options),
     ({ Snapshots }) => Snapshots,
   );
 }

@@ -1,9 +1,10 @@
 import type { EBS } from '@aws-sdk/client-ebs';
 import type { EC2 } from '@aws-sdk/client-ec2';
 import type { S3 } from '@aws-sdk/client-s3';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, type ListBounds, listAll } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildHandler } from '@smithy/types';
 import { awsError } from './aws-error.ts';
+import { CHECK_PLACE, checkResponse, EBS_START, EC2_START, S3_START } from './check-response.ts';
 import { renewedCredentials, retryWithRenewed } from './renewed-credentials.ts';
 
 export interface SessionOptions {
@@ -72,20 +73,24 @@ export class AwsRegion {
     signal: AbortSignal,
     request: (page: { readonly NextToken?: string }, options: RequestOptions) => Promise<Page>,
     items: (page: Page) => readonly Item[] | undefined,
+    bounds: Partial<ListBounds> = {},
   ): Promise<Item[]> {
-    const found: Item[] = [];
-    let token: string | undefined;
-    do {
-      const next = token ? { NextToken: token } : {};
+    const subject = this.#subject(task);
+    return await listAll({ subject, bounds }, async (marker) => {
+      const next = marker === undefined ? {} : { NextToken: marker };
       const page = await this.call(task, signal, (options) => request(next, options));
-      found.push(...(items(page) ?? []));
-      token = page.NextToken;
-    } while (token);
-    return found;
+      const entries = items(page);
+      if (entries !== undefined) return { entries, next: page.NextToken };
+      throw new CloudError('invalid-answer', subject, 'the response lacks the list');
+    });
   }
 
   error(task: string, error: unknown): Error {
-    return awsError(`provider ${this.#session.name}: ${task} in ${this.name}`, error);
+    return awsError(this.#subject(task), error);
+  }
+
+  #subject(task: string): string {
+    return `provider ${this.#session.name}: ${task} in ${this.name}`;
   }
 
   close(): void {
@@ -173,6 +178,9 @@ export class AwsSession {
     const ebs = new EBS({ ...settings, ...(endpoint && { endpoint }) });
     ebs.middlewareStack.add(withPayloadDigest, { name: 'payloadDigest', step: 'build' });
     const s3 = new S3({ ...settings, ...(s3Endpoint && { endpoint: s3Endpoint, forcePathStyle: true }) });
+    ec2.middlewareStack.add(checkResponse(this.options.name, EC2_START), CHECK_PLACE);
+    ebs.middlewareStack.add(checkResponse(this.options.name, EBS_START), CHECK_PLACE);
+    s3.middlewareStack.add(checkResponse(this.options.name, S3_START), CHECK_PLACE);
     const place = { name: 'renewedCredentials', step: 'initialize' } as const;
     ec2.middlewareStack.add(retryWithRenewed(ec2.config.credentials), place);
     ebs.middlewareStack.add(retryWithRenewed(ebs.config.credentials), place);

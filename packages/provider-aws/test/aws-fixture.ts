@@ -20,7 +20,7 @@ export interface AwsFixture {
   readonly logger: Logger;
   readonly session: Omit<SessionOptions, 'name'>;
   /** Opens a provider, as a process with this `images-dir` does. */
-  readonly open: (settings?: Partial<AwsEntry>) => AwsProvider;
+  readonly open: (settings?: Partial<AwsEntry>, session?: Partial<SessionOptions>) => AwsProvider;
 }
 
 interface FixtureOptions extends Partial<AwsDoubleOptions> {
@@ -58,12 +58,12 @@ export async function awsFixture(
     lines,
     logger,
     session,
-    open: (settings = {}) => {
+    open: (settings = {}, more = {}) => {
       const provider = new AwsProvider({
         entry: entryOf(settings),
         formats: ['raw'],
         directory: join(directory, 'records'),
-        session: { ...session, s3Endpoint: settings['s3-endpoint'] },
+        session: { ...session, ...more, s3Endpoint: settings['s3-endpoint'] },
         interval: 0.02,
         logger,
       });

@@ -27,7 +27,7 @@ test('a list has all of its pages', async (t) => {
   const opened = new AwsSession({ ...session, name: 'aws' });
   t.after(() => opened.close());
   const region = await opened.open();
-  const pages = [{ items: [1, 2], NextToken: 'a' }, { NextToken: 'b' }, { items: [3] }];
+  const pages = [{ items: [1, 2], NextToken: 'a' }, { items: [], NextToken: 'b' }, { items: [3] }];
   const asked: unknown[] = [];
   const found = await region.list(
     'DescribeImages',

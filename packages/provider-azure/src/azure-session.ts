@@ -3,11 +3,13 @@ import type { TokenCredential } from '@azure/identity';
 import {
   CloudError,
   HttpClient,
+  listAll,
   parseJson,
   withAbort,
   withTimeout,
 } from '@nodepool-builder/image-builder/module-kit';
 import { azureError } from './azure-error.ts';
+import { checkResponse } from './check-response.ts';
 
 /** One of the national clouds. */
 export type AzureCloudName = 'public' | 'china' | 'us-government';
@@ -50,6 +52,11 @@ export interface CallOptions {
   readonly updateIntervalInMs: number;
 }
 
+/** A list of the SDK. */
+interface PagedList<T> {
+  byPage(settings: { readonly continuationToken?: string }): AsyncIterableIterator<T[]>;
+}
+
 /** Seconds until a request without a time limit of its own is given up. */
 const REQUEST_TIMEOUT = 180;
 
@@ -88,12 +95,13 @@ export class AzureSession {
       endpoint,
       credentials: { scopes: [scopeOf(account)] },
       retryOptions: { maxRetries: options.retries ?? 5, maxRetryDelayInMs: 30_000 },
-      ...(isPlain && {
-        allowInsecureConnection: true,
-        additionalPolicies: [
-          { policy: plainTokens(credential, scopeOf(account)), position: 'perRetry' as const },
-        ],
-      }),
+      ...(isPlain && { allowInsecureConnection: true }),
+      additionalPolicies: [
+        { policy: checkResponse(`provider ${options.name}`), position: 'perCall' as const },
+        ...(isPlain
+          ? [{ policy: plainTokens(credential, scopeOf(account)), position: 'perRetry' as const }]
+          : []),
+      ],
     };
     // Without a credential, as the SDK sends tokens only by TLS.
     const own = isPlain ? (undefined as unknown as TokenCredential) : credential;
@@ -144,13 +152,27 @@ export class AzureSession {
     }
   }
 
-  /** The list that the SDK pages through. */
+  /** Lists everything, one request of the SDK for each page. */
   async list<T>(
     request: string,
     signal: AbortSignal,
-    pages: (client: ComputeManagementClient, options: CallOptions) => AsyncIterable<T>,
+    pages: (client: ComputeManagementClient, options: CallOptions) => PagedList<T>,
   ): Promise<T[]> {
-    return await this.call(request, signal, (client, options) => Array.fromAsync(pages(client, options)));
+    const subject = `provider ${this.name}: ${request}`;
+    return await listAll({ subject }, async (marker) => {
+      const page = await this.call(request, signal, async (client, options) => {
+        const settings = marker === undefined ? {} : { continuationToken: marker };
+        try {
+          const { value } = await pages(client, options).byPage(settings).next();
+          return value as T[] & { readonly continuationToken?: string };
+        } catch (error) {
+          // The SDK reads the list before it checks that there is one.
+          if (!(error instanceof TypeError)) throw error;
+          throw new CloudError('invalid-answer', subject, 'the response lacks the list');
+        }
+      });
+      return { entries: page, next: page.continuationToken };
+    });
   }
 
   /**
@@ -167,7 +189,7 @@ export class AzureSession {
       const headers = { authorization: `Bearer ${token?.token}` };
       const answer = await new HttpClient({ timeout: 60 }).send({ url, headers, signal });
       const body = parseJson(answer.body) as PermissionAnswer;
-      if (answer.status === 200) return body.value ?? [];
+      if (answer.status === 200 && Array.isArray(body.value)) return body.value;
       const { code = '', message = `status ${answer.status}` } = body.error ?? {};
       throw Object.assign(new Error(message), { name: 'RestError', statusCode: answer.status, code });
     });

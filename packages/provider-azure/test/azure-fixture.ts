@@ -25,7 +25,10 @@ export async function startDouble(
 }
 
 /** A provider with the double's tokens. */
-export function openProvider(double: ArmDouble, options: Partial<AzureProviderOptions> = {}): AzureProvider {
+export function openProvider(
+  double: Pick<ArmDouble, 'endpoint' | 'subscription' | 'issueToken'>,
+  options: Partial<AzureProviderOptions> = {},
+): AzureProvider {
   const { endpoint, subscription } = double;
   const credential = { getToken: () => Promise.resolve(double.issueToken()) };
   return new AzureProvider({

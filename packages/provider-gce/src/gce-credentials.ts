@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises';
-import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
 import {
   type AuthClient,
   AwsClient,
@@ -42,12 +42,15 @@ const OF_LIBRARY: ReadonlySet<string> = new Set([
  */
 export class GceCredentials extends GoogleAuth {
   readonly #path: string | undefined;
+  readonly #subject: string;
   #version: string | undefined;
   #reading: Promise<void> | undefined;
 
-  constructor(path: string | undefined, options: GoogleAuthOptions = {}) {
+  /** @param subject what an error is about: `provider gce` */
+  constructor(path: string | undefined, options: GoogleAuthOptions = {}, subject = 'Compute Engine') {
     super({ ...options, scopes: SCOPES });
     this.#path = path;
+    this.#subject = subject;
   }
 
   /** @throws CloudError */
@@ -63,6 +66,19 @@ export class GceCredentials extends GoogleAuth {
 
   override async request<T>(options: GaxiosOptions): Promise<GaxiosResponse<T>> {
     return await super.request<T>({ timeout: CHUNK_TIME, ...options });
+  }
+
+  /** Refuses a response that is not JSON, such as the page of a proxy, and limits what the SDK reads into memory. */
+  override async fetch<T>(...args: Parameters<AuthClient['fetch']>): Promise<GaxiosResponse<T>> {
+    const meter = responseMeter(this.#subject);
+    const response = await super.fetch<T>(...args);
+    const { body: stream, ok: isSuccess, status } = response;
+    const arrayBuffer = async (): Promise<Uint8Array> => {
+      const body = await readBounded((stream ?? []) as unknown as AsyncIterable<Uint8Array>, meter);
+      if (!isSuccess || status === 204 || /^\s*\{/.test(body.toString('latin1', 0, 100))) return body;
+      throw new CloudError('invalid-answer', this.#subject, 'the response is not JSON of Compute Engine');
+    };
+    return Object.assign(response, { arrayBuffer });
   }
 
   /** Reads the credentials again before the next request. */

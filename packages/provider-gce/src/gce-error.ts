@@ -79,6 +79,8 @@ export function googleError(subject: string, error: unknown, credentials: string
   if (!(error instanceof Error) || error instanceof CloudError || error instanceof ImageError) {
     return error as Error;
   }
+  // The SDK wraps an error of a response that GceCredentials refuses.
+  if (error.cause instanceof CloudError) return error.cause;
   const { error: problem, reason: why } = tokenProblem(error) ?? {};
   if (problem !== undefined && !PASSING.test(problem)) {
     return refused(subject, `${credentials} are refused: ${why}`);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { protos } from '@google-cloud/compute';
-import { CloudError, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, listAll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { operationError } from './gce-error.ts';
 import type { GceSession } from './gce-session.ts';
 import { labelValue, taggedImage } from './image-labels.ts';
@@ -68,14 +68,18 @@ export async function listImages(
   { session, signal }: ImageSite,
   { filter, project }: { filter?: string; project?: string },
 ): Promise<Image[]> {
-  return await session.call('ListImages', signal, async (clients) => {
-    const request = { project: project ?? clients.project, ...(filter !== undefined && { filter }) };
-    const found: Image[] = [];
-    for await (const image of clients.images.listAsync(request, { autoPaginate: false })) {
-      signal.throwIfAborted();
-      found.push(image);
-    }
-    return found;
+  const subject = session.subject('ListImages');
+  return await listAll({ subject }, async (pageToken) => {
+    const [entries, , page] = await session.call('ListImages', signal, async ({ images, project: own }) => {
+      const query = {
+        ...(filter !== undefined && { filter }),
+        ...(pageToken !== undefined && { pageToken }),
+      };
+      return await images.list({ project: project ?? own, ...query }, { autoPaginate: false });
+    });
+    // An empty list has no items.
+    if (page?.kind === 'compute#imageList') return { entries, next: page.nextPageToken };
+    throw new CloudError('invalid-answer', subject, 'the response is not a list of images');
   });
 }
 

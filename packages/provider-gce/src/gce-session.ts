@@ -133,7 +133,11 @@ export class GceSession {
         import('@google-cloud/storage'),
         import('./gce-credentials.ts'),
       ]);
-    const auth = new GceCredentials(credentialsFile, project === undefined ? {} : { projectId: project });
+    const auth = new GceCredentials(
+      credentialsFile,
+      project === undefined ? {} : { projectId: project },
+      `provider ${this.#options.name}`,
+    );
     this.#auth = auth;
     if (credentialsFile !== undefined) await auth.getClient();
     const projectId = project ?? (await auth.getProjectId());

@@ -1,5 +1,12 @@
 // Not a unit test: it starts servers and qemu-img.
-import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { gceFixture } from './gce-fixture.ts';
 
 imageProviderContract('GceProvider', async (t) => (await gceFixture(t, { pendingReads: 2 })).open());
+
+imageListContract('GceProvider', async (t, endpoint) => ({
+  provider: (await gceFixture(t)).open({}, { endpoint }),
+  page: (nextPageToken) => {
+    return { type: 'application/json', body: JSON.stringify({ kind: 'compute#imageList', nextPageToken }) };
+  },
+}));

@@ -8,6 +8,7 @@ import {
   HttpClient,
   type HttpRequest,
   JsonReader,
+  listAll,
   type NetworkFailureKind,
   networkFailure,
   type RetryLimits,
@@ -24,9 +25,6 @@ const TIMEOUT = 600;
 
 const RETRY: RetryLimits = { attempts: 6, firstDelay: 1, longestDelay: 30, longestRetryAfter: 300 };
 
-/** Bytes of the largest manifest that registries have to accept. */
-const LONGEST_BODY = 4 * 2 ** 20;
-
 const MANIFEST_TYPES = [
   'application/vnd.oci.image.manifest.v1+json',
   'application/vnd.oci.image.index.v1+json',
@@ -41,7 +39,8 @@ const FOREIGN_TYPES = [
 
 const TAGS = new JsonReader({
   type: 'object',
-  properties: { tags: { type: ['array', 'null'], items: { type: 'string' } } },
+  required: ['name', 'tags'],
+  properties: { name: { type: 'string' }, tags: { type: ['array', 'null'], items: { type: 'string' } } },
 });
 
 export interface RegistryOptions {
@@ -108,7 +107,12 @@ export class Registry {
       const answer = await this.#authorized({ ...request, url, signal, followsRedirects: false });
       // A redirect to a storage tells that a blob is there.
       if (answer.status < 300 || (answer.status < 400 && request.method === 'HEAD')) return answer;
-      if (answer.status >= 400) throw new RegistryError(`${this.subject}: ${task}`, answer);
+      if (answer.status >= 400) {
+        const error = new RegistryError(`${this.subject}: ${task}`, answer);
+        // Nothing is missing because a web page says so.
+        if (answer.status !== 404 || !/^\s*</.test(answer.body)) throw error;
+        throw this.#invalid(task, 'the response with status 404 is a web page');
+      }
       const target = URL.parse(answer.headers.location ?? '', url.href)?.origin ?? 'nowhere';
       const reason = `${url.origin} redirects to ${target}; correct repository or endpoint`;
       throw new CloudError('bad-request', `${this.subject}: ${task}`, reason);
@@ -116,6 +120,9 @@ export class Registry {
       signal.throwIfAborted();
       if (error instanceof CloudError || !(error instanceof Error)) throw error;
       const { message, kind } = networkFailure(error);
+      if (kind === 'body-too-long') {
+        throw new CloudError('response-too-large', `${this.subject}: ${task}`, message, { cause: error });
+      }
       const reason = `no answer from ${this.#options.endpoint.host}: ${message}${REMEDIES[kind] ?? ''}`;
       throw new CloudError('connection-failed', `${this.subject}: ${task}`, reason, { cause: error });
     } finally {
@@ -135,6 +142,7 @@ export class Registry {
     if (answer === undefined) return undefined;
     const { body: text, headers } = answer;
     const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
+    if (!/^\s*\{/.test(text)) throw this.#invalid(request.task, 'the response is not a manifest');
     return { digest: digestOf(text), type: type.trim(), text };
   }
 
@@ -162,22 +170,17 @@ export class Registry {
 
   /** All tags of the repository; none if it does not exist yet. */
   async tags(signal: AbortSignal): Promise<string[]> {
-    const tags: string[] = [];
-    let path: string | URL | undefined = 'tags/list?n=1000';
-    while (path !== undefined) {
-      const answer: HttpAnswer | undefined = await this.request({ task: 'GET tags', path, signal }).catch(
-        (error: unknown) => {
-          if (tags.length > 0) throw error; // only the first page tells that there is no repository
-          return unlessAbsent(error);
-        },
-      );
-      if (answer === undefined) return tags;
-      const page = this.#readTags(answer.body);
-      tags.push(...page);
+    return await listAll({ subject: `${this.subject}: GET tags` }, async (marker) => {
+      const path = marker === undefined ? 'tags/list?n=1000' : this.resolve(marker);
+      const answer = await this.request({ task: 'GET tags', path, signal }).catch((error: unknown) => {
+        if (marker !== undefined) throw error; // only the first page tells that there is no repository
+        return unlessAbsent(error);
+      });
+      if (answer === undefined) return { entries: [] };
+      const entries = this.#readTags(answer.body);
       const next = nextPage([answer.headers.link ?? ''].flat().join(','));
-      path = next === undefined || page.length === 0 ? undefined : this.resolve(next);
-    }
-    return tags;
+      return { entries, next: entries.length === 0 ? undefined : next };
+    });
   }
 
   /** Whether the repository has a blob. */
@@ -200,9 +203,17 @@ export class Registry {
     try {
       return TAGS.parse(body).tags ?? [];
     } catch (error) {
-      const reason = `${this.#options.endpoint.host} does not answer as a registry: ${(error as Error).message}`;
-      throw new CloudError('bad-request', `${this.subject}: GET tags`, reason);
+      throw this.#invalid('GET tags', (error as Error).message);
     }
+  }
+
+  #invalid(task: string, reason: string): CloudError {
+    const { host } = this.#options.endpoint;
+    return new CloudError(
+      'invalid-answer',
+      `${this.subject}: ${task}`,
+      `${host} is not a registry: ${reason}`,
+    );
   }
 
   #url(path: string): URL {
@@ -250,7 +261,7 @@ export class Registry {
     // A new connection for each request: after an error on an old one, nobody knows whether the request had an effect.
     const common = { keepAlive: false, proxyEnv: { ...proxyEnv } };
     const agents = { http: new HttpAgent(common), https: new HttpsAgent({ ...common, ...ca }) };
-    return new HttpClient({ timeout: TIMEOUT, longestBody: LONGEST_BODY, agents });
+    return new HttpClient({ timeout: TIMEOUT, agents });
   }
 
   async #readAuthority(path: string): Promise<Buffer> {

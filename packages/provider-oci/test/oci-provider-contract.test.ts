@@ -1,7 +1,22 @@
 // Not a unit test: it starts docker-registry.
-import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { doubleFixture } from './double-fixture.ts';
 import { ociFixture } from './oci-fixture.ts';
 
 for (const layout of ['artifact', 'container-disk'] as const) {
   imageProviderContract(`OciProvider with ${layout}`, async (t) => (await ociFixture(t)).open({ layout }));
 }
+
+imageListContract('OciProvider', async (t, endpoint) => ({
+  provider: (await doubleFixture(t)).open({
+    endpoint,
+    repository: `${new URL(endpoint).host}/ci/images`,
+  }),
+  page: (marker) => ({
+    type: 'application/json',
+    body: JSON.stringify({ name: 'ci/images', tags: marker === undefined ? null : [marker] }),
+    ...(marker !== undefined && {
+      headers: { link: `</v2/ci/images/tags/list?last=${marker}>; rel="next"` },
+    }),
+  }),
+}));

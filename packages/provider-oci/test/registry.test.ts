@@ -142,10 +142,7 @@ test('a redirect to another host is an error that names it', async (t) => {
 
 test('a web site that is no registry is an error', async (t) => {
   const { registry, requests } = await openRegistry(t, (_request, answer) => answer.end('<html>'));
-  await assert.rejects(
-    registry.tags(SIGNAL),
-    /127\.0\.0\.1:\d+ does not answer as a registry: it is not JSON/,
-  );
+  await assert.rejects(registry.tags(SIGNAL), /127\.0\.0\.1:\d+ is not a registry: it is not JSON/);
   assert.equal(requests.length, 1);
 });
 
@@ -184,7 +181,7 @@ test('a registry that is busy is asked again, after the time that it names', asy
   const { registry } = await openRegistry(t, (_request, answer) => {
     count += 1;
     if (count < 3) answer.writeHead(count === 1 ? 429 : 503, { 'retry-after': '0' });
-    answer.end(JSON.stringify({ tags: null }));
+    answer.end(JSON.stringify({ name: 'ci/images', tags: null }));
   });
   assert.deepEqual(await registry.tags(SIGNAL), []);
   assert.equal(count, 3);
@@ -203,7 +200,7 @@ async function openWithTokens(
       const url = new URL(request.url ?? '', 'http://localhost');
       if (url.pathname !== '/token') {
         if (valid > 0 && request.headers.authorization === `Bearer token-${valid}`) {
-          return answer.end(JSON.stringify({ tags: ['a'] }));
+          return answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
         }
         const parameters = `realm="${opened.url}/token",service="registry",scope="repository:ci/images:pull"`;
         return answer.writeHead(401, { 'www-authenticate': `Bearer ${parameters}` }).end();
@@ -265,7 +262,7 @@ test('a password that a registry refuses as expired with 403 is read again', asy
         .toString()
         .split(':');
       if (sent === undefined) answer.writeHead(401, { 'www-authenticate': 'Basic realm="ecr"' }).end();
-      else if (sent === password) answer.end(JSON.stringify({ tags: ['a'] }));
+      else if (sent === password) answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
       else answer.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DENIED', message: 'expired' }] }));
     },
     { credentials },
@@ -281,7 +278,7 @@ test('a request that a right is missing for is not repeated with the same passwo
     t,
     ({ method, headers: { authorization } }, answer) => {
       if (authorization === undefined) answer.writeHead(401, { 'www-authenticate': 'Basic realm="a"' }).end();
-      else if (method === 'GET') answer.end(JSON.stringify({ tags: ['a'] }));
+      else if (method === 'GET') answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
       else answer.writeHead(403).end();
     },
     { credentials: { username: 'builder', password: 'a' } },
@@ -311,7 +308,7 @@ test('a repository that vanishes between two pages of its tags is an error', asy
   const { registry } = await openRegistry(t, ({ url: path = '' }, answer) => {
     if (path.includes('last=')) return answer.writeHead(404).end();
     answer.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
-    return answer.end(JSON.stringify({ tags: ['a'] }));
+    return answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
   });
   await assert.rejects(registry.tags(SIGNAL), { code: 'not-found' });
 });

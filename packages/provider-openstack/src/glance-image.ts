@@ -104,9 +104,10 @@ export function isRunning({ status }: GlanceTask): boolean {
 
 export const TASK_READER: BodyReader<GlanceTask> = new JsonReader(TASK);
 
-/** The tasks of an image; absent if the cloud does not list them. */
-export const IMAGE_TASKS: BodyReader<{ readonly tasks?: readonly GlanceTask[] }> = new JsonReader({
+/** The tasks of an image. */
+export const IMAGE_TASKS: BodyReader<{ readonly tasks: readonly GlanceTask[] }> = new JsonReader({
   type: 'object',
+  required: ['tasks'],
   properties: { tasks: { type: 'array', items: TASK } },
 });
 
@@ -137,7 +138,8 @@ const QUOTA = {
 export type QuotaUsage = SettingsOf<typeof QUOTA>;
 
 /** The quotas of a project, by their names in Glance. */
-export const USAGE: BodyReader<{ readonly usage?: Readonly<Record<string, QuotaUsage>> }> = new JsonReader({
+export const USAGE: BodyReader<{ readonly usage: Readonly<Record<string, QuotaUsage>> }> = new JsonReader({
   type: 'object',
+  required: ['usage'],
   properties: { usage: { type: 'object', additionalProperties: QUOTA } },
 });

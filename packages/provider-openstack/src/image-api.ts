@@ -1,3 +1,4 @@
+import { listAll } from '@nodepool-builder/image-builder/module-kit';
 import {
   type GlanceImage,
   type GlanceTask,
@@ -97,9 +98,7 @@ export class ImageApi {
 
   /** `GET /v2/info/usage`: the project's quotas in use; none on clouds before 2022, or without limits in Keystone. */
   async usage(signal: AbortSignal): Promise<Readonly<Record<string, QuotaUsage>>> {
-    const options = { expect: [200, 403, 404], signal } as const;
-    const reader: typeof USAGE = { check: (body) => USAGE.check(body ?? {}) };
-    return (await this.#client.get('/info/usage', reader, options)).usage ?? {};
+    return (await this.#client.get('/info/usage', USAGE, { signal }).catch(unlessUnavailable))?.usage ?? {};
   }
 
   async get(id: string, signal: AbortSignal): Promise<GlanceImage> {
@@ -113,9 +112,9 @@ export class ImageApi {
 
   /** `GET /v2/images/{id}/tasks`: the imports of an image; none on clouds older than 2021. */
   async imageTasks(id: string, signal: AbortSignal): Promise<readonly GlanceTask[]> {
-    const options = { task: 'ImageTaskGet', expect: [200, 403, 404], signal } as const;
-    const reader: typeof IMAGE_TASKS = { check: (body) => IMAGE_TASKS.check(body ?? {}) };
-    return (await this.#client.get(imagePath(id, '/tasks'), reader, options)).tasks ?? [];
+    const options = { task: 'ImageTaskGet', signal } as const;
+    const found = this.#client.get(imagePath(id, '/tasks'), IMAGE_TASKS, options);
+    return (await found.catch(unlessUnavailable))?.tasks ?? [];
   }
 
   /**
@@ -135,15 +134,12 @@ export class ImageApi {
 
   /** `GET /v2/images`, page by page: everything that the cloud returns for a query. */
   async find(query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<readonly GlanceImage[]> {
-    const found: GlanceImage[] = [];
-    let page: Readonly<Record<string, string>> | undefined = { ...query, limit: PAGE_SIZE };
-    while (page !== undefined) {
+    return await listAll({ subject: `cloud ${this.cloud}: list of images` }, async (marker) => {
+      const page = marker === undefined ? { ...query, limit: PAGE_SIZE } : queryOf(marker);
       const request: RequestOptions = { task: 'GlanceImageList', query: page, signal };
-      const { images, next }: ImagePage = await this.#client.get('/images', IMAGE_PAGE, request);
-      found.push(...images);
-      page = next ? queryOf(next) : undefined;
-    }
-    return found;
+      const { images: entries, next }: ImagePage = await this.#client.get('/images', IMAGE_PAGE, request);
+      return { entries, next };
+    });
   }
 
   /** `PATCH /v2/images/{id}`: sets properties and keeps the others. */
@@ -189,6 +185,12 @@ export class ImageApi {
     const path = `/tasks/${encodeURIComponent(id)}`;
     return await this.#client.get(path, TASK_READER, { task: 'ImageTaskGet', signal });
   }
+}
+
+/** For `catch`: replaces the error of a request that the cloud does not know or does not permit with undefined. */
+function unlessUnavailable(error: unknown): undefined {
+  if (error instanceof OpenStackError && (error.status === 403 || error.status === 404)) return;
+  throw error;
 }
 
 function imagePath(id: string, rest = ''): string {

@@ -1,4 +1,5 @@
-import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader, listAll, utcTime } from '@nodepool-builder/image-builder/module-kit';
+import { unlessAbsent } from './openstack-error.ts';
 import type { OpenStackSession } from './session/openstack-session.ts';
 import type { PutOptions, ServiceClient } from './session/service-client.ts';
 
@@ -74,15 +75,15 @@ export class ObjectStore {
 
   /** Lists the objects of a container by a prefix of their names; none if the container does not exist. */
   async list(container: string, prefix: string, signal: AbortSignal): Promise<readonly ListedObject[]> {
-    const objects: ListedObject[] = [];
-    for (;;) {
-      const query = { format: 'json', prefix, limit: PAGE_SIZE, marker: objects.at(-1)?.name ?? '' };
-      const options = { task: 'ContainerGet', query, expect: [200, 204, 404], signal } as const;
-      const page = await this.#client.get(pathOf(container), { check: readObjects }, options);
+    const subject = `cloud ${this.#client.cloud}: list of container ${container}`;
+    return await listAll({ subject }, async (marker = '') => {
+      const query = { format: 'json', prefix, limit: PAGE_SIZE, marker };
+      const options = { task: 'ContainerGet', query, signal } as const;
+      const found = this.#client.get(pathOf(container), { check: readObjects }, options);
+      const entries = (await found.catch(unlessAbsent)) ?? [];
       // A page may be smaller than the limit, so only an empty one is the end.
-      if (page.length === 0) return objects;
-      objects.push(...page);
-    }
+      return { entries, next: entries.at(-1)?.name };
+    });
   }
 
   /** Deletes an object; a missing one is not an error. */
@@ -104,9 +105,8 @@ const OBJECTS = new JsonReader({
   },
 });
 
-/** The answer for a missing or empty container has no body. */
 function readObjects(value: unknown): readonly ListedObject[] {
-  return OBJECTS.check(value ?? []).map(({ name, last_modified: changed }) => ({
+  return OBJECTS.check(value).map(({ name, last_modified: changed }) => ({
     name,
     changedAt: new Date(utcTime(changed)), // Swift omits the zone
   }));

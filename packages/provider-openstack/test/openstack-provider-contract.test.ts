@@ -1,4 +1,4 @@
-import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { CloudDouble } from './cloud-double/cloud-double.ts';
 import { openProvider } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
@@ -11,4 +11,16 @@ imageProviderContract('OpenStackProvider', async (t) => {
 imageProviderContract('OpenStackProvider with tasks', async (t) => {
   const cloud = await CloudDouble.start(t);
   return openProvider(t, cloud.settings(true), { formats: ['vhd'] });
+});
+
+imageListContract('OpenStackProvider', async (t, endpoint) => {
+  const settings = (await CloudDouble.start(t)).settings();
+  const image = { ...settings.image, endpointOverride: `${endpoint}/v2` };
+  return {
+    provider: openProvider(t, { ...settings, image }),
+    page: (marker) => {
+      const next = marker === undefined ? {} : { next: `/v2/images?marker=${marker}` };
+      return { type: 'application/json', body: JSON.stringify({ images: [], ...next }) };
+    },
+  };
 });

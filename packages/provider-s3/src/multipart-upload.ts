@@ -186,22 +186,14 @@ type OpenMultipart = Pick<MultipartUpload, 'store' | 'key' | 'signal'>;
 
 /** The parts that the object store has, by number. */
 async function listParts({ store, key, signal }: OpenMultipart, id: string): Promise<Map<number, Part>> {
-  const parts = new Map<number, Part>();
-  let marker: string | undefined;
-  do {
-    const query = {
-      Bucket: store.bucket,
-      Key: key,
-      UploadId: id,
-      ...(marker && { PartNumberMarker: marker }),
-    };
-    const page = await store.call('ListParts', key, signal, (client, options) =>
-      client.listParts(query, options),
-    );
-    for (const part of page.Parts ?? []) parts.set(part.PartNumber ?? 0, part);
-    marker = page.IsTruncated === true ? page.NextPartNumberMarker : undefined;
-  } while (marker !== undefined);
-  return parts;
+  const query = { Bucket: store.bucket, Key: key, UploadId: id };
+  const parts = await store.listAll('ListParts', key, signal, async (client, options, marker) => {
+    const next = marker === undefined ? {} : { PartNumberMarker: marker };
+    const page = await client.listParts({ ...query, ...next }, options);
+    const { Parts: entries = [], IsTruncated: isTruncated, NextPartNumberMarker: following } = page;
+    return { entries, isTruncated, next: following };
+  });
+  return new Map(parts.map((part) => [part.PartNumber ?? 0, part]));
 }
 
 /** The time of the last part of a multipart upload, 0 without parts; undefined if the object store does not have it. */
@@ -213,8 +205,17 @@ export async function lastPartAt(multipart: OpenMultipart, id: string): Promise<
 /** Ends all multipart uploads of a key, with their parts. */
 export async function abortMultiparts({ store, key, signal }: OpenMultipart): Promise<void> {
   const query = { Bucket: store.bucket, Prefix: key };
-  const { Uploads: uploads = [] } = await store.call('ListMultipartUploads', key, signal, (client, options) =>
-    client.listMultipartUploads(query, options),
+  const uploads = await store.listAll(
+    'ListMultipartUploads',
+    key,
+    signal,
+    async (client, options, marker) => {
+      const [KeyMarker, UploadIdMarker] = marker === undefined ? [] : (JSON.parse(marker) as string[]);
+      const page = await client.listMultipartUploads({ ...query, KeyMarker, UploadIdMarker }, options);
+      const { Uploads: entries = [], IsTruncated: isTruncated, NextKeyMarker: nextKey } = page;
+      const next = nextKey && JSON.stringify([nextKey, page.NextUploadIdMarker]);
+      return { entries, isTruncated, next };
+    },
   );
   for (const { Key, UploadId } of uploads) {
     if (Key !== key) continue;

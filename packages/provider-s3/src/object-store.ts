@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  type CloudErrorCode,
+  listAll,
+  networkFailure,
+  readBounded,
+  responseMeter,
+} from '@nodepool-builder/image-builder/module-kit';
+import { CHECK_PLACE, checkResponse } from './check-response.ts';
 import type { S3Entry } from './s3-settings.ts';
 
 /** Codes of S3 that mean more than their HTTP status. */
@@ -50,6 +58,14 @@ export interface ObjectState {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
+/** A page of a list, as S3 describes it. */
+interface StorePage<T> {
+  readonly entries: readonly T[];
+  readonly isTruncated: boolean | undefined;
+  /** Marker of the next page. */
+  readonly next: string | undefined;
+}
+
 interface RequestOptions {
   readonly abortSignal: AbortSignal;
 }
@@ -80,7 +96,7 @@ export class ObjectStore {
       return await withRenewed(await this.#client, { abortSignal: signal }, request);
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#error(`${task} ${this.bucket}/${key}`, error);
+      throw this.#error(this.#subject(task, key), error);
     } finally {
       this.#options.onTask?.(task, performance.now() - start);
     }
@@ -88,27 +104,43 @@ export class ObjectStore {
 
   /** The objects whose key begins with `prefix`, without those behind a further slash. */
   async list(prefix: string, signal: AbortSignal): Promise<StoredObject[]> {
-    const objects: StoredObject[] = [];
-    let token: string | undefined;
-    do {
-      const next = token && { ContinuationToken: token };
-      const query = { Bucket: this.bucket, Prefix: prefix, Delimiter: '/', ...next };
-      const page = await this.call('ListObjectsV2', prefix, signal, (client, options) =>
-        client.listObjectsV2(query, options),
-      );
-      for (const { Key = '', Size = 0, ETag = '', LastModified = new Date(0) } of page.Contents ?? []) {
-        objects.push({ key: Key, size: Size, etag: ETag, changedAt: LastModified });
-      }
-      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
-    } while (token !== undefined);
-    return objects;
+    const query = { Bucket: this.bucket, Prefix: prefix, Delimiter: '/' };
+    return await this.listAll('ListObjectsV2', prefix, signal, async (client, options, token) => {
+      const next = token === undefined ? {} : { ContinuationToken: token };
+      const page = await client.listObjectsV2({ ...query, ...next }, options);
+      const { Contents: contents = [], IsTruncated: isTruncated, NextContinuationToken: following } = page;
+      const entries = contents.map(({ Key = '', Size = 0, ETag = '', LastModified = new Date(0) }) => {
+        return { key: Key, size: Size, etag: ETag, changedAt: LastModified };
+      });
+      return { entries, isTruncated, next: following };
+    });
+  }
+
+  /** Runs the requests of a list, one for each page. @throws CloudError, or the signal's reason */
+  async listAll<T>(
+    task: string,
+    key: string,
+    signal: AbortSignal,
+    request: (client: S3, options: RequestOptions, marker: string | undefined) => Promise<StorePage<T>>,
+  ): Promise<T[]> {
+    const subject = this.#subject(task, key);
+    return await listAll({ subject }, async (marker) => {
+      const page = await this.call(task, key, signal, (client, options) => request(client, options, marker));
+      const { isTruncated, next } = page;
+      if (isTruncated === undefined)
+        throw new CloudError('invalid-answer', subject, 'IsTruncated is missing');
+      if (!isTruncated) return { entries: page.entries };
+      if (!next) throw new CloudError('invalid-answer', subject, 'a page that is not the last has no marker');
+      return page;
+    });
   }
 
   /** The content of a small object; undefined if there is none. */
   async read(key: string, signal: AbortSignal): Promise<string | undefined> {
     const read = this.call('GetObject', key, signal, async (client, options) => {
       const { Body: body } = await client.getObject({ Bucket: this.bucket, Key: key }, options);
-      return await body?.transformToString('utf8');
+      const meter = responseMeter(this.#subject('GetObject', key));
+      return (await readBounded(body as AsyncIterable<Uint8Array>, meter)).toString('utf8');
     });
     return await read.catch(unlessMissing);
   }
@@ -144,6 +176,10 @@ export class ObjectStore {
     this.#client = undefined;
   }
 
+  #subject(task: string, key: string): string {
+    return `provider ${this.#options.entry.name}: ${task} ${this.bucket}/${key}`;
+  }
+
   async #open(): Promise<S3> {
     const { entry, attempts = ATTEMPTS } = this.#options;
     const { endpoint, 'region-name': region, 'profile-name': profile } = entry;
@@ -171,22 +207,26 @@ export class ObjectStore {
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
     };
-    if (region !== null && region !== undefined) return new S3({ ...settings, region: String(region) });
-    const client = new S3(settings);
+    const open = (more: S3ClientConfig): S3 => {
+      const client = new S3({ ...settings, ...more });
+      client.middlewareStack.add(checkResponse(`provider ${entry.name}: bucket ${this.bucket}`), CHECK_PLACE);
+      return client;
+    };
+    if (region !== null && region !== undefined) return open({ region: String(region) });
+    const client = open({});
     const isKnown = await client.config.region().then(
       () => true,
       () => false,
     );
-    return isKnown ? client : new S3({ ...settings, region: DEFAULT_REGION });
+    return isKnown ? client : open({ region: DEFAULT_REGION });
   }
 
-  #error(subject: string, error: unknown): Error {
+  #error(what: string, error: unknown): Error {
     if (!(error instanceof Error) || error instanceof CloudError || error instanceof ImageError)
       return error as Error;
     const { $metadata: { httpStatusCode: status = 0 } = {} } = error as {
       $metadata?: { httpStatusCode?: number };
     };
-    const what = `provider ${this.#options.entry.name}: ${subject}`;
     const [, known] = CODES.find(([pattern]) => pattern.test(error.name)) ?? [];
     if (known === undefined && status === 0) {
       const { message } = networkFailure(error);

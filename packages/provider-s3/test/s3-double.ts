@@ -177,7 +177,9 @@ export async function startS3Double(isEncrypted = false): Promise<S3Double> {
             ? `<Upload><Key>${each}</Key><UploadId>${upload}</UploadId></Upload>`
             : [],
         );
-        return { body: `<ListMultipartUploadsResult>${uploads.join('')}</ListMultipartUploadsResult>` };
+        return {
+          body: `<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>${uploads.join('')}</ListMultipartUploadsResult>`,
+        };
       }
       default:
         throw new Refusal('NotImplemented');

@@ -1,5 +1,14 @@
 // Not a unit test: it starts servers.
-import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { s3Fixture } from './s3-fixture.ts';
 
 imageProviderContract('S3Provider', async (t) => (await s3Fixture(t)).open({}, ['qcow2', 'raw']));
+
+imageListContract('S3Provider', async (t, endpoint) => ({
+  provider: (await s3Fixture(t)).open({ endpoint }),
+  page: (marker) => {
+    const next = `<NextContinuationToken>${marker}</NextContinuationToken>`;
+    const rest = `<IsTruncated>${marker !== undefined}</IsTruncated>${marker === undefined ? '' : next}`;
+    return { type: 'application/xml', body: `<ListBucketResult>${rest}</ListBucketResult>` };
+  },
+}));

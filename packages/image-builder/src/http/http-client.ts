@@ -1,9 +1,7 @@
 import type { Agent as HttpAgent, IncomingHttpHeaders } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
 import { errnoOf } from '../system-error.ts';
-
-/** Default limit of a body: a hundred times a usual list of Zuul's builds, in bytes. */
-const LONGEST_BODY = 64 * 1024 * 1024;
+import { responseMeter } from './list-pages.ts';
 
 /** A request whose body and answer fit into memory. */
 export interface HttpRequest {
@@ -30,7 +28,7 @@ export interface HttpAnswer {
 export interface HttpClientOptions {
   /** Time limit of a request, in seconds. */
   readonly timeout: number;
-  /** Limit of an answer's body, in bytes. Default 64 MiB. */
+  /** Limit of a response's body, in bytes. Default: that of lists, {@link responseMeter}. */
   readonly longestBody?: number;
   /** They decide about certificates and proxies. Default: those of Node. */
   readonly agents?: { readonly http?: HttpAgent; readonly https?: HttpsAgent };
@@ -56,8 +54,9 @@ export class HttpClient {
     const { url, headers, body, form, signal, followsRedirects = true, ...request } = sent;
     signal?.throwIfAborted();
     const { method = form === undefined ? 'GET' : 'POST' } = request;
-    const { timeout, agents, ca, longestBody = LONGEST_BODY } = this.#options;
+    const { timeout, agents, ca, longestBody } = this.#options;
     const { default: got } = await import('got'); // not at the top: many commands send no request
+    const meter = responseMeter(url.host, longestBody);
     const tooLong = new AbortController();
     let status: number | undefined;
     try {
@@ -82,14 +81,15 @@ export class HttpClient {
         }),
       );
       void sending.on('downloadProgress', ({ transferred }) => {
-        if (transferred > longestBody) tooLong.abort();
+        if (transferred > meter.limit) tooLong.abort();
       });
       const answer = await sending;
+      meter.add(answer.rawBody.length);
       return { status: answer.statusCode, headers: answer.headers, body: answer.body };
     } catch (error) {
       signal?.throwIfAborted();
       if (!tooLong.signal.aborted) throw networkFailure(error);
-      throw new NetworkFailure('body-too-long', `the answer is longer than ${longestBody} bytes`, { status });
+      throw new NetworkFailure('body-too-long', meter.reason, { status });
     }
   }
 }

@@ -304,25 +304,29 @@ interface SnapshotDisk {
   readonly blocks: readonly SnapshotBlock[];
 }
 
+/** A disk of 4 TiB that is full of data. */
+const BLOCK_BOUNDS = { entries: 2 ** 23, bytes: 2 ** 31 };
+
 async function listBlocks(region: AwsRegion, SnapshotId: string, signal: AbortSignal): Promise<SnapshotDisk> {
-  const blocks: SnapshotBlock[] = [];
   let [size, blockSize] = [0, 0];
-  let NextToken: string | undefined;
-  do {
-    const page = await region.call('ListSnapshotBlocks', signal, (options) =>
-      region.ebs.listSnapshotBlocks(
-        { SnapshotId, MaxResults: 10_000, ...(NextToken && { NextToken }) },
+  const blocks = await region.list(
+    'ListSnapshotBlocks',
+    signal,
+    async (page, options) => {
+      const listed = await region.ebs.listSnapshotBlocks(
+        { SnapshotId, MaxResults: 10_000, ...page },
         options,
-      ),
-    );
-    const listed = (page.Blocks ?? []).map(({ BlockIndex: index = 0, BlockToken: token = '' }) => ({
-      index,
-      token,
-    }));
-    blocks.push(...listed);
-    [size, blockSize] = [(page.VolumeSize ?? 0) * 2 ** 30, page.BlockSize ?? 0];
-    ({ NextToken } = page);
-  } while (NextToken);
+      );
+      [size, blockSize] = [(listed.VolumeSize ?? 0) * 2 ** 30, listed.BlockSize ?? 0];
+      return listed;
+    },
+    ({ Blocks }) =>
+      Blocks?.map(({ BlockIndex: index = 0, BlockToken: token = '' }) => ({
+        index,
+        token,
+      })),
+    BLOCK_BOUNDS,
+  );
   return { size, blockSize, blocks };
 }
 

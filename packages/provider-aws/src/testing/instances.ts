@@ -97,7 +97,7 @@ export const INSTANCE_OPERATIONS = {
         'processor-info.supported-architecture': type.architecture,
       }),
     );
-    const { page, next } = region.page(found, Math.min(most, region.options.pageSize), input.NextToken);
+    const { page, next } = region.page(found, most, input.NextToken);
     return {
       InstanceTypes: page.map(({ name, architecture, memory, cpus, gpus }) => ({
         InstanceType: name,

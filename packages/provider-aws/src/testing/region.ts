@@ -75,7 +75,7 @@ export class Region {
     token = '0',
   ): { page: T[]; next: string | undefined } {
     const first = Number(token);
-    const end = first + most;
+    const end = first + Math.min(most, this.options.pageSize);
     return { page: items.slice(first, end), next: end < items.length ? String(end) : undefined };
   }
 

@@ -346,6 +346,7 @@ export class GceDouble implements AsyncDisposable {
     const first = Number(pageToken);
     const end = first + Math.min(Number(maxResults), this.pageSize);
     return {
+      kind: 'compute#imageList',
       items: found.slice(first, end).map(describe),
       ...(end < found.length && { nextPageToken: String(end) }),
     };

@@ -1,6 +1,6 @@
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
-import { listPages } from '../session/list-pages.ts';
+import { listResources } from '../session/list-resources.ts';
 import type { JsonAnswer, JsonOptions, ServiceClient } from '../session/service-client.ts';
 import {
   FLAVOR_READER,
@@ -38,13 +38,13 @@ export class ComputeApi {
 
   async flavors(signal: AbortSignal): Promise<readonly Flavor[]> {
     const list = { path: '/flavors/detail', name: 'flavors', reader: FLAVOR_READER, signal };
-    return await listPages(this.#client, list);
+    return await listResources(this.#client, list);
   }
 
   /** The project's servers whose names contain a text without special characters. */
   async servers(name: string, signal: AbortSignal): Promise<readonly NovaServer[]> {
     const list = { path: '/servers/detail', name: 'servers', query: { name }, reader: SERVER_READER, signal };
-    return await listPages(this.#client, list);
+    return await listResources(this.#client, list);
   }
 
   /** Starts the creation of a server and returns its id. */

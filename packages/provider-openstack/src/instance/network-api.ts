@@ -1,7 +1,7 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
-import { listPages } from '../session/list-pages.ts';
+import { listResources } from '../session/list-resources.ts';
 import type { ServiceClient } from '../session/service-client.ts';
 
 const RESOURCE = {
@@ -68,6 +68,6 @@ export class NetworkApi {
     signal: AbortSignal,
   ): Promise<readonly NetworkResource[]> {
     const list = { path: `/${name}`, name, query, reader: RESOURCE_READER, signal };
-    return await listPages(this.#client, list);
+    return await listResources(this.#client, list);
   }
 }

@@ -86,6 +86,11 @@ export class ServiceClient {
     this.#parts = parts;
   }
 
+  /** Name of the cloud in messages. */
+  get cloud(): string {
+    return this.#parts.settings.name;
+  }
+
   /** Sends JSON and reads JSON. Retried after transient errors, and after a 401 once with a new token. */
   async json<T = undefined>(
     method: Method,

@@ -2,6 +2,7 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import {
   type Clock,
   JsonReader,
+  listPages,
   type RetryLimits,
   RetryPolicy,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -89,19 +90,22 @@ export class ZuulApi {
    * Lists the successful builds of a job page by page, ordered by start time, the latest first. Every filter is checked
    * here as well. A build that started earlier may end later: the first build is not always the newest.
    *
-   * @throws ZuulError
+   * @throws ZuulError; CloudError if the list does not end
    * @throws the signal's reason
    */
   async *builds(query: BuildQuery, signal: AbortSignal): AsyncGenerator<readonly ZuulBuild[]> {
     const seen = new Set<string>();
-    for (let skip = 0; ; skip += PAGE_LENGTH) {
-      const page = await this.#page(query, skip, signal);
+    const pages = listPages({ subject: `${this.name}: list of builds` }, async (marker = '0') => {
+      const entries = await this.#page(query, Number(marker), signal);
+      const next = String(Number(marker) + PAGE_LENGTH);
+      return { entries, next: entries.length < PAGE_LENGTH ? undefined : next };
+    });
+    for await (const page of pages) {
       // Builds that end between two requests shift the list, so that a page may start with known builds.
       const fresh = page.filter(({ uuid }) => !seen.has(uuid));
       for (const { uuid } of fresh) seen.add(uuid);
       yield fresh.filter((build) => matchesQuery(build, query));
-      if (page.length < PAGE_LENGTH) return;
-      if (fresh.length === 0) {
+      if (page.length >= PAGE_LENGTH && fresh.length === 0) {
         throw new ZuulError(
           'invalid-answer',
           `${this.name}: it lists the same builds on every page; check that proxies pass on the query`,

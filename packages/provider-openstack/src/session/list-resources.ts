@@ -1,4 +1,4 @@
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader, listAll } from '@nodepool-builder/image-builder/module-kit';
 import type { BodyReader, ServiceClient } from './service-client.ts';
 
 /** A list of resources. */
@@ -20,9 +20,9 @@ const LINKS = new JsonReader({ type: 'array', items: { type: 'object', propertie
 /**
  * Lists resources of Nova or Neutron, page by page. All pages but the last have a link to the next one.
  *
- * @throws OpenStackError
+ * @throws OpenStackError, CloudError
  */
-export async function listPages<T extends { readonly id: string }>(
+export async function listResources<T extends { readonly id: string }>(
   client: ServiceClient,
   { path, name, query, reader, signal }: ListRequest<T>,
 ): Promise<readonly T[]> {
@@ -31,12 +31,9 @@ export async function listPages<T extends { readonly id: string }>(
     const hasNext = LINKS.check(links, `${name}_links`).some(({ rel }) => rel === 'next');
     return { items: ITEMS.check(items, name).map((item) => reader.check(item)), hasNext };
   };
-  const found: T[] = [];
-  for (;;) {
-    const marker = found.at(-1)?.id;
+  return await listAll({ subject: `cloud ${client.cloud}: list of ${name}` }, async (marker) => {
     const page = { ...query, ...(marker !== undefined && { marker }) };
-    const { items, hasNext } = await client.get(path, { check }, { query: page, signal });
-    found.push(...items);
-    if (!hasNext || items.length === 0) return found;
-  }
+    const { items: entries, hasNext } = await client.get(path, { check }, { query: page, signal });
+    return { entries, next: hasNext ? entries.at(-1)?.id : undefined };
+  });
 }

@@ -1,0 +1,146 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createHash } from 'node:crypto';
+import { CloudError } from '../cloud-error.ts';
+
+/** Bounds of one list. */
+export interface ListBounds {
+  /** Pages, including empty ones. */
+  readonly pages: number;
+  readonly entries: number;
+  /** Bytes of one response. */
+  readonly responseBytes: number;
+  /** Bytes of all responses. */
+  readonly bytes: number;
+  /** Seconds from the first request to the last entry. */
+  readonly time: number;
+}
+
+/** Twice a site with 100,000 images of up to 5 KiB each, even if each page has one of them. */
+export const LIST_BOUNDS: ListBounds = {
+  pages: 200_000,
+  entries: 200_000,
+  responseBytes: 64 * 2 ** 20,
+  bytes: 2 ** 30,
+  time: 1800,
+};
+
+/** One page of a list. */
+export interface ListPage<T> {
+  readonly entries: readonly T[];
+  /** Marker of the next page; undefined or empty on the last one. */
+  readonly next?: string | null | undefined;
+}
+
+export interface ListOptions {
+  /** What an error is about: `provider store: ListObjectsV2`. */
+  readonly subject: string;
+  /** Bounds for lists of things that are more numerous than images. */
+  readonly bounds?: Partial<ListBounds>;
+}
+
+/** The list whose page is being requested: its bounds, and the bytes that it has received. */
+interface ListProgress {
+  readonly bounds: ListBounds;
+  received: number;
+}
+
+const CURRENT = new AsyncLocalStorage<ListProgress>();
+
+const BOUNDS = new AsyncLocalStorage<Partial<ListBounds>>();
+
+/** Runs work whose lists have smaller bounds. */
+export function withListBounds<T>(bounds: Partial<ListBounds>, work: () => T): T {
+  return BOUNDS.run(bounds, work);
+}
+
+/**
+ * Lists page by page, whatever the server does: a marker that comes a second time, and each bound, ends the list with an
+ * error. HTTP clients count its bytes with a {@link responseMeter}.
+ *
+ * @param request gets one page; its argument is the marker of the page before, undefined for the first page
+ * @throws CloudError `endless-list`, or the error of a request
+ */
+export async function* listPages<T>(
+  { subject, bounds: own }: ListOptions,
+  request: (marker: string | undefined) => Promise<ListPage<T>>,
+): AsyncGenerator<readonly T[]> {
+  const bounds = { ...LIST_BOUNDS, ...own, ...BOUNDS.getStore() };
+  const progress: ListProgress = { bounds, received: 0 };
+  const end = performance.now() + bounds.time * 1000;
+  const markers = new Set<string>();
+  const endless = (reason: string): CloudError =>
+    new CloudError('endless-list', subject, `the list does not end: ${reason}`);
+  let marker: string | undefined;
+  let entries = 0;
+  for (let pages = 1; ; pages += 1) {
+    const page = await CURRENT.run(progress, () => request(marker));
+    entries += page.entries.length;
+    if (entries > bounds.entries) throw endless(`it has more than ${bounds.entries} entries`);
+    yield page.entries;
+    if (!page.next) return;
+    marker = page.next;
+    // A marker may be long, and there may be very many.
+    const digest = createHash('sha256').update(marker).digest('base64');
+    if (markers.has(digest)) throw endless(`page ${pages} repeats the marker of an earlier one`);
+    markers.add(digest);
+    if (pages >= bounds.pages) throw endless(`it has more than ${bounds.pages} pages`);
+    if (performance.now() > end) throw endless(`it takes longer than ${bounds.time} s`);
+  }
+}
+
+/** Lists all entries, as {@link listPages} does. */
+export async function listAll<T>(
+  options: ListOptions,
+  request: (marker: string | undefined) => Promise<ListPage<T>>,
+): Promise<T[]> {
+  const found: T[] = [];
+  for await (const page of listPages(options, request)) for (const entry of page) found.push(entry);
+  return found;
+}
+
+/** Counts the bytes of one response. */
+export interface ResponseMeter {
+  /** Bytes that the response may have. */
+  readonly limit: number;
+  /** Why a longer response is an error. */
+  readonly reason: string;
+  /** @throws CloudError `response-too-large` */
+  add(bytes: number): void;
+}
+
+/**
+ * Creates the meter of a response that is read into memory. Call it with the request, so that it counts for the list
+ * whose page is requested.
+ *
+ * @param subject what an error is about
+ * @param limit bytes, if other responses than those of lists are shorter
+ */
+export function responseMeter(subject: string, limit: number = Number.POSITIVE_INFINITY): ResponseMeter {
+  const list = CURRENT.getStore();
+  const { bytes, responseBytes } = list?.bounds ?? { ...LIST_BOUNDS, ...BOUNDS.getStore() };
+  const own = Math.min(limit, responseBytes);
+  const rest = bytes - (list?.received ?? 0);
+  const reason =
+    own <= rest ? `the response is longer than ${own} bytes` : `the list is longer than ${bytes} bytes`;
+  const most = Math.min(own, rest);
+  let received = 0;
+  return {
+    limit: most,
+    reason,
+    add: (count) => {
+      received += count;
+      if (list !== undefined) list.received += count;
+      if (received > most) throw new CloudError('response-too-large', subject, reason);
+    },
+  };
+}
+
+/** Reads a response into memory. @throws CloudError `response-too-large` */
+export async function readBounded(body: AsyncIterable<Uint8Array>, meter: ResponseMeter): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) {
+    meter.add(chunk.length);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,65 @@
+import { Readable } from 'node:stream';
+import { CloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
+import type { DeserializeMiddleware, HttpResponse } from '@smithy/types';
+
+/** Root elements of the lists of S3. */
+const S3_ROOTS: Readonly<Record<string, string>> = {
+  ListObjectsV2: 'ListBucketResult',
+  ListMultipartUploads: 'ListMultipartUploadsResult',
+};
+
+/** What responses of a service begin with. */
+export type ResponseStart = (operation: string) => RegExp | undefined;
+
+/** The root element of EC2 is named after the operation. */
+export const EC2_START: ResponseStart = (operation) => xml(`${operation}Response`);
+
+export const EBS_START: ResponseStart = (operation) =>
+  operation === 'GetSnapshotBlock' ? undefined : /^\s*\{/;
+
+export const S3_START: ResponseStart = (operation) => {
+  const root = S3_ROOTS[operation];
+  return root === undefined ? undefined : xml(root);
+};
+
+/** Place of {@link checkResponse}: next to the connection, before the SDK parses. */
+export const CHECK_PLACE = { name: 'checkResponse', step: 'deserialize', priority: 'low' } as const;
+
+/**
+ * Creates the middleware that refuses every response that AWS never sends, such as the page of a proxy, which the SDK takes
+ * for an empty list. It also limits what the SDK reads into memory.
+ */
+export function checkResponse<I extends object, O extends object>(
+  provider: string,
+  start: ResponseStart,
+): DeserializeMiddleware<I, O> {
+  return (next, context) => async (args) => {
+    const operation = String(context.commandName).replace(/Command$/, '');
+    const subject = `provider ${provider}: ${operation}`;
+    const result = await next(args);
+    const response = result.response as HttpResponse;
+    const { statusCode: status, headers } = response;
+    const body = await readBounded(
+      (response.body ?? []) as AsyncIterable<Uint8Array>,
+      responseMeter(subject),
+    );
+    response.body = Readable.from(body.length === 0 ? [] : [body]);
+    if (status < 200 || status >= 300) return result;
+    const type = headers['content-type'] ?? '';
+    // Some object stores call an empty response HTML.
+    const isPage = body.length > 0 && /\bhtml\b/.test(type);
+    const isWrong = isPage || start(operation)?.test(body.toString('latin1', 0, 4096)) === false;
+    if (!isWrong) return result;
+    const shown = body.length === 0 ? 'empty' : `of the type ${JSON.stringify(type.slice(0, 80))}`;
+    throw new CloudError(
+      'invalid-answer',
+      subject,
+      `the response is ${shown}, and AWS sends no such response`,
+    );
+  };
+}
+
+/** Matches the beginning of a document with this root element. */
+function xml(root: string): RegExp {
+  return new RegExp(`^(?:\\xEF\\xBB\\xBF)?\\s*(?:<[?!][^>]*>\\s*)*<${root}[\\s/>]`);
+}
