@@ -1,5 +1,6 @@
 import { signalOf } from './cancellation.ts';
 import { SYSTEM_PATH } from './cleanup/privileged.ts';
+import { checkDebian } from './diagnosis/check-debian.ts';
 import { checkBuildRights, checkDeviceMapper, checkKeyring, checkProgram } from './diagnosis/check-host.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
 import { elementDirectories, elementNames, expandElements, findElements } from './dib-elements.ts';
@@ -78,6 +79,8 @@ export async function* diagnoseDib(
       yield await checkKeyring(keyring, `for element ${element} of disk image ${name}`);
   }
   yield check(['ps'], 'by disk-image-create');
+  const debian = await checkDebian(names, diskimage, shipped);
+  if (debian !== undefined) yield debian;
   yield checkProgram('sudo', 'by disk-image-create, even if it runs as root', searchPath);
   yield* checkBuildRights(signalOf(options));
   if (partitioning !== undefined)

@@ -1,8 +1,9 @@
 // Not a unit test: it starts processes.
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { test } from 'node:test';
+import { dirname, join, resolve } from 'node:path';
+import { type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { DIB, type DibSettings } from '../src/dib.ts';
 import type { DiskImage } from '../src/disk-image.ts';
@@ -73,4 +74,80 @@ async function checksDeviceMapper(elements: string[]): Promise<boolean> {
 test('the device mapper is checked only if an element makes partitions', async () => {
   assert.equal(await checksDeviceMapper(['debian', 'vm']), true);
   assert.equal(await checksDeviceMapper(['debian']), false);
+});
+
+/** Result of the check of a release, with elements like those of diskimage-builder in Debian. */
+async function checkRelease(t: TestContext, image: Partial<DiskImage>, ...elements: string[]) {
+  const prefix = await temporaryDirectory(t);
+  const own = join(prefix, 'lib/python3/dist-packages/diskimage_builder/elements');
+  const files = {
+    'bin/disk-image-create': '',
+    [`${own}/debian-minimal/environment.d/10-debian-minimal.bash`]: DEBIAN_MINIMAL,
+    [`${own}/base/pre-install.d/03-baseline-tools`]: 'install-packages software-properties-common',
+  };
+  for (const [name, content] of Object.entries(files)) {
+    const file = resolve(prefix, name);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, content, { mode: 0o755 });
+  }
+  const settings = {
+    elements: ['debian-minimal', ...elements],
+    'dib-cmd': join(prefix, 'bin/disk-image-create'),
+  };
+  const results = DIB.diagnose?.(settings, { name: 'web', formats: [], ...image }, {}) ?? [];
+  const found = await Array.fromAsync(results);
+  return found.find(({ subject }) => subject.startsWith('diskimage-builder for Debian '));
+}
+
+/** Knows bookworm, as the element does in diskimage-builder 3.37. */
+const DEBIAN_MINIMAL = `
+security=\${DIB_RELEASE}\${DIB_DEBIAN_SECURITY_SUBPATH:-/updates}
+[ "$DIB_RELEASE" != bookworm ] || security=bookworm-security
+export DIB_APT_SOURCES_CONF=\${DIB_APT_SOURCES_CONF:-"security:deb http://security.debian.org/ $security main"}
+`;
+
+for (const { title, image, elements = [], finding } of [
+  {
+    title: 'a release that diskimage-builder knows is good',
+    image: { release: 'bookworm' },
+    finding: 'knows the release',
+  },
+  {
+    title: 'a suite and a package that Debian does not have are a problem, which debian-fixes mends',
+    image: { release: 'trixie' },
+    finding:
+      'it asks for the suite trixie/updates, and it installs the package software-properties-common, which Debian does not have',
+  },
+  {
+    title: 'a suite that env-vars correct is good, but a package is not',
+    image: { release: 'trixie', envVars: { DIB_DEBIAN_SECURITY_SUBPATH: '-security' } },
+    finding: 'it installs the package software-properties-common, which Debian does not have',
+  },
+  {
+    title: 'a disk image without a release is the stable Debian',
+    image: {},
+    finding:
+      'it asks for the suite stable/updates, and it installs the package software-properties-common, which Debian does not have',
+  },
+  {
+    title: 'any release is good with debian-fixes',
+    image: { release: 'trixie' },
+    elements: ['debian-fixes'],
+    finding: 'has the element debian-fixes',
+  },
+]) {
+  test(title, async (t) => {
+    const result = await checkRelease(t, image, ...elements);
+    assert.equal(result?.finding, finding);
+    assert.equal(result.state, result.remedy === undefined ? 'ok' : 'problem');
+    if (result.remedy) assert.match(result.remedy, /^add debian-fixes to the elements of disk image web/);
+  });
+}
+
+test("the code of another user's configuration does not run in the check of a release", async (t) => {
+  const directory = await temporaryDirectory(t);
+  const [startup, mark] = [join(directory, 'startup'), join(directory, 'mark')];
+  await writeFile(startup, `touch ${mark}`);
+  await checkRelease(t, { release: 'trixie', envVars: { BASH_ENV: startup } });
+  assert.equal(existsSync(mark), false);
 });
