@@ -9,11 +9,12 @@ import { link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { extname, join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
 import { Admin, type FunctionStatus } from '@nodepool-builder/gearman-node';
+import { startDebianProxy } from './debian-proxy.ts';
 import { freePort } from './free-port.ts';
 import { LOGIN, logIn, writeBootProgram } from './quickstart/boot.ts';
 import { quickstartConfiguration, withoutImages } from './quickstart/configuration.ts';
 import { describeDebian } from './quickstart/debian-image.ts';
-import { availableDebian, requireSpace, requireSudo } from './quickstart/machine.ts';
+import { requireSpace, requireSudo } from './quickstart/machine.ts';
 import { progressIn } from './quickstart/progress.ts';
 import { Session } from './quickstart/session.ts';
 
@@ -47,17 +48,15 @@ async function quickstart(session: Session): Promise<void> {
   await requireSudo();
   await mkdir(images, { recursive: true });
   await requireSpace(data);
-  const debian = await availableDebian(process.env);
+  await using proxy = await startDebianProxy();
   const port = await freePort();
   // Remains of an earlier run; only downloads are kept.
   for (const left of [served, state, kept]) await rm(left, { recursive: true, force: true });
   await mkdir(served);
-  const settings = { port, debian, cacheDirectory: join(data, 'cache') };
+  const settings = { port, proxy: proxy.url, cacheDirectory: join(data, 'cache') };
   const configuration = quickstartConfiguration(await readFile(template, 'utf8'), template, settings);
   await writeFile(session.config, configuration);
-  session.tell(
-    `Debian ${debian.release} from ${debian.mirror}; configuration in ${session.shown(session.config)}`,
-  );
+  session.tell(`The configuration is in ${session.shown(session.config)}`);
   const admin = new Admin({ host: '127.0.0.1', port });
   try {
     await session.serve(async () => {

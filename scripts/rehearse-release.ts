@@ -4,16 +4,16 @@
  * image, uploads it, and removes everything again as docs/installing.md says. The status is 0 if every command
  * succeeded and nothing was left behind.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { chmod, cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { dump, load } from 'js-yaml';
 import { codeBlocks } from '../test/docs/markdown.ts';
+import { DEVICE_MAPPER_STAND_INS, hasDeviceMapper } from '../test/fixtures/device-mapper.ts';
+import { startDebianProxy } from './debian-proxy.ts';
 import { freePort } from './free-port.ts';
 import { installBaseSystem } from './fresh-machine/base-system.ts';
 import { copyBaseSystem } from './fresh-machine/machine.ts';
 import { runInside } from './fresh-machine/run-inside.ts';
-import { availableDebian } from './quickstart/machine.ts';
 import { publish, startRegistry } from './rehearse-release/registry.ts';
 
 const checkout = join(import.meta.dirname, '..');
@@ -49,9 +49,15 @@ async function rehearse(url: string): Promise<boolean> {
   await cp(join(import.meta.dirname, 'rehearse-release/systemctl.sh'), systemctl);
   await chmod(systemctl, 0o755);
   const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-  const environment = { ...settings, HOME: '/root', npm_config_registry: url };
+  if (!(await hasDeviceMapper())) {
+    for (const name of ['kpartx', 'dmsetup']) {
+      await cp(join(DEVICE_MAPPER_STAND_INS, name), join(root, 'usr/local/sbin', name));
+    }
+  }
+  await using proxy = await startDebianProxy();
+  const proxies = { http_proxy: proxy.url, no_proxy: '127.0.0.1' };
+  const environment = { ...settings, ...proxies, HOME: '/root', npm_config_registry: url };
   const machine = { root, user: false, checkout: '/root', home: '/root', path, environment };
-  await writeConfiguration(root);
   const { status, leftBehind } = await runInside(machine, ['sh', '-eu', '-c', await commands()]);
   if (status !== 0) console.log(`rehearse-release: a command failed with ${status}`);
   else for (const line of leftBehind) console.log(`rehearse-release: left behind: ${line}`);
@@ -60,29 +66,13 @@ async function rehearse(url: string): Promise<boolean> {
   return good;
 }
 
-/** "Your configuration" of the README: its example, with the Debian that this machine can reach, for any kernel. */
-async function writeConfiguration(root: string): Promise<void> {
-  const debian = await availableDebian(process.env);
-  const example = load(await readFile(join(checkout, 'examples/all-in-one/nodepool.yaml'), 'utf8')) as {
-    diskimages: readonly object[];
-  };
-  const diskimages = example.diskimages.map((diskimage) => ({
-    ...diskimage,
-    elements: ['debian-minimal'], // "vm" needs the device mapper
-    release: debian.release,
-    'env-vars': debian.envVars,
-  }));
-  writeFileSync(join(root, 'root/nodepool.yaml'), dump({ ...example, diskimages }));
-}
-
 /** The commands of the README, a wait for the image, and the commands that remove everything. */
 async function commands(): Promise<string> {
   const [install = ''] = codeBlocks(await readFile(join(checkout, 'README.md'), 'utf8'), 'sh');
   const page = await readFile(join(checkout, 'docs/installing.md'), 'utf8');
   const remove = codeBlocks(page.slice(page.indexOf('## Removing')), 'sh')[0] ?? '';
-  const edited = install.replace(/^cp \S*nodepool\.yaml .*$/m, '$&\ncp /root/nodepool.yaml /etc/nodepool');
   return `set -x
-${edited}
+${install}
 set +x
 list='nodepool-builder image-list -c /etc/nodepool/nodepool.yaml'
 until $list --json | grep -q '"ready"'; do
@@ -96,6 +86,6 @@ test -e /usr/local/share/man/man1/nodepool-builder.1
 qemu-img info /var/lib/libvirt/images/debian-latest.qcow2
 cd /
 ${remove}
-rm -r /var/lib/libvirt /root/nodepool.yaml
+rm -r /var/lib/libvirt
 rmdir /usr/local/lib/node_modules /usr/local/share/man/man1 # npm's own`;
 }

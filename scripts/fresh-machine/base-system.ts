@@ -1,6 +1,6 @@
 import { access, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { availableDebian } from '../quickstart/machine.ts';
+import { debianMirror } from '../quickstart/machine.ts';
 import { run } from './run.ts';
 
 /** A minimal Debian in a directory. */
@@ -19,7 +19,7 @@ export interface BaseSystem {
  * @param wanted - code name; default: the release of this machine's apt
  */
 export async function installBaseSystem(cache: string, wanted?: string): Promise<BaseSystem> {
-  const { release: hostSuite, mirror } = await availableDebian(process.env);
+  const { release: hostSuite, main } = await debianMirror();
   const suite = wanted ?? hostSuite;
   const directory = join(cache, `debian-${suite}`);
   const isThere = await access(directory).then(
@@ -32,7 +32,7 @@ export async function installBaseSystem(cache: string, wanted?: string): Promise
   await rm(unfinished, { recursive: true, force: true });
   // Packages that a minimal system lacks and every machine with a user has.
   const include = ['--include=ca-certificates,sudo'];
-  await run('debootstrap', ['--variant=minbase', ...include, suite, unfinished, mirror]);
+  await run('debootstrap', ['--variant=minbase', ...include, suite, unfinished, main]);
   // debootstrap leaves the package list of one archive; a new machine has none.
   await rm(join(unfinished, 'var/lib/apt/lists'), { recursive: true });
   await rm(join(unfinished, 'var/cache/apt/archives'), { recursive: true });

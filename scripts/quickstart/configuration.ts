@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { dump, load } from 'js-yaml';
 import { exampleConfiguration } from '../example-configuration.ts';
-import type { AvailableDebian } from './debian-mirror.ts';
 
 /** Values that replace those of the template. */
 interface NodepoolYaml {
@@ -13,7 +12,8 @@ interface NodepoolYaml {
 export interface MachineSettings {
   /** Port of the embedded job server on loopback. */
   readonly port: number;
-  readonly debian: AvailableDebian;
+  /** Proxy for HTTP that fetches Debian's packages. */
+  readonly proxy: string;
   /** Absolute path of a directory for lock files and the cache of diskimage-builder's Python library. */
   readonly cacheDirectory: string;
 }
@@ -26,13 +26,12 @@ export interface MachineSettings {
 export function quickstartConfiguration(
   template: string,
   templateFile: string,
-  { port, debian, cacheDirectory }: MachineSettings,
+  { port, proxy, cacheDirectory }: MachineSettings,
 ): string {
   const source = load(template) as NodepoolYaml;
   const diskimages = source.diskimages.map((diskimage) => ({
     ...diskimage,
-    release: debian.release,
-    'env-vars': { ...diskimage['env-vars'], ...cacheVariables(cacheDirectory), ...debian.envVars },
+    'env-vars': { ...diskimage['env-vars'], ...cacheVariables(cacheDirectory), http_proxy: proxy },
   }));
   const machine = { port, command: 'npm run quickstart' };
   return exampleConfiguration(template, templateFile, machine, { diskimages });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { type AvailableDebian, debianFromApt, INDEX_TARGETS_ARGUMENTS } from './debian-mirror.ts';
+import { type DebianMirror, debianFromApt, INDEX_TARGETS_ARGUMENTS } from './debian-mirror.ts';
 
 /** Peak disk usage of a build, with caches and copies, rounded up. */
 const NEEDED_BYTES = 6 * 2 ** 30;
@@ -32,10 +32,8 @@ export async function requireSpace(directory: string): Promise<void> {
   );
 }
 
-/** The Debian of apt's sources, or that of the environment if apt has none. */
-export async function availableDebian(environment: NodeJS.ProcessEnv): Promise<AvailableDebian> {
-  const { DIB_DISTRIBUTION_MIRROR: mirror, DIB_RELEASE: release = 'stable' } = environment;
-  if (mirror !== undefined) return { release, mirror, envVars: {} };
+/** The Debian of this machine's apt sources. */
+export async function debianMirror(): Promise<DebianMirror> {
   const { stdout } = await promisify(execFile)('apt-get', INDEX_TARGETS_ARGUMENTS).catch(() => ({
     stdout: '',
   }));

@@ -9,7 +9,9 @@ import type { DibSettings, DiskImage } from '@nodepool-builder/image-builder';
 import { inheritedEnvironment } from '@nodepool-builder/image-builder/module-kit';
 import { dump, load } from 'js-yaml';
 import { dibArguments, dibVariables } from '../../../packages/image-builder/src/dib.ts';
-import { availableDebian, requireSpace, requireSudo } from '../../../scripts/quickstart/machine.ts';
+import { OWN_ELEMENTS } from '../../../packages/image-builder/src/dib-elements.ts';
+import { startDebianProxy } from '../../../scripts/debian-proxy.ts';
+import { requireSpace, requireSudo } from '../../../scripts/quickstart/machine.ts';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';
 import { ratioOf, ratioRow, type Samples } from '../comparison.ts';
@@ -38,7 +40,10 @@ interface BuildTime {
 type Processors = Omit<BuildTime, 'elapsed'>;
 
 interface Template {
-  readonly diskimages: readonly (DibSettings & { readonly 'env-vars': Readonly<Record<string, string>> })[];
+  readonly diskimages: readonly (DibSettings & {
+    readonly release: string;
+    readonly 'env-vars': Readonly<Record<string, string>>;
+  })[];
 }
 
 /** Builds the Debian image of the quickstart: first, again, and by disk-image-create alone. */
@@ -52,7 +57,9 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   await requireSpace(directory);
   const images = join(directory, 'images');
   await mkdir(images);
-  const { envVars, settings, release } = await debian();
+  const proxy = await startDebianProxy();
+  after(async () => await proxy[Symbol.asyncDispose]());
+  const { envVars, settings, release } = await debian(proxy.url);
   const server = await startGearmand();
   after(() => server.stop());
   const diskimage = { name: 'debian', formats: FORMATS, release, ...settings, 'env-vars': envVars };
@@ -90,7 +97,8 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   for (let round = 1; round <= ROUNDS; round += 1) {
     const output = await mkdtemp(join(directory, 'bare-'));
     const environment = { ...envVars, DIB_IMAGE_CACHE: cache, TMP_DIR: join(output, 'tmp') };
-    const bare = { ...diskimage, elementsDir: ELEMENTS, envVars: environment };
+    const elementsDir = `${ELEMENTS}:${OWN_ELEMENTS}`;
+    const bare = { ...diskimage, elementsDir, envVars: environment };
     times.bare.push(
       await timed(context, 'disk-image-create alone', () => buildAlone(settings, bare, output, context)),
     );
@@ -135,20 +143,19 @@ function rowsOf(first: BuildTime, times: Record<'bare' | 'daemon', BuildTime[]>)
   ];
 }
 
-async function debian(): Promise<{
+async function debian(proxy: string): Promise<{
   readonly envVars: Readonly<Record<string, string>>;
   readonly settings: DibSettings;
   readonly release: string;
 }> {
-  const { release, envVars } = await availableDebian(process.env);
   const [entry] = (load(await readFile(TEMPLATE, 'utf8')) as Template).diskimages;
   if (entry === undefined) throw new Error(`${TEMPLATE} has no disk image`);
-  const { elements, 'qemu-img-options': options, 'env-vars': variables } = entry;
+  const { elements, release, 'qemu-img-options': options, 'env-vars': variables } = entry;
   const settings = {
     ...(elements !== undefined && { elements }),
     ...(options !== undefined && { 'qemu-img-options': options }),
   };
-  return { release, settings, envVars: { ...variables, ...envVars } };
+  return { release, settings, envVars: { ...variables, http_proxy: proxy } };
 }
 
 async function timed(

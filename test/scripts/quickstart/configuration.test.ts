@@ -18,12 +18,11 @@ test("the quickstart fills the template with this machine's settings", async (t)
   const directory = await mkdtemp(join(tmpdir(), 'quickstart-'));
   t.after(() => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
-  const sources = 'default:deb http://mirror.test/debian trixie main\nupdates:deb …';
   await writeFile(
     file,
     quickstartConfiguration(await readFile(templateFile, 'utf8'), templateFile, {
       port: 4731,
-      debian: { release: 'trixie', mirror: '', envVars: { DIB_APT_SOURCES_CONF: sources } },
+      proxy: 'http://127.0.0.1:3128',
       cacheDirectory: '/cache',
     }),
   );
@@ -37,13 +36,12 @@ test("the quickstart fills the template with this machine's settings", async (t)
   assert.deepEqual(configuration['gearman-servers'], [{ host: '127.0.0.1', port: 4731 }]);
   const [debian] = configuration.diskimages;
   assert.equal(debian?.name, 'debian');
-  assert.equal(debian.release, 'trixie');
   assert.equal(debian.elementsDir, join(root, 'examples/on-instance/elements'));
   assert.deepEqual(debian.formats.toSorted(), ['qcow2', 'raw']);
   assert.partialDeepStrictEqual(debian.envVars, {
     DIB_DEBOOTSTRAP_CACHE: '1',
     DIB_LOCKFILES: '/cache/locks',
-    DIB_APT_SOURCES_CONF: sources,
+    http_proxy: 'http://127.0.0.1:3128',
   });
   assert.deepEqual(
     configuration.providers.map(({ entry }) => entry.directory),

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { debianFromApt } from '../../../scripts/quickstart/debian-mirror.ts';
+import { atMirror, debianFromApt } from '../../../scripts/quickstart/debian-mirror.ts';
 
 const noLists = (path: string): string => assert.fail(`${path} was read`);
 
-test("takes release, updates and security from apt's sources", () => {
-  const { release, mirror, envVars } = debianFromApt(
+test("release, main archive and security archive come from apt's sources", () => {
+  const debian = debianFromApt(
     `http://mirror.test/debian/ trixie main Debian
 http://mirror.test/debian/ trixie contrib Debian
 http://mirror.test/debian/ trixie-updates main Debian
@@ -15,19 +15,15 @@ http://other.test/ stable main Other Packages
 `,
     noLists,
   );
-  assert.equal(release, 'trixie');
-  assert.equal(mirror, 'http://mirror.test/debian');
-  assert.deepEqual(envVars, {
-    DIB_DISTRIBUTION_MIRROR: 'http://mirror.test/debian',
-    DIB_APT_SOURCES_CONF: `default:deb http://mirror.test/debian trixie main
-updates:deb http://mirror.test/debian trixie-updates main
-security:deb http://security.test/debian-security trixie-security main`,
-    DIB_DEBOOTSTRAP_EXTRA_ARGS: '--include=zstd,initramfs-tools',
+  assert.deepEqual(debian, {
+    release: 'trixie',
+    main: 'http://mirror.test/debian',
+    security: 'http://security.test/debian-security',
   });
 });
 
-test('skips a CD, follows a list of mirrors, and adds certificates for HTTPS', () => {
-  const { mirror, envVars } = debianFromApt(
+test('a CD is skipped, and a list of mirrors is followed', () => {
+  const { main, security } = debianFromApt(
     `cdrom:[Debian GNU/Linux 12]/ bookworm main Debian
 mirror+file:/etc/apt/mirrors/debian.list/ bookworm main Debian
 `,
@@ -36,18 +32,42 @@ mirror+file:/etc/apt/mirrors/debian.list/ bookworm main Debian
       return '# the nearest first\nhttps://mirror.test/debian/\tpriority:1\nhttp://far.test/debian\n';
     },
   );
-  assert.equal(mirror, 'https://mirror.test/debian');
-  assert.equal(envVars.DIB_APT_SOURCES_CONF, 'default:deb https://mirror.test/debian bookworm main');
-  assert.equal(envVars.DIB_DEBOOTSTRAP_EXTRA_ARGS, '--include=zstd,initramfs-tools,ca-certificates');
+  assert.equal(main, 'https://mirror.test/debian');
+  assert.equal(security, 'http://deb.debian.org/debian-security');
 });
 
 for (const [machine, output] of [
   ['whose apt has no lists', ''],
-  ['that is no Debian', 'http://archive.test/ubuntu/ noble main Ubuntu\n'],
-  ['with a CD alone', 'cdrom:[Debian GNU/Linux 12]/ bookworm main Debian\n'],
-  ['with nothing but updates', 'http://mirror.test/debian/ bookworm-updates main Debian\n'],
+  ['that is not a Debian', 'http://archive.test/ubuntu/ noble main Ubuntu\n'],
+  ['with only a CD', 'cdrom:[Debian GNU/Linux 12]/ bookworm main Debian\n'],
+  ['with only updates', 'http://mirror.test/debian/ bookworm-updates main Debian\n'],
 ] as const) {
-  test(`a machine ${machine} gets a remedy`, () => {
-    assert.throws(() => debianFromApt(output, noLists), /run apt-get update; elsewhere set DIB_RELEASE/);
+  test(`a machine ${machine} uses Debian's own archives`, () => {
+    assert.deepEqual(debianFromApt(output, noLists), {
+      release: 'stable',
+      main: 'http://deb.debian.org/debian',
+      security: 'http://deb.debian.org/debian-security',
+    });
+  });
+}
+
+const MIRROR = { release: 'trixie', main: 'https://mirror.test/debian', security: 'http://mirror.test/sec' };
+
+for (const [url, expected] of [
+  [
+    'http://deb.debian.org/debian/dists/trixie/InRelease',
+    'https://mirror.test/debian/dists/trixie/InRelease',
+  ],
+  ['http://deb.debian.org/debian-security/pool/a.deb', 'http://mirror.test/sec/pool/a.deb'],
+  ['http://security.debian.org/debian-security/pool/a.deb', 'http://mirror.test/sec/pool/a.deb'],
+  [
+    'http://security.debian.org/dists/trixie-security/Release',
+    'http://mirror.test/sec/dists/trixie-security/Release',
+  ],
+  ['http://deb.debian.org/other', 'http://deb.debian.org/other'],
+  ['http://example.org/debian/a.deb', 'http://example.org/debian/a.deb'],
+] as const) {
+  test(`${url} is fetched from ${expected}`, () => {
+    assert.equal(atMirror(url, MIRROR), expected);
   });
 }
