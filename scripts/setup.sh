@@ -37,6 +37,8 @@ mmdebstrap                mmdebstrap                         test
 openssl                   openssl                            test
 iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test
+dosfstools                mkfs.vfat                          test
+gdisk                     sgdisk                             test
 rpm                       rpmbuild                           test
 qemu-system-x86           qemu-system-x86_64                 example
 dropbear-bin              dropbear                           test

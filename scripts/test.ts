@@ -48,7 +48,7 @@ const child = spawn(
       : // One more than cores: tests wait for other programs for part of their time.
         [`--test-concurrency=${availableParallelism() + 1}`]),
     // Limit for a test, and for a whole file. Only a hang reaches it.
-    '--test-timeout=900000',
+    '--test-timeout=1800000',
     `--test-reporter=${options.unit ? 'dot' : 'spec'}`,
     '--test-reporter-destination=stdout',
     `--test-reporter=${join(import.meta.dirname, 'refuse-skipped.ts')}`,

@@ -34,7 +34,7 @@ sed -e '/^sysctl /d' -e 's/^apt-get install/& --no-download/' /root/many-hosts.s
 cd /opt/checkout/examples/many-hosts
 sh -eux /root/commands-of-readme.sh
 cd /
-for name in debian ubuntu debian-arm64; do until_image "/srv/images/$name-latest.qcow2"; done
+for name in debian debian-12 debian-efi; do until_image "/srv/images/$name-latest.qcow2"; done
 [ "$(value nodepool-manager User)" = nodepool ]
 [ "$(value nodepool-manager NRestarts) $(value nodepool-builder NRestarts)" = '0 0' ]
 [ "$(value gearman-job-server User)" = gearman ]

@@ -41,7 +41,10 @@ test('docs/provenance.md: its commands prove where an image in a real Glance com
   await writeFile(file('clouds.yaml'), cloudsYaml({ ci: account.cloud() }));
   const text = configuration
     .replace('/opt/nodepool', directory)
-    .replace('[debian-minimal, vm, simple-init]', "[mini-dpkg]\n    env-vars: {DIB_JOURNAL_SIZE: '4'}");
+    .replace(
+      '[debian-minimal, debian-fixes, vm, cloud-init]',
+      "[mini-dpkg]\n    env-vars: {DIB_JOURNAL_SIZE: '4'}",
+    );
   assert.match(text, /mini-dpkg/);
   const server = `gearman-servers: [{host: 127.0.0.1, port: ${await freePort()}}]`;
   await writeFile(file('nodepool.yaml'), `${text}elements-dir: ${join(ROOT, 'test/elements')}\n${server}\n`);

@@ -69,8 +69,8 @@ export function registerInit(program: Command, modules: Modules): void {
 const DEFAULTS = {
   imagesDir: '/opt/nodepool/images',
   diskimage: 'debian',
-  elements: 'debian-minimal vm',
-  release: 'bookworm',
+  elements: 'debian-minimal debian-fixes vm cloud-init',
+  release: 'trixie',
 } as const;
 
 /** The forms of --provider: `NAME:directory:PATH`. */

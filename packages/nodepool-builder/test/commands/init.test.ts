@@ -106,12 +106,14 @@ describe('init', () => {
     const answers = [join(directory, 'images'), '', '', '', '', 'jobs:4730', 'no', ''].join('\n');
     const [code, shown] = await answer([['Directory', answers]], '--output', file, '--diskimage', 'web');
     assert.equal(code, 0, shown);
-    assert.match(shown, /Its elements of diskimage-builder \[debian-minimal vm\]: /);
+    assert.match(shown, /Its elements of diskimage-builder \[debian-minimal debian-fixes vm cloud-init\]: /);
     assert.doesNotMatch(shown, /Name of the first disk image/);
     assert.deepEqual(load(await readFile(file, 'utf8')), {
       'images-dir': join(directory, 'images'),
       'gearman-servers': [{ host: 'jobs', port: 4730 }],
-      diskimages: [{ name: 'web', elements: ['debian-minimal', 'vm'], release: 'bookworm' }],
+      diskimages: [
+        { name: 'web', elements: ['debian-minimal', 'debian-fixes', 'vm', 'cloud-init'], release: 'trixie' },
+      ],
       providers: [],
     });
   });
