@@ -8,12 +8,14 @@ import { ranges } from '../../test/benchmarks/download/ranges.ts';
 import { restart } from '../../test/benchmarks/fleet/restart.ts';
 import { decoding } from '../../test/benchmarks/gearman/decoding.ts';
 import { echo } from '../../test/benchmarks/gearman/echo.ts';
+import { hostilePeers } from '../../test/benchmarks/gearman/hostile-peers.ts';
 import { jobServer } from '../../test/benchmarks/gearman/job-server.ts';
 import { largePayloads } from '../../test/benchmarks/gearman/large-payloads.ts';
 import { manyFunctions } from '../../test/benchmarks/gearman/many-functions.ts';
 import { serverStalls } from '../../test/benchmarks/gearman/server-stalls.ts';
 import { manyImages, manyImagesInPostgresql } from '../../test/benchmarks/manager/many-images.ts';
 import { memory } from '../../test/benchmarks/memory.ts';
+import { removal } from '../../test/benchmarks/removal.ts';
 import { roundTrips } from '../../test/benchmarks/round-trips.ts';
 import { startUp } from '../../test/benchmarks/start-up.ts';
 import { attestation } from '../../test/benchmarks/upload/attestation.ts';
@@ -41,7 +43,7 @@ const DOCS = join(import.meta.dirname, '../../docs');
 /** All suites, by the name that scripts/bench.ts takes. */
 export const SUITES: Readonly<Record<string, Suite>> = {
   builder: {
-    benchmarks: [commands, startUp, appearance, memory, roundTrips],
+    benchmarks: [commands, startUp, appearance, removal, memory, roundTrips],
     page: join(DOCS, 'benchmarks.md'),
   },
   build: {
@@ -49,7 +51,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     page: join(DOCS, 'benchmarks-build.md'),
   },
   gearman: {
-    benchmarks: [echo, largePayloads, manyFunctions, decoding, jobServer, serverStalls],
+    benchmarks: [echo, largePayloads, manyFunctions, decoding, jobServer, serverStalls, hostilePeers],
     page: join(DOCS, 'benchmarks-gearman.md'),
     chart: join(DOCS, 'benchmarks-gearman.svg'),
   },
