@@ -74,6 +74,8 @@ chromium                  chromium                           test
 prometheus                promtool                           test
 buildah                   buildah                            containers
 uidmap                    newuidmap                          containers
+netavark                  /usr/lib/podman/netavark            containers
+procps                    ps                                 containers
 TABLE
 }
 

@@ -28,7 +28,9 @@ export interface Registry extends AsyncDisposable {
 export async function startRegistry(program: string, data: string, port: number): Promise<Registry> {
   await mkdir(program, { recursive: true });
   await writeFile(join(program, 'package.json'), JSON.stringify(MANIFEST));
-  await run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: program });
+  // npm 9, which is Debian 13's, does not understand that tag although it is overridden.
+  const npm = ['exec', '--yes', '--package=npm@11', '--', 'npm'];
+  await run('npm', [...npm, 'install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: program });
   const { stdout: upstream } = await promisify(execFile)('npm', ['config', 'get', 'registry']);
   const ours = { access: '$all', publish: '$all' };
   const config = {
