@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PACKETS } from '@nodepool-builder/gearman-node';
-import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
+import { DIB_VARIABLES, INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
 import { OUTPUTS, outputSchemas } from '../packages/nodepool-builder/src/commands/output-schemas.ts';
 import { withOptionalProviders } from '../packages/nodepool-builder/src/configuration/plugins.ts';
 import { configurationSchema, jsonSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
@@ -16,7 +16,7 @@ import { exitCodeTable } from './docs/exit-code-table.ts';
 import { manPage } from './docs/man-page.ts';
 import { outputTables, recordTable } from './docs/output-tables.ts';
 import { packetTable } from './docs/packet-table.ts';
-import { variableTable } from './docs/variable-table.ts';
+import { variableList, variableTable } from './docs/variable-table.ts';
 import { replaceSection } from './markdown.ts';
 
 const MODULES = await withOptionalProviders(Modules.builtIn);
@@ -26,6 +26,7 @@ const GENERATED: readonly (readonly [page: string, section: string, text: string
   ['command-line.md', 'exit codes', exitCodeTable(EXIT_CODES)],
   ['command-line.md', 'JSON', outputTables(OUTPUTS)],
   ['configuration.md', 'variables', variableTable(INHERITED_VARIABLES)],
+  ['configuration.md', 'public variables', variableList(DIB_VARIABLES)],
   ['notifications.md', 'event', recordTable(EVENT_SCHEMA)],
   ['gearman-protocol.md', 'tables', packetTable(PACKETS)],
 ];

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
+import { DIB_VARIABLES, INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
 import { formatDiagnostic, loadConfiguration } from 'nodepool-builder';
 import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/option-files.ts';
 import { withOptionalProviders } from '../../packages/nodepool-builder/src/configuration/plugins.ts';
@@ -11,7 +11,7 @@ import { configurationSchema } from '../../packages/nodepool-builder/src/configu
 import { readLogSettings } from '../../packages/nodepool-builder/src/logging/read-log-settings.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { configurationTables } from '../../scripts/docs/configuration-tables.ts';
-import { variableTable } from '../../scripts/docs/variable-table.ts';
+import { variableList, variableTable } from '../../scripts/docs/variable-table.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
@@ -31,6 +31,10 @@ test('docs/configuration.md lists the keys of the schema (npm run docs)', () => 
 
 test('docs/configuration.md lists the variables that builds get (npm run docs)', () => {
   assert.ok(page.includes(`\n${variableTable(INHERITED_VARIABLES)}\n`));
+});
+
+test('docs/configuration.md lists the variables whose values are shown (npm run docs)', () => {
+  assert.ok(page.includes(`\n${variableList(DIB_VARIABLES)}\n`));
 });
 
 test('the access list of docs/configuration.md is valid', async (t) => {

@@ -70,7 +70,8 @@ async function setUp(t: TestContext): Promise<Fixture> {
   git('init', '-q');
   git('add', '.');
   git('commit', '-q', '-m', 'first');
-  const attestation = 'attestation: {key: attestation.pem, public-key: attestation.pub}\n';
+  const attestation =
+    'attestation: {key: attestation.pem, public-key: attestation.pub}\npublic-variables: [COLOUR]\n';
   const configure = async (diskimages: string): Promise<void> => {
     await site.configure(diskimages.replaceAll('SITE', site.directory));
     const text = await readFile(site.config, 'utf8');

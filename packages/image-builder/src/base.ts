@@ -10,7 +10,7 @@ import {
 import { createBuildContext } from './build/build-context.ts';
 import { BuildLog } from './build/build-log.ts';
 import { BuildSpace } from './build/build-space.ts';
-import { shownVariables } from './build/command-environment.ts';
+import { hiddenNames, hiddenTexts, shownVariables } from './build/command-environment.ts';
 import { FinishedFiles } from './build/finished-files.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
 import { createMask } from './build/mask.ts';
@@ -24,7 +24,6 @@ import type { ImageFormat } from './formats.ts';
 import { checkImageId } from './image-id.ts';
 import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
-import { secretValues } from './process/inherited-environment.ts';
 import { portion, steadyProgress } from './progress.ts';
 import { imageFileName } from './repository/layout.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
@@ -73,7 +72,7 @@ export abstract class BaseImageBuilder {
   async #make(job: BuildJob, formats: readonly ImageFormat[], site: BuildSite): Promise<MadeImage> {
     const { imageId, repository, logger } = job;
     const { name } = this.diskimage;
-    const secrets = secretsOf(this.diskimage, job);
+    const secrets = hiddenTexts(this.diskimage, job.environment);
     const log = await BuildLog.open({
       directory: job.logDirectory ?? repository.logDirectory,
       imageId,
@@ -84,6 +83,8 @@ export abstract class BaseImageBuilder {
       onLine: job.onLine,
       logger,
     });
+    const hidden = hiddenNames(this.diskimage, job.environment);
+    if (hidden !== undefined) void log.write(hidden);
     const onProgress = steadyProgress(({ waiting, ...progress }) => {
       if (waiting !== undefined) void log.write(`# waiting for ${waiting}`);
       site.onProgress({ ...progress, ...(waiting !== undefined && { waiting }) });
@@ -95,7 +96,7 @@ export abstract class BaseImageBuilder {
       await space.reserve();
       return await this.#makeReserved(job, formats, { ...site, onProgress }, log, space);
     } catch (cause) {
-      const error = asImageError(cause, `building image ${imageId}`);
+      const error = withoutSecrets(asImageError(cause, `building image ${imageId}`), secrets);
       await log.writeEnd(String(error));
       throw error;
     } finally {
@@ -162,7 +163,7 @@ export abstract class BaseImageBuilder {
       };
       if (job.attester !== undefined) {
         const { diskimage } = this;
-        const mask = createMask(secretsOf(diskimage, job));
+        const mask = createMask(hiddenTexts(diskimage, job.environment));
         const build: FinishedBuild = {
           manifest,
           diskimage,
@@ -181,8 +182,12 @@ export abstract class BaseImageBuilder {
   }
 }
 
-function secretsOf({ secrets = [] }: DiskImage, { environment }: BuildJob): string[] {
-  return [...secrets, ...secretValues(), ...secretValues(environment)];
+/** An error for clients and other logs. One that quotes a secret loses its cause, which may quote it too. */
+function withoutSecrets(error: unknown, secrets: readonly string[]): unknown {
+  if (!(error instanceof Error)) return error;
+  const message = createMask(secrets)(error.message);
+  if (message === error.message) return error;
+  return error instanceof ImageError ? new ImageError(error.code, message) : new Error(message);
 }
 
 function masked({ name, uri, digest, annotations }: Material, mask: (text: string) => string): Material {

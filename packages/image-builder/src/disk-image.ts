@@ -14,6 +14,8 @@ export interface DiskImage {
   readonly envVars?: Readonly<Record<string, unknown>>;
   /** Texts that logs and errors show as `***`, if they have four characters or more. */
   readonly secrets?: readonly string[];
+  /** Variables, besides those of diskimage-builder, whose values logs and attestations may show. `*` matches any suffix. */
+  readonly publicVariables?: readonly string[];
   readonly validation?: ImageValidation;
   /** Bytes of disk space that a build reserves. Default: those that the last build took; none if there is none. */
   readonly diskSpace?: number;

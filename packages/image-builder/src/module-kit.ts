@@ -18,7 +18,7 @@ export {
 } from './attestation-gate.ts';
 export { BandwidthLimit, metered } from './bandwidth-limit.ts';
 export { BuildLog, LOG_BEGIN, screenshotPath, uploadLogName } from './build/build-log.ts';
-export { checkedVariables, variableFault } from './build/command-environment.ts';
+export { checkedVariables, hiddenTexts, variableFault } from './build/command-environment.ts';
 export { fileDigest } from './build/file-digest.ts';
 export { fileMaterial } from './build/file-material.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
@@ -128,11 +128,11 @@ export { nearestName } from './nearest-name.ts';
 export { foreignFile, foreignPart, openOwnFile, UNTRICKED } from './ownership.ts';
 export { runCommand, startError } from './process/command.ts';
 export { DecisiveLines } from './process/decisive-lines.ts';
+export { DIB_VARIABLES, hiddenValues, isPublicVariable } from './process/hidden-values.ts';
 export {
   environmentIn,
   INHERITED_VARIABLES,
   inheritedEnvironment,
-  secretValues,
 } from './process/inherited-environment.ts';
 export { LineSplitter } from './process/line-splitter.ts';
 export { portion, steadyProgress } from './progress.ts';

@@ -84,12 +84,16 @@ test('the environment has no secret', async (t) => {
     MIRROR: 'https://user:pw-of-mirror@mirror.example.org/',
     LINES: 'a secret text\nin lines',
   };
-  const { attester, build } = await setUp(t, makeDisk, { envVars, secrets: ['secret text'] });
+  const { attester, build } = await setUp(t, makeDisk, {
+    envVars,
+    secrets: ['secret text'],
+    publicVariables: ['MIRROR', 'LINES'],
+  });
   await build();
   assert.deepEqual(attester.builds[0]?.environment, {
     DIB_RELEASE: 'bookworm',
     DIB_DEV_USER_PASSWORD: '***',
-    MIRROR: 'https://user:***@mirror.example.org/',
+    MIRROR: 'https://***@mirror.example.org/',
     LINES: 'a ***\nin lines',
   });
 });

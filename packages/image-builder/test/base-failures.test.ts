@@ -8,7 +8,7 @@ import { holdTimeout } from '../../../test/fixtures/held-timeout.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { processesWith } from '../../../test/fixtures/running-process.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
-import type { BuildContext, DiskImage, ImageErrorCode } from '../src/index.ts';
+import { type BuildContext, type DiskImage, ImageError, type ImageErrorCode } from '../src/index.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 /** Seconds that a test's process sleeps; identifies the process. */
@@ -71,6 +71,13 @@ const FAILURES: readonly Failure[] = [
     script: ({ run }) => run('sh', ['-c', 'kill -SEGV $$']),
     code: 'command-failed',
     message: /"sh" ended with SIGSEGV; see/,
+  },
+  {
+    what: 'an error that quotes a variable without a public value',
+    script: () => Promise.reject(new ImageError('login-refused', 'the login with correct-horse was refused')),
+    code: 'login-refused',
+    message: /the login with \*\*\* was refused$/m,
+    diskimage: { envVars: { NPM_AUTH: 'correct-horse' } },
   },
   {
     what: 'no image',

@@ -85,6 +85,7 @@ describe('the builder command', () => {
         release: 12,
         scriptDir: '/scripts',
         envVars: { MIRROR: 'http://debian.example', DIB_IMAGE_NAME: 'x' },
+        publicVariables: ['MIRROR'],
       },
     );
     for (const line of [

@@ -206,7 +206,13 @@ test('another command gets the same arguments, and its files beside the image ar
   await writeFile(command, STAND_IN, { mode: 0o755 });
   const lines: string[] = [];
   const builder = new DibBuilder(
-    { name: 'debian', formats: [], release: 'bookworm', envVars: { COLOUR: 'blue' } },
+    {
+      name: 'debian',
+      formats: [],
+      release: 'bookworm',
+      envVars: { COLOUR: 'blue' },
+      publicVariables: ['COLOUR'],
+    },
     { elements: 'debian-minimal vm', 'dib-cmd': command },
   );
   await builder.build({

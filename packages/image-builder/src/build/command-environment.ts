@@ -1,8 +1,13 @@
 import type { BuildContext } from '../context.ts';
 import type { DiskImage } from '../disk-image.ts';
 import { ImageError } from '../errors.ts';
-import { secretValues, withheldVariables } from '../process/inherited-environment.ts';
-import { createMask } from './mask.ts';
+import { hiddenValues, hiddenVariables, isPublicVariable } from '../process/hidden-values.ts';
+import {
+  type Environment,
+  inheritedEnvironment,
+  withheldVariables,
+} from '../process/inherited-environment.ts';
+import { maskCredentials } from './material-address.ts';
 
 /**
  * Returns the variables of the command that makes an image. The log names the variables of this process that it lacks.
@@ -38,7 +43,7 @@ export function checkedVariables({ name, envVars = {} }: DiskImage): Record<stri
 }
 
 /**
- * The `env-vars` of a disk image as they may be shown: secrets are `***`.
+ * The `env-vars` of a disk image as they may be published: `***` in place of values of variables that are not public.
  *
  * @param mask replaces the secrets of the build
  */
@@ -46,17 +51,41 @@ export function shownVariables(
   diskimage: DiskImage,
   mask: (text: string) => string,
 ): Readonly<Record<string, string>> {
-  const { secrets = [] } = diskimage;
+  const { secrets = [], publicVariables } = diskimage;
   return Object.fromEntries(
     Object.entries(checkedVariables(diskimage)).map(([name, value]) => {
       // A mask leaves short secrets as they are.
-      const isSecret = secrets.includes(value) || secretValues({ [name]: value }).includes(value);
-      return [
-        name,
-        isSecret && value !== '' ? '***' : createMask(secretValues({ [name]: value }))(mask(value)),
-      ];
+      const isShown = value === '' || (isPublicVariable(name, publicVariables) && !secrets.includes(value));
+      return [name, isShown ? mask(maskCredentials(value)) : '***'];
     }),
   );
+}
+
+/**
+ * Returns the texts of a disk image that logs and statements hide.
+ *
+ * @param inherited variables of its commands that are not its own
+ */
+export function hiddenTexts(diskimage: DiskImage, inherited: Environment = inheritedEnvironment()): string[] {
+  const { secrets = [], publicVariables } = diskimage;
+  return [...secrets, ...hiddenValues(variablesOf(diskimage, inherited), publicVariables)];
+}
+
+/** Line for a log that names the variables whose values it hides; undefined if there are none. */
+export function hiddenNames(
+  diskimage: DiskImage,
+  inherited: Environment = inheritedEnvironment(),
+): string | undefined {
+  const hidden = hiddenVariables(variablesOf(diskimage, inherited), diskimage.publicVariables);
+  const names = Object.keys(hidden).join(', ');
+  return names === ''
+    ? undefined
+    : `# this log hides the values of ${names}; name those without a secret in public-variables`;
+}
+
+function variablesOf({ envVars = {} }: DiskImage, inherited: Environment): Environment {
+  const own = Object.entries(envVars).filter(([, value]) => typeof value === 'string');
+  return { ...inherited, ...(Object.fromEntries(own) as Record<string, string>) };
 }
 
 /** Reason why an entry of `env-vars` is invalid, and the remedy. The value is left out: it may be a secret. */

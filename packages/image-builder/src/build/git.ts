@@ -1,5 +1,5 @@
 import { SYSTEM_PATH } from '../cleanup/privileged.ts';
-import { secretValues } from '../process/inherited-environment.ts';
+import { hiddenValues } from '../process/hidden-values.ts';
 import { createMask, visible } from './mask.ts';
 
 /** Time limit of a command that uses no network, in milliseconds. */
@@ -67,5 +67,5 @@ export async function runGit(
   if (result.timedOut) return { reason: `git took longer than ${timeout / 1000} s` };
   const lines = (result.stderr ?? '').split('\n').filter((line) => line.trim() !== '');
   const line = lines.findLast((one) => /^(?:fatal|error): /.test(one)) ?? lines.at(-1) ?? 'git failed';
-  return { reason: createMask(secretValues(environment))(visible(line.slice(0, 300))) };
+  return { reason: createMask(hiddenValues(environment))(visible(line.slice(0, 300))) };
 }

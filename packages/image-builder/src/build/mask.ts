@@ -1,5 +1,5 @@
 /** Shorter texts are not masked: they occur too often by chance. */
-const SHORTEST = 4;
+export const SHORTEST_SECRET = 4;
 
 const MASK = '***';
 
@@ -12,16 +12,41 @@ export function createMask(secrets: readonly string[] = []): (text: string) => s
   const hidden = secrets
     .flatMap((secret) => secret.split(/[\r\n]+/))
     .map((line) => line.trim())
-    .flatMap((line) => [line, inSingleQuotes(line)])
-    .filter((line) => line.length >= SHORTEST)
+    .flatMap((line) => [line, ...quoted(line)])
+    .filter((line) => line.length >= SHORTEST_SECRET)
     // The longest first: a shorter one may be part of it.
     .toSorted((one, other) => other.length - one.length);
   return (text) => hidden.reduce((masked, secret) => masked.replaceAll(secret, MASK), text);
 }
 
-/** Text between the single quotes in a shell's trace (`set -x`). */
-function inSingleQuotes(text: string): string {
-  return text.replaceAll("'", String.raw`'\''`);
+/** A text as a shell quotes it: in a trace (`set -x`), in `declare -p`, by `printf %q`, and as `$'…'` outside UTF-8. */
+function quoted(text: string): readonly string[] {
+  const escaped = text.replaceAll(/['\\]/g, String.raw`\$&`).replaceAll(/[\p{Cc}]/gu, control);
+  return [
+    text.replaceAll("'", String.raw`'\''`),
+    text.replaceAll(/["$`\\]/g, String.raw`\$&`),
+    escaped,
+    escaped.replaceAll(/[^\p{ASCII}]/gu, (character) => [...Buffer.from(character)].map(octal).join('')),
+    text.replaceAll(/[ '"\\|&;()<>!{}*[\]?^$`,]/g, String.raw`\$&`), // printf %q
+  ];
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '\u0007': 'a',
+  '\b': 'b',
+  '\t': 't',
+  '\v': 'v',
+  '\f': 'f',
+  '\u001b': 'E',
+};
+
+function control(character: string): string {
+  const letter = ESCAPES[character];
+  return letter === undefined ? octal(character.charCodeAt(0)) : `\\${letter}`;
+}
+
+function octal(byte: number): string {
+  return `\\${byte.toString(8).padStart(3, '0')}`;
 }
 
 /** Control characters except tab, line separators, and characters that change the writing direction. */

@@ -17,6 +17,32 @@ export function withoutCredentials(uri: string): string {
   return `${scheme}://${keptUser}${authority.slice(at + 1)}${withoutSecretParameters(path)}`;
 }
 
+/** Credentials in the addresses of a text: users with their passwords, passwords, and parameters of signed requests. */
+export function credentialsIn(text: string): string[] {
+  return (text.match(/[a-z][a-z\d+.-]*:\/\/[^\s"'<>]+/gi) ?? []).flatMap((uri) => {
+    const [, scheme = '', authority = '', query = ''] =
+      /^(.*?):\/\/([^/?#]*)[^?#]*\??([^#]*)/.exec(uri) ?? [];
+    const user = authority.slice(0, Math.max(authority.lastIndexOf('@'), 0));
+    const [, password] = split(user, ':');
+    const isSecret = password === undefined ? !/(?:^|\+)ssh$/.test(scheme) : password !== '';
+    const parameters = query.split('&').map((parameter) => split(parameter, '='));
+    return [
+      ...(isSecret ? [user, ...(password === undefined ? [] : [password])] : []),
+      ...parameters.flatMap(([name, value]) =>
+        value !== undefined && SECRET_PARAMETER.test(name) ? [value] : [],
+      ),
+    ].filter((secret) => secret !== '');
+  });
+}
+
+/** Replaces the credentials in the addresses of a text by `***`, however short they are. */
+export function maskCredentials(text: string): string {
+  return credentialsIn(text).reduce(
+    (shown, secret) => shown.replaceAll(`://${secret}@`, '://***@').replaceAll(`=${secret}`, '=***'),
+    text,
+  );
+}
+
 function withoutSecretParameters(path: string): string {
   const [before, query] = split(path, '?');
   if (query === undefined) return path;

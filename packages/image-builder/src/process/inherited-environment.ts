@@ -53,13 +53,6 @@ export const INHERITED_VARIABLES: readonly { readonly purpose: string; readonly 
 
 const INHERITED: readonly string[] = INHERITED_VARIABLES.flatMap(({ names }) => names);
 
-/** Matches variables whose value is a secret. */
-const SECRET_NAME = /PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIAL|(?:API|ACCESS|PRIVATE)_?KEY(?!_ID$)/i;
-/** Matches variables whose value is the location of a secret. */
-const LOCATION_NAME = /_(?:FILE|PATH|DIR|URL)$/i;
-
-const USER_INFORMATION = /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s:]*:([^/?#@\s]+)@/i;
-
 /**
  * Selects the variables that commands inherit: {@link INHERITED_VARIABLES} and those in `also`. The environment of a
  * daemon holds secrets that no command needs, and the output of commands is kept in a log.
@@ -71,7 +64,7 @@ export function inheritedEnvironment(
   const patterns = [...INHERITED, ...also];
   return Object.fromEntries(
     Object.entries(environment).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined && matches(entry[0], patterns),
+      (entry): entry is [string, string] => entry[1] !== undefined && matchesVariable(entry[0], patterns),
     ),
   );
 }
@@ -88,16 +81,8 @@ export function withheldVariables(environment: Environment, all: Environment = p
     .toSorted();
 }
 
-/** Secret values of an environment, which must not appear in logs. */
-export function secretValues(environment: Environment = process.env): string[] {
-  return Object.entries(environment).flatMap(([name, value = '']) => {
-    if (SECRET_NAME.test(name) && !LOCATION_NAME.test(name)) return [value];
-    const password = USER_INFORMATION.exec(value)?.[1];
-    return password === undefined ? [] : [password];
-  });
-}
-
-function matches(name: string, patterns: readonly string[]): boolean {
+/** Whether a variable has one of these names. A trailing `*` matches any suffix. */
+export function matchesVariable(name: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) =>
     pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
   );

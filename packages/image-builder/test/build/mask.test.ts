@@ -12,6 +12,9 @@ const CASES: readonly (readonly [what: string, secrets: readonly string[], text:
     '*** *** ***',
   ],
   ['what a shell makes of quotes', ["it's me"], String.raw`+ token='it'\''s me'`, "+ token='***'"],
+  ['what a shell declares', ['say "$HOME"'], String.raw`declare -x A="say \"\$HOME\""`, 'declare -x A="***"'],
+  ['what a shell escapes', ['a b;c'], String.raw`a\ b\;c`, '***'],
+  ['control characters and other scripts', ['tab\tpäss'], String.raw`$'tab\tp\303\244ss'`, "$'***'"],
   ['what means something in an expression', ['a.c$'], 'abc$ a.c$', 'abc$ ***'],
 ];
 

@@ -1,11 +1,17 @@
 import { hostname } from 'node:os';
-import { ImageError, type Logger, type OperationOptions } from '@nodepool-builder/image-builder';
+import {
+  type DiskImage,
+  ImageError,
+  type Logger,
+  type OperationOptions,
+} from '@nodepool-builder/image-builder';
 import {
   type AttestationGate,
   createMask,
   type GatedFile,
+  hiddenTexts,
+  isPublicVariable,
   type RequiredAttestation,
-  secretValues,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { SiteAttester, TrustedKey } from '@nodepool-builder/provenance';
 import { isSigning, signerSettings } from '../configuration/attestation.ts';
@@ -84,9 +90,9 @@ export class SiteAttestation {
       version: packageVersion(),
       host,
       billOfMaterials: attestation['bill-of-materials'],
-      parameters: ({ name, secrets }) => {
+      parameters: ({ name }) => {
         const configured = diskimages.find((diskimage) => diskimage.name === name);
-        return configured === undefined ? {} : parametersOf(configured, secrets);
+        return configured === undefined ? {} : parametersOf(configured);
       },
       logger: this.#logger,
     });
@@ -110,35 +116,35 @@ async function usable<T>(open: () => Promise<T>): Promise<T> {
 }
 
 /** A disk image of the configuration, as far as a statement records it. */
-type DescribedDiskImage = Pick<
-  DiskImageConfiguration,
-  'builder' | 'settings' | 'digest' | 'release' | 'options' | 'elementsDir' | 'scriptDir'
->;
+type DescribedDiskImage = DiskImage & Pick<DiskImageConfiguration, 'builder' | 'settings' | 'digest'>;
 
 /**
  * External parameters of a build: its settings in the configuration, without secrets. `options` is always among them; it
  * is missing in statements of earlier releases, as are the keys after it.
  */
-export function parametersOf(
-  diskimage: DescribedDiskImage,
-  secrets: readonly string[] = [],
-): Readonly<Record<string, unknown>> {
-  const { digest, builder, settings, release, options = {}, elementsDir, scriptDir } = diskimage;
-  const mask = createMask(secrets);
+export function parametersOf(diskimage: DescribedDiskImage): Readonly<Record<string, unknown>> {
+  const {
+    digest,
+    builder,
+    settings,
+    release,
+    options = {},
+    elementsDir,
+    scriptDir,
+    publicVariables,
+  } = diskimage;
+  const mask = createMask(hiddenTexts(diskimage));
   return {
     'configuration-digest': digest,
     builder,
     settings: maskedTexts(settings ?? {}, (_, text) => mask(text)),
-    options: maskedTexts(options, (key, text) => (isSecret(key, text) ? '***' : mask(text))),
+    options: maskedTexts(options, (key, text) =>
+      text === '' || isPublicVariable(key, publicVariables) ? mask(text) : '***',
+    ),
     ...(release !== undefined && { release }),
     ...(elementsDir !== undefined && { 'elements-dir': elementsDir }),
     ...(scriptDir !== undefined && { 'script-dir': scriptDir }),
   };
-}
-
-/** Whether a key of `options` says that its value is a secret: their builder, and so their meaning, is unknown. */
-function isSecret(key: string, text: string): boolean {
-  return text !== '' && secretValues({ [key.replaceAll('-', '_')]: text }).length > 0;
 }
 
 function maskedTexts(value: unknown, mask: (key: string, text: string) => string): unknown {

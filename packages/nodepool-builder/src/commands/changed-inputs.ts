@@ -23,7 +23,7 @@ export function changedInputs(
   { diskimage, materials, environment, restored, reasons }: UsedInputs,
 ): RebuiltImage['inputs'] {
   const { 'image-id': _, diskimage: __, formats: ___, ...parameters } = recorded.parameters;
-  const all = { ...parametersOf(diskimage, diskimage.secrets), environment };
+  const all = { ...parametersOf(diskimage), environment };
   // Statements of earlier releases lack some of these; the digest tells whether they differ.
   const known =
     parameters.options === undefined

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import type { CheckArea } from '@nodepool-builder/image-builder/module-kit';
+import { type CheckArea, hiddenTexts } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ConfigurationError } from '../configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
@@ -92,7 +92,7 @@ async function examine(
     const checks = site.checks.filter(
       ({ area, alsoIn = [] }) => only === undefined || [area, ...alsoIn].some((one) => only.includes(one)),
     );
-    const secrets = loaded.configuration.diskimages.flatMap((diskimage) => diskimage.secrets ?? []);
+    const secrets = loaded.configuration.diskimages.flatMap((diskimage) => hiddenTexts(diskimage));
     const results = await runChecks(checks, timeout, signal, secrets);
     return only === undefined ? results : results.filter(({ area }) => only.includes(area));
   } finally {

@@ -16,8 +16,9 @@ type GeneralKeys = SettingsOf<typeof GENERAL>;
 
 /** Keys of the top level in which no module has a part, with their defaults, and with absolute paths. */
 export interface GeneralSettings
-  extends Omit<GeneralKeys, 'build-environment' | 'gearman-servers' | 'notifications'> {
+  extends Omit<GeneralKeys, 'build-environment' | 'public-variables' | 'gearman-servers' | 'notifications'> {
   readonly 'build-environment': readonly string[];
+  readonly 'public-variables': readonly string[];
   /** Empty if the file names none: the daemon then runs a job server of its own. */
   readonly 'gearman-servers': readonly GearmanServer[];
   /** Empty: nobody is told. */

@@ -21,7 +21,11 @@ export function toDiskImage(
   secure: SecureEnvVars,
 ): DiskImageConfiguration | undefined {
   if (module === undefined) return undefined;
-  const { 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
+  const {
+    'elements-dir': elementsDir,
+    'script-dir': scriptDir,
+    'public-variables': publicVariables,
+  } = general;
   const settings: unknown = module.read?.(values, { ...context, name }) ?? values;
   const snapshotProvider = module.snapshotProvider?.(settings);
   const {
@@ -56,6 +60,7 @@ export function toDiskImage(
     ...(release !== undefined && { release }),
     envVars,
     secrets: Object.values(secrets),
+    publicVariables,
     ...(elementsDir && { elementsDir }),
     ...(scriptDir && { scriptDir }),
     options,

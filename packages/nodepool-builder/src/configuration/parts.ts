@@ -71,6 +71,7 @@ function readGeneral(source: ConfigurationSource, absolute: (path: string) => st
     'elements-dir': elementsDir ? elementsDir.split(':').map(absolute).join(':') : null,
     'script-dir': scriptDir ? absolute(scriptDir) : null,
     'build-environment': general['build-environment'] ?? [],
+    'public-variables': general['public-variables'] ?? [],
     'gearman-servers': general['gearman-servers'] ?? [],
     notifications: general.notifications ?? [],
   };

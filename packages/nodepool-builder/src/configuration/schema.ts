@@ -60,6 +60,13 @@ const TOP_LEVEL = {
       'Names of further variables of the daemon that builds and hooks get, besides [the usual ' +
       'ones](#environment-of-builds-and-hooks): `[VAULT_TOKEN, OS_*]`.',
   },
+  'public-variables': {
+    type: ['array', 'null'],
+    items: TEXT,
+    description:
+      'Names of variables, besides [those of diskimage-builder](#which-values-are-shown), whose values logs and ' +
+      'attestations may show: `[MIRROR_URL, REGION_*]`.',
+  },
   'build-log-retention': {
     type: 'integer',
     minimum: 1,

@@ -3,8 +3,8 @@ import {
   attempt,
   type CheckArea,
   createMask,
+  hiddenValues,
   LONGEST_TIMER,
-  secretValues,
   unlessAborted,
   visible,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -55,7 +55,7 @@ export async function runChecks(
   secrets: readonly string[] = [],
 ): Promise<readonly CheckRecord[]> {
   const found = await Promise.all(checks.map((check) => runCheck(check, seconds, signal)));
-  const mask = createMask([...secretValues(), ...secrets]);
+  const mask = createMask([...hiddenValues(), ...secrets]);
   const clean = (text: string): string => visible(mask(text.replaceAll(/\s+/g, ' ').trim()));
   const records = found.flat().map(({ subject, finding, remedy, ...record }) => ({
     ...record,

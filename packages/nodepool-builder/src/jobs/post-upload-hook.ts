@@ -1,6 +1,6 @@
 import { JobFailure } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import { createMask, runCommand, secretValues, visible } from '@nodepool-builder/image-builder/module-kit';
+import { createMask, hiddenValues, runCommand, visible } from '@nodepool-builder/image-builder/module-kit';
 import { reasonOf } from './job-reply.ts';
 
 /** An uploaded image was rejected, such as by a `post-upload-hook`. The cause is the error of the image's deletion. */
@@ -15,6 +15,8 @@ class RejectedImageError extends JobFailure {
 interface HookOptions {
   readonly signal: AbortSignal;
   readonly environment: Readonly<Record<string, string>>;
+  /** Variables whose values the log may show. */
+  readonly publicVariables: readonly string[];
   readonly logger: Logger;
 }
 
@@ -27,9 +29,9 @@ interface HookOptions {
 export async function runHook(
   hook: string,
   args: readonly string[],
-  { environment, signal, logger }: HookOptions,
+  { environment, publicVariables, signal, logger }: HookOptions,
 ): Promise<string | undefined> {
-  const withoutSecrets = createMask([...secretValues(), ...secretValues(environment)]);
+  const withoutSecrets = createMask(hiddenValues(environment, publicVariables));
   logger.info(`running the hook ${[hook, ...args].join(' ')}`);
   try {
     const { exitCode, signal: ended } = await runCommand(hook, args, {

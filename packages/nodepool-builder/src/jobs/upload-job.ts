@@ -32,7 +32,10 @@ import type { UploadingJob, Uploads } from './uploads.ts';
 
 /** Everything that `image-upload` jobs share. */
 export interface UploadJobContext {
-  readonly configuration: Pick<Configuration, 'build-environment' | 'largestDisk' | 'compressesQcow2'>;
+  readonly configuration: Pick<
+    Configuration,
+    'build-environment' | 'public-variables' | 'largestDisk' | 'compressesQcow2'
+  >;
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
@@ -143,6 +146,7 @@ async function upload(
   const { repository } = context;
   const attestation = await UploadAttestation.open(context.attestation, configuration, repository);
   const { largestDisk, compressesQcow2: compress, 'build-environment': variables } = context.configuration;
+  const { 'public-variables': publicVariables } = context.configuration;
   const within = timeLimit(configuration.entry['image-upload-timeout'], job.signal);
   let gated: ImageFile | undefined;
   const prepareFile = async (signal: AbortSignal): Promise<ImageFile> => {
@@ -207,7 +211,7 @@ async function upload(
       if (hook !== undefined) {
         const args = [configuration.name, result.externalId, file?.path ?? files?.[0]?.path ?? ''];
         const environment = inheritedEnvironment(process.env, variables);
-        reason = await runHook(hook, args, { environment, signal, logger });
+        reason = await runHook(hook, args, { environment, publicVariables, signal, logger });
       }
       // A snapshot that the provider itself made has no bytes of a file that could be attested.
       if (reason === undefined && attestation !== undefined && file !== undefined) {

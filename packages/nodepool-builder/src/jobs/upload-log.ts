@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { BuildLog, secretValues } from '@nodepool-builder/image-builder/module-kit';
+import { BuildLog, hiddenValues } from '@nodepool-builder/image-builder/module-kit';
 import { localTime } from '../logging/record-format.ts';
 import { reasonOf } from './job-reply.ts';
 
@@ -22,7 +22,7 @@ export async function withUploadLog<T>(
   work: (logger: Logger) => Promise<T>,
 ): Promise<T> {
   const { logger } = options;
-  const log = await BuildLog.open({ ...options, secrets: secretValues(), onLine: undefined }).catch(
+  const log = await BuildLog.open({ ...options, secrets: hiddenValues(), onLine: undefined }).catch(
     (error: unknown) => void logger.warn(`the upload has no log of its own: ${reasonOf(error)}`),
   );
   const write = (text: string): void => void log?.write(`${localTime(new Date())} ${text}`);

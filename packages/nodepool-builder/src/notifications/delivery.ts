@@ -6,11 +6,11 @@ import {
   createMask,
   type HttpAnswer,
   HttpClient,
+  hiddenValues,
   inheritedEnvironment,
   networkFailure,
   retryAfterSeconds,
   runCommand,
-  secretValues,
   visible,
 } from '@nodepool-builder/image-builder/module-kit';
 import { isWebhookUrl, type NotificationSettings } from '../configuration/notification.ts';
@@ -144,12 +144,13 @@ async function run(
 ): Promise<string> {
   const { event: kind, text, diskimage, provider, 'image-id': imageId } = event;
   const limit = AbortSignal.timeout(timeout * 1000);
-  const withoutSecrets = createMask(secretValues());
+  const environment = inheritedEnvironment();
+  const withoutSecrets = createMask(hiddenValues(environment));
   let last = '';
   const options = {
     cwd: '/',
     env: {
-      ...inheritedEnvironment(),
+      ...environment,
       NODEPOOL_EVENT: kind,
       NODEPOOL_TEXT: text.slice(0, LONGEST_VARIABLE),
       NODEPOOL_IMAGE_ID: imageId,

@@ -54,7 +54,7 @@ async function diagnosticsOf(text: string): Promise<string[]> {
 /** Settings of an entry that has only the keys that it needs. */
 const DEFAULTS = { 'poll-interval': 60, 'require-sha256': false, pause: false, 'build-timeout': 14_400 };
 
-const EMPTY = { envVars: {}, secrets: [], options: {} };
+const EMPTY = { envVars: {}, secrets: [], publicVariables: [], options: {} };
 
 function withoutDigest({
   digest: _,

@@ -79,7 +79,12 @@ async function setUp(t: TestContext, formats: readonly ('raw' | 'qcow2')[] = ['r
       running: new RunningJobs(),
       uploadLog: () => ({ directory: join(directory, 'logs') }),
       providers: new Map([['fake', { configuration, provider }]]),
-      configuration: { largestDisk: 2 ** 30, compressesQcow2: false, 'build-environment': [] },
+      configuration: {
+        largestDisk: 2 ** 30,
+        compressesQcow2: false,
+        'build-environment': [],
+        'public-variables': [],
+      },
       attestation: new SiteAttestation({ ...settings, diskimages: [] }, logger),
       uploads,
       services: new Map(),

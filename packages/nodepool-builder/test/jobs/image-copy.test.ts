@@ -60,7 +60,12 @@ async function setUp(t: TestContext): Promise<Setup> {
         },
       ],
     ]),
-    configuration: { largestDisk: 2 ** 30, compressesQcow2: false, 'build-environment': [] },
+    configuration: {
+      largestDisk: 2 ** 30,
+      compressesQcow2: false,
+      'build-environment': [],
+      'public-variables': [],
+    },
     uploads,
     services: new Map(),
     statistics: new Statistics({}, logger),

@@ -43,7 +43,12 @@ async function setUp(
     running: new RunningJobs(),
     uploadLog: () => ({ directory: join(directory, 'logs') }),
     providers: new Map([['fake', { configuration, provider }]]),
-    configuration: { largestDisk: 2 ** 30, compressesQcow2: false, 'build-environment': [] },
+    configuration: {
+      largestDisk: 2 ** 30,
+      compressesQcow2: false,
+      'build-environment': [],
+      'public-variables': [],
+    },
     uploads,
     services: new Map(),
     statistics: new Statistics({}, logger),
