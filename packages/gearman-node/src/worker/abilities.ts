@@ -4,8 +4,11 @@
  */
 export const MANY = 128;
 
-/** Minimum part of all functions for RESET_ABILITIES: a CAN_DO takes gearmand about a hundredth of a CANT_DO. */
-const RESET_PART = 0.01;
+/**
+ * Minimum part of all functions for RESET_ABILITIES. gearmand serves no other client until it has registered the
+ * remaining functions again, which takes it seconds if they are 100,000; between confirmed CANT_DOs it does.
+ */
+const RESET_PART = 0.25;
 
 /**
  * The functions that one connection has registered with its server, and those of them that are no longer wanted. It
