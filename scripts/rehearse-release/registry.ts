@@ -29,8 +29,8 @@ export async function startRegistry(program: string, data: string, port: number)
   await mkdir(program, { recursive: true });
   await writeFile(join(program, 'package.json'), JSON.stringify(MANIFEST));
   // npm 9, which is Debian 13's, does not understand that tag although it is overridden.
-  const npm = ['exec', '--yes', '--package=npm@11', '--', 'npm'];
-  await run('npm', [...npm, 'install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: program });
+  const npm = [`TMPDIR=${data}`, 'npm', 'exec', '--yes', '--package=npm@11', '--', 'npm'];
+  await run('env', [...npm, 'install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: program });
   const { stdout: upstream } = await promisify(execFile)('npm', ['config', 'get', 'registry']);
   const ours = { access: '$all', publish: '$all' };
   const config = {
@@ -85,5 +85,7 @@ export async function publish(url: string, checkout: string, directory: string):
   writeFileSync(login, `registry=${url}\n${url.replace('http:', '')}:_authToken=rehearsal\n`);
   const lerna = join(checkout, 'node_modules/.bin/lerna');
   const args = ['publish', 'from-package', '--yes', '--registry', url, '--loglevel=warn'];
-  await run('env', [`npm_config_userconfig=${login}`, lerna, ...args], { cwd: clone });
+  // lerna leaves the packed packages in its temporary directory.
+  const variables = [`npm_config_userconfig=${login}`, `TMPDIR=${directory}`];
+  await run('env', [...variables, lerna, ...args], { cwd: clone });
 }
