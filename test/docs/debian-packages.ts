@@ -1,8 +1,5 @@
 import { codeBlocks, readPage } from './markdown.ts';
 
-/** Packages with which the README fetches Node.js and npm: a host that has these needs neither. */
-export const DOWNLOAD_PACKAGES = ['ca-certificates', 'curl'];
-
 /** Commands of the README that install Debian packages, Node.js, npm and nodepool-builder. */
 export async function readmeInstallation(): Promise<string> {
   const [install = ''] = codeBlocks(await readPage('README.md'), 'sh');

@@ -29,7 +29,7 @@ test('README.md installs a unit and a configuration that exist; npm run rehearse
   assert.match(await readPage(`examples/systemd/${unit}.service`), / -c \/etc\/nodepool\/nodepool\.yaml$/m);
   const { configuration } = await loadConfiguration(join(ROOT, 'examples', example));
   assert.match(install ?? '', new RegExp(`^mkdir .*${configuration['images-dir']}\\b`, 'm'));
-  assert.equal((install ?? '').trimEnd().split('\n').length, 14);
+  assert.equal((install ?? '').trimEnd().split('\n').length, 13);
 });
 
 test('the commands of README.md work', async (t) => {
