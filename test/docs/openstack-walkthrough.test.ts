@@ -40,7 +40,10 @@ test('docs/openstack-walkthrough.md: its commands upload an image to a real Glan
   await writeFile(file('clouds.yaml'), cloudsYaml({ ci }));
   const text = configuration
     .replace('/opt/nodepool', directory)
-    .replace('[debian-minimal, debian-fixes, vm, cloud-init]', "[mini-os]\n    env-vars: {DIB_JOURNAL_SIZE: '4'}");
+    .replace(
+      '[debian-minimal, debian-fixes, vm, cloud-init]',
+      "[mini-os]\n    env-vars: {DIB_JOURNAL_SIZE: '4'}",
+    );
   assert.match(text, /mini-os/);
   const server = `gearman-servers: [{host: 127.0.0.1, port: ${await freePort()}}]`;
   await writeFile(file('nodepool.yaml'), `${text}elements-dir: ${join(ROOT, 'test/elements')}\n${server}\n`);

@@ -232,7 +232,10 @@ describe('validate', () => {
 
   it('accepts a valid file, and prints warnings', async () => {
     const config = join(site.directory, 'good.yaml');
-    await writeFile(config, 'images-dir: /i\ndiskimages: [{name: a, elements: [debian-minimal], relase: b}]\n');
+    await writeFile(
+      config,
+      'images-dir: /i\ndiskimages: [{name: a, elements: [debian-minimal], relase: b}]\n',
+    );
     const { code, stdout, stderr } = await runCommand('validate', '-c', config);
     assert.equal(code, 0);
     assert.match(stdout, /good\.yaml is good: 1 disk image, 0 providers/);

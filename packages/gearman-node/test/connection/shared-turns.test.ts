@@ -22,7 +22,10 @@ test('a turn of the event loop serves a few busy connections, however many they 
     assert.ok(served.length - before <= 2, `${served.length - before} were served in one turn`);
   }
   await all;
-  assert.deepEqual(served, Array.from({ length: 20 }, (_, index) => index));
+  assert.deepEqual(
+    served,
+    Array.from({ length: 20 }, (_, index) => index),
+  );
 });
 
 test('a connection that goes on at once is served in the next turn', async () => {

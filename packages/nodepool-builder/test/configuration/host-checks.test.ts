@@ -136,7 +136,10 @@ it('elements are not judged without diskimage-builder, nor without a directory o
 diskimages: [{name: a, elements: [debain-minimal], env-vars: {PATH: /nowhere}}]
 `;
   const [warning = '', ...others] = await warningsOf(directory, withoutDib);
-  assert.match(warning, /^:2:14: warning: diskimages\[0\] needs program "disk-image-create", which is not installed/);
+  assert.match(
+    warning,
+    /^:2:14: warning: diskimages\[0\] needs program "disk-image-create", which is not installed/,
+  );
   assert.deepEqual(others, []);
   const withoutDirectory = `images-dir: there
 elements-dir: gone
