@@ -25,7 +25,11 @@ test('npm run quickstart installs the Debian packages of the README', async () =
 test('what doctor names for a Debian image with a boot loader is in the list of the README', async () => {
   const diskimage = { name: 'debian', formats: [], envVars: { PATH: '/nowhere' } };
   const results = await Array.fromAsync(
-    DIB.diagnose?.({ elements: ['debian-minimal', 'vm'] }, diskimage, {}) ?? [],
+    DIB.diagnose?.(
+      { elements: ['debian-minimal', 'vm'], 'dib-cmd': '/usr/bin/disk-image-create' },
+      diskimage,
+      {},
+    ) ?? [],
   );
   const needed = results
     .filter(({ area }) => area === 'tools')
