@@ -63,29 +63,35 @@ export async function uploadBlob(upload: BlobUpload): Promise<Blob> {
       return await sendAll(upload, session);
     } catch (error) {
       signal.throwIfAborted();
-      if (session !== undefined && error instanceof ChunkTooLong) {
-        await cancelUpload(registry, session.location.href, signal);
-        session = undefined;
-        restarts -= 1;
-        continue;
-      }
-      if (!(error instanceof UploadLost)) throw error;
-      if (restarts >= RESTARTS) {
+      const isRefused = error instanceof ChunkTooLong;
+      if (!isRefused && !(error instanceof UploadLost)) throw error;
+      if (!isRefused && restarts >= RESTARTS) {
         const reason = `the registry lost the upload ${restarts + 1} times: ${error.message}`;
         throw new CloudError('service-unavailable', `${registry.subject}: upload of a blob`, reason);
       }
+      // The registry may have the upload, with other bytes than ours.
+      if (session !== undefined) await cancelUpload(registry, session.location.href, signal);
       session = undefined;
+      if (isRefused) restarts -= 1;
     }
   }
 }
 
-/** Sends a blob that fits into one request, unless the registry has it. */
-export async function uploadSmallBlob(registry: Registry, bytes: Buffer, signal: AbortSignal): Promise<Blob> {
+/** Sends a blob that fits into one request, unless the registry has it. @param save puts the URL of the upload on record */
+export async function uploadSmallBlob(
+  registry: Registry,
+  bytes: Buffer,
+  save: (location: string) => Promise<void>,
+  signal: AbortSignal,
+): Promise<Blob> {
   const blob = { digest: digestOf(bytes), size: bytes.length };
   if (await registry.hasBlob(blob.digest, signal)) return blob;
+  let location: URL | undefined;
   await registry.policy.run(
     async () => {
-      const { location } = await start(registry, signal);
+      if (location !== undefined) await cancelUpload(registry, location.href, signal);
+      ({ location } = await start(registry, signal));
+      await save(location.href);
       const path = withDigest(location, blob.digest);
       const headers = { 'content-type': 'application/octet-stream' };
       await registry.send({ task: 'PUT blob', method: 'PUT', path, headers, body: bytes, signal });
@@ -167,7 +173,9 @@ async function findSession(
 ): Promise<Session | undefined> {
   if (location === undefined) return undefined;
   const found = await readSession(registry, registry.resolve(location), signal);
-  return found && { ...found, smallestChunk, isDoubtful: true };
+  if (found !== undefined) return { ...found, smallestChunk, isDoubtful: true };
+  await cancelUpload(registry, location, signal); // it may be there, with other bytes than its URL says
+  return undefined;
 }
 
 /** The state that the next process needs. */

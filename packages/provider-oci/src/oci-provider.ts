@@ -26,7 +26,7 @@ import {
   steadyProgress,
   Turns,
 } from '@nodepool-builder/image-builder/module-kit';
-import { cancelUpload, tryDeletion, tryUpload } from './blob-upload.ts';
+import { tryDeletion, tryUpload } from './blob-upload.ts';
 import { pushImage } from './container-image.ts';
 import {
   latestTag,
@@ -37,7 +37,7 @@ import {
   toProviderImage,
 } from './image-manifest.ts';
 import { type OciEntry, parseRepository } from './oci-settings.ts';
-import { imageOf, type UploadRecord, UploadRecords } from './oci-upload.ts';
+import { cancelBlobs, imageOf, type UploadRecord, UploadRecords } from './oci-upload.ts';
 import { Registry, type RegistryOptions } from './registry.ts';
 import { RegistryImages } from './registry-images.ts';
 
@@ -276,7 +276,7 @@ export class OciProvider implements ImageProvider {
   async #removePartial(uploadId: string, signal: AbortSignal): Promise<void> {
     const records = this.#records();
     const record = await records.read(uploadId);
-    if (record?.location !== undefined) await cancelUpload(this.#registry, record.location, signal);
+    if (record !== undefined) await cancelBlobs(this.#registry, record, signal);
     await this.#images.removeUnnamed(record?.manifests ?? [], signal);
     await this.#removeReplaced(record, signal);
     await records.remove(uploadId);

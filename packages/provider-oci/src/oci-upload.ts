@@ -5,7 +5,7 @@ import {
   RecordDirectory,
   safeName,
 } from '@nodepool-builder/image-builder/module-kit';
-import { type Blob, type BlobState, cancelUpload } from './blob-upload.ts';
+import { type Blob, type BlobState, cancelUpload, uploadSmallBlob } from './blob-upload.ts';
 import type { OciEntry } from './oci-settings.ts';
 import type { Registry } from './registry.ts';
 
@@ -34,6 +34,8 @@ const UPLOAD = {
     digest: TEXT,
     size: { type: 'integer', minimum: 0 },
     'diff-id': TEXT,
+    /** URL of the upload of the configuration, which is a small blob. */
+    'configuration-location': TEXT,
     md5: TEXT,
     sha256: TEXT,
   },
@@ -132,8 +134,7 @@ export async function blobState(
   return {
     state: { location, smallestChunk, ...(isSent && { blob: { digest, size } }) },
     save: async ({ location: next, smallestChunk: smallest, blob }) => {
-      const before = await records.read(uploadId);
-      if (before === undefined) throw new Error(`upload ${uploadId} has no record`);
+      const before = await recordOf(records, uploadId);
       const { digest: _1, size: _2, 'diff-id': _3, md5: _4, sha256: _5, location: _6, ...identity } = before;
       const sent = blob && layer();
       await records.write({
@@ -148,12 +149,39 @@ export async function blobState(
   };
 }
 
+/** Cancels the unfinished uploads of blobs. */
+export async function cancelBlobs(
+  registry: Registry,
+  { location, 'configuration-location': small }: UploadRecord,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const one of [location, small]) if (one !== undefined) await cancelUpload(registry, one, signal);
+}
+
+/** Pushes the configuration of an image. */
+export async function pushConfiguration(
+  { registry, records, request: { uploadId }, signal }: OciUpload,
+  bytes: Buffer,
+): Promise<Blob> {
+  const { 'configuration-location': before } = await recordOf(records, uploadId);
+  if (before !== undefined) await cancelUpload(registry, before, signal);
+  const save = async (location: string): Promise<void> => {
+    await records.write({ ...(await recordOf(records, uploadId)), 'configuration-location': location });
+  };
+  return await uploadSmallBlob(registry, bytes, save, signal);
+}
+
+async function recordOf(records: UploadRecords, uploadId: string): Promise<UploadRecord> {
+  const record = await records.read(uploadId);
+  if (record === undefined) throw new Error(`upload ${uploadId} has no record`);
+  return record;
+}
+
 /** Puts a manifest without a tag on record, before it is pushed. */
 export async function addManifest(
   { records, request: { uploadId } }: OciUpload,
   digest: string,
 ): Promise<void> {
-  const record = await records.read(uploadId);
-  if (record === undefined) throw new Error(`upload ${uploadId} has no record`);
+  const record = await recordOf(records, uploadId);
   await records.write({ ...record, manifests: [...new Set([...(record.manifests ?? []), digest])] });
 }

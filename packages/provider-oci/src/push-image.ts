@@ -1,9 +1,15 @@
 import { HashedReader, ImageError } from '@nodepool-builder/image-builder';
 import { formatRow } from '@nodepool-builder/image-builder/module-kit';
-import { uploadBlob, uploadSmallBlob } from './blob-upload.ts';
+import { uploadBlob } from './blob-upload.ts';
 import { annotationsOf, type Descriptor, MANIFEST_TYPE, type NewManifest, tagOf } from './image-manifest.ts';
 import { compressed, containerDisk, SUFFIXES, Tap } from './layer.ts';
-import { blobState, type OciUpload, type SentLayer, type UploadRecord } from './oci-upload.ts';
+import {
+  blobState,
+  type OciUpload,
+  pushConfiguration,
+  type SentLayer,
+  type UploadRecord,
+} from './oci-upload.ts';
 
 /** Type of the artifacts, and beginning of the types of their layers. */
 const ARTIFACT = 'application/vnd.nodepool-builder.disk-image';
@@ -15,11 +21,11 @@ type Wrap = (pieces: AsyncIterable<Buffer>) => AsyncIterable<Buffer>;
 
 /** Pushes a file as the only layer of an artifact, as ORAS does. @returns the manifest for the tag */
 export async function pushArtifact(upload: OciUpload, { uploaded }: UploadRecord): Promise<NewManifest> {
-  const { registry, entry, request, signal } = upload;
+  const { entry, request } = upload;
   const { format } = request.file;
   const { compression } = entry;
   const { blob, checksums } = await pushLayer(upload);
-  const config = await uploadSmallBlob(registry, EMPTY, signal);
+  const config = await pushConfiguration(upload, EMPTY);
   const suffix = compression === 'none' ? '' : `+${compression}`;
   const title = `${tagOf(request)}.${formatRow(format).extension}${SUFFIXES[compression]}`;
   return manifestOf({
@@ -49,7 +55,7 @@ export async function pushContainer(
   { uploaded }: UploadRecord,
   wrap: Wrap,
 ): Promise<NewManifest> {
-  const { registry, entry, request, signal } = upload;
+  const { entry, request } = upload;
   const { blob, diffId, checksums } = await pushLayer(upload, wrap);
   const created = request.builtAt?.toISOString() ?? uploaded;
   const content = {
@@ -60,7 +66,7 @@ export async function pushContainer(
     rootfs: { type: 'layers', diff_ids: [diffId] },
     history: [{ created, created_by: 'nodepool-builder' }],
   };
-  const config = await uploadSmallBlob(registry, Buffer.from(JSON.stringify(content)), signal);
+  const config = await pushConfiguration(upload, Buffer.from(JSON.stringify(content)));
   const suffix = entry.compression === 'none' ? '' : `+${entry.compression}`;
   return manifestOf({
     config: { mediaType: 'application/vnd.oci.image.config.v1+json', ...config },

@@ -157,10 +157,13 @@ test('no bytes travel to a location without TLS', async (t) => {
     },
     { isSecure: true },
   );
-  await assert.rejects(uploadSmallBlob(registry, Buffer.from('secret'), SIGNAL), {
-    code: 'bad-request',
-    message: /^provider ci: the registry names a location without TLS, http:\/\/127/,
-  });
+  await assert.rejects(
+    uploadSmallBlob(registry, Buffer.from('secret'), async () => {}, SIGNAL),
+    {
+      code: 'bad-request',
+      message: /^provider ci: the registry names a location without TLS, http:\/\/127/,
+    },
+  );
   assert.deepEqual(
     requests.map((line) => line.split(' ')[0]),
     ['HEAD', 'POST'],
