@@ -19,7 +19,7 @@ const RESET_PART = 0.25;
  * safe.
  */
 export class Abilities<Handler> {
-  #registered = new Set<string>();
+  readonly #registered = new Set<string>();
   /** Registered but unwanted functions, with the handlers for jobs that the server may still assign. */
   readonly #unwanted = new Map<string, Handler>();
 
@@ -30,11 +30,6 @@ export class Abilities<Handler> {
 
   /** Adds functions. Returns those for which a CAN_DO is due. */
   want(names: Iterable<string>): string[] {
-    if (this.#registered.size === 0) {
-      // Copying ten thousand names at once takes a fraction of the time of adding them one by one.
-      this.#registered = new Set(names);
-      return [...this.#registered];
-    }
     const due: string[] = [];
     for (const name of names) {
       if (this.#unwanted.delete(name) || this.#registered.has(name)) continue;

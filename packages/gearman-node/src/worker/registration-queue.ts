@@ -1,38 +1,52 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
 /** The packets that register and deregister functions. */
 export type RegistrationPacket = 'CAN_DO' | 'CANT_DO' | 'RESET_ABILITIES';
 
 /** Maximum number of packets sent in one turn of the event loop: thousands at once would block it. */
 const IN_ONE_TURN = 100;
 
-/** Registrations to be sent to a server, in order. A few are sent at once, many from the next turn on. */
+/**
+ * Number of packets after which the server must confirm that it has processed them. gearmand serves no other client while
+ * packets of one connection arrive, and needs half a minute for those of 100,000 images.
+ */
+export const BATCH = 1000;
+
+/** Callbacks of a {@link RegistrationQueue}. */
+export interface RegistrationPort {
+  readonly send: (packet: RegistrationPacket, name: string) => void;
+  /** Resolves when the server has processed all sent packets, or when the connection has closed. Never rejects. */
+  readonly confirm: () => Promise<void>;
+  /** Called when packets that could not be sent at once have been sent, in a later turn. */
+  readonly onEmpty: () => void;
+}
+
+/** Registrations to be sent to a server, in order. A few are sent at once, many from the next turn on, in batches. */
 export class RegistrationQueue {
-  readonly #send: (packet: RegistrationPacket, name: string) => void;
-  readonly #onEmpty: () => void;
+  readonly #port: RegistrationPort;
   #waiting: { readonly packet: RegistrationPacket; readonly names: string[]; sent: number }[] = [];
-  #immediate: NodeJS.Immediate | undefined;
+  #unconfirmed = 0;
+  #isSending = false;
   #emptied: (() => void)[] = [];
 
-  /** @param onEmpty called when packets that could not be sent at once have been sent, in a later turn */
-  constructor(send: (packet: RegistrationPacket, name: string) => void, onEmpty: () => void) {
-    this.#send = send;
-    this.#onEmpty = onEmpty;
+  constructor(port: RegistrationPort) {
+    this.#port = port;
   }
 
   get isEmpty(): boolean {
-    return this.#immediate === undefined;
+    return this.#waiting.length === 0;
   }
 
   /** @param names the functions, a packet each; for RESET_ABILITIES one empty name */
   add(packet: RegistrationPacket, names: readonly string[]): void {
     if (names.length === 0) return;
-    const isFirst = this.isEmpty;
     const last = this.#waiting.at(-1);
     // Names that are added one by one, 100,000 times, must not be as many entries: each would move all others.
     if (last?.packet === packet) for (const name of names) last.names.push(name);
     else this.#waiting.push({ packet, names: [...names], sent: 0 });
-    if (!isFirst) return;
-    if (names.length > IN_ONE_TURN) this.#immediate = setImmediate(this.#onTurn);
-    else this.#sendSome();
+    if (this.#isSending) return;
+    if (names.length <= IN_ONE_TURN && this.#unconfirmed < BATCH) this.#sendSome();
+    else void this.#sendInTurns(); // never rejects
   }
 
   /** Resolves when all packets have been sent, or at {@link end}. */
@@ -43,10 +57,23 @@ export class RegistrationQueue {
 
   /** Discards all unsent packets. */
   end(): void {
-    clearImmediate(this.#immediate);
-    this.#immediate = undefined;
     this.#waiting = [];
     for (const resolve of this.#emptied.splice(0)) resolve();
+  }
+
+  async #sendInTurns(): Promise<void> {
+    this.#isSending = true;
+    while (!this.isEmpty) {
+      if (this.#unconfirmed >= BATCH) {
+        await this.#port.confirm();
+        this.#unconfirmed = 0;
+      }
+      await nextTurn();
+      this.#sendSome();
+    }
+    this.#isSending = false;
+    for (const resolve of this.#emptied.splice(0)) resolve();
+    this.#port.onEmpty();
   }
 
   #sendSome(): void {
@@ -54,17 +81,9 @@ export class RegistrationQueue {
     for (let next = this.#waiting[0]; next !== undefined && room > 0; next = this.#waiting[0]) {
       const end = Math.min(next.sent + room, next.names.length);
       room -= end - next.sent;
-      while (next.sent < end) this.#send(next.packet, next.names[next.sent++] as string);
+      while (next.sent < end) this.#port.send(next.packet, next.names[next.sent++] as string);
       if (end === next.names.length) this.#waiting.shift();
     }
-    if (this.#waiting.length > 0) this.#immediate = setImmediate(this.#onTurn);
+    this.#unconfirmed += IN_ONE_TURN - room;
   }
-
-  readonly #onTurn = (): void => {
-    this.#immediate = undefined;
-    this.#sendSome();
-    if (!this.isEmpty) return;
-    for (const resolve of this.#emptied.splice(0)) resolve();
-    this.#onEmpty();
-  };
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
@@ -9,7 +10,7 @@ import type { PacketName } from '../packets.ts';
 import { Abilities, MANY } from './abilities.ts';
 import { EchoConfirmation } from './echo-confirmation.ts';
 import { GrabForecast } from './grab-forecast.ts';
-import { type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
+import { BATCH, type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
 import { SpinGuard } from './spin-guard.ts';
 import type { ServerContext, WorkerContext } from './worker-context.ts';
 import { handlerOf, timeoutOf, type WorkerFunction } from './worker-function.ts';
@@ -46,10 +47,11 @@ export class WorkerConnection {
   readonly #server: ServerContext;
   readonly #connection: Connection;
   readonly #abilities = new Abilities<WorkerFunction>();
-  readonly #registrations = new RegistrationQueue(
-    (packet, name) => this.#register(packet, name),
-    () => this.#onRegistered(),
-  );
+  readonly #registrations = new RegistrationQueue({
+    send: (packet, name) => this.#register(packet, name),
+    confirm: () => this.#echo.request(),
+    onEmpty: () => this.#onRegistered(),
+  });
   /** Numbers of running jobs by function. */
   readonly #running = new Map<string, number>();
   /** Time limit of requests, in milliseconds. */
@@ -60,6 +62,8 @@ export class WorkerConnection {
   readonly #spinGuard = new SpinGuard();
   readonly #jobConnection: JobConnection;
   readonly #interval: NodeJS.Timeout;
+  /** Resolves when all functions that were declared before the connection was made are in the queue. */
+  readonly #offered: Promise<void>;
   #pause: NodeJS.Timeout | undefined;
   #isDropScheduled = false;
   /** Whether the server has not confirmed the last CANT_DO. */
@@ -107,7 +111,7 @@ export class WorkerConnection {
     });
     this.#interval = setInterval(() => this.#wake(), GRAB_INTERVAL).unref();
     if (context.clientId !== undefined) this.#connection.send('SET_CLIENT_ID', context.clientId);
-    this.offer(context.functions().keys());
+    this.#offered = this.#offerAll();
   }
 
   /** Whether the connection can use a free slot. */
@@ -155,6 +159,7 @@ export class WorkerConnection {
 
   /** Resolves when the server has processed all sent packets, as far as it confirms that. Never rejects. */
   async confirm(): Promise<void> {
+    await this.#offered;
     await this.#registrations.empty();
     if (this.#connection.isOpen) await this.#echo.request();
   }
@@ -179,6 +184,19 @@ export class WorkerConnection {
     },
     ERROR: (self, packet) => self.#onError(new ServerError(packet.text('code'), packet.text('text'))),
   };
+
+  /** Registers all functions. Those of 100,000 images, in one turn of the event loop, would block it. */
+  async #offerAll(): Promise<void> {
+    let part: string[] = [];
+    for (const name of this.#context.functions().keys()) {
+      if (part.push(name) < BATCH) continue;
+      this.offer(part);
+      part = [];
+      await nextTurn();
+      if (!this.#connection.isOpen) return;
+    }
+    this.offer(part);
+  }
 
   readonly #isRunning = (name: string): boolean => this.#running.has(name);
 
