@@ -150,6 +150,7 @@ export { safeName } from './repository/state-directory.ts';
 export { readSettings, type SettingsSchema } from './settings-schema.ts';
 export { shellWords } from './shell-words.ts';
 export { SingleFlight } from './single-flight.ts';
+export { inSlices } from './slices.ts';
 export { isZero, writeSparse } from './sparse.ts';
 export { asImageError, errnoOf, unlessMissing } from './system-error.ts';
 export { Turns } from './turns.ts';

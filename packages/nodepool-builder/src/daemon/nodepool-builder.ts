@@ -9,6 +9,7 @@ import {
   ImageRepository,
   type Logger,
 } from '@nodepool-builder/image-builder';
+import { inSlices } from '@nodepool-builder/image-builder/module-kit';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
@@ -149,7 +150,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     try {
       builder = new NodepoolBuilder(options, await openParts(options, closers));
       builder.#configure();
-      builder.#offerImages();
+      await builder.#offerImages();
       await builder.#offerLogs();
       return builder;
     } catch (error) {
@@ -253,12 +254,12 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#buildWorker.setFunctions(new Map(functions.map((name) => [name, this.#handlers['image-build']])));
   }
 
-  /** Registers the functions of all images, before the worker connects: its time limits grow with their number. */
-  #offerImages(): void {
+  /** Registers the functions of all images. */
+  async #offerImages(): Promise<void> {
     if (this.#options.uploadWorkers === 0) return;
     const { images, pendingDeletes } = this.repository;
-    for (const imageId of images.keys()) this.#offerImage(imageId);
-    for (const imageId of pendingDeletes) this.#offerImage(imageId);
+    await inSlices(images.keys(), (imageId) => this.#offerImage(imageId));
+    await inSlices(pendingDeletes, (imageId) => this.#offerImage(imageId));
   }
 
   #offerImage(imageId: string): void {
