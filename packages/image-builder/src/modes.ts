@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { inSlices } from './slices.ts';
 import { errnoOf, unlessMissing } from './system-error.ts';
 
 /** Mode of a directory with state. Only the user that runs this program reads state. */
@@ -81,11 +82,12 @@ export async function limitMode(path: string, mode: number): Promise<boolean> {
 
 /** Tightens a directory with state and all state below it; entries of other users stay as they are. */
 export async function tightenStateDirectory(path: string, fileMode: number = STATE_FILE): Promise<void> {
-  for (const entry of (await unlessMissing(readdir(path, { withFileTypes: true }))) ?? []) {
+  const entries = (await unlessMissing(readdir(path, { withFileTypes: true }))) ?? [];
+  await inSlices(entries, async (entry) => {
     const child = join(path, entry.name);
     if (entry.isDirectory()) await tightenStateDirectory(child, fileMode);
     else await limitMode(child, fileMode).catch(unlessForeign);
-  }
+  });
   await unlessMissing(setMode(path, STATE_DIRECTORY)).catch(unlessForeign);
 }
 

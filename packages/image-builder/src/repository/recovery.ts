@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BUILD_LOG, IMAGE_FILE, limitMode, STATE_FILE, tightenStateDirectory } from '../modes.ts';
+import { inSlices } from '../slices.ts';
 import type { Logger } from '../types.ts';
 import { removeUnusedCaches } from './build-cache.ts';
 import { emptyTrash, withdraw } from './deletion.ts';
@@ -48,13 +49,13 @@ async function tightenModes(layout: Layout, logger: Logger | undefined): Promise
     if (entry.isDirectory()) await tightenStateDirectory(path, path === layout.logs ? BUILD_LOG : STATE_FILE);
     else await limitMode(path, STATE_FILE).catch(() => false);
   }
-  for (const name of await readdir(layout.root)) {
-    if (parseImageFileName(name) === undefined) continue;
+  await inSlices(await readdir(layout.root), async (name) => {
+    if (parseImageFileName(name) === undefined) return;
     try {
       const tightened = await limitMode(join(layout.root, name), IMAGE_FILE);
       if (tightened) logger?.info(`"${name}" was writable for other users; tightened its mode`);
     } catch (error) {
       logger?.warn(`"${name}" stays writable for other users: ${String(error)}; change its mode to 0644`);
     }
-  }
+  });
 }

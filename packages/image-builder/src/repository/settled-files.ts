@@ -69,8 +69,8 @@ export class SettledFiles {
   }
 
   /** Adds a file that this process has completed. */
-  add(name: string, { size, mtimeMs, dev, ino }: FileState): void {
-    this.#settled.set(name, { size, mtimeMs, dev, ino });
+  add(name: string, state: FileState): void {
+    this.#settled.set(name, compact(state));
     this.#unsettled.delete(name);
   }
 
@@ -127,11 +127,11 @@ export class SettledFiles {
   }
 
   /** State of a file that may be an image; undefined for anything else. */
-  #stateOf(name: string): Stats | undefined {
+  #stateOf(name: string): FileState | undefined {
     const state = readState(join(this.#directory, name));
     if (state === undefined) return undefined;
     const reason = refusalOf(state);
-    if (reason === undefined) return state;
+    if (reason === undefined) return compact(state);
     // A file is empty for a moment when a program has just created it.
     const isNew = state.isFile() && Date.now() - state.mtimeMs < QUIET_PERIOD;
     if (!isNew) this.#options.onRefused?.(name, reason);
@@ -167,6 +167,11 @@ export class SettledFiles {
     this.#dueAt = dueAt;
     this.#delay = Math.min(this.#delay * 2, LAST_DELAY);
   }
+}
+
+/** Leaves out the other properties of {@link Stats}, which are four times as large. */
+function compact({ size, mtimeMs, dev, ino }: FileState): FileState {
+  return { size, mtimeMs, dev, ino };
 }
 
 function readState(path: string): Stats | undefined {
