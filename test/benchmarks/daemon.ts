@@ -7,9 +7,12 @@ export const NODEPOOL_BUILDER: string = join(
   '../../packages/nodepool-builder/bin/nodepool-builder.js',
 );
 
+/** Option of Node.js in the first line of {@link NODEPOOL_BUILDER}. */
+const YOUNG_GENERATION = '--max-semi-space-size=1';
+
 /** Starts a daemon on the compiled packages, without waiting until it serves. */
 export function spawnCompiled(config: string, program: string = NODEPOOL_BUILDER): BuilderProcess {
-  return spawnDaemon([process.execPath, [program, '-d', '-c', config]]);
+  return spawnDaemon([process.execPath, [YOUNG_GENERATION, program, '-d', '-c', config]]);
 }
 
 /** The first lets running jobs finish, the second stops them; the kernel would merge two equal pending signals. */
