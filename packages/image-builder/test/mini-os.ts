@@ -7,6 +7,7 @@ export const MINI_OS: DiskImage = {
   formats: ['raw'],
   elementsDir: join(import.meta.dirname, '../../../test/elements'),
   envVars: { DIB_JOURNAL_SIZE: '4' },
+  publicVariables: ['MINI_*'], // tests read them in the log
 };
 
 export const MINI_OS_ELEMENTS: DibSettings = { elements: ['mini-os'] };
