@@ -316,7 +316,7 @@ export class WorkerConnection {
   /** Deregisters the unwanted functions for which that is safe. */
   #deregister(): void {
     // The server could be assigning a job of the function: it would requeue the job, which would run twice.
-    if (this.#grabs.outstanding > 0 || this.#isDeregistering) return;
+    if (this.#grabs.outstanding > 0 || this.#isDeregistering || !this.#registrations.isEmpty) return;
     const removal = this.#abilities.takeRemovable(this.#isRunning, this.#running.size === 0);
     if (removal.reset) {
       this.#registrations.add('RESET_ABILITIES', ['']);
@@ -350,6 +350,7 @@ export class WorkerConnection {
   }
 
   #onRegistered(): void {
+    this.#deregister();
     // After a PRE_SLEEP in the meantime the server sends no NOOP for earlier jobs of these functions.
     if (this.#state === 'asleep' && this.#abilities.size > 0) this.#state = 'awake';
     this.#context.dispatch();

@@ -175,6 +175,20 @@ test('functions that are removed one by one count as one large removal', async (
   assert.deepEqual(changed.slice(0, -1), [['CAN_DO', 'g'], ['RESET_ABILITIES'], ['CAN_DO', 'g']]);
 });
 
+test('functions that are removed while others are registered again are removed together afterwards', async (t) => {
+  const names = Array.from({ length: 500 }, (_, index) => `f${index}`);
+  const { server, worker } = await scripted(t, new Map(names.map((name) => [name, () => {}])));
+  await server.until('GRAB_JOB_UNIQ');
+  server.send('NO_JOB');
+  await expect(server, ['PRE_SLEEP']);
+  for (const removed of [names.slice(0, 130), names.slice(130, 260), names.slice(260, 390)]) {
+    for (const name of removed) worker.remove(name);
+    await Promise.resolve(); // all in one turn of the event loop, in which the first CAN_DO waits
+  }
+  const rest = (from: number): string[][] => names.slice(from).map((name) => ['CAN_DO', name]);
+  await expect(server, ['RESET_ABILITIES'], ...rest(130), ['RESET_ABILITIES'], ...rest(390));
+});
+
 test('functions that are removed before the server has confirmed CANT_DO are removed together', async (t) => {
   const names = Array.from({ length: 500 }, (_, index) => `f${index}`);
   const { server, worker } = await scripted(t, new Map(names.map((name) => [name, () => {}])));
