@@ -43,7 +43,7 @@ export interface ServeOptions
 export async function serve(options: ServeOptions): Promise<void> {
   // puppet-nodepool's restart sends SIGUSR1 right after SIGINT; by default, it would end the process.
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
-  setFlagsFromString('--heap-growing-percent=20'); // 100,000 images in 300 MB; an unknown flag causes only a message
+  setFlagsFromString('--heap-growing-percent=40'); // uploads leave much garbage; an unknown flag causes only a message
   if (options.inBackground !== undefined) logCrash(options.inBackground);
   try {
     await runBuilder(options);
