@@ -185,9 +185,9 @@ export class ImageCatalog {
   }
 
   async #scan(occasion: Occasion): Promise<void> {
-    const names = new Set(this.#files.names());
+    const names = this.#files.names();
     await inSlices(await readdir(this.#layout.root), (name) => {
-      if (this.#isImageFile(name)) names.add(name);
+      if (!this.#files.has(name) && this.#isImageFile(name)) names.push(name);
     });
     await this.#refresh(await this.#files.check(names, () => occasion));
   }
