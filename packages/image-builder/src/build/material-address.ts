@@ -19,12 +19,14 @@ export function withoutCredentials(uri: string): string {
 
 /** Credentials in the addresses of a text: users with their passwords, passwords, and parameters of signed requests. */
 export function credentialsIn(text: string): string[] {
-  return (text.match(/[a-z][a-z\d+.-]*:\/\/[^\s"'<>]+/gi) ?? []).flatMap((uri) => {
-    const [, scheme = '', authority = '', query = ''] =
-      /^(.*?):\/\/([^/?#]*)[^?#]*\??([^#]*)/.exec(uri) ?? [];
+  const uris = text.split(/[\s"'<>]+/).filter((word) => word.includes('://'));
+  return uris.flatMap((uri) => {
+    const [scheme, rest = ''] = split(uri, '://');
+    const [address, query = ''] = split(split(rest, '#')[0], '?');
+    const [authority] = split(address, '/');
     const user = authority.slice(0, Math.max(authority.lastIndexOf('@'), 0));
     const [, password] = split(user, ':');
-    const isSecret = password === undefined ? !/(?:^|\+)ssh$/.test(scheme) : password !== '';
+    const isSecret = password === undefined ? !/\bssh$/.test(scheme) : password !== '';
     const parameters = query.split('&').map((parameter) => split(parameter, '='));
     return [
       ...(isSecret ? [user, ...(password === undefined ? [] : [password])] : []),
