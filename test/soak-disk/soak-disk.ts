@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openStack } from '../fixtures/openstack/openstack.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
 import { type Disturbances, disturb } from './disturbances.ts';
 import { findFaults, unsealed } from './find-faults.ts';
 import { DiskSoakSite } from './soak-site.ts';
@@ -56,6 +57,11 @@ export async function soakDisk(
       looks,
     });
     site.start();
+    // A kill before that leaves no records to compare with.
+    await waitUntil(
+      'the first build',
+      async () => lastNumber(await site.list('dib-image-list').catch(() => [])) > 0,
+    );
     const over = AbortSignal.any([signal, AbortSignal.timeout(plan.duration)]);
     const watching = (async (): Promise<void> => {
       for (; !over.aborted; looks += 1) {
