@@ -246,7 +246,9 @@ describe('the requests', () => {
     await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to east is ready/);
     assert.match(
       await errorOf('not-found', site, 'upload-delete', uploadId),
-      new RegExp(`upload ${uploadId} does not exist or is not ready; image-list lists all uploads`),
+      new RegExp(
+        `upload ${uploadId} does not exist, or is neither ready nor missing; image-list lists all uploads`,
+      ),
     );
   });
 
