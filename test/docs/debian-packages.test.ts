@@ -1,3 +1,4 @@
+// Not a unit test: the module checks this host with programs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { INSTALLATIONS } from '../../packages/image-builder/src/diagnosis/check-host.ts';
