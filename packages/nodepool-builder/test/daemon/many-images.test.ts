@@ -60,7 +60,8 @@ test('images that come and go change their own functions, whatever the number of
   await settle('removed', (id) => rm(join(images, `${id}.raw`)));
   assert.ok(lookUps.length <= 8 * SOME, `${lookUps.length} look-ups`);
   assert.ok(lookUps.every((id) => id.startsWith('some-')));
-  await using admin = new Admin({ host, port });
+  const admin = new Admin({ host, port });
+  t.after(() => admin.close());
   const offered = async (): Promise<number> =>
     (await admin.status(({ name }) => name.startsWith('image-upload:'))).length;
   while ((await offered()) !== OTHERS);
