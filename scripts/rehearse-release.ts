@@ -88,10 +88,9 @@ until $list --json | grep -q '"ready"'; do
 done
 set -x
 nodepool-builder image-status -c /etc/nodepool/nodepool.yaml
-test -e /usr/local/share/man/man1/nodepool-builder.1
 qemu-img info /var/lib/libvirt/images/debian-latest.qcow2
 cd /
 ${remove}
 rm -r /var/lib/libvirt
-rmdir /usr/local/lib/node_modules /usr/local/share/man/man1 # npm's own`;
+rmdir /usr/local/lib/node_modules # npm's own`;
 }
