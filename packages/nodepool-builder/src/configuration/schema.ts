@@ -64,7 +64,7 @@ const TOP_LEVEL = {
     type: ['array', 'null'],
     items: TEXT,
     description:
-      'Names of variables, besides [those of diskimage-builder](#which-values-are-shown), whose values logs and ' +
+      'Names of variables, in addition to [those of diskimage-builder](#which-values-are-shown), whose values logs and ' +
       'attestations may show: `[MIRROR_URL, REGION_*]`.',
   },
   'build-log-retention': {
