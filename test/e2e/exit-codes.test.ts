@@ -154,10 +154,20 @@ describe('the exit code', () => {
     const { port } = listener.address() as { readonly port: number };
     const other = { 'gearman-servers': [{ host: '127.0.0.1', port: await freePort() }] };
     await writeFile('web.yaml', JSON.stringify({ 'images-dir': 'other-images', ...other }));
-    for (const line of [`gearmand -p ${port}`, `-d --embedded-gearmand --web ${port} -c web.yaml`]) {
+    const taken = { 'images-dir': 'other-images', 'gearman-servers': [{ host: '127.0.0.1', port }] };
+    await writeFile('taken.yaml', JSON.stringify(taken));
+    for (const [line, error] of [
+      [`gearmand -p ${port}`, /EADDRINUSE.*; stop the program that listens there/],
+      ['gearmand -L 192.0.2.1 -p 0', /EADDRNOTAVAIL.*; choose another address or port/],
+      ['-d --embedded-gearmand -c taken.yaml', /EADDRINUSE.*; stop the program that listens there/],
+      [`-d --embedded-gearmand --web ${port} -c web.yaml`, /EADDRINUSE.*; stop the program that listens/],
+      ['-d --embedded-gearmand --web 192.0.2.1:1 -c web.yaml', /EADDRNOTAVAIL.*; choose another address/],
+    ] as const) {
       const { code, stderr } = await run(line);
       assert.equal(code, EXIT_CODES.refused.code, stderr);
-      assert.match(stderr, /EADDRINUSE/);
+      const errors = stderr.split('\n').filter((one) => error.test(one));
+      assert.equal(errors.length, 1, stderr);
+      assert.doesNotMatch(stderr, /^ {4}at /m, 'no stack');
     }
   });
 

@@ -8,5 +8,8 @@ export function nearestName(name: string, known: Iterable<string>): string | und
   const [nearest] = Array.from(known, (other) => ({ other, edits: leven(other, name) })).toSorted(
     (one, two) => one.edits - two.edits,
   );
-  return nearest !== undefined && nearest.edits <= MAX_EDITS ? nearest.other : undefined;
+  // A name that is not longer than its edits has no letter in common with the other.
+  return nearest !== undefined && nearest.edits <= Math.min(MAX_EDITS, name.length - 1)
+    ? nearest.other
+    : undefined;
 }

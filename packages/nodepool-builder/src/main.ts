@@ -1,3 +1,4 @@
+import { homedir } from 'node:os';
 import { styleText } from 'node:util';
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { Command, CommanderError } from 'commander';
@@ -28,6 +29,7 @@ const UMASK = 0o022;
  */
 export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
   process.umask(UMASK);
+  ensureHome();
   const releaseConsole = guardConsole();
   for (const stream of [process.stdout, process.stderr]) {
     stream.off('error', ignoreClosedPipe).on('error', ignoreClosedPipe); // once, however often a program calls this
@@ -47,6 +49,24 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     return reportError(error);
   } finally {
     releaseConsole();
+  }
+}
+
+/** Gives a user without HOME and without an entry in passwd the home of bash: programs and SDKs look for files there. */
+function ensureHome(): void {
+  try {
+    if (homedir() !== '') return;
+  } catch {} // neither names one
+  process.env.HOME = '/';
+}
+
+/** @throws CommandError if the working directory has been removed: no relative path can be resolved, no program started */
+async function checkWorkingDirectory(): Promise<void> {
+  try {
+    process.cwd();
+  } catch (cause) {
+    const { CommandError } = await import('./commands/output.ts');
+    throw new CommandError('the working directory has been removed; change to another one', { cause });
   }
 }
 
@@ -79,6 +99,7 @@ export async function createProgram(
         write(text.replace(/^error:/, (word) => styleText('red', word, { stream: process.stderr }))),
     })
     .addHelpText('after', NOTES)
+    .hook('preAction', checkWorkingDirectory)
     .optionsGroup('Options of "serve", which runs if there is no command:');
   addServeOptions(program);
   let modules: Promise<Modules> | undefined;

@@ -17,6 +17,13 @@ export function printable(text: string, keepsColours = false): string {
   );
 }
 
+/** Joins the lines of a message: those of OpenSSL and of clouds may have several, and so may the names of files. */
+export function oneLine(text: string): string {
+  if (!text.includes('\n')) return text;
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.filter(Boolean).join(' ');
+}
+
 /**
  * Makes everything that is printed through the console {@link printable}.
  *

@@ -31,6 +31,26 @@ describe('a command', () => {
     assert.doesNotMatch(stderr, /[^\P{Cc}\n]|\p{Bidi_Control}/u);
   });
 
+  it('prints each error as one line, whatever line breaks a name has', async () => {
+    const name = 'no\nsuch\r\n  file';
+    for (const args of [
+      ['validate', `${name}.yaml`],
+      ['validate', '-c', `${name}.yaml`],
+      ['build', 'docs', '-c', `${name}.yaml`],
+      ['build', name, '--output', '/proc/none'],
+      ['upload', `${name}.raw`, '--provider', 'directory:/tmp', '--name', 'a'],
+      ['upload', '/proc/self/exe', '--format', 'raw', '--provider', `directory:${name}`, '--name', 'a'],
+      ['convert', `${name}.raw`, '--format', 'qcow2'],
+      ['latest', '--provider', `directory:/tmp/${name}`],
+      ['image-list', '-c', `${name}.yaml`],
+      ['serve', '-d', '-c', `${name}.yaml`],
+      ['gearmand', '-p', '0', '--tls-cert', name, '--tls-key', name],
+    ]) {
+      const { stderr } = await runInProcess(...args);
+      assert.match(stderr, /^[^\n]+\n$/, args.join(' '));
+    }
+  });
+
   it('leaves the console as it was', async () => {
     const { log, error } = console;
     await runInProcess('validate', 'missing.yaml');

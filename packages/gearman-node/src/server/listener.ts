@@ -78,8 +78,12 @@ export class Listener {
 
   async #start(port: number, host: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {
-      const onError = (cause: Error) => {
-        const message = `the job server cannot listen on ${host}:${port}: ${cause.message}; is another job server running there?`;
+      const onError = (cause: NodeJS.ErrnoException) => {
+        const remedy =
+          cause.code === 'EADDRINUSE'
+            ? 'stop the program that listens there, or choose another port'
+            : 'choose another address or port';
+        const message = `the job server cannot listen on ${host}:${port}: ${cause.message}; ${remedy}`;
         reject(new GearmanError('listen-failed', message, { cause }));
       };
       this.#server.once('error', onError);

@@ -164,6 +164,24 @@ export class NetworkFailure extends Error {
   }
 }
 
+/** Reason in a message of OpenSSL, which has a line break and the place in its source. */
+const TLS_FAULT = /:SSL routines:[^:]*:(?<fault>[^:]+):/;
+
+/** What OpenSSL reports of a reply that is not TLS. */
+const NOT_TLS =
+  /^(?:wrong version number|packet length too long|record layer failure|http request|https proxy request)$/;
+
+/** Describes a reply that is not of the protocol of the URL; undefined for other errors. */
+function protocolFault(message: string, code = ''): string | undefined {
+  const fault = TLS_FAULT.exec(message)?.groups?.fault;
+  if (fault !== undefined && NOT_TLS.test(fault)) {
+    return `the server does not speak TLS there (${fault}); correct https in the URL, or its port`;
+  }
+  if (fault !== undefined) return `the TLS handshake failed: ${fault}`;
+  if (!code.startsWith('HPE_')) return undefined;
+  return `the server does not speak HTTP there (${message}); correct http in the URL, or its port`;
+}
+
 /** Translates an error of got or `node:http`. */
 export function networkFailure(error: unknown): NetworkFailure {
   if (error instanceof NetworkFailure) return error;
@@ -174,7 +192,7 @@ export function networkFailure(error: unknown): NetworkFailure {
   const code = errnoOf(error) ?? errnoOf(cause);
   const message = (cause instanceof Error && cause.message) || code || 'unknown error';
   // Node names a proxy that refuses a tunnel by its whole URL.
-  const reason = message.replaceAll(/\/\/[^\s/@]*@/g, '//***@');
+  const reason = (protocolFault(message, code) ?? message).replaceAll(/\/\/[^\s/@]*@/g, '//***@');
   const shown =
     reason === message || cause === undefined ? cause : Object.assign(new Error(reason), { code });
   return new NetworkFailure(KINDS[code ?? ''] ?? 'no-answer', reason, { cause: shown });

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, test } from 'node:test';
-import { staysWithHost } from '../../src/http/http-client.ts';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { HttpClient, NetworkFailure, staysWithHost } from '../../src/http/http-client.ts';
 
 describe('a redirect stays with the host', () => {
   const cases: readonly (readonly [from: string, location: string, stays: boolean])[] = [
@@ -19,3 +22,34 @@ describe('a redirect stays with the host', () => {
     test(`${from} to ${location}: ${stays}`, () => assert.equal(staysWithHost(from, location), stays));
   }
 });
+
+/** The first bytes of servers that take a connection. */
+const REPLIES = {
+  http: 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n',
+  ssh: 'SSH-2.0-OpenSSH_9.2p1\r\n',
+  alert: '\x15\x03\x01\x00\x02\x02\x46', // TLS alert 70, protocol version
+};
+
+for (const [scheme, reply, reason] of [
+  ['https', 'http', /^the server does not speak TLS there \(.+\); correct https in the URL, or its port$/],
+  ['https', 'ssh', /^the server does not speak TLS there/],
+  ['https', 'alert', /^the TLS handshake failed: tlsv1 alert protocol version$/],
+  ['http', 'ssh', /^the server does not speak HTTP there \(.+\); correct http in the URL, or its port$/],
+  ['http', 'alert', /^the server does not speak HTTP there/],
+] as const) {
+  test(`a request by ${scheme} to a server that replies with ${reply} fails with one line that says so`, async (t) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.end(Buffer.from(REPLIES[reply], 'latin1')));
+    });
+    undoAfter(t, () => void server.close());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const url = new URL(`${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/v3`);
+    await assert.rejects(new HttpClient({ timeout: 10 }).send({ url }), (error: unknown) => {
+      assert.ok(error instanceof NetworkFailure);
+      assert.match(error.message, reason);
+      assert.doesNotMatch(error.message, /\n/);
+      return true;
+    });
+  });
+}

@@ -120,7 +120,8 @@ export function jobFailure(error: unknown, signal: AbortSignal): string | undefi
   if (reason instanceof ImageGoneError || reason instanceof CancelRequest) return reason.message;
   if (error instanceof InvalidResultError) return error.message;
   if (!(error instanceof GearmanError) || !FINAL.has(error.code)) return undefined;
-  return error instanceof JobExceptionError ? error.data.toString('utf8') : error.message;
+  if (!(error instanceof JobExceptionError)) return error.message;
+  return error.data.toString('utf8').trimEnd().split('\n').at(-1); // the Python builder sends a whole traceback
 }
 
 const RESULT = new JsonReader({

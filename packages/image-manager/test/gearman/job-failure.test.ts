@@ -18,6 +18,15 @@ for (const [name, error, expected] of [
     new JobExceptionError(FUNCTION, 'H:1', Buffer.from('no spaçe')),
     /^no spaçe$/,
   ],
+  [
+    'an exception of the Python builder, with the last line of its traceback',
+    new JobExceptionError(
+      FUNCTION,
+      'H:1',
+      Buffer.from('Traceback (most recent call last):\n  File "builder.py", line 1\nValueError: no space\n'),
+    ),
+    /^ValueError: no space$/,
+  ],
   ['a failure without a reason', new JobFailedError(FUNCTION, 'H:1'), /image-build:debian/],
   ['a timeout', new GearmanError('job-timeout', 'too long'), /^too long$/],
   ['an invalid result', new InvalidResultError('no external-id'), /^no external-id$/],

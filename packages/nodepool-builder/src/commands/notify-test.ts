@@ -1,6 +1,6 @@
-import { hostname, userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
+import { thisUser } from '../control/control-jobs.ts';
 import type { Modules } from '../modules.ts';
 import { deliver } from '../notifications/delivery.ts';
 import { makeEvent } from '../notifications/event.ts';
@@ -45,7 +45,7 @@ async function notifyTest(
     time,
     diskimage: 'test',
     'image-id': 'test',
-    reason: `this is a test by ${userInfo().username}@${hostname()}, and nothing has failed`,
+    reason: `this is a test by ${thisUser()}, and nothing has failed`,
   });
   const answer = await deliver(entry, event, process.env, signal).catch((cause: unknown) => {
     signal.throwIfAborted();

@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { type ExitReason, exitReasonOf } from '../exit-codes.ts';
+import { oneLine } from '../printable.ts';
 
 /** Ends a command with a message for the person at the terminal, and an exit code. */
 export class CommandError extends Error {
@@ -40,7 +41,7 @@ export function findByName<T extends { readonly name: string }>(
 }
 
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return oneLine(error instanceof Error ? error.message : String(error));
 }
 
 /**
@@ -62,7 +63,8 @@ export function failing(
 
 /** Prints a warning or an error for the person at the terminal. */
 export function warn(message: string): void {
-  console.error(`${styleText('yellow', 'nodepool-builder:', { stream: process.stderr })} ${message}`);
+  const text = `${styleText('yellow', 'nodepool-builder:', { stream: process.stderr })} ${oneLine(message)}`;
+  console.error(text);
 }
 
 /** Logger of commands: prints warnings and errors on standard error. */

@@ -2,6 +2,7 @@ import { styleText } from 'node:util';
 import { ConfigurationError } from '../configuration/diagnostic.ts';
 import { EXIT_CODES, exitReasonOf } from '../exit-codes.ts';
 import { ModuleError } from '../module-error.ts';
+import { oneLine } from '../printable.ts';
 
 /**
  * Prints the error of a command; that of a file begins with `file:line:column`, as editors and CI systems expect it.
@@ -12,7 +13,9 @@ export function reportError(error: unknown): number {
   if (!isExpected(error)) console.error(error);
   else if (error instanceof ConfigurationError) console.error(error.message);
   else if (error.message !== '') {
-    console.error(`${styleText('red', 'nodepool-builder:', { stream: process.stderr })} ${error.message}`);
+    console.error(
+      `${styleText('red', 'nodepool-builder:', { stream: process.stderr })} ${oneLine(error.message)}`,
+    );
   }
   // A configuration that names a missing file is invalid, as it is with any other error.
   return EXIT_CODES[error instanceof ConfigurationError ? 'failed' : exitReasonOf(error)].code;
@@ -20,10 +23,14 @@ export function reportError(error: unknown): number {
 
 /**
  * Whether the message is enough for a user: typed errors of packages and plugins have a boolean `retriable`, those of
- * commands an `exitReason`.
+ * commands an `exitReason`, and those of the operating system a `syscall`, which the message names.
  */
 function isExpected(error: unknown): error is Error {
   if (error instanceof ConfigurationError || error instanceof ModuleError) return true;
   if (!(error instanceof Error)) return false;
-  return 'exitReason' in error || ('retriable' in error && typeof error.retriable === 'boolean');
+  return (
+    'exitReason' in error ||
+    'syscall' in error ||
+    ('retriable' in error && typeof error.retriable === 'boolean')
+  );
 }

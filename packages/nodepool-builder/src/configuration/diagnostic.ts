@@ -1,4 +1,5 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
+import { oneLine } from '../printable.ts';
 
 /** A place in a text; both count from 1. */
 export interface Position {
@@ -15,7 +16,8 @@ export interface LocatedDiagnostic extends Position, Required<Omit<Diagnostic, '
 /** `file:line:column: reason; remedy`, as editors and compilers write it. */
 export function formatDiagnostic(file: string, diagnostic: LocatedDiagnostic): string {
   const { line, column, severity, reason, remedy } = diagnostic;
-  return `${file}:${line}:${column}: ${severity === 'warning' ? 'warning: ' : ''}${reason}; ${remedy}`;
+  const place = `${file}:${line}:${column}: ${severity === 'warning' ? 'warning: ' : ''}`;
+  return oneLine(`${place}${reason}; ${remedy}`);
 }
 
 /** A configuration that cannot be used. Its message has a line for each diagnostic. */

@@ -11,8 +11,7 @@ const LOOPBACK = /^(localhost|::1|127(\.\d+){3})$/;
  * file finds it, or else at 127.0.0.1:4730. It never listens on another interface.
  *
  * @returns the job server, and all servers for the workers
- * @throws GearmanError `invalid-argument` if the configuration asks for TLS
- * @throws Error if the port is in use
+ * @throws GearmanError `invalid-argument` if the configuration asks for TLS; `listen-failed`
  */
 export async function startEmbeddedGearmand(
   configuration: Configuration,
@@ -35,14 +34,7 @@ export async function startEmbeddedGearmand(
       await stopCancelledJob(job, address, logger);
     },
   });
-  try {
-    await jobServer.listen(address.port, address.host);
-  } catch (error) {
-    const remedy = 'stop the program that listens there, or name another port in gearman-servers';
-    throw new Error(`the embedded job server cannot listen on ${formatAddress(address)}; ${remedy}`, {
-      cause: error,
-    });
-  }
+  await jobServer.listen(address.port, address.host);
   const others = configured.filter((server) => server !== address);
   return { jobServer, servers: [address, ...others] };
 }

@@ -4,6 +4,7 @@ import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@no
 import { visible } from '@nodepool-builder/image-builder/module-kit';
 import type { Failure } from '@nodepool-builder/image-manager';
 import { CancelledError } from '../control/cancelled-error.ts';
+import { oneLine } from '../printable.ts';
 
 /**
  * Errors that end a job with WORK_EXCEPTION, because request or configuration are invalid. All other errors of
@@ -103,9 +104,9 @@ export function cancelWarning({ payload }: { readonly payload: Buffer }): string
   return keysOf(payload).reason === true ? JSON.stringify(failure) : undefined;
 }
 
-/** Returns the message of an error. */
+/** Returns the message of an error, as one line. */
 export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return oneLine(error instanceof Error ? error.message : String(error));
 }
 
 /** Returns a text from a job's argument as part of a message: it can neither forge lines of the log nor flood it. */

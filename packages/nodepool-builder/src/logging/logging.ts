@@ -1,6 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { createLogger, format, transports } from 'winston';
-import { printable } from '../printable.ts';
+import { oneLine, printable } from '../printable.ts';
 import { LogFile, openTarget } from './log-file.ts';
 import type { LogOutput, LogSettings, LogThreshold } from './log-settings.ts';
 import { defaultLogSettings } from './read-log-settings.ts';
@@ -75,8 +75,9 @@ function toRecord(info: Info): LogRecord {
     time: time as Date,
     level: level as LogLevel,
     logger: logger as string,
-    message: typeof message === 'string' ? message : JSON.stringify(message),
-    ...(typeof stack === 'string' && { stack }),
+    message: typeof message === 'string' ? oneLine(message) : JSON.stringify(message),
+    // That of an error of the operating system shows nothing further: the message names the call.
+    ...(typeof stack === 'string' && !('syscall' in meta) && { stack }),
     meta,
   };
 }

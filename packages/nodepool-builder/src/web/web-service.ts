@@ -1,5 +1,6 @@
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
+import { errnoOf } from '@nodepool-builder/image-builder/module-kit';
 import { CommandError, messageOf } from '../commands/output.ts';
 import { type WebOptions, webAddress } from '../commands/web-options.ts';
 import type { Configuration } from '../configuration/configuration.ts';
@@ -82,7 +83,8 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
     return { url, reload, close };
   } catch (error) {
     await close();
-    const remedy = 'stop the program that listens there, or choose another address with --web';
+    const isTaken = errnoOf(error) === 'EADDRINUSE';
+    const remedy = `${isTaken ? 'stop the program that listens there, or ' : ''}choose another address with --web`;
     throw new CommandError(`the status page cannot listen on ${site.web}: ${messageOf(error)}; ${remedy}`, {
       exitReason: 'refused',
       cause: error,

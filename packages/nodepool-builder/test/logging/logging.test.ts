@@ -62,6 +62,20 @@ outputs: [{type: file, filename: builder.log}]
     assert.match(trace ?? '', /Error: no space/);
   });
 
+  it('has one line for a message with line breaks, and no stack for an error of the operating system', async (t) => {
+    const { read, lines } = place(t);
+    const { settings } = await read('outputs: [{type: file, filename: builder.log}]\n');
+    const logging = openLogging(settings);
+    logging.logger('nodepool.builder').warn('write EPROTO SSL routines:a.c:77:\n; retry\r\n  in 1 s\n');
+    const missing = Object.assign(new Error("ENOENT: open 'a\nb'"), { code: 'ENOENT', syscall: 'open' });
+    logging.logger('nodepool.builder').error('Failed', missing);
+    await logging.close();
+    const [first = '', second = '', ...more] = lines('builder.log');
+    assert.match(first, /WARNING nodepool\.builder: write EPROTO SSL routines:a\.c:77: ; retry in 1 s$/);
+    assert.match(second, /ERROR nodepool\.builder: Failed.*ENOENT: open 'a b'$/);
+    assert.deepEqual(more, []);
+  });
+
   it('has one JSON object per line in format json', async (t) => {
     const { read, lines } = place(t);
     const { settings } = await read('outputs: [{type: file, filename: json.log, format: json}]\n');
