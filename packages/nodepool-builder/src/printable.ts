@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs';
 import { format } from 'node:util';
 
 /** Control characters except tab and line feed, line separators, and characters that change the writing direction. */
@@ -24,8 +25,28 @@ export function oneLine(text: string): string {
   return lines.filter(Boolean).join(' ');
 }
 
+/** Priorities of syslog, by level. */
+const PRIORITIES = { error: 3, warn: 4, info: 6, debug: 7 } as const;
+
+/** File descriptors of the streams of this process. */
+const DESCRIPTORS = { stdout: 1, stderr: 2 } as const;
+
+/** True if a stream of this process goes to the journal of systemd (systemd.exec(5), `JOURNAL_STREAM`). */
+export function isJournal(stream: keyof typeof DESCRIPTORS): boolean {
+  const { JOURNAL_STREAM: journal } = process.env;
+  if (journal === undefined) return false; // children of a service inherit it, whatever their streams are
+  const { dev, ino } = fstatSync(DESCRIPTORS[stream], { bigint: true });
+  return journal === `${dev}:${ino}`;
+}
+
+/** Gives each line the priority that the journal takes from its beginning (sd-daemon(3)), unless it has one. */
+export function prioritized(text: string, level: keyof typeof PRIORITIES): string {
+  return text.replaceAll(/^(?!<\d>)/gm, `<${PRIORITIES[level]}>`);
+}
+
 /**
- * Makes everything that is printed through the console {@link printable}.
+ * Makes everything that is printed through the console {@link printable}. In the journal, lines on standard error are
+ * errors, unless they have another priority.
  *
  * @returns restores the console
  */
@@ -35,7 +56,8 @@ export function guardConsole(): () => void {
     log(printable(format(...values), process.stdout.isTTY));
   };
   console.error = (...values: readonly unknown[]) => {
-    error(printable(format(...values), process.stderr.isTTY));
+    const text = printable(format(...values), process.stderr.isTTY);
+    error(isJournal('stderr') ? prioritized(text, 'error') : text);
   };
   return () => {
     Object.assign(console, { log, error });

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { type ExitReason, exitReasonOf } from '../exit-codes.ts';
-import { oneLine } from '../printable.ts';
+import { isJournal, oneLine, prioritized } from '../printable.ts';
 
 /** Ends a command with a message for the person at the terminal, and an exit code. */
 export class CommandError extends Error {
@@ -64,7 +64,7 @@ export function failing(
 /** Prints a warning or an error for the person at the terminal. */
 export function warn(message: string): void {
   const text = `${styleText('yellow', 'nodepool-builder:', { stream: process.stderr })} ${oneLine(message)}`;
-  console.error(text);
+  console.error(isJournal('stderr') ? prioritized(text, 'warn') : text);
 }
 
 /** Logger of commands: prints warnings and errors on standard error. */

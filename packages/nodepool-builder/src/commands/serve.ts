@@ -54,9 +54,12 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 async function runBuilder(options: ServeOptions): Promise<void> {
-  const { pidfile, inBackground, embeddedGearmand, allInOne, logLevel = 'debug' } = options;
+  const { pidfile, inBackground, embeddedGearmand, allInOne, logLevel } = options;
+  const level = logLevel ?? 'debug';
   const defaultLog =
-    inBackground === undefined ? defaultLogSettings(logLevel) : backgroundLogSettings(logLevel, inBackground);
+    inBackground === undefined
+      ? defaultLogSettings(level, logLevel === 'debug')
+      : backgroundLogSettings(level, inBackground);
   let removePidFile: (() => Promise<void>) | undefined;
   const start = async (site: ServiceSite): Promise<Service> => {
     if (pidfile !== undefined) removePidFile = await writePidFile(pidfile);

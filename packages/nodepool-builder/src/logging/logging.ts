@@ -1,10 +1,10 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { createLogger, format, transports } from 'winston';
-import { oneLine, printable } from '../printable.ts';
+import { isJournal, oneLine, printable, prioritized } from '../printable.ts';
 import { LogFile, openTarget } from './log-file.ts';
 import type { LogOutput, LogSettings, LogThreshold } from './log-settings.ts';
 import { defaultLogSettings } from './read-log-settings.ts';
-import { LOG_LEVELS, type LogLevel, type LogRecord } from './record-format.ts';
+import { journalFormat, LOG_LEVELS, type LogLevel, type LogRecord, textFormat } from './record-format.ts';
 
 /** Winston's own copy of a record. A transport writes the text under {@link MESSAGE}. */
 type Info = Parameters<ReturnType<typeof format.json>['transform']>[0];
@@ -61,10 +61,14 @@ const TIMED: ReturnType<typeof format.json> = format((info) => {
 
 /** Writes the records that reach the output, and drops the others. */
 function formatOf(output: LogOutput, route: Route): ReturnType<typeof format.json> {
+  const { type } = output.target;
+  const toJournal = type !== 'file' && isJournal(type);
+  const toText = toJournal && output.format === textFormat ? journalFormat : output.format;
   return format((info) => {
     const record = toRecord(info);
     if (!route(record.logger, record.level).has(output)) return false;
-    info[MESSAGE] = printable(output.format(record));
+    const text = printable(toText(record));
+    info[MESSAGE] = toJournal ? prioritized(text, record.level) : text;
     return info;
   })();
 }

@@ -3,6 +3,7 @@ import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { readSettings, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { checkSchema } from '../configuration/schema-diagnostics.ts';
 import { parseYaml, readText } from '../configuration/yaml-document.ts';
+import { isJournal } from '../printable.ts';
 import type { LoggerSettings, LogOutput, LogSettings, LogTarget, ReadLogSettings } from './log-settings.ts';
 import { parsePythonSettings } from './python/python-settings.ts';
 import { jsonFormat, LOG_LEVELS, type LogLevel, textFormat } from './record-format.ts';
@@ -10,9 +11,20 @@ import { jsonFormat, LOG_LEVELS, type LogLevel, textFormat } from './record-form
 /** Rotation of the log of a background process. */
 const ROTATION = { by: 'size', maxBytes: 10 * 1024 * 1024, backups: 6 } as const;
 
-/** Default settings: all records to standard error. */
-export function defaultLogSettings(level: LogLevel): LogSettings {
-  return everythingTo({ type: 'stderr' }, level);
+/** Logger of the output of builds, which their logs have anyway. */
+const BUILD_OUTPUT = 'nodepool.image.build';
+
+/**
+ * Default settings: all records to standard error, but the output of builds not to the journal, where a trace of
+ * thousands of lines would hide the rest.
+ *
+ * @param withBuilds true if the journal gets it as well
+ */
+export function defaultLogSettings(level: LogLevel, withBuilds = false): LogSettings {
+  const { loggers } = everythingTo({ type: 'stderr' }, level);
+  if (withBuilds || !isJournal('stderr')) return { loggers };
+  const quiet: LoggerSettings = { level: 'silent', outputs: [], propagate: true };
+  return { loggers: new Map([...loggers, [BUILD_OUTPUT, quiet]]) };
 }
 
 /** Default settings of a background process: all records to a rotated file. */

@@ -34,6 +34,11 @@ export function textFormat(record: LogRecord): string {
   return withStack(`${localTime(record.time)} ${name} ${record.logger}: ${record.message}`, record);
 }
 
+/** Formats a record for the journal, which has the time and the level as fields of its own. */
+export function journalFormat(record: LogRecord): string {
+  return withStack(`${record.logger}: ${record.message}`, record);
+}
+
 /** Formats a record as one line of JSON. */
 export function jsonFormat({ time, level, logger, message, stack, meta }: LogRecord): string {
   return JSON.stringify({ ...meta, timestamp: time.toISOString(), level, logger, message, stack });
