@@ -1,12 +1,15 @@
 /**
- * Rehearses a release: `npm run rehearse-release`. Publishes all packages of the committed HEAD with lerna into a registry
- * on loopback; then a minimal Debian, of its own namespaces, installs the command from it as the README says, builds an
- * image, uploads it, and removes everything again as docs/installing.md says. The status is 0 if every command
- * succeeded and nothing was left behind.
+ * Rehearses a release: `npm run rehearse-release -- [--suite NAME]`. Publishes all packages of the committed HEAD with
+ * lerna into a registry on loopback; then a minimal Debian, of its own namespaces, installs the command from it as the
+ * README says, builds an image, uploads it, and removes everything again as docs/installing.md says. The status is 0 if
+ * every command succeeded and nothing was left behind.
+ *
+ * --suite names the Debian that installs it, such as trixie; by default it is the release of this machine.
  */
 import { mkdirSync } from 'node:fs';
 import { chmod, cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { codeBlocks } from '../test/docs/markdown.ts';
 import { DEVICE_MAPPER_STAND_INS, hasDeviceMapper } from '../test/fixtures/device-mapper.ts';
 import { startDebianProxy } from './debian-proxy.ts';
@@ -18,6 +21,7 @@ import { publish, startRegistry } from './rehearse-release/registry.ts';
 
 const checkout = join(import.meta.dirname, '..');
 const cache = join(checkout, '.cache/fresh-machine');
+const { suite } = parseArgs({ options: { suite: { type: 'string' } } }).values;
 
 if (process.getuid?.() !== 0) {
   console.error('rehearse-release: namespaces and a Debian system need root; run it with sudo');
@@ -27,7 +31,7 @@ if (process.getuid?.() !== 0) {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 
 mkdirSync(cache, { recursive: true, mode: 0o700 });
-const base = await installBaseSystem(cache);
+const base = await installBaseSystem(cache, suite);
 const directory = join(cache, `release-${process.pid}`);
 await mkdir(directory);
 try {
@@ -80,10 +84,10 @@ rm /root/doctor`;
   return `set -x
 ${install.replace(/^(nodepool-builder doctor [^#\n]*)(.*)$/m, doctor)}
 set +x
-list='nodepool-builder image-list -c /etc/nodepool/nodepool.yaml'
-until $list --json | grep -q '"ready"'; do
-  $list --json | grep -q '"failed"' && { cat /run/nodepool-all-in-one.log; exit 1; }
-  nodepool-builder dib-image-list -c /etc/nodepool/nodepool.yaml
+list() { nodepool-builder "$@" -c /etc/nodepool/nodepool.yaml; }
+until list image-list --json | grep -q '"ready"'; do
+  list dib-image-list
+  if { list dib-image-list --json; list image-list --json; } | grep '"failed"'; then exit 1; fi
   sleep 10
 done
 set -x
@@ -92,5 +96,5 @@ qemu-img info /var/lib/libvirt/images/debian-latest.qcow2
 cd /
 ${remove}
 rm -r /var/lib/libvirt
-rmdir /usr/local/lib/node_modules # npm's own`;
+rmdir /usr/local/lib/node_modules /usr/local/share/man/man1 # npm's own`;
 }
