@@ -6,6 +6,7 @@ import {
   ImageRepository,
   readImages,
 } from '@nodepool-builder/image-builder';
+import { STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
 
 /** Builds the image whose copies fill a directory. */
 class TinyBuilder extends BaseImageBuilder {
@@ -42,7 +43,7 @@ export async function makeImages(directory: string, count: number, signal: Abort
     if (imageId !== built) await copyFile(file(built), file(imageId));
     await utimes(file(imageId), modified, modified);
     const ownText = text.replaceAll(built, imageId).replaceAll(described.mtime, modified.toISOString());
-    await writeFile(manifest(imageId), ownText);
+    await writeFile(manifest(imageId), ownText, { mode: STATE_FILE });
   };
   for (const imageId of [...copies, built]) await write(imageId);
   const whole = (await readImages(directory)).filter((image) =>

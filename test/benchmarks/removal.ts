@@ -59,7 +59,9 @@ async function measure(context: BenchmarkContext, count: number): Promise<Measur
     bar?: number,
   ): Promise<Measurement[]> => {
     progress(what);
-    const probe = new EchoProbe(await RawPeer.connect(server.port));
+    const peer = await RawPeer.connect(server.port);
+    context.after(() => peer.close());
+    const probe = new EchoProbe(peer);
     const lines = daemon.log.length;
     const processor = await processorTime(daemon.child.pid);
     const begin = performance.now();
@@ -113,7 +115,7 @@ function longestStall({ log }: BuilderProcess, from: number): number {
   return Math.max(0, ...log.slice(from).map((line) => Number(/^stall (\S+)/.exec(line)?.[1] ?? 0)));
 }
 
-/** Sends ECHO_REQ to gearmand, one after the other. */
+/** Sends ECHO_REQ to gearmand, one after the other, until its end or until the connection is closed. */
 class EchoProbe {
   readonly #peer: RawPeer;
   readonly #ended: Promise<void>;
@@ -123,13 +125,13 @@ class EchoProbe {
   constructor(peer: RawPeer) {
     this.#peer = peer;
     this.#ended = this.#run();
+    this.#ended.catch(() => {}); // end() throws it
   }
 
   /** Returns the longest time of an answer in milliseconds. */
   async end(): Promise<number> {
     this.#isEnding = true;
     await this.#ended;
-    await this.#peer.close();
     return this.#longest;
   }
 

@@ -1,8 +1,10 @@
-import { lstatSync } from 'node:fs';
-import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
+import { chmodSync, lstatSync } from 'node:fs';
+import { chmod, mkdir, opendir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { inSlices } from './slices.ts';
 import { errnoOf, unlessMissing } from './system-error.ts';
+
+/** Number of directory entries that one turn of the event loop handles. */
+const ENTRIES = 100;
 
 /** Mode of a directory with state. Only the user that runs this program reads state. */
 export const STATE_DIRECTORY = 0o700;
@@ -73,21 +75,22 @@ export async function setMode(path: string, mode: number): Promise<void> {
  * @throws Error `EPERM` for a file of another user
  */
 export async function limitMode(path: string, mode: number): Promise<boolean> {
-  // Synchronous: a start with thousands of images takes half a second less.
+  // Synchronous: a start with 100,000 images takes seconds less.
   const state = lstatSync(path, { throwIfNoEntry: false });
   if (!state?.isFile() || !isWider(state.mode, mode)) return false;
-  await chmod(path, state.mode & mode);
+  chmodSync(path, state.mode & mode);
   return true;
 }
 
 /** Tightens a directory with state and all state below it; entries of other users stay as they are. */
 export async function tightenStateDirectory(path: string, fileMode: number = STATE_FILE): Promise<void> {
-  const entries = (await unlessMissing(readdir(path, { withFileTypes: true }))) ?? [];
-  await inSlices(entries, async (entry) => {
+  const entries = await unlessMissing(opendir(path, { bufferSize: ENTRIES }));
+  if (entries === undefined) return;
+  for await (const entry of entries) {
     const child = join(path, entry.name);
     if (entry.isDirectory()) await tightenStateDirectory(child, fileMode);
     else await limitMode(child, fileMode).catch(unlessForeign);
-  });
+  }
   await unlessMissing(setMode(path, STATE_DIRECTORY)).catch(unlessForeign);
 }
 

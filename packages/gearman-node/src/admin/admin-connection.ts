@@ -54,7 +54,12 @@ export class AdminConnection {
       );
       socket.destroy();
     });
-    socket.on('data', (chunk: Buffer) => this.#read(chunk));
+    socket.on('data', (chunk: Buffer) => {
+      this.#read(chunk);
+      // Node.js reads up to 32 chunks before it serves others: 2 MiB of a list would block the event loop.
+      socket.pause();
+      setImmediate(() => socket.resume());
+    });
     socket.on('error', (cause) => {
       this.#reason ??= this.#lost(cause.message, cause);
     });

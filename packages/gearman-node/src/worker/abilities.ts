@@ -65,17 +65,21 @@ export class Abilities<Handler> {
    */
   takeRemovable(isRunning: (name: string) => boolean, isIdle: boolean): Removal {
     if (this.#unwanted.size === 0) return NOTHING;
-    const reset = isIdle && this.#unwanted.size >= Math.max(MANY, this.size * RESET_PART);
+    if (isIdle && this.#unwanted.size >= Math.max(MANY, this.size * RESET_PART)) {
+      for (const name of this.#unwanted.keys()) this.#registered.delete(name);
+      this.#unwanted.clear();
+      return { reset: true, register: [...this.#registered] };
+    }
     const removable: string[] = [];
     for (const name of this.#unwanted.keys()) {
-      if (!reset && removable.length === MANY) break;
+      if (removable.length === MANY) break;
       if (!isRunning(name)) removable.push(name);
     }
     for (const name of removable) {
       this.#unwanted.delete(name);
       this.#registered.delete(name);
     }
-    return reset ? { reset, register: [...this.#registered] } : { reset, deregister: removable };
+    return { reset: false, deregister: removable };
   }
 }
 

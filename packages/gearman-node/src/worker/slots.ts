@@ -14,19 +14,23 @@ export class Slots {
     return this.#size - this.#taken;
   }
 
+  get areAllFree(): boolean {
+    return this.#taken === 0;
+  }
+
   take(): void {
     this.#taken += 1;
   }
 
   give(): void {
     this.#taken -= 1;
-    if (this.#taken === 0) this.#emptied?.();
+    if (this.areAllFree) this.#emptied?.();
     this.#onFree();
   }
 
   /** Resolves when all slots are free. Only one caller may wait at a time. */
   async allFree(): Promise<void> {
-    if (this.#taken === 0) return;
+    if (this.areAllFree) return;
     await new Promise<void>((resolve) => {
       this.#emptied = resolve;
     });

@@ -166,7 +166,7 @@ export class WorkerConnection {
 
   /** Closes the connection once the server has processed all sent packets. */
   async close(): Promise<void> {
-    await this.confirm();
+    if (this.#connection.isOpen) await this.#echo.request();
     await this.#connection.close();
   }
 

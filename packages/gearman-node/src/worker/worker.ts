@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkChoice, checkFunctionName, refuse } from '../argument-checks.ts';
 import type { BackoffOptions } from '../connection/backoff.ts';
 import { checkPeerOptions } from '../connection/check-options.ts';
@@ -9,6 +10,7 @@ import { formatAddress, type ServerAddress } from '../connection/server-address.
 import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { abortedError, unlessAborted } from '../unless-aborted.ts';
+import { BATCH } from './registration-queue.ts';
 import { RunningJobs } from './running-jobs.ts';
 import { ServerKnowledge } from './server-knowledge.ts';
 import { Slots } from './slots.ts';
@@ -232,8 +234,14 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   async #drain(): Promise<void> {
     const stopped = Promise.all(this.#reconnectors.map((reconnector) => reconnector.stop()));
-    this.#apply(NO_FUNCTIONS, [...this.#functions.keys()]);
-    await this.#context.slots.allFree();
+    const { slots } = this.#context;
+    const names = [...this.#functions.keys()];
+    // Servers drop the functions of a closed connection. They are deregistered only while a job delays the close.
+    while (names.length > 0 && !slots.areAllFree) {
+      this.#apply(NO_FUNCTIONS, names.splice(-BATCH));
+      await nextTurn();
+    }
+    await slots.allFree();
     await Promise.all(this.#connections.map((connection) => connection.close()));
     await stopped;
   }

@@ -196,3 +196,21 @@ test('a long line that begins like an error is parsed in linear time', async (t)
   assert.deepEqual(await status, [{ name: line, total: 1, running: 0, availableWorkers: 0 }]);
   assert.ok(performance.now() - start < 10_000);
 });
+
+test('a list of 100,000 functions leaves turns of the event loop to others', async (t) => {
+  const { server, admin } = await scripted(t);
+  let [inOneTurn, most] = [0, 0];
+  const status = admin.status(() => {
+    setImmediate(() => {
+      inOneTurn = 0;
+    });
+    inOneTurn += 1;
+    most = Math.max(most, inOneTurn);
+    return false;
+  });
+  const peer = await server.accept();
+  const line = `image-upload:${'x'.repeat(40)}\t0\t0\t1\n`;
+  peer.sendBytes(`${line.repeat(100_000)}.\n`);
+  await status;
+  assert.ok(most * line.length <= 2 * 65_536, `${most} lines in one turn`);
+});

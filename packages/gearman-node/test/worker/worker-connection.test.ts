@@ -279,6 +279,18 @@ test('close waits until the server has confirmed the result', async (t) => {
   await Promise.all([closing, server.closed]);
 });
 
+test('close of an idle worker deregisters nothing: the server drops its functions', async (t) => {
+  const { server, worker } = await scripted(t, { f: () => {} });
+  await server.until('GRAB_JOB_UNIQ');
+  server.send('NO_JOB');
+  await server.until('PRE_SLEEP');
+  const closing = worker.close();
+  const [name, token = ''] = await server.next();
+  assert.equal(name, 'ECHO_REQ');
+  server.send('ECHO_RES', token);
+  await Promise.all([closing, server.closed]);
+});
+
 test('a server without GRAB_JOB_UNIQ gets GRAB_JOB', async (t) => {
   const { server } = await scripted(t, { f: () => 'done' });
   await server.until('GRAB_JOB_UNIQ');

@@ -148,6 +148,33 @@ test('an aborted signal of close aborts the jobs, and close still waits for thei
   await Promise.all([closing, hurried]);
 });
 
+test('close removes very many functions in many turns of the event loop while a job is running', async (t) => {
+  const { worker, client } = await working(t);
+  const started = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const names = Array.from({ length: 10_000 }, (_, index) => `f${index}`);
+  worker.setFunctions(
+    new Map(
+      names.map((name) => [
+        name,
+        () => {
+          started.resolve();
+          return end.promise;
+        },
+      ]),
+    ),
+  );
+  const job = client.submit('f0');
+  await started.promise;
+  const closing = worker.close();
+  for (let left = names.length; left > 0; await new Promise(setImmediate)) {
+    assert.ok(left - worker.functions.size <= 1000);
+    left = worker.functions.size;
+  }
+  end.resolve();
+  await Promise.all([job, closing]);
+});
+
 test('close ends a worker whose server is unreachable', async (t) => {
   const { site } = await working(t);
   await site.server.close();

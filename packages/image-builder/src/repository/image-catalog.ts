@@ -259,7 +259,7 @@ export class ImageCatalog {
 
   /** Whether an image has a file, complete or not. */
   #isKnown(imageId: string): boolean {
-    return fileNames(imageId).some((name) => this.#files.has(name));
+    return this.images.has(imageId) || fileNames(imageId).some((name) => this.#files.has(name));
   }
 
   /** Whether a file may be an image. Logs once why a file with such a name is not an image. */

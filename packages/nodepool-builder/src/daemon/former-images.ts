@@ -101,7 +101,9 @@ export class FormerImages {
   #judge(status: readonly FunctionStatus[]): void {
     const suspects = new Set<string>();
     const waiting = new Set<string>();
-    for (const [name, lines] of Map.groupBy(status, (line) => line.name)) {
+    const names = new Set(status.filter(({ total }) => total > 0).map(({ name }) => name));
+    const candidates = status.filter(({ name }) => names.has(name));
+    for (const [name, lines] of Map.groupBy(candidates, (line) => line.name)) {
       if (!this.#isFormer(name)) continue; // it has appeared during the scan
       const offers = Math.max(...lines.map(({ availableWorkers }) => availableWorkers));
       if (this.#waiting.has(name)) {
