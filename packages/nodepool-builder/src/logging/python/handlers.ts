@@ -1,5 +1,7 @@
 import { resolve } from 'node:path';
 import type { LogTarget, TimeUnit } from '../log-settings.ts';
+import { evaluate } from './expression.ts';
+import { HandlerArgumentError } from './operations.ts';
 
 /** Arguments of a handler by name. */
 type Arguments = Readonly<Record<string, unknown>>;
@@ -12,11 +14,6 @@ interface Handler {
   target(args: Arguments): LogTarget | undefined;
 }
 
-/** A handler's arguments are invalid. */
-export class HandlerArgumentError extends Error {
-  override readonly name = 'HandlerArgumentError';
-}
-
 const FILE = ['filename', 'mode'];
 
 /** Supported handlers by class, without `logging.`. */
@@ -27,15 +24,15 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
   },
   NullHandler: { parameters: [], target: () => undefined },
   FileHandler: {
-    parameters: [...FILE, 'encoding', 'delay'],
+    parameters: [...FILE, 'encoding', 'delay', 'errors'],
     target: (args) => ({ ...fileOf(args), truncate: textOf(args, 'mode', 'a').startsWith('w') }),
   },
   'handlers.WatchedFileHandler': {
-    parameters: [...FILE, 'encoding', 'delay'],
+    parameters: [...FILE, 'encoding', 'delay', 'errors'],
     target: (args) => ({ ...fileOf(args), watched: true }),
   },
   'handlers.RotatingFileHandler': {
-    parameters: [...FILE, 'maxBytes', 'backupCount', 'encoding', 'delay'],
+    parameters: [...FILE, 'maxBytes', 'backupCount', 'encoding', 'delay', 'errors'],
     target: (args) => {
       const [maxBytes, backups] = [countOf(args, 'maxBytes', 0), countOf(args, 'backupCount', 0)];
       const rotates = maxBytes > 0 && backups > 0; // if either is 0, Python never rotates
@@ -43,7 +40,17 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
     },
   },
   'handlers.TimedRotatingFileHandler': {
-    parameters: ['filename', 'when', 'interval', 'backupCount', 'encoding', 'delay', 'utc', 'atTime'],
+    parameters: [
+      'filename',
+      'when',
+      'interval',
+      'backupCount',
+      'encoding',
+      'delay',
+      'utc',
+      'atTime',
+      'errors',
+    ],
     target: (args) => ({
       ...fileOf(args),
       rotation: {
@@ -60,64 +67,25 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
 /**
  * Maps the arguments of a handler to their names.
  *
- * @param args literal of a tuple
- * @param kwargs literal of a dictionary
+ * @param args expression of a tuple
+ * @param kwargs expression of a dictionary
  * @throws HandlerArgumentError
  */
 export function bindArguments({ parameters }: Handler, args: string, kwargs: string): Arguments {
-  const positional = parseLiteral(args);
-  const named = parseLiteral(kwargs);
+  const positional = evaluate(args);
+  const named = evaluate(kwargs);
   if (!Array.isArray(positional))
     throw new HandlerArgumentError('args must be a tuple, such as (sys.stderr,)');
   if (Array.isArray(named)) throw new HandlerArgumentError('kwargs must be a dictionary');
   if (positional.length > parameters.length) {
     throw new HandlerArgumentError(`it takes at most ${parameters.length} arguments`);
   }
+  const unknown = Object.keys(Object(named)).find((name) => !parameters.includes(name));
+  if (unknown !== undefined) throw new HandlerArgumentError(`it has no argument "${unknown}"`);
   return {
     ...Object.fromEntries(positional.map((value, index) => [parameters[index], value])),
     ...Object(named),
   };
-}
-
-/** Tokens whose notation in JSON differs: strings, names, commas after a last item, and parentheses. */
-const TOKEN = /([rub]{0,2})('''|"""|'|")((?:\\.|(?!\2)[^\\])*)\2|[a-z_][\w.]*|,(?=\s*[)\]}])|[()]/gis;
-
-const AS_JSON: Readonly<Record<string, string>> = {
-  '(': '[',
-  ')': ']',
-  ',': '',
-  True: 'true',
-  False: 'false',
-  None: 'null',
-};
-
-/** Escapes in a string; any other backslash stays. */
-const ESCAPE = /\\(['"\\ntr\n])/g;
-
-const CONTROLS: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', '\n': '' };
-
-function toCharacter(_escape: string, character: string): string {
-  return CONTROLS[character] ?? character;
-}
-
-/**
- * Parses a literal of Python without evaluating it: strings, numbers, tuples, lists and dictionaries. A name such as
- * `sys.stdout` becomes text.
- *
- * @throws HandlerArgumentError
- */
-export function parseLiteral(literal: string): unknown {
-  const json = literal.replaceAll(TOKEN, (token, prefix: string, _quote, body: string | undefined) => {
-    if (body === undefined) return AS_JSON[token] ?? JSON.stringify(token);
-    return JSON.stringify(/r/i.test(prefix) ? body : body.replaceAll(ESCAPE, toCharacter));
-  });
-  try {
-    return JSON.parse(json);
-  } catch (cause) {
-    throw new HandlerArgumentError(`${literal} is not a tuple or dictionary of strings and numbers`, {
-      cause,
-    });
-  }
 }
 
 function fileOf({ filename }: Arguments): { type: 'file'; filename: string } {

@@ -1,8 +1,9 @@
 import type { LocatedDiagnostic } from '../../configuration/diagnostic.ts';
 import type { LoggerSettings, LogOutput, LogThreshold, ReadLogSettings } from '../log-settings.ts';
 import { type RecordFormat, textFormat } from '../record-format.ts';
-import { bindArguments, HANDLERS, HandlerArgumentError } from './handlers.ts';
+import { bindArguments, HANDLERS } from './handlers.ts';
 import { type IniSection, iniError, parseIni } from './ini-file.ts';
+import { HandlerArgumentError } from './operations.ts';
 import { formatError, percentFormat } from './percent-format.ts';
 
 /** Thresholds by Python level. CRITICAL means none, because our highest level is ERROR. */
@@ -62,7 +63,7 @@ function loggerOf(section: IniSection, outputs: ReadonlyMap<string, LogOutput | 
   };
 }
 
-/** Returns undefined for a handler without output, or an unsupported handler. */
+/** Returns undefined for a handler without output. An unsupported handler writes to standard error. */
 function outputOf(
   section: IniSection,
   formats: ReadonlyMap<string, RecordFormat>,
@@ -72,10 +73,9 @@ function outputOf(
   const className = name.replace(/^logging\./, '');
   const handler = Object.hasOwn(HANDLERS, className) ? HANDLERS[className] : undefined;
   if (handler === undefined) {
-    const remedy = `use one of ${Object.keys(HANDLERS).join(', ')}`;
+    const remedy = `its records go to standard error; use one of ${Object.keys(HANDLERS).join(', ')}`;
     const reason = `the handler class ${name} is not supported`;
     warnings.push(section.warning('class', reason, remedy));
-    return undefined;
   }
   const formatter = section.text('formatter') ?? '';
   const format = formatter === '' ? percentFormat('%(message)s', '') : formats.get(formatter);
@@ -84,6 +84,7 @@ function outputOf(
     throw section.error('formatter', reason);
   }
   const level = levelOf(section);
+  if (handler === undefined) return { target: { type: 'stderr' }, format, ...level };
   try {
     const [args, kwargs] = [section.text('args') ?? '()', section.text('kwargs') ?? '{}'];
     const target = handler.target(bindArguments(handler, args, kwargs));

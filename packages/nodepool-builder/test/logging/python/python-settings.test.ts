@@ -155,7 +155,7 @@ describe('an unsupported part', () => {
         SITE.replace('class=StreamHandler', `class=${name}`),
       );
       assert.match(warnings[0]?.reason ?? '', new RegExp(`the handler class ${name} is not supported`));
-      assert.deepEqual(settings.loggers.get('')?.outputs, []);
+      assert.deepEqual(settings.loggers.get('')?.outputs[0]?.target, { type: 'stderr' });
     }
   });
 
@@ -168,10 +168,10 @@ describe('an unsupported part', () => {
       warnings.map((warning) => formatDiagnostic('logging.conf', warning)),
       [
         'logging.conf:55:1: warning: the format cannot be used: %(funcName)s is not supported; the default format is used instead',
-        'logging.conf:32:1: warning: the handler class handlers.SysLogHandler is not supported; use one of StreamHandler, NullHandler, FileHandler, handlers.WatchedFileHandler, handlers.RotatingFileHandler, handlers.TimedRotatingFileHandler',
+        'logging.conf:32:1: warning: the handler class handlers.SysLogHandler is not supported; its records go to standard error; use one of StreamHandler, NullHandler, FileHandler, handlers.WatchedFileHandler, handlers.RotatingFileHandler, handlers.TimedRotatingFileHandler',
       ],
     );
-    assert.deepEqual(settings.loggers.get('')?.outputs, []);
+    assert.deepEqual(settings.loggers.get('')?.outputs[0]?.target, { type: 'stderr' });
     assert.equal(settings.loggers.get('nodepool')?.outputs.length, 2);
   });
 
@@ -201,9 +201,10 @@ describe('an unsupported part', () => {
     [
       'a call',
       SITE.replace('(sys.stdout,)', '(open("/tmp/x"),)'),
-      /conf:34:1: args of StreamHandler: .* is not a tuple or dictionary of strings and numbers/,
+      /conf:34:1: args of StreamHandler: the name open is not known/,
     ],
-    ['an odd stream', SITE.replace('(sys.stdout,)', '(sys.stdin,)'), /must be sys\.stdout or sys\.stderr/],
+    ['an odd stream', SITE.replace('(sys.stdout,)', '(sys.stdin,)'), /sys has no stdin here/],
+    ['an unknown argument', `${SITE}\n[handler_image]\nkwargs={'color': 1}\n`, /it has no argument "color"/],
     ['no file', SITE.replace("('/var/log/nodepool/images/image.log',)", '(5,)'), /must be a file name/],
     ['an odd interval', SITE.replace("'H', 8", "'Y', 8"), /"when" must be one of S, M, H, D, midnight/],
     ['too many arguments', SITE.replace('(sys.stdout,)', '(sys.stdout, 2)'), /takes at most 1 arguments/],
