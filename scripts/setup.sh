@@ -64,6 +64,7 @@ mosquitto                 /usr/sbin/mosquitto                test
 xz-utils                  xz                                 test
 zstd                      zstd                               test
 python3-securesystemslib  /usr/lib/python3/dist-packages/securesystemslib/__init__.py test
+python3-yaml              /usr/lib/python3/dist-packages/yaml/__init__.py test
 python3-winrm             /usr/lib/python3/dist-packages/winrm/protocol.py test
 ansible-core              ansible-playbook                   test
 ansible-lint              ansible-lint                       test

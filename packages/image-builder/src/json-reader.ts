@@ -19,6 +19,7 @@ export function createAjv(options: Options = {}): Ajv {
       directory: true,
       program: true,
       words: true,
+      text: true,
       time: (text: string) => !Number.isNaN(Date.parse(text)),
     },
   });

@@ -12,9 +12,10 @@ export interface SettingsSchema {
    * Of text that is a path: {@link readSettings} resolves a relative one against the directory of the configuration file.
    * `directory`: a directory that exists; `validate` warns if this host lacks it. `program`: a path, or a name without a
    * slash, which is looked up in PATH; of a list: its first item is a program. `words`: a list, or a string that is split
-   * as a shell would; a disk image adds its own to those of its parent. `time`: an ISO 8601 time.
+   * as a shell would; a disk image adds its own to those of its parent. `time`: an ISO 8601 time. `text`: a number in the
+   * file is text as well, as Python's `str()` writes it.
    */
-  readonly format?: 'path' | 'directory' | 'program' | 'words' | 'time';
+  readonly format?: 'path' | 'directory' | 'program' | 'words' | 'time' | 'text';
   readonly properties?: Readonly<Record<string, SettingsSchema>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | SettingsSchema;

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { configOption } from './options.ts';
 
@@ -14,11 +13,14 @@ export function registerCompletionNames(program: Command): void {
     });
 }
 
+const NAMED = { items: { properties: { name: { format: 'text' } } } } as const;
+
 /** Names of the entries of a list in a configuration file, without abstract ones. It need not be valid. */
 async function namesIn(file: string, kind: string): Promise<readonly string[]> {
-  const { load } = await import('js-yaml');
+  const { readYaml } = await import('../configuration/yaml-document.ts');
   try {
-    const source: unknown = load(await readFile(file, 'utf8'));
+    const document = await readYaml(file, '-c', { duplicateKeys: 'last' });
+    const source = document.fitted({ properties: { [kind]: NAMED } }).value;
     const entries: unknown = isRecord(source) ? source[kind] : undefined;
     return (Array.isArray(entries) ? entries : [])
       .filter((entry: unknown) => isRecord(entry) && entry.abstract !== true)

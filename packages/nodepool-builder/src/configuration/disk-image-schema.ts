@@ -6,7 +6,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
-import { elsewhere, TEXT } from './schema-node.ts';
+import { elsewhere, NAME, TEXT } from './schema-node.ts';
 import { VALIDATION_SCHEMA } from './validation.ts';
 
 /** Keys of every disk image, in all sections. */
@@ -44,9 +44,10 @@ const COMMON = {
 
 /** Keys of entries of `diskimages`, before those of the modules. */
 const FIRST = {
-  name: { ...TEXT, description: 'Offered to Gearman as `image-build:<name>`.' },
+  name: { ...NAME, description: 'Offered to Gearman as `image-build:<name>`.' },
   parent: {
     type: ['string', 'null'],
+    format: 'text',
     description:
       'Disk image to inherit from: its elements come first, `env-vars` are added to its own, and every other value ' +
       'holds unless the entry has one.',
@@ -61,7 +62,10 @@ const FIRST = {
 
 /** Keys of entries of `diskimages`, after those of the modules. */
 const LAST = {
-  release: { description: '`DIB_RELEASE`; a number becomes text.' },
+  release: {
+    type: ['string', 'number', 'boolean', 'null'],
+    description: '`DIB_RELEASE`. A number becomes text, as Python writes it.',
+  },
   'env-vars': {
     description:
       'Added to the environment of the build; values are strings. Anything but a mapping is ignored.',
@@ -124,7 +128,7 @@ function sectionSchema(
 ): SettingsSchema {
   const { required = [], properties }: ObjectSchema = module.settings;
   const name = {
-    ...TEXT,
+    ...NAME,
     description: `Offered to Gearman as \`image-build:<name>\`. Default: the value of \`${defaultName}\`.`,
   };
   const unnamed: SettingsSchema = {

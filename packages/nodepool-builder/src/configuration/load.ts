@@ -55,9 +55,6 @@ export interface LoadOptions {
   readonly checksHost?: boolean;
 }
 
-/** JSON pointers of values that become text as Python writes it. */
-const TEXTS = /^\/(?:diskimages\/\d+\/release|providers\/\d+\/images\/\d+\/meta\/[^/]+)$/;
-
 /**
  * Reads a `nodepool.yaml`, and the clouds that its providers name. Relative paths in it count from the directory of
  * the file. A cloud that cannot be found is a warning; uploads to it fail with the reason.
@@ -75,18 +72,20 @@ export async function loadConfiguration(
   }: LoadOptions = {},
 ): Promise<LoadedConfiguration> {
   const file = resolve(path);
-  const document = await readYaml(file, '-c', { duplicateKeys: 'last', texts: TEXTS });
-  const report = new Report(document);
+  const unfitted = await readYaml(file, '-c', { duplicateKeys: 'last' });
+  const report = new Report(unfitted);
   const plugins = loadedPlugins
-    ? keepPlugins(document.value, loadedPlugins)
-    : await loadPlugins(document.value, file, builtIn);
+    ? keepPlugins(unfitted.value, loadedPlugins)
+    : await loadPlugins(unfitted.value, file, builtIn);
   const { modules } = plugins;
   report.add(plugins.diagnostics);
   report.throwErrors(); // errors that follow from a missing module would hide the reason
-  const later = laterNodepoolDiagnostic(document.value, [...modules.providers.keys()]);
+  const later = laterNodepoolDiagnostic(unfitted.value, [...modules.providers.keys()]);
   if (later !== undefined) report.add([later]);
   report.throwErrors(); // for a file of another nodepool, the schema would find an error in each line
-  report.diagnostics.push(...schemaDiagnostics(document, configurationSchema(modules)));
+  const schema = configurationSchema(modules);
+  const document = unfitted.fitted(schema);
+  report.diagnostics.push(...schemaDiagnostics(document, schema));
   report.throwErrors();
   const written = document.value as ConfigurationSource;
   report.add([...inheritanceDiagnostics(written.diskimages ?? []), ...jobDiagnostics(written, modules)]);

@@ -10,11 +10,11 @@ import { IMAGE_FILTERS, type SettingsSchema } from '@nodepool-builder/image-buil
 import { ModuleError } from '../module-error.ts';
 import { REQUIRED_FOR_PROVIDER } from './attestation.ts';
 import { LATER_PROVIDER_KEYS } from './later-nodepool.ts';
-import { elsewhere, TEXT } from './schema-node.ts';
+import { elsewhere, NAME, TEXT } from './schema-node.ts';
 
 /** Keys of `cloud-images`, in `providers` and at the top level. */
 const CLOUD_IMAGE = {
-  name: { ...TEXT, description: 'Name, for `nodepool-builder latest --cloud-image` and for launchers.' },
+  name: { ...NAME, description: 'Name, for `nodepool-builder latest --cloud-image` and for launchers.' },
   'image-filters': IMAGE_FILTERS,
 } as const satisfies Record<string, SettingsSchema>;
 
@@ -60,13 +60,14 @@ const PROVIDER_IMAGE = {
   additionalProperties: false,
   properties: {
     name: {
-      ...TEXT,
+      ...NAME,
       description: 'Name of the image in the provider: `image-name` of an `image-upload` job.',
     },
-    diskimage: { type: ['string', 'null'], description: '`diskimages[].name` to upload.' },
+    diskimage: { type: ['string', 'null'], format: 'text', description: '`diskimages[].name` to upload.' },
     meta: {
       type: ['object', 'null'],
-      description: 'Properties of the uploaded image. Values become text.',
+      additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
+      description: 'Properties of the uploaded image. Values become text, as Python writes it.',
     },
     pause: {
       type: 'boolean',
@@ -192,7 +193,7 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
   const exceptions = withoutImages.map((type) => `\`type: ${type}\``).join(' and ');
   const kinds = modules.map(({ type, description }) => `\`${type}\`: ${description}`);
   const first: Properties = {
-    name: { ...TEXT, description: '`provider` of an `image-upload` job.' },
+    name: { ...NAME, description: '`provider` of an `image-upload` job.' },
     type: {
       enum: types,
       default: DEFAULT_PROVIDER_TYPE,

@@ -109,7 +109,9 @@ function toImage(source: ProviderImageSource): ProviderImageConfiguration {
     name,
     ...(diskimage && { diskimage }),
     pause,
-    meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
+    meta: Object.fromEntries(
+      Object.entries(meta ?? {}).flatMap(([key, value]) => (value === null ? [] : [[key, toText(value)]])),
+    ),
     ...(filters && { 'image-filters': toFilterEntries(filters) }),
   };
 }
@@ -120,7 +122,7 @@ const ATTRIBUTES: Readonly<Record<string, unknown>> = {
   'max-servers': null,
   keypair: null,
   pool: null,
-  rate: 1,
+  rate: '1.0',
   'api-timeout': null,
   'boot-timeout': 60,
   'launch-timeout': 3600,

@@ -125,6 +125,7 @@ const TYPE_REMEDIES: Readonly<Record<string, string>> = {
   array: 'write a list, each entry after "- "',
   integer: 'write a whole number without quotes',
   number: 'write a number without quotes',
+  boolean: 'write true or false without quotes',
 };
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {
@@ -133,6 +134,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   string: 'a string',
   integer: 'a whole number',
   number: 'a number',
+  boolean: 'true or false',
 };
 
 function withArticle(type: string): string {
@@ -143,7 +145,7 @@ function kindOf(value: unknown): string {
   if (value === null || value === undefined) return 'empty';
   if (Array.isArray(value)) return 'a list';
   if (value instanceof Date) return 'a date';
-  return typeof value === 'boolean' ? 'true or false' : withArticle(typeof value);
+  return withArticle(typeof value);
 }
 
 function suggestion(unknown: string, known: readonly string[]): string {

@@ -8,5 +8,8 @@ export function elsewhere(...keys: readonly string[]): Record<string, SettingsSc
   return Object.fromEntries(keys.map((key) => [key, { description: ELSEWHERE }]));
 }
 
-/** A name or a path. */
+/** A path or another text. */
 export const TEXT = { type: 'string', minLength: 1 } as const satisfies SettingsSchema;
+
+/** A name, which may look like a number. */
+export const NAME = { ...TEXT, format: 'text' } as const satisfies SettingsSchema;

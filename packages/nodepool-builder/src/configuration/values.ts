@@ -1,10 +1,9 @@
 import { ImageError, type ObjectSchema, type SettingsOf } from '@nodepool-builder/image-builder';
 import { readSettings, shellWords } from '@nodepool-builder/image-builder/module-kit';
 
-/** Text of a YAML scalar, as PyYAML's `str()` gives it; empty for null. */
+/** Text of a value, empty for null. `fitScalars` has written numbers and dates as Python does where a key takes text. */
 export function toText(value: unknown): string {
   if (value === undefined || value === null) return '';
-  if (value instanceof Date) return value.toISOString().replace(/T00:00:00\.000Z$/, '');
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

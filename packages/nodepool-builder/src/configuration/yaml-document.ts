@@ -1,24 +1,24 @@
 import { readFile } from 'node:fs/promises';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import {
-  boolYaml11Tag,
   constructFromEvents,
   EVENT_ID,
   type Event,
   getScalarValue,
-  intYaml11Tag,
-  NOT_RESOLVED,
   parseEvents,
-  type ScalarTagDefinition,
-  YAML11_SCHEMA,
   YAMLException,
 } from 'js-yaml';
-import { ConfigurationError, escapePointer, type Position, pointerSegments } from './diagnostic.ts';
+import { ConfigurationError, escapePointer, type Position } from './diagnostic.ts';
+import { fitScalars } from './fit-scalars.ts';
+import { PYYAML_SCHEMA } from './python-scalars.ts';
 
 /** A YAML document with the positions of its nodes. */
 export interface YamlDocument {
   readonly file: string;
   /** Undefined for an empty text. */
   readonly value: unknown;
+  /** The document with scalars of the types that a schema names, see {@link fitScalars}. */
+  fitted(schema: SettingsSchema): YamlDocument;
   /** Position of the node at a JSON pointer: its key in a mapping, its first character in a sequence. */
   positionOf(pointer: string): Position;
   /** Keys that a mapping already has. */
@@ -29,8 +29,6 @@ export interface YamlDocument {
 export interface YamlOptions {
   /** A second key of the same name is an error, or replaces the first, as in PyYAML. Default `refuse`. */
   readonly duplicateKeys?: 'refuse' | 'last';
-  /** JSON pointers of values that become text: of a number with a point, such as `15.0`, JavaScript would write 15. */
-  readonly texts?: RegExp;
 }
 
 /**
@@ -62,27 +60,24 @@ export async function readText(file: string, option: string): Promise<string> {
  * @param file for messages
  * @throws ConfigurationError if the text is not YAML: a tab in the indentation, a duplicate key, an open bracket
  */
-export function parseYaml(
-  file: string,
-  text: string,
-  { duplicateKeys, texts }: YamlOptions = {},
-): YamlDocument {
+export function parseYaml(file: string, text: string, { duplicateKeys }: YamlOptions = {}): YamlDocument {
   try {
     const events = parseEvents(text, {});
-    const json = duplicateKeys === 'last'; // js-yaml's name, after JSON.parse
-    const [value, ...others] = constructFromEvents(events, { source: text, schema: PYYAML_SCHEMA, json });
+    const [node, ...others] = constructFromEvents(events, { source: text, schema: PYYAML_SCHEMA });
     if (others.length > 0) {
       const reason = 'there is more than one document; keep the part before the second "---"';
       throw unreadable(file, START, reason, 'correct the YAML there');
     }
-    const { offsets, floats, duplicates } = nodeOffsets(text, events);
-    for (const pointer of floats) if (texts?.test(pointer)) toFloatText(value, pointer);
-    return {
+    const { offsets, duplicates } = nodeOffsets(text, events);
+    const [duplicate] = duplicateKeys === 'last' ? [] : duplicates;
+    if (duplicate !== undefined) YAMLException.throwAt(text, duplicate.offset, 'duplicated mapping key');
+    const document = {
       file,
-      value,
-      positionOf: (pointer) => positionAt(text, nearestOffset(offsets, pointer)),
+      positionOf: (pointer: string) => positionAt(text, nearestOffset(offsets, pointer)),
       duplicates: duplicates.map(({ key, offset }) => ({ key, ...positionAt(text, offset) })),
+      fitted: (schema: SettingsSchema) => ({ ...document, value: fitScalars(node, schema) }),
     };
+    return document.fitted({});
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     const { line = 0, column = 0 } = error.mark ?? {};
@@ -109,45 +104,17 @@ export function unreadable(
   return new ConfigurationError(file, [{ ...position, severity: 'error', reason, remedy }], { cause });
 }
 
-/** YAML 1.1 as PyYAML reads it: `y` and `n` are text, and so is `01:30`. */
-const PYYAML_SCHEMA = YAML11_SCHEMA.withTags(
-  textWhere(/^[yn]$/i, boolYaml11Tag),
-  textWhere(/^[-+]?0[0-9_]*:/, intYaml11Tag),
-);
-
-function textWhere<T>(pattern: RegExp, tag: ScalarTagDefinition<T>): ScalarTagDefinition<T> {
-  return {
-    ...tag,
-    resolve: (source, isExplicit, name) =>
-      pattern.test(source) ? NOT_RESOLVED : tag.resolve(source, isExplicit, name),
-  };
-}
-
-/** Replaces a number by the text that Python writes for it. */
-function toFloatText(document: unknown, pointer: string): void {
-  const segments = pointerSegments(pointer);
-  const key = segments.pop() ?? '';
-  type Fields = Record<string, unknown> | null | undefined; // missing if a duplicate key replaced it
-  const fields = segments.reduce<unknown>((node, segment) => (node as Fields)?.[segment], document) as Fields;
-  if (fields && Number.isInteger(fields[key])) fields[key] = `${String(fields[key])}.0`;
-}
-
 /** A mapping may have several. */
 const MERGE_KEY = '<<';
-
-const FLOAT = /^[-+]?\d[\d_]*\.\d*$/;
 
 interface NodeOffsets {
   /** By JSON pointer. */
   readonly offsets: ReadonlyMap<string, number>;
-  /** JSON pointers of numbers with a point. */
-  readonly floats: readonly string[];
   readonly duplicates: readonly { readonly key: string; readonly offset: number }[];
 }
 
 function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
   const offsets = new Map<string, number>();
-  const floats: string[] = [];
   const duplicates: { key: string; offset: number }[] = [];
   const remaining = events.values();
   /** The next node; undefined at the end of a collection. */
@@ -161,7 +128,6 @@ function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
     const event = nextNode();
     if (event === undefined) return false;
     offsets.set(pointer, keyOffset ?? startOf(event));
-    if (event.type === EVENT_ID.SCALAR && FLOAT.test(getScalarValue(text, event))) floats.push(pointer);
     if (event.type === EVENT_ID.SEQUENCE) for (let index = 0; readNode(`${pointer}/${index}`); ) index += 1;
     if (event.type === EVENT_ID.MAPPING) readMapping(pointer);
     return true;
@@ -177,7 +143,7 @@ function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
     }
   };
   readNode('');
-  return { offsets, floats, duplicates };
+  return { offsets, duplicates };
 }
 
 type NodeEvent = Exclude<Event, { type: typeof EVENT_ID.POP | typeof EVENT_ID.DOCUMENT }>;

@@ -111,7 +111,7 @@ providers:
     assert.equal(pool?.imageType, 'qcow2');
     assert.equal(pool?.entry.directory, '/srv/pool');
     assert.deepEqual(pool?.entry.images, [
-      { name: 'node', diskimage: 'debian', pause: false, meta: { count: '2', true: 'True' } },
+      { name: 'node', diskimage: 'debian', pause: false, meta: { count: '2', True: 'True' } },
     ]);
     assert.equal(cloud?.module, OPENSTACK_MODULE);
     assert.equal((cloud?.prepared.value as CloudSettings | undefined)?.name, 'envvars');
@@ -204,12 +204,12 @@ providers:
     type: directory
     directory: /p
     images:
-      - {name: a, meta: {a: 1.0, b: 2.5, c: null, d: yes, e: 2016-05-01, f: 0x10}}
+      - {name: a, meta: {a: 1.0, b: 2.5, c: null, d: yes, e: 2016-05-01, f: 0x10, g: ''}}
       - {name: b, meta: {long: ${long}}}
 `);
     assert.deepEqual(
       configuration.providers[0]?.entry.images.map(({ meta }) => meta),
-      [{ a: '1.0', b: '2.5', c: '', d: 'True', e: '2016-05-01', f: '16' }, { long }],
+      [{ a: '1.0', b: '2.5', d: 'True', e: '2016-05-01', f: '16', g: '' }, { long }],
     );
     assert.deepEqual(
       warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
@@ -218,6 +218,70 @@ providers:
         'nodepool.yaml:8:19: warning: providers[0].images[1].meta has over 255 characters in "long"; it is sent as it is, and the cloud may refuse it',
       ],
     );
+  });
+
+  it('is a name or a release that is a number in YAML, also in a merge or an alias', async () => {
+    const { configuration } = await load(`images-dir: /i
+base: &base {release: 15.0, elements: [vm]}
+properties: &properties {version: 22.10, built: 2016-05-01, id: 12345678901234567890}
+diskimages:
+  - {<<: *base, name: merged}
+  - {<<: [{rebuild-age: "3_600"}, *base], name: 20.10}
+  - {name: yes, parent: 20.10, release: &one 1.0e+1}
+  - {name: aliased, release: *one}
+zuul-images:
+  15.0: {api-url: https://zuul.example.org/api, tenant: t, job: j, project: p, pipelines: [q], artifacts: [{format: raw, type: r}], keep: "3"}
+providers:
+  - name: 010
+    type: directory
+    directory: /p
+    max-servers: "5"
+    images:
+      - {name: 1.0, diskimage: 20.10, meta: *properties}
+      - {name: b, diskimage: yes, meta: {<<: *properties, version: 1_0}}
+`);
+    assert.deepEqual(
+      configuration.diskimages.map(({ name, release, keep }) => [name, release, keep]),
+      [
+        ['merged', '15.0', 2],
+        ['20.1', '15.0', 2],
+        ['True', '10.0', 2],
+        ['aliased', '10.0', 2],
+        ['15.0', undefined, 3],
+      ],
+    );
+    const [provider] = configuration.providers;
+    assert.equal(provider?.name, '8');
+    const properties = { version: '22.1', built: '2016-05-01', id: '12345678901234567890' };
+    assert.deepEqual(
+      provider?.entry.images.map(({ name, diskimage, meta }) => [name, diskimage, meta]),
+      [
+        ['1.0', '20.1', properties],
+        ['b', 'True', { ...properties, version: '10' }],
+      ],
+    );
+  });
+
+  it('is a number in quotes where Python converts it', async () => {
+    const { configuration } = await load(`images-dir: /i
+gearman-servers: [{host: a, port: "4730"}, {host: b, port: " 47_31 "}]
+build-log-retention: "3"
+build-cache-size: ".5"
+diskimages: [{name: a, build-timeout: "60.5", rebuild-age: 1e3, keep: '1'}]
+providers: [{name: p, rate: "0.5", api-timeout: "30", images: []}]
+manager: {retry-delay: "1_0.5"}
+`);
+    assert.deepEqual(
+      configuration['gearman-servers'].map(({ port }) => port),
+      [4730, 4731],
+    );
+    assert.equal(configuration['build-log-retention'], 3);
+    assert.equal(configuration['build-cache-size'], 0.5);
+    assert.equal(configuration.manager['retry-delay'], 10.5);
+    const [diskimage] = configuration.diskimages;
+    assert.deepEqual([diskimage?.buildTimeout, diskimage?.rebuildAge, diskimage?.keep], [60.5, 1000, 1]);
+    const entry = configuration.providers[0]?.entry;
+    assert.deepEqual([entry?.rate, entry?.['api-timeout']], [0.5, 30]);
   });
 
   it('is an empty value', async () => {
@@ -289,7 +353,7 @@ providers:
       max_servers: 184,
       keypair: null,
       pool: null,
-      rate: 1,
+      rate: '1.0',
       api_timeout: null,
       boot_timeout: 60,
       launch_timeout: 3600,
@@ -364,6 +428,15 @@ describe('a configuration that is refused', () => {
       'a port that cannot be',
       'images-dir: /i\ngearman-servers:\n  - host: a\n    port: 70000\n',
       ['nodepool.yaml:4:5: gearman-servers[0].port is 70000; use a number <= 65535'],
+    ],
+    [
+      'text that int() refuses, and a boolean in quotes',
+      'images-dir: /i\ngearman-servers: [{host: a, port: "4730.0"}]\ndiskimages: [{name: a, keep: 1e3, pause: "no"}]\n',
+      [
+        'nodepool.yaml:2:29: gearman-servers[0].port must be a whole number, but is a string; write a whole number without quotes',
+        'nodepool.yaml:3:24: diskimages[0].keep must be a whole number, but is a string; write a whole number without quotes',
+        'nodepool.yaml:3:35: diskimages[0].pause must be true or false, but is a string; write true or false without quotes',
+      ],
     ],
     [
       'a name that Gearman cannot carry',

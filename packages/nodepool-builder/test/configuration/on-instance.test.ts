@@ -77,7 +77,7 @@ describe('the base image', () => {
     [
       'filters',
       '{image-filters: [{name: tag, values: [7]}]}',
-      { 'image-filters': [{ name: 'tag', values: [7] }] },
+      { 'image-filters': [{ name: 'tag', values: ['7'] }] },
     ],
     ['the name of a cloud image', '{cloud-image: debian}', { 'cloud-image': 'debian' }],
   ] as const) {

@@ -58,8 +58,8 @@ describe('a YAML document', () => {
 
   it('ignores a number in a value that a duplicate key replaces', () => {
     const text = 'diskimages: [{name: a}, {name: b, release: 15.0}]\ndiskimages: [{name: a}]\n';
-    const options = { duplicateKeys: 'last', texts: /^\/diskimages\/\d+\/release$/ } as const;
-    assert.deepEqual(parseYaml('test.yaml', text, options).value, { diskimages: [{ name: 'a' }] });
+    const { value } = parseYaml('test.yaml', text, { duplicateKeys: 'last' });
+    assert.deepEqual(value, { diskimages: [{ name: 'a' }] });
   });
 
   it('names the line of an error', () => {
