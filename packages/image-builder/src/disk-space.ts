@@ -1,6 +1,7 @@
-import type { Stats } from 'node:fs';
-import { lstat, readdir, statfs } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import type { PathLike, Stats } from 'node:fs';
+import { lstat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { entryPaths } from './directory-entries.ts';
 import { Mutex } from './repository/mutex.ts';
 import { errnoOf } from './system-error.ts';
 import type { OperationOptions } from './types.ts';
@@ -243,30 +244,30 @@ export async function spaceTaken(paths: readonly string[]): Promise<number> {
   let sum = 0;
   for (const path of paths) {
     const root = await stateOf(path);
-    if (root !== undefined) sum += await treeSize(path, root, counted);
+    if (root !== undefined) sum += await treeSize(Buffer.from(path), root, counted);
   }
   return sum;
 }
 
 /** @param counted inodes of files with several names */
-async function treeSize(path: string, state: Stats, counted: Set<number>): Promise<number> {
+async function treeSize(path: Buffer, state: Stats, counted: Set<number>): Promise<number> {
   if (!state.isDirectory()) {
     if (state.nlink > 1 && counted.has(state.ino)) return 0;
     if (state.nlink > 1) counted.add(state.ino);
     return state.blocks * STAT_BLOCK;
   }
-  const names = (await readdir(path).catch(unlessUnreadable)) ?? [];
+  const children = (await entryPaths(path).catch(unlessUnreadable)) ?? [];
   let sum = state.blocks * STAT_BLOCK;
-  for (const name of names) {
-    const child = await stateOf(join(path, name));
+  for (const childPath of children) {
+    const child = await stateOf(childPath);
     // A directory of another device is a mount.
-    if (child?.dev === state.dev) sum += await treeSize(join(path, name), child, counted);
+    if (child?.dev === state.dev) sum += await treeSize(childPath, child, counted);
   }
   return sum;
 }
 
 /** State of a file or directory; undefined for one that is missing or that this user may not see. */
-export async function stateOf(path: string): Promise<Stats | undefined> {
+export async function stateOf(path: PathLike): Promise<Stats | undefined> {
   return await lstat(path).catch(unlessUnreadable);
 }
 

@@ -1,3 +1,4 @@
+import { NOT_UTF8 } from './directory-entries.ts';
 import { ImageError } from './errors.ts';
 import { FORMAT_NAMES, formatRow } from './formats.ts';
 
@@ -18,6 +19,7 @@ const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])
   ['begins with a "."', (id) => id.startsWith('.')],
   ['begins with a "-", as an option does', (id) => id.startsWith('-')],
   ['contains white space or a control character', (id) => /[\s\p{Cc}]/u.test(id)],
+  ['contains U+FFFD or bytes that are not UTF-8', (id) => id.includes(NOT_UTF8)],
   [`is longer than ${MAX_IMAGE_ID_BYTES} bytes`, (id) => Buffer.byteLength(id) > MAX_IMAGE_ID_BYTES],
 ];
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { readdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { utf8Names } from './directory-entries.ts';
 import { UNFINISHED, writeDurably } from './durable.ts';
 import { JsonReader } from './json-reader.ts';
 import { makeStateDirectory } from './modes.ts';
@@ -79,7 +80,7 @@ export class RecordDirectory<const S extends SettingsSchema> {
   /** Names with a file, including records and companions that a crash left half-written. */
   async names(): Promise<string[]> {
     const endings = this.#endings();
-    const files = (await unlessMissing(readdir(this.path))) ?? [];
+    const files = await utf8Names(this.path);
     const names = files.flatMap((file) => {
       const ending = endings.find((candidate) => file.endsWith(candidate));
       return ending === undefined ? [] : [file.slice(0, -ending.length)];

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { link, mkdir, rm, statfs, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { mountTmpfs } from '../../../test/fixtures/temporary-directory.ts';
+import { mountTmpfs, temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { DiskSpaceGuard, type Reservation, type SpaceRequest, spaceTaken } from '../src/disk-space.ts';
 import { ImageError, type Progress } from '../src/index.ts';
@@ -190,4 +190,14 @@ test('the space of a directory is that of its files, without holes, each once', 
   assert.ok(taken >= 2 * MEBIBYTE && taken < 3 * MEBIBYTE, `${taken} bytes`);
   const { bfree, blocks, bsize } = await statfs(directory);
   assert.equal(taken, (blocks - bfree) * bsize);
+});
+
+test('the space of files counts whose names are not UTF-8', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const before = await spaceTaken([directory]);
+  await writeFile(
+    Buffer.concat([Buffer.from(`${directory}/caf`), Buffer.from([0xe9])]),
+    Buffer.alloc(65_536, 'x'),
+  );
+  assert.ok((await spaceTaken([directory])) >= before + 65_536);
 });

@@ -31,6 +31,7 @@ const REFUSED = [
   ['a b', /white space/],
   ['a\0b', /control character/],
   ['a\nb', /white space/],
+  [Buffer.from('latin\xe9', 'latin1').toString(), /bytes that are not UTF-8/],
   ['x'.repeat(MAX_IMAGE_ID_BYTES + 1), /longer than/],
   ['ä'.repeat(MAX_IMAGE_ID_BYTES / 2 + 1), /longer than/],
 ] as const;

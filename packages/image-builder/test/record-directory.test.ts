@@ -49,3 +49,12 @@ test('names include half-written files; all files of a name are removed together
   for (const name of names) await records.remove(name);
   assert.deepEqual(await readdir(records.path), ['foreign.txt']);
 });
+
+test('a file whose name is not UTF-8 is not a record', async (t) => {
+  const directory = await temporaryDirectory(t);
+  await writeFile(
+    Buffer.concat([Buffer.from(`${directory}/a`), Buffer.from([0xe9]), Buffer.from('.json')]),
+    '{}',
+  );
+  assert.deepEqual(await new RecordDirectory(directory, SCHEMA).names(), []);
+});

@@ -1,10 +1,13 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeTree } from '../cleanup/privileged.ts';
+import { entryPaths, utf8Names } from '../directory-entries.ts';
 import { STAT_BLOCK, stateOf, unlessUnreadable } from '../disk-space.ts';
 import { makeStateDirectory, STATE_FILE } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
+import type { Logger } from '../types.ts';
 import { safeName } from './state-directory.ts';
 
 /** Milliseconds after which an unused cache is removed: a month. */
@@ -74,8 +77,8 @@ export class BuildCaches {
 }
 
 /** Removes caches that no build has used for a month. */
-export async function removeUnusedCaches(parent: string): Promise<void> {
-  for (const name of (await unlessMissing(readdir(parent))) ?? []) {
+export async function removeUnusedCaches(parent: string, logger?: Logger): Promise<void> {
+  for (const name of await utf8Names(parent, logger)) {
     const path = join(parent, name);
     const { mtimeMs } = await stat(path);
     if (Date.now() - mtimeMs > RETENTION) await removeTree(path);
@@ -87,26 +90,24 @@ export async function removeUnusedCaches(parent: string): Promise<void> {
  * its place, and would use half of it. Packages and downloads appear by a rename.
  */
 async function removeUnfinished(directory: string, since: number): Promise<void> {
-  for (const name of await readdir(directory)) {
-    const path = join(directory, name);
+  for (const path of await entryPaths(Buffer.from(directory))) {
     const state = await stateOf(path);
     if (state?.isFile() && state.mtimeMs >= since) await remove(path);
     if (!state?.isDirectory()) continue;
-    const clones = (await readdir(path)).filter((clone) => UNFINISHED_CLONE.test(clone));
-    for (const clone of clones) await remove(join(path, clone));
+    for (const clone of await entryPaths(path)) if (isNamed(clone, UNFINISHED_CLONE)) await remove(clone);
   }
 }
 
 /** A file, or a directory that is of use only as a whole. */
 interface Entry {
-  readonly path: string;
+  readonly path: Buffer;
   readonly bytes: number;
   /** Time of the last use, in milliseconds. */
   readonly used: number;
 }
 
 async function prune(directory: string, limit: number): Promise<void> {
-  const entries = await entriesOf(directory);
+  const entries = await entriesOf(Buffer.from(directory));
   let sum = entries.reduce((total, { bytes }) => total + bytes, 0);
   for (const { path, bytes } of entries.toSorted((one, other) => one.used - other.used)) {
     if (sum <= limit) return;
@@ -115,15 +116,16 @@ async function prune(directory: string, limit: number): Promise<void> {
   }
 }
 
-async function entriesOf(path: string): Promise<Entry[]> {
+async function entriesOf(path: Buffer): Promise<Entry[]> {
   const state = await stateOf(path);
   if (state === undefined) return [];
   const used = Math.max(state.atimeMs, state.ctimeMs);
   if (!state.isDirectory()) return [{ path, bytes: state.blocks * STAT_BLOCK, used }];
-  const names = (await readdir(path).catch(unlessUnreadable)) ?? [];
-  const entries = (await Promise.all(names.map((name) => entriesOf(join(path, name))))).flat();
+  const children = (await entryPaths(path).catch(unlessUnreadable)) ?? [];
+  const entries = (await Promise.all(children.map(entriesOf))).flat();
+  const has = (name: RegExp): boolean => children.some((child) => isNamed(child, name));
   // A git repository without some of its files is damaged.
-  const isRepository = names.includes('.git') || (names.includes('HEAD') && names.includes('objects'));
+  const isRepository = has(/\/\.git$/) || (has(/\/HEAD$/) && has(/\/objects$/));
   if (!isRepository) return entries;
   const bytes = entries.reduce((total, entry) => total + entry.bytes, 0);
   return [{ path, bytes, used: entries.reduce((last, entry) => Math.max(last, entry.used), 0) }];
@@ -137,6 +139,12 @@ function plainName(imageName: string): string {
 }
 
 /** Files in directories that a build created with sudo belong to root. */
-async function remove(path: string): Promise<void> {
-  await rm(path, { recursive: true, force: true }).catch(() => removeTree(path));
+async function remove(path: Buffer): Promise<void> {
+  await rm(path, { recursive: true, force: true }).catch(async () => {
+    if (isUtf8(path)) await removeTree(path.toString());
+  });
+}
+
+function isNamed(path: Buffer, name: RegExp): boolean {
+  return name.test(path.toString('latin1'));
 }

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { utf8Names } from '../directory-entries.ts';
 import { BUILD_LOG, IMAGE_FILE, limitMode, STATE_FILE, tightenStateDirectory } from '../modes.ts';
 import { inSlices } from '../slices.ts';
 import type { Logger } from '../types.ts';
@@ -17,18 +18,18 @@ import { removeUnusedState } from './state-directory.ts';
  */
 export async function recover(layout: Layout, logger: Logger | undefined): Promise<void> {
   await tightenModes(layout, logger);
-  for (const name of await readdir(layout.staging)) {
+  for (const name of await utf8Names(layout.staging, logger)) {
     await recoverStaging(layout, new Staging(join(layout.staging, name)), logger).catch((error: unknown) =>
       logger?.error(`"${join(layout.staging, name)}" could not be cleaned up: ${String(error)}`),
     );
   }
-  for (const imageId of await readdir(layout.deletes)) {
+  for (const imageId of await utf8Names(layout.deletes, logger)) {
     await withdraw(layout, imageId);
     logger?.info(`image ${imageId}: completed its interrupted delete`);
   }
   await emptyTrash(layout);
-  await removeUnusedState(layout.state);
-  await removeUnusedCaches(layout.cache).catch((error: unknown) =>
+  await removeUnusedState(layout.state, logger);
+  await removeUnusedCaches(layout.cache, logger).catch((error: unknown) =>
     logger?.error(`unused caches below "${layout.cache}" could not be removed: ${String(error)}`),
   );
 }

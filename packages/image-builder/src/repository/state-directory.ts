@@ -1,8 +1,9 @@
-import { readdir, rm, stat, utimes } from 'node:fs/promises';
+import { rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { unlessAborted } from '../cancellation.ts';
+import { utf8Names } from '../directory-entries.ts';
 import { makeStateDirectory } from '../modes.ts';
-import { unlessMissing } from '../system-error.ts';
+import type { Logger } from '../types.ts';
 import { Mutex } from './mutex.ts';
 
 /** Milliseconds after which unused state of a failed build is removed: a week. */
@@ -61,8 +62,8 @@ export class StateDirectories {
 }
 
 /** Removes directories that no build has used for a week. */
-export async function removeUnusedState(parent: string): Promise<void> {
-  for (const name of (await unlessMissing(readdir(parent))) ?? []) {
+export async function removeUnusedState(parent: string, logger?: Logger): Promise<void> {
+  for (const name of await utf8Names(parent, logger)) {
     const path = join(parent, name);
     const { mtimeMs } = await stat(path);
     if (Date.now() - mtimeMs > RETENTION) await rm(path, { recursive: true, force: true });

@@ -109,3 +109,13 @@ test('a cache that no build has used for a month is removed', async (t) => {
   assert.ok((await stat(join(parent, 'recent'))).isDirectory());
   await removeUnusedCaches(join(parent, 'missing'));
 });
+
+test('files whose names are not UTF-8 count, and are removed like others', async (t) => {
+  const caches = new BuildCaches(await temporaryDirectory(t));
+  const { directory, release } = await take(caches, 'debian', 1.5 * MEBIBYTE);
+  const inLatin1 = Buffer.concat([Buffer.from(`${directory}/caf`), Buffer.from([0xe9])]);
+  await writeFile(inLatin1, Buffer.alloc(MEBIBYTE, 'x'));
+  await write(join(directory, 'caf\uFFFD'), 5);
+  await release(true);
+  assert.deepEqual(await readdir(directory, 'buffer'), [Buffer.from('caf\uFFFD')]);
+});

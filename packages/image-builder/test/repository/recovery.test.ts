@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
@@ -117,4 +117,24 @@ test('mounts are undone before files are removed, so that files of the host stay
   await recover(fixture.layout, fixture.logger);
   assert.deepEqual(await readdir(fixture.layout.staging), []);
   assert.deepEqual(await readdir(host), ['null']);
+});
+
+test('names that are not UTF-8 stay, with a warning, and the files with their decoded names are not touched', async (t) => {
+  const fixture = await setUp(t);
+  const { layout, logger } = fixture;
+  const old = new Date(0);
+  for (const directory of [layout.staging, layout.deletes, layout.state, layout.cache]) {
+    const path = Buffer.concat([Buffer.from(`${directory}/a`), Buffer.from([0xe9])]);
+    await mkdir(directory, { recursive: true });
+    await mkdir(path);
+    await utimes(path, old, old);
+  }
+  await writeFile(layout.image('a\uFFFD', 'raw'), 'content');
+  await recover(layout, logger);
+  assert.deepEqual(await imageFiles(fixture), ['a\uFFFD.raw']);
+  for (const name of ['staging', 'deletes', 'state', 'cache']) {
+    assert.deepEqual(await readdir(layout[name as 'staging']), ['a\uFFFD']);
+    const warning = new RegExp(`^warn ".*/${name}/a\uFFFD" stays: its name is not UTF-8; remove it$`, 'm');
+    assert.match(logger.lines.join('\n'), warning);
+  }
 });
