@@ -1,7 +1,7 @@
 // Not a unit test: it runs diskimage-builder and package managers.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
@@ -120,6 +120,12 @@ test('the script lists the packages that rpm installed', async (t) => {
   assert.deepEqual(lines, ['rpm\tdemo-tool\t4:1.2-3\tnoarch\tMIT']);
 });
 
+test('the script creates no database of an rpm that has installed nothing', async (t) => {
+  const home = temporaryDirectory(t);
+  listPackages(home, { HOME: home });
+  assert.deepEqual(await readdir(home), []);
+});
+
 /** Output of package managers that Debian does not have, or not in each release. */
 const OUTPUTS = {
   apk: `musl-1.2.5-r0 x86_64 {musl} (MIT) [installed]
@@ -148,7 +154,7 @@ test('the script lists the packages of apk and pacman', async (t) => {
 for (const name of ['dpkg-query', 'rpm', 'apk', 'pacman']) {
   test(`the script fails if ${name} fails, rather than print half a list`, async (t) => {
     const directory = temporaryDirectory(t);
-    const program = '#!/bin/sh\n[ "$1" != --version ] || exec echo RPM version 4\necho half-1-r1; exit 1\n';
+    const program = '#!/bin/sh\n[ "$1" != --eval ] || exec echo /\necho half-1-r1; exit 1\n';
     await writeFile(join(directory, name), program, { mode: 0o755 });
     const env = { PATH: `${directory}:${process.env.PATH}` };
     assert.notEqual(spawnSync('sh', [LIST_PACKAGES], { env, stdio: 'ignore' }).status, 0);
