@@ -9,14 +9,15 @@ import { promisify } from 'node:util';
 const SETTLE_TIMEOUT = 5_000;
 
 /**
- * Paths where apt leaves packages and logs, where set-up disables services of packages, and where Debian's e2fsprogs
- * and systemd-analyze keep notes.
+ * Paths where apt leaves packages and logs, where set-up disables services of packages, and where Debian's e2fsprogs,
+ * skopeo and systemd-analyze keep notes.
  */
 const SYSTEM_PATHS = [
   'var/cache/apt',
   'var/lib/apt',
   'var/log/apt',
   'etc/rc[0-6S].d',
+  'var/lib/containers/cache',
   'var/lib/libuuid',
   'run/systemd',
 ];
