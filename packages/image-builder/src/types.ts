@@ -124,6 +124,8 @@ export interface UploadResult {
    * `sha512`. Absent where it reports none.
    */
   readonly reported?: Readonly<Record<string, string>>;
+  /** Whether the provider stores other bytes than it was sent, because it has converted them. Default false. */
+  readonly isConverted?: boolean;
 }
 
 /** An image in a provider's list. */

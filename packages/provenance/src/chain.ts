@@ -165,9 +165,11 @@ class Chain {
     this.#add('upload', name, contradiction === undefined ? 'proven' : 'refuted', reason, upload);
     if (downloaded !== undefined) {
       const isSame = downloaded === facts.sha256;
-      const bytes = isSame ? 'the bytes that were uploaded' : `other bytes than ${facts.fileName} had`;
+      const other = `other bytes than ${facts.fileName} had${facts.isConverted ? ', which it converted' : ''}`;
+      const bytes = isSame ? 'the bytes that were uploaded' : other;
       const message = `the provider has ${bytes}: their sha256 is ${downloaded}`;
-      this.#add('download', name, isSame ? 'proven' : 'refuted', message);
+      const ifOther = facts.isConverted ? 'unproven' : 'refuted';
+      this.#add('download', name, isSame ? 'proven' : ifOther, message);
     }
     const build = this.#walkOrigin(facts.fileName, facts.sha256, facts.imageId);
     if (build === undefined || facts.buildDigest === undefined) return;
@@ -327,8 +329,13 @@ function makes(name: string, sha256: string, imageId: string | undefined): (buil
 }
 
 /** Reason why the digest that a provider reported contradicts the upload. */
-function contradictionOf({ reportedDigests, sha256, fileName }: AttestedUpload): string | undefined {
+function contradictionOf({
+  reportedDigests,
+  isConverted,
+  sha256,
+  fileName,
+}: AttestedUpload): string | undefined {
   const reported = reportedDigests.sha256?.toLowerCase();
-  if (reported === undefined || reported === sha256) return undefined;
+  if (reported === undefined || reported === sha256 || isConverted) return undefined;
   return `the provider reported the sha256 ${reported}, and ${fileName} had ${sha256}`;
 }

@@ -21,6 +21,8 @@ export interface UploadFacts {
   readonly sha256: string;
   /** Digests that the provider reports, by the name of their algorithm. */
   readonly reportedDigests: Readonly<Record<string, string>>;
+  /** Whether the provider stores other bytes than the file has, because it has converted them. Default false. */
+  readonly isConverted?: boolean;
   /** `images-dir`. */
   readonly directory: string;
 }
@@ -45,6 +47,7 @@ export function uploadStatement(
       'image-id': imageId,
       'uploaded-on': uploaded.toISOString(),
       'reported-digests': facts.reportedDigests,
+      ...(facts.isConverted && { converted: true }),
       ...(buildDigest !== undefined && { 'build-digest': buildDigest }),
     },
   };
@@ -74,6 +77,7 @@ const SCHEMA = {
     'image-id': TEXT,
     'uploaded-on': { type: 'string', format: 'time' },
     'reported-digests': { type: 'object', additionalProperties: TEXT },
+    converted: { type: 'boolean' },
     'build-digest': TEXT,
   },
 } as const satisfies ObjectSchema;
@@ -91,6 +95,8 @@ export interface AttestedUpload {
   readonly externalId: string;
   readonly uploadedAt: Date;
   readonly reportedDigests: Readonly<Record<string, string>>;
+  /** Whether the provider stores other bytes than the file has, because it has converted them. */
+  readonly isConverted: boolean;
   /** SHA-256 of the payload of the build's attestation; absent if the build was not attested. */
   readonly buildDigest?: string;
   /** Name of the uploaded file. */
@@ -127,6 +133,7 @@ export function uploadFactsOf({ subjects, predicateType, predicate }: Statement)
     externalId: facts['external-id'],
     uploadedAt: new Date(facts['uploaded-on']),
     reportedDigests: facts['reported-digests'],
+    isConverted: facts.converted ?? false,
     ...(buildDigest !== undefined && { buildDigest }),
     fileName: subject.name,
     sha256: subject.sha256,

@@ -213,6 +213,17 @@ describe('the chain of an upload', () => {
     assert.match(reasons(report), /the provider reported the sha256/);
   });
 
+  test('does not refute an image that the provider has converted', async (t) => {
+    const { verify, attester, upload } = await builtSite(temporaryDirectory(t));
+    const reportedDigests = { sha256: sha256('other') };
+    await attester.attestUpload({ ...upload, reportedDigests, isConverted: true });
+    const subject = { kind: 'upload', provider: 'cloud', externalId: '7d1f' } as const;
+    assert.equal((await verify(subject)).state, 'proven');
+    const report = await verify({ ...subject, downloaded: sha256('other') });
+    assert.equal(report.state, 'unproven');
+    assert.match(reasons(report), /other bytes than debian-1\.qcow2 had, which it converted/);
+  });
+
   test('shows an image that nobody attested', async (t) => {
     const { verify } = await builtSite(temporaryDirectory(t));
     for (const [provider, externalId] of [

@@ -44,10 +44,17 @@ test('the statement of an upload links a file to an image in a provider', () => 
   const { directory: _directory, format: _format, ...facts } = FACTS;
   assert.deepEqual(uploadFactsOf(statement), {
     ...facts,
+    isConverted: false,
     uploadedAt: NOW,
     buildDigest: 'e'.repeat(64),
     fileName: 'debian-1.qcow2',
   });
+});
+
+test('the statement of an upload says that the provider has converted the file', () => {
+  const statement = uploadStatement({ ...FACTS, isConverted: true }, NOW, undefined);
+  assert.equal((statement.predicate as { converted?: boolean }).converted, true);
+  assert.equal(uploadFactsOf(statement)?.isConverted, true);
 });
 
 test('a statement of an upload that is not valid is refused', () => {

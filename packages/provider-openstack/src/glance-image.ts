@@ -29,6 +29,9 @@ const IMAGE = {
 /** An image in Glance, with all its properties. */
 export type GlanceImage = SettingsOf<typeof IMAGE> & Readonly<Record<string, unknown>>;
 
+/** Property of an image that this software protects from deletion. It never unprotects an image without it. */
+export const PROTECTED_BY_US = 'nodepool_builder_protected';
+
 /** Time at which an image was created. */
 export function createdAt(image: GlanceImage): Date {
   return new Date(utcTime(image.created_at));
@@ -39,9 +42,9 @@ export function updatedAt(image: GlanceImage): Date {
   return new Date(utcTime(image.updated_at ?? image.created_at));
 }
 
-/** Bytes of the stored data; undefined before it is stored, and if the cloud reports no number. */
+/** Bytes of the stored data; undefined before it is stored, and if the cloud reports no number, or 0. */
 export function dataSize({ size }: GlanceImage): number | undefined {
-  return typeof size === 'number' ? size : undefined;
+  return typeof size === 'number' && size > 0 ? size : undefined;
 }
 
 /** Whether two states of an image differ in the status or the time of the last change. */
@@ -51,9 +54,14 @@ export function hasChanged(before: GlanceImage, now: GlanceImage): boolean {
 
 /** Digest of the stored data, preferably md5. Undefined if the cloud reports none that Node.js can compute. */
 export function storedDigest(image: GlanceImage): { algorithm: string; value: string } | undefined {
-  const { checksum, os_hash_algo: algorithm, os_hash_value: value } = image;
-  if (checksum) return { algorithm: 'md5', value: checksum };
-  return algorithm && value && getHashes().includes(algorithm) ? { algorithm, value } : undefined;
+  const reported = Object.entries(reportedDigests(image));
+  const [algorithm, value] = reported.find(([name]) => getHashes().includes(name)) ?? [];
+  return algorithm === undefined || value === undefined ? undefined : { algorithm, value };
+}
+
+/** Whether a text can be a digest. The ETag of an object store, which some clouds report in its place, may be none. */
+export function isDigest(text: string): boolean {
+  return /^[\da-f]{32,}$/i.test(text);
 }
 
 /** All digests of the stored data that the cloud reports, by algorithm. */
@@ -62,7 +70,12 @@ export function reportedDigests({
   os_hash_algo: algorithm,
   os_hash_value: value,
 }: Pick<GlanceImage, 'checksum' | 'os_hash_algo' | 'os_hash_value'>): Readonly<Record<string, string>> {
-  return { ...(checksum && { md5: checksum }), ...(algorithm && value && { [algorithm]: value }) };
+  const reported = Object.entries({ md5: checksum, ...(algorithm && { [algorithm]: value }) });
+  return Object.fromEntries(
+    reported
+      .map(([name, digest]) => [name, digest?.toLowerCase() ?? ''] as const)
+      .filter(([, digest]) => isDigest(digest)),
+  );
 }
 
 export const IMAGE_READER: BodyReader<GlanceImage> = new JsonReader(IMAGE);

@@ -40,7 +40,7 @@ export class ObjectStore {
     await this.#client.json('PUT', pathOf(container), { task: 'ContainerCreate', signal });
   }
 
-  /** Puts an object. Returns the md5 of the stored bytes, if the store reports it. */
+  /** Puts an object. Returns its ETag, which is the md5 of the stored bytes unless the store encrypts them. */
   async put(
     container: string,
     name: string,

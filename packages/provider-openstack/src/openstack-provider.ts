@@ -34,6 +34,7 @@ import { importByTask } from './upload/import-task.ts';
 import { DEFAULT_RETRIES, retry, type TransferRetries } from './upload/retry.ts';
 import { type StandstillLimits, uploadShared } from './upload/shared-upload.ts';
 import { GLANCE_DIRECT, PUT_FILE, type UploadMethod, webDownload } from './upload/upload-method.ts';
+import { isConverted } from './upload/verify-image.ts';
 
 /** Import method of Glance, in place of a PUT of the file (`image-import`). */
 export type ImageImport =
@@ -73,7 +74,7 @@ interface ImageCloud {
 }
 
 /** An image after its upload. The digests of one that another process may have uploaded are not known. */
-type StoredImage = Pick<GlanceImage, 'id'> & Partial<GlanceImage>;
+type StoredImage = GlanceImage | { readonly id: string };
 
 /**
  * A provider that stores images in Glance, the image service of OpenStack. The external id is Glance's.
@@ -133,8 +134,12 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       return await retry(attempt, { ...retries, name, logger, signal });
     });
     onProgress({ done: 1, total: 1 });
-    const reported = reportedDigests(stored);
-    return { externalId: stored.id, ...(Object.keys(reported).length > 0 && { reported }) };
+    const reported = 'status' in stored ? reportedDigests(stored) : {};
+    return {
+      externalId: stored.id,
+      ...(Object.keys(reported).length > 0 && { reported }),
+      ...('status' in stored && isConverted(stored, request.file) && { isConverted: true }),
+    };
   }
 
   /** @throws OpenStackError */
@@ -236,10 +241,13 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     };
   }
 
-  /** Glance has one name for several formats; this provider's own format takes precedence. */
+  /**
+   * Glance has one name for several formats; this provider's own format takes precedence, also over the name of a format
+   * that only the cloud knows, to which it has converted the image.
+   */
   #format(name: unknown): ImageFormat | undefined {
     const own = this.formats.find((format) => diskFormat(format) === name);
-    return own ?? (isImageFormat(name) ? name : undefined);
+    return own ?? (isImageFormat(name) ? name : this.formats[0]);
   }
 
   /** Runs work after earlier work on the same upload has ended. */

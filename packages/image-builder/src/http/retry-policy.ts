@@ -116,7 +116,7 @@ export function retryAfterSeconds(header: string | undefined, now: number): numb
   return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000);
 }
 
-const CURRENT = new AsyncLocalStorage<RetryBudget | undefined>();
+const CURRENT = new AsyncLocalStorage<RetryBudget>();
 
 /**
  * The time for which an operation may retry. All requests of the operation share it, whichever service they go to. It
@@ -139,11 +139,6 @@ export class RetryBudget {
   /** The budget of the current operation; undefined if only the number of attempts is limited. */
   static get current(): RetryBudget | undefined {
     return CURRENT.getStore();
-  }
-
-  /** Runs work whose retries have no time limit, such as a cleanup. */
-  static without<T>(work: () => Promise<T>): Promise<T> {
-    return CURRENT.run(undefined, work);
   }
 
   run<T>(work: () => Promise<T>): Promise<T> {

@@ -112,6 +112,7 @@ export class UploadAttestation {
         format: file.format,
         sha256,
         reportedDigests: uploaded.reported ?? {},
+        ...(uploaded.isConverted && { isConverted: true }),
         directory: this.#repository.directory,
       };
       // A deletion of the image waits until the statement is beside it.

@@ -1,17 +1,19 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import { IMAGE_TAGS, RetryBudget } from '@nodepool-builder/image-builder/module-kit';
-import { dataSize, type GlanceImage, storedDigest } from '../glance-image.ts';
+import type { GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { type FileData, type FileDataOptions, withFile } from './file-data.ts';
 import { checksumProperties, missingProperties, unprotected, withoutFormats } from './image-properties.ts';
 import { FinalFailure } from './retry.ts';
 import type { UploadMethod } from './upload-method.ts';
+import { verifyImage } from './verify-image.ts';
 
 /** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
 const CLEANUP_TIME = 120_000;
+
+/** Seconds for which requests of the cleanup are retried: the answer to the upload's job waits for it. */
+const CLEANUP_RETRY_LIMIT = 8;
 
 /** One upload to one cloud. */
 export interface ImageUpload extends FileDataOptions {
@@ -46,6 +48,8 @@ export async function uploadImage(upload: ImageUpload, attempt: number): Promise
   };
   return await withFile(request.file, upload, async (file) => {
     const found = await images.list({ [IMAGE_TAGS.uploadId]: request.uploadId }, signal);
+    const blocked = found.find(({ status }) => status === 'deactivated');
+    if (blocked !== undefined) throw new FinalFailure(deactivated(images.cloud, blocked.id));
     try {
       const image = (await intactImage(upload, found, file)) ?? (await transferImage(upload, file, create));
       await complete(upload, image, file);
@@ -76,7 +80,7 @@ export async function transferImage(
   const first = unprotected({ ...properties, ...(known && checksumProperties(request, known)) });
   const { uploadId } = request;
   const image = await method.run({ images, uploadId, create: () => create(first), file, timeout, signal });
-  await verify(upload, image, file);
+  await verifyImage(upload, image, file);
   return image;
 }
 
@@ -99,7 +103,7 @@ export async function cleanUp(
   const { images, logger, request } = upload;
   const signal = AbortSignal.timeout(CLEANUP_TIME);
   try {
-    await RetryBudget.without(() => remove({ ...upload, signal }));
+    await new RetryBudget(CLEANUP_RETRY_LIMIT).run(() => remove({ ...upload, signal }));
   } catch (error) {
     logger.warn(
       `cloud ${images.cloud}: the cleanup after the failed upload of image ${request.imageId} failed: ${String(error)}; remove the images with ${IMAGE_TAGS.uploadId}=${request.uploadId}`,
@@ -119,6 +123,14 @@ export async function removeUpload(
   await method.clear?.(images, uploadId, signal);
 }
 
+/** Error for an image of this upload that an administrator has deactivated: it is neither used nor replaced. */
+export function deactivated(cloud: string, id: string): OpenStackError {
+  return new OpenStackError(
+    'conflict',
+    `cloud ${cloud}: image ${id} of this upload is deactivated; reactivate it, or delete it so that it is uploaded again`,
+  );
+}
+
 /** The first intact image; the others are removed. */
 async function intactImage(
   upload: ImageUpload,
@@ -136,46 +148,10 @@ async function intactImage(
 async function isIntact(upload: ImageUpload, image: GlanceImage, file: FileData): Promise<boolean> {
   if (image.status !== 'active') return false;
   try {
-    await verify(upload, image, file);
+    await verifyImage(upload, image, file);
     return true;
   } catch (error) {
     if (error instanceof OpenStackError && error.code === 'checksum-mismatch') return false;
     throw error;
   }
-}
-
-/**
- * Compares the size and the digest of the stored data with the file, which is read again only if the cloud reports none
- * of the known digests. Data of another size may have been converted.
- *
- * @throws OpenStackError `checksum-mismatch`
- */
-async function verify(
-  { images: { cloud }, method, signal }: ImageUpload,
-  image: GlanceImage,
-  file: FileData,
-): Promise<void> {
-  const { path, size } = file;
-  const mismatch = (actual: string, expected: string): OpenStackError =>
-    new OpenStackError(
-      'checksum-mismatch',
-      `cloud ${cloud}: image ${image.id} has ${actual}, but ${path} has ${expected}: it changed during the transfer or on disk; upload it again, and if that fails too, build it again`,
-    );
-  const stored = dataSize(image);
-  if (stored !== size) {
-    if (method.convertible) return;
-    throw mismatch(`${stored ?? 'an unknown number of'} bytes`, `${size}`);
-  }
-  const digest = storedDigest(image);
-  if (digest === undefined) return;
-  const { algorithm, value } = digest;
-  const known: Readonly<Record<string, string>> = { ...(await file.checksums()) };
-  const expected = known[algorithm] ?? (await digestOf(path, algorithm, signal));
-  if (value !== expected) throw mismatch(`${algorithm} ${value}`, expected);
-}
-
-async function digestOf(path: string, algorithm: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash(algorithm);
-  for await (const piece of createReadStream(path, { signal })) hash.update(piece as Buffer);
-  return hash.digest('hex');
 }

@@ -38,7 +38,7 @@ export function importByTask(objects: ObjectStore): UploadMethod {
     for (const { id } of await images.list({ name: place.name }, signal)) await images.delete(id, signal);
   };
   return {
-    convertible: true,
+    imports: true,
     shareable: false,
     clear,
     async run({ images, uploadId, file, timeout, signal }) {

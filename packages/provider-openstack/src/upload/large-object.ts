@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isDigest } from '../glance-image.ts';
 import type { ImageData } from '../image-api.ts';
 import type { ObjectStore, Segment } from '../object-store.ts';
 import { OpenStackError } from '../openstack-error.ts';
@@ -45,13 +46,13 @@ export async function putLargeObject(store: ObjectStore, object: LargeObject): P
     const options = { size: end - start, stallTimeout, headers: DELETE_AFTER, signal };
     const stored = await store.put(segmentsIn, segment, body, options);
     const etag = md5.digest('hex');
-    if (stored !== undefined && stored !== etag) {
+    if (stored !== undefined && isDigest(stored) && stored.toLowerCase() !== etag) {
       throw new OpenStackError(
         'checksum-mismatch',
         `object ${segmentsIn}/${segment} has md5 ${stored} in the cloud, but ${etag} was sent; upload it again`,
       );
     }
-    put.push({ container: segmentsIn, name: segment, etag, size: end - start });
+    put.push({ container: segmentsIn, name: segment, etag: stored ?? etag, size: end - start });
   }
   const fields = { ...DELETE_AFTER, ...(await headers()) };
   await store.putManifest(container, name, put, { headers: fields, signal });

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
-import { type GlanceImage, hasChanged, isRunning } from '../glance-image.ts';
+import { type GlanceImage, hasChanged, isRunning, reportedDigests } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
 import { withFile } from './file-data.ts';
 import { MD5 } from './image-properties.ts';
-import { cleanUp, complete, type ImageUpload, transferImage } from './image-upload.ts';
+import { cleanUp, complete, deactivated, type ImageUpload, transferImage } from './image-upload.ts';
 import { poll } from './poll.ts';
 import { FinalFailure } from './retry.ts';
+import { isSameKind } from './verify-image.ts';
 
 /** Seconds without a change after which the upload of another process counts as interrupted. */
 export interface StandstillLimits {
@@ -82,10 +83,11 @@ const LIMITS: Readonly<Record<string, keyof StandstillLimits>> = {
   active: 'storing', // with a wrong digest, which its process will notice
 };
 
-/** Whether an image is active and has the digest that its process announced. */
-function isComplete({ method }: SharedUpload, { status, checksum, [MD5]: announced }: GlanceImage): boolean {
-  const isExpected = !checksum || checksum === (announced ?? checksum);
-  return status === 'active' && (method.convertible || isExpected);
+/** Whether an image is active, and not damaged by the digest that its process announced, as in `verifyImage`. */
+function isComplete({ request }: SharedUpload, image: GlanceImage): boolean {
+  const { status, [MD5]: announced } = image;
+  const { md5 = announced } = reportedDigests(image);
+  return status === 'active' && (md5 === (announced ?? md5) || !isSameKind(image, request.file));
 }
 
 /**
@@ -134,13 +136,14 @@ async function limitFor(
 ): Promise<number> {
   const kind = LIMITS[status];
   if (kind === undefined) {
+    if (status === 'deactivated') throw deactivated(images.cloud, id);
     throw new OpenStackError(
       'conflict',
-      `cloud ${images.cloud}: image ${id} of this upload is ${status}; reactivate it, or delete it so that it is uploaded again`,
+      `cloud ${images.cloud}: image ${id} of this upload is ${status}; delete it so that it is uploaded again`,
     );
   }
   // Before an import starts, the status of the image does not change.
-  const isImporting = method.convertible && (await images.imageTasks(id, signal)).some(isRunning);
+  const isImporting = method.imports && (await images.imageTasks(id, signal)).some(isRunning);
   return standstill[isImporting ? 'storing' : kind];
 }
 

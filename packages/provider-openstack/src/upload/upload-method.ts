@@ -20,8 +20,8 @@ export interface Transfer {
 
 /** A way to get a file into a cloud. */
 export interface UploadMethod {
-  /** Whether the cloud may convert the data. */
-  readonly convertible: boolean;
+  /** Whether a task of the cloud imports the data. */
+  readonly imports: boolean;
   /** Whether several processes may work on one upload: true if `create` makes the image. */
   readonly shareable: boolean;
   /**
@@ -36,9 +36,9 @@ export interface UploadMethod {
   partialUploads?(images: ImageApi, signal: AbortSignal): Promise<readonly PartialUpload[]>;
 }
 
-/** A PUT of the file, which the cloud stores unchanged. */
+/** A PUT of the file. */
 export const PUT_FILE: UploadMethod = {
-  convertible: false,
+  imports: false,
   shareable: true,
   async run({ images, create, file, timeout, signal }) {
     const { id } = await create();
@@ -74,7 +74,7 @@ function importMethod(
   prepare: (transfer: Transfer, id: string) => Promise<ImportMethod>,
 ): UploadMethod {
   return {
-    convertible: true,
+    imports: true,
     shareable: true,
     async run(transfer) {
       const { images, create, timeout, signal } = transfer;

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import type { ImageFile } from '@nodepool-builder/image-builder';
+import { dataSize, type GlanceImage, reportedDigests, storedDigest } from '../glance-image.ts';
+import { OpenStackError } from '../openstack-error.ts';
+import type { FileData } from './file-data.ts';
+import { diskFormat } from './image-properties.ts';
+import type { ImageUpload } from './image-upload.ts';
+
+/**
+ * Compares the stored data with the file, as far as the cloud describes it. Some clouds convert what they receive, and
+ * some report no size or no digest: they get a warning. Other bytes in the same format and of the same size are damaged,
+ * and so are those that are only the beginning of the file.
+ *
+ * @throws OpenStackError `checksum-mismatch`
+ */
+export async function verifyImage(
+  { images: { cloud }, request, logger, signal }: ImageUpload,
+  image: GlanceImage,
+  file: FileData,
+): Promise<void> {
+  const { path, size } = file;
+  const stored = dataSize(image);
+  const digest = storedDigest(image);
+  if (digest !== undefined) {
+    const { algorithm, value } = digest;
+    const known: Readonly<Record<string, string>> = { ...(await file.checksums()) };
+    const expected = known[algorithm] ?? (await digestOf(path, algorithm, { signal }));
+    if (value === expected) return;
+    const isCutOff =
+      (stored ?? 0) < size && value === (await digestOf(path, algorithm, { size: stored ?? 0, signal }));
+    if (isCutOff || isSameKind(image, request.file)) {
+      throw new OpenStackError(
+        'checksum-mismatch',
+        `cloud ${cloud}: image ${image.id} has ${isCutOff ? `the first ${stored ?? 0} bytes and ` : ''}${algorithm} ${value}, but ${path} has ${expected}: it changed during the transfer or on disk; upload it again, and if that fails too, build it again`,
+      );
+    }
+  } else if (isSameKind(image, request.file)) return;
+  logger.warn(
+    `cloud ${cloud}: image ${image.id} could not be compared with ${path}: the cloud reports ${described(image)}, and ${size} bytes of ${diskFormat(request.file.format)} were sent; it may have converted them`,
+  );
+}
+
+/** Whether a cloud describes an image with the format and the size of a file. */
+export function isSameKind(
+  image: GlanceImage,
+  { format, size }: Pick<ImageFile, 'format' | 'size'>,
+): boolean {
+  const sent = diskFormat(format);
+  return (image.disk_format ?? sent) === sent && dataSize(image) === size;
+}
+
+/** Whether a complete image has other bytes than its file, as far as the cloud describes it. */
+export function isConverted(image: GlanceImage, file: ImageFile): boolean {
+  const { md5 } = reportedDigests(image);
+  return !isSameKind(image, file) && (md5 === undefined || md5 !== file.checksums?.md5);
+}
+
+function described(image: GlanceImage): string {
+  const size = dataSize(image);
+  const { algorithm, value } = storedDigest(image) ?? {};
+  return [
+    size === undefined ? 'no size' : `${size} bytes`,
+    image.disk_format ?? 'no format',
+    algorithm === undefined ? 'no digest' : `${algorithm} ${value}`,
+  ].join(', ');
+}
+
+/** @param range `size`: bytes from the beginning of the file. Default: all of it. */
+async function digestOf(
+  path: string,
+  algorithm: string,
+  { size, signal }: { readonly size?: number; readonly signal: AbortSignal },
+): Promise<string> {
+  const hash = createHash(algorithm);
+  if (size === 0) return hash.digest('hex');
+  const end = size === undefined ? Number.POSITIVE_INFINITY : size - 1;
+  for await (const piece of createReadStream(path, { end, signal })) hash.update(piece as Buffer);
+  return hash.digest('hex');
+}
