@@ -68,6 +68,7 @@ const FAILS: readonly Case[] = [
 /** Jobs of section 1.5 that end with WORK_EXCEPTION. */
 const EXCEPTIONS: readonly Case[] = [
   ['image-id contains a slash', 'image-build:debian', '{"image-id": "a/b"}', /contains a "\/"/],
+  ['image-id is empty', 'image-build:debian', '{"image-id": ""}', /image-id "" is empty/],
   ['image-id is missing', 'image-build:debian', '{}', /image-id is missing/],
   ['image-id is an integer', 'image-build:debian', '{"image-id": 1}', /image-id is not a string/],
   ['image-id is null', 'image-build:debian', '{"image-id": null}', /image-id is not a string/],

@@ -305,7 +305,7 @@ export type ProviderEntry<S> = SettingsOf<S> & {
   readonly 'bandwidth-limit'?: number;
   /** Seconds that an upload may take. Default: no limit. */
   readonly 'image-upload-timeout'?: number;
-  readonly images: readonly { readonly name: string }[];
+  readonly images: readonly { readonly name: string; readonly meta: Readonly<Record<string, string>> }[];
 };
 
 /** The host on which a configuration is loaded. */

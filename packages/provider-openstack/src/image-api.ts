@@ -7,6 +7,7 @@ import {
   IMAGE_TASKS,
   IMPORT_METHODS,
   type ImagePage,
+  PROTECTED_BY_US,
   type QuotaUsage,
   TASK_READER,
   USAGE,
@@ -32,6 +33,9 @@ export interface ImageData {
   /** Seconds in which the cloud may read no byte. */
   readonly stallTimeout: number;
 }
+
+/** Codes of a refused deletion. */
+const REFUSALS: readonly string[] = ['bad-request', 'forbidden', 'conflict'];
 
 /** Images per page. */
 const PAGE_SIZE = '1000';
@@ -118,8 +122,9 @@ export class ImageApi {
   }
 
   /**
-   * `GET /v2/images`, page by page: the project's own images with these properties, in any status. Foreign images do not
-   * count, because anybody can publish one with our properties. Clouds that do not filter by property are supported.
+   * `GET /v2/images`, page by page: the project's own images with these properties, in any status, hidden ones included.
+   * Foreign images do not count, because anybody can publish one with our properties. Clouds that do not filter by
+   * property are supported.
    */
   async list(
     filters: Readonly<Record<string, string>>,
@@ -127,7 +132,11 @@ export class ImageApi {
   ): Promise<readonly GlanceImage[]> {
     const owner = await this.projectId(signal);
     const wanted = owner === undefined ? filters : { ...filters, owner };
-    return (await this.find(wanted, signal)).filter((image) =>
+    const found = new Map<string, GlanceImage>();
+    for (const query of [wanted, { ...wanted, os_hidden: 'true' }]) {
+      for (const image of await this.find(query, signal)) found.set(image.id, image);
+    }
+    return [...found.values()].filter((image) =>
       Object.entries(wanted).every(([name, value]) => image[name] === value),
     );
   }
@@ -160,17 +169,19 @@ export class ImageApi {
     await this.#client.json('PATCH', imagePath(id), options);
   }
 
-  /** `DELETE /v2/images/{id}`; a missing image is not an error. */
+  /** `DELETE /v2/images/{id}`; a missing image is not an error. An image that we protected is unprotected first. */
   async delete(id: string, signal: AbortSignal): Promise<void> {
+    const remove = (): Promise<void> => this.#client.delete(imagePath(id), { task: 'ImageDelete', signal });
     try {
-      await this.#client.delete(imagePath(id), { task: 'ImageDelete', signal });
+      await remove();
     } catch (error) {
-      // Glance answers 400 to one of two concurrent deletions.
-      const isGone =
-        error instanceof OpenStackError &&
-        error.code === 'bad-request' &&
-        (await this.get(id, signal).catch(unlessAbsent)) === undefined;
-      if (!isGone) throw error;
+      if (!(error instanceof OpenStackError) || !REFUSALS.includes(error.code)) throw error;
+      const image = await this.get(id, signal).catch(unlessAbsent);
+      if (image === undefined) return; // Glance answers 400 to one of two concurrent deletions
+      if (image.protected !== true) throw error;
+      if (image[PROTECTED_BY_US] !== 'true') throw protectedByOthers(this.cloud, id, error);
+      await this.update(id, { protected: false }, signal);
+      await remove();
     }
   }
 
@@ -197,8 +208,16 @@ function imagePath(id: string, rest = ''): string {
   return `/images/${encodeURIComponent(id)}${rest}`;
 }
 
+function protectedByOthers(cloud: string, id: string, cause: OpenStackError): OpenStackError {
+  return new OpenStackError(
+    'forbidden',
+    `cloud ${cloud}: image ${id} is not deleted, because its flag "protected" was not set by nodepool-builder; run "openstack image set --unprotected ${id}" if nobody needs it`,
+    { cause, status: cause.status },
+  );
+}
+
 /** A name in a JSON pointer (RFC 6901). */
-function propertyPath(name: string): string {
+export function propertyPath(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 

@@ -10,11 +10,13 @@ import {
   type FilterEntry,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from './cloud-settings.ts';
+import { propertyPath } from './image-api.ts';
 import type { InstanceSettings } from './instance/instance-cloud.ts';
 import { OpenStackInstanceProvider } from './instance/openstack-instance-provider.ts';
 import { type ImageImport, OpenStackProvider } from './openstack-provider.ts';
 import { cloudSettingsFiles } from './settings/cloud-files.ts';
 import { loadCloudSettings } from './settings/load-cloud-settings.ts';
+import { metadataProblems } from './upload/image-properties.ts';
 
 /** Type of text that YAML may read as a number. */
 const SCALAR = ['string', 'number', 'null'] as const;
@@ -58,7 +60,7 @@ const SETTINGS = {
     'upload-retry-limit': {
       type: 'number',
       minimum: 0,
-      default: 60,
+      default: 20,
       description:
         'Seconds from the first failure of an upload until its last retry begins; then the job fails. 0: no retry. The ' +
         'manager requests the upload again (`manager.retry-delay`).',
@@ -101,6 +103,11 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
     filters: cloudImageFilters,
   },
   *check(entry) {
+    for (const [position, { meta }] of entry.images.entries()) {
+      for (const { name, ...problem } of metadataProblems(meta)) {
+        yield { pointer: `/images/${position}/meta${propertyPath(name)}`, ...problem };
+      }
+    }
     if (entry['image-import'] !== 'web-download' || entry['image-import-url'] !== undefined) return;
     yield {
       pointer: '',

@@ -54,20 +54,13 @@ describe('an image in the cloud', () => {
   }
 
   test('is protected once it is complete', async (t) => {
-    const { settings, glance, images, account } = await openRealCloud(t);
+    const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const request = { ...(await uploadRequest(t)), metadata: { protected: 'true' } };
     glance.inject(PUT_FILE, answersWith(500));
     const { externalId } = await provider.upload(request);
     const [image, ...others] = await images();
     assert.deepEqual([image?.id, image?.protected, others], [externalId, true, []]);
-    await assert.rejects(provider.delete(externalId), failsWith('forbidden', 'protected'));
-    const change = [{ op: 'replace', path: '/protected', value: false }];
-    await (await account.glance()).request('PATCH', `/images/${externalId}`, change, {
-      'content-type': 'application/openstack-images-v2.1-json-patch',
-    });
-    await provider.delete(externalId);
-    assert.deepEqual(await images(), []);
   });
 
   test('may be deleted concurrently by another client', async (t) => {
@@ -208,7 +201,8 @@ describe('a provider', () => {
     const provider = openProvider(t, cloud.settings(), { session: { onTask } });
     const { externalId } = await provider.upload(await uploadRequest(t));
     await provider.delete(externalId);
-    assert.deepEqual(tasks, ['GlanceImageList', 'ImageCreate', 'ImageUpload', 'ImageGet', 'ImageDelete']);
+    const lists = ['GlanceImageList', 'GlanceImageList']; // of shown and of hidden images
+    assert.deepEqual(tasks, [...lists, 'ImageCreate', 'ImageUpload', 'ImageGet', 'ImageDelete']);
   });
 
   test('runs uploads concurrently, together below the bandwidth limit', async (t) => {

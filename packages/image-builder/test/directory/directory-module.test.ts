@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { DIRECTORY_MODULE } from '../../src/directory/directory-module.ts';
 
 test('a name that cannot be part of a file name fails only its own uploads', () => {
-  const images = ['a/b', 'good', '-x'].map((name) => ({ name }));
+  const images = ['a/b', 'good', '-x'].map((name) => ({ name, meta: {} }));
   const diagnostics = [...(DIRECTORY_MODULE.check?.({ name: 'pool', directory: '/p', images }) ?? [])];
   assert.deepEqual(
     diagnostics.map(({ pointer, severity, reason }) => [pointer, severity, reason]),

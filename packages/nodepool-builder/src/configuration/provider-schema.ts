@@ -67,7 +67,9 @@ const PROVIDER_IMAGE = {
     meta: {
       type: ['object', 'null'],
       additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
-      description: 'Properties of the uploaded image. Values become text, as Python writes it.',
+      description:
+        'Properties of the uploaded image. Values become text, as Python writes it. `openstack` gives `protected`, ' +
+        '`os_hidden`, `min_disk`, `min_ram` and `tags` (`a, b`) the types of Glance.',
     },
     pause: {
       type: 'boolean',

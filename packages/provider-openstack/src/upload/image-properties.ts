@@ -7,7 +7,7 @@ import {
   type UploadRequest,
 } from '@nodepool-builder/image-builder';
 import { cloudImageName, imageTags } from '@nodepool-builder/image-builder/module-kit';
-import type { GlanceImage } from '../glance-image.ts';
+import { type GlanceImage, PROTECTED_BY_US } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 
@@ -27,12 +27,28 @@ const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd
 /** Glance's `container_format` by disk format; default `bare`. */
 const CONTAINER_FORMATS: Readonly<Record<string, string>> = { vhd: 'ovf' };
 
-/** Parsers of the metadata that is not text in Glance. */
+/** Parsers of the base properties that are not any text in Glance. */
 const METADATA_TYPES: Readonly<Record<string, (value: string) => ImageProperties[string] | undefined>> = {
   min_disk: wholeNumber,
   min_ram: wholeNumber,
+  os_hidden: truth,
   protected: truth,
   tags: splitTags,
+  visibility: (value) => (VISIBILITIES.includes(value) ? value : undefined),
+};
+
+const VISIBILITIES: readonly string[] = ['community', 'private', 'public', 'shared'];
+
+/** Properties that Glance sets, or reserves, or takes in other requests only. */
+const CLOUD_PROPERTIES: readonly string[] = (
+  'checksum created_at deleted deleted_at direct_url file id location locations os_hash_algo os_hash_value schema self ' +
+  'size status stores updated_at virtual_size'
+).split(' ');
+
+/** Properties whose value in `meta` has no effect, with the key that decides it. */
+const UPLOAD_PROPERTIES: Readonly<Record<string, string>> = {
+  name: 'template-hostname',
+  disk_format: 'image-type',
 };
 
 /** Glance's name of a format. */
@@ -77,6 +93,40 @@ export function claimProperties({
   };
 }
 
+/** A property in `meta` that Glance would refuse, or that has no effect. */
+export interface MetadataProblem {
+  readonly name: string;
+  /** Follows the name: `cannot be "big"`. */
+  readonly reason: string;
+  readonly remedy: string;
+  readonly severity: 'job-error' | 'warning';
+}
+
+/** Problems of the metadata of an image. */
+export function* metadataProblems(metadata: Readonly<Record<string, string>>): Iterable<MetadataProblem> {
+  for (const [name, value] of Object.entries(metadata)) {
+    const key = UPLOAD_PROPERTIES[name];
+    if (key !== undefined) {
+      const remedy = `set ${key} of the provider instead`;
+      yield { name, reason: 'has no effect', remedy, severity: 'warning' };
+    } else if (CLOUD_PROPERTIES.includes(name) || name.startsWith('os_glance_')) {
+      yield { name, reason: 'can be set by Glance alone', remedy: 'remove it', severity: 'job-error' };
+    } else if (METADATA_TYPES[name] !== undefined && METADATA_TYPES[name](value) === undefined) {
+      const reason = `cannot be ${JSON.stringify(value)}`;
+      yield { name, reason, remedy: `write ${EXPECTED[name]}`, severity: 'job-error' };
+    }
+  }
+}
+
+/** Values of {@link METADATA_TYPES} in words. */
+const EXPECTED: Readonly<Record<string, string>> = {
+  min_disk: 'a whole number of GB',
+  min_ram: 'a whole number of MB',
+  os_hidden: 'true or false',
+  protected: 'true or false',
+  visibility: VISIBILITIES.join(', '),
+};
+
 /** Digests in the properties of openstacksdk and shade. */
 export function checksumProperties(request: UploadRequest, { md5, sha256 }: Checksums): ImageProperties {
   const values = { md5, sha256, object: `images/${cloudImageName(request)}` };
@@ -93,7 +143,7 @@ export function checksumsIn(properties: Readonly<Record<string, unknown>>): Chec
   return typeof md5 === 'string' && typeof sha256 === 'string' ? { md5, sha256 } : undefined;
 }
 
-/** Without `protected`, which is set last: a protected image could not be removed after a failure. */
+/** Without `protected`, which is set last: others can then remove the image after a failure. */
 export function unprotected({ protected: _, ...properties }: ImageProperties): ImageProperties {
   return properties;
 }
@@ -116,17 +166,14 @@ function isSame(wanted: ImageProperties[string], there: unknown): boolean {
 }
 
 function readMetadata(metadata: Readonly<Record<string, string>>, imageName: string): ImageProperties {
-  return Object.fromEntries(
-    Object.entries(metadata).map(([name, value]) => {
-      const read = METADATA_TYPES[name];
-      const property = read === undefined ? value : read(value);
-      if (property !== undefined) return [name, property];
-      throw new OpenStackError(
-        'invalid-settings',
-        `meta of image ${imageName}: ${name} cannot be ${JSON.stringify(value)}; correct it under providers[].images`,
-      );
-    }),
+  for (const { name, reason, remedy, severity } of metadataProblems(metadata)) {
+    if (severity === 'warning') continue;
+    throw new OpenStackError('invalid-settings', `meta of image ${imageName}: ${name} ${reason}; ${remedy}`);
+  }
+  const properties = Object.fromEntries(
+    Object.entries(metadata).map(([name, value]) => [name, METADATA_TYPES[name]?.(value) ?? value]),
   );
+  return { ...properties, ...(properties.protected === true && { [PROTECTED_BY_US]: 'true' }) };
 }
 
 function wholeNumber(value: string): number | undefined {

@@ -2,12 +2,36 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ImageFormat, UploadRequest } from '@nodepool-builder/image-builder';
 import { IMAGE_READER } from '../../src/glance-image.ts';
+import { OPENSTACK_MODULE } from '../../src/index.ts';
 import {
   checksumProperties,
   imageProperties,
   missingProperties,
   unprotected,
 } from '../../src/upload/image-properties.ts';
+
+/** Read-only and reserved properties in Glance's schema of an image. */
+const GLANCE_SETS = [
+  'id',
+  'status',
+  'checksum',
+  'os_hash_algo',
+  'os_hash_value',
+  'size',
+  'virtual_size',
+  'created_at',
+  'updated_at',
+  'direct_url',
+  'self',
+  'file',
+  'schema',
+  'stores',
+  'locations',
+  'location',
+  'deleted',
+  'deleted_at',
+  'os_glance_import_task',
+];
 
 function request(metadata: Record<string, string> = {}, format: ImageFormat = 'qcow2'): UploadRequest {
   const file = { format, path: `/images/0001.${format}`, size: 1 };
@@ -53,6 +77,7 @@ test('metadata has the types of Glance and overrides the vendor and the defaults
     min_ram: '2048',
     tags: 'ci, debian,',
     protected: 'True',
+    os_hidden: 'true',
     vm_mode: 'xen',
     visibility: 'shared',
     name: 'not this',
@@ -76,21 +101,52 @@ test('metadata has the types of Glance and overrides the vendor and the defaults
       name: 'template-debian',
     },
   );
-  assert.deepEqual([properties.protected, properties.nodepool_upload_id], [true, 'u1']);
+  assert.deepEqual(
+    [properties.protected, properties.os_hidden, properties.nodepool_upload_id],
+    [true, true, 'u1'],
+  );
   assert.ok(!('protected' in unprotected(properties)));
 });
 
-test('invalid metadata is an error that names the property', () => {
-  for (const [name, value] of [
-    ['min_disk', '10 GB'],
-    ['min_ram', '-1'],
-    ['protected', 'perhaps'],
-  ] as const) {
+const REFUSED: readonly (readonly [name: string, value: string, words: string])[] = [
+  ['min_disk', '10 GB', 'cannot be "10 GB"; write a whole number of GB'],
+  ['min_ram', '-1', 'cannot be "-1"; write a whole number of MB'],
+  ['protected', 'perhaps', 'cannot be "perhaps"; write true or false'],
+  ['os_hidden', '2', 'cannot be "2"; write true or false'],
+  ['visibility', 'all', 'cannot be "all"; write community, private, public, shared'],
+  ...GLANCE_SETS.map((name) => [name, 'x', 'can be set by Glance alone; remove it'] as const),
+];
+
+test('metadata that Glance would refuse is an error that names the property', () => {
+  for (const [name, value, words] of REFUSED) {
     assert.throws(
       () => imageProperties({ provider: 'cloud', request: request({ [name]: value }), vendor: {} }),
-      { code: 'invalid-settings', message: new RegExp(`meta of image debian: ${name} cannot be "${value}"`) },
+      { code: 'invalid-settings', message: `meta of image debian: ${name} ${words}` },
     );
   }
+});
+
+test('the configuration shows metadata that Glance would refuse, and metadata without effect', () => {
+  const meta = {
+    name: 'x',
+    disk_format: 'raw',
+    status: 'active',
+    min_disk: 'big',
+    os_hidden: 'yes please',
+    a: 'b',
+  };
+  const entry = { name: 'cloud', rate: 1, 'upload-retry-limit': 0, images: [{ name: 'debian', meta }] };
+  const diagnostics = [...(OPENSTACK_MODULE.check?.(entry) ?? [])];
+  assert.deepEqual(
+    diagnostics.map(({ pointer, severity }) => [pointer, severity]),
+    [
+      ['/images/0/meta/name', 'warning'],
+      ['/images/0/meta/disk_format', 'warning'],
+      ['/images/0/meta/status', 'job-error'],
+      ['/images/0/meta/min_disk', 'job-error'],
+      ['/images/0/meta/os_hidden', 'job-error'],
+    ],
+  );
 });
 
 test('digests have the property names of openstacksdk and of shade', () => {
