@@ -70,6 +70,22 @@ export function checkRange(what: string, value: number | undefined, min: number,
   refuse(what, value, `give a number from ${min} to ${max}`);
 }
 
+/** The name of each option of a type. */
+export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
+
+/** @throws GearmanError `invalid-argument` unless it is an object without other options: a misspelt one has no effect */
+export function checkNames<Options extends object>(
+  what: string,
+  options: Options,
+  names: OptionNames<Options>,
+): void {
+  if (typeof options !== 'object' || options === null) refuse(what, options, 'give an object');
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(names, name));
+  if (unknown !== undefined) {
+    refuse(`name of an option in ${what}`, unknown, `use ${Object.keys(names).join(', ')}`);
+  }
+}
+
 /** @throws GearmanError `invalid-argument` unless it is a port number or 0 */
 export function checkPort(what: string, port: number): void {
   if (Number.isInteger(port) && port >= 0 && port <= MAX_PORT) return;

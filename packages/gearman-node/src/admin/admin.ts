@@ -1,4 +1,11 @@
-import { checkFunctionName, checkHandle, checkRange, MAX_TIMER_DELAY } from '../argument-checks.ts';
+import {
+  checkFunctionName,
+  checkHandle,
+  checkNames,
+  checkRange,
+  MAX_TIMER_DELAY,
+  type OptionNames,
+} from '../argument-checks.ts';
 import { checkServer } from '../connection/check-options.ts';
 import { openSocket } from '../connection/open-socket.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
@@ -30,6 +37,8 @@ export interface AdminOptions {
   readonly maxReplySize?: number | undefined;
 }
 
+const OPTIONS: OptionNames<AdminOptions> = { timeout: true, maxReplySize: true };
+
 const DEFAULT_MAX_REPLY_SIZE = 64 * 1024 * 1024;
 
 /**
@@ -47,6 +56,7 @@ export class Admin implements AsyncDisposable {
   /** @throws GearmanError `invalid-argument` */
   constructor(address: ServerAddress, options: AdminOptions = {}) {
     checkServer(address);
+    checkNames('the options of an Admin', options, OPTIONS);
     checkRange('timeout', options.timeout, 1, MAX_TIMER_DELAY);
     checkRange('maxReplySize', options.maxReplySize, 1, Number.POSITIVE_INFINITY);
     this.#address = address;
@@ -128,6 +138,7 @@ export class Admin implements AsyncDisposable {
 
   /** Shuts the server down; with `graceful`, after its running jobs. gearmand 1.1.20 does not support this command. */
   async shutdown(options: { readonly graceful?: boolean } = {}): Promise<void> {
+    checkNames('the options of shutdown', options, { graceful: true });
     checkDone(await this.#line('shutdown', ...(options.graceful ? ['graceful'] : [])));
   }
 

@@ -5,7 +5,7 @@ import { tooLarge } from '../codec/packet-size.ts';
 import { Connection } from '../connection/connection.ts';
 import { ConnectionError, GearmanError, ProtocolError, ServerError } from '../errors.ts';
 import type { PacketName } from '../packets.ts';
-import { JobSubscribers } from './job-subscribers.ts';
+import { ABANDONED, JobSubscribers, type Subscriber } from './job-subscribers.ts';
 import { RequestQueue } from './request-queue.ts';
 import type { SubmittedJob } from './submitted-job.ts';
 
@@ -188,11 +188,15 @@ export class ClientConnection {
   }
 
   #accepted(job: SubmittedJob, handle: string): void {
-    job.accept(handle, { pause: () => this.#pauseFor(job), resume: () => this.#resumeFor(job) });
-    if (job.isBackground) return;
     const subscribers = this.#jobs.get(handle) ?? new JobSubscribers();
+    job.accept(handle, {
+      pause: () => this.#pauseFor(job),
+      resume: () => this.#resumeFor(job),
+      abandon: () => subscribers.abandon(job),
+    });
+    if (job.isBackground) return;
     this.#jobs.set(handle, subscribers);
-    subscribers.add(job);
+    subscribers.add(job.isSettled ? ABANDONED : job);
   }
 
   /** Undefined for a job that has ended: some servers send a second final packet. */
@@ -201,7 +205,7 @@ export class ClientConnection {
   }
 
   /** Removes the job of a final packet from the jobs in flight. */
-  #ended(packet: Packet): SubmittedJob | undefined {
+  #ended(packet: Packet): Subscriber | undefined {
     const handle = packet.key('handle');
     const subscribers = this.#jobs.get(handle);
     const job = subscribers?.takeNext();

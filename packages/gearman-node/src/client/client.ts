@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { checkHandle, checkUnique } from '../argument-checks.ts';
+import { checkHandle, checkNames, checkUnique, type OptionNames } from '../argument-checks.ts';
 import type { BackoffOptions } from '../connection/backoff.ts';
 import { checkPeerOptions } from '../connection/check-options.ts';
 import { openSocket } from '../connection/open-socket.ts';
@@ -36,6 +36,15 @@ export interface ClientOptions {
   readonly maxPacketSize?: number | undefined;
 }
 
+const OPTIONS: OptionNames<ClientOptions> = {
+  servers: true,
+  clientId: true,
+  logger: true,
+  timeout: true,
+  reconnect: true,
+  maxPacketSize: true,
+};
+
 /** A request that waits for a connection. */
 interface Waiting {
   readonly start: (connection: ClientConnection) => void;
@@ -58,6 +67,7 @@ export class Client implements AsyncDisposable {
 
   /** @throws GearmanError `invalid-argument` */
   constructor(options: ClientOptions) {
+    checkNames('the options of a Client', options, OPTIONS);
     checkPeerOptions(options);
     this.#options = options;
     this.#servers = options.servers.map((address) => new PacedServer(address, options.reconnect));

@@ -1,38 +1,62 @@
 import type { SubmittedJob } from './submitted-job.ts';
 
+/** A job as its connection uses it. */
+export type Subscriber = Pick<
+  SubmittedJob,
+  'function' | 'push' | 'endEvents' | 'complete' | 'throwException' | 'fail' | 'reject' | 'lose'
+>;
+
+/** Takes the turns of every job that its caller has abandoned, so that these jobs need no memory. */
+export const ABANDONED: Subscriber = {
+  function: '',
+  push() {},
+  endEvents() {},
+  complete() {},
+  throwException() {},
+  fail() {},
+  reject() {},
+  lose() {},
+};
+
 /**
  * The jobs that share a handle because their unique key is the same. A server sends each packet once for each of them,
  * without naming it: the jobs take turns in the order of submission.
  */
 export class JobSubscribers {
-  readonly #jobs: SubmittedJob[] = [];
+  readonly #jobs: Subscriber[] = [];
   #turn = 0;
 
   get size(): number {
     return this.#jobs.length;
   }
 
-  add(job: SubmittedJob): void {
+  add(job: Subscriber): void {
     this.#jobs.push(job);
     this.#turn = 0;
   }
 
+  /** Forgets a job, whose packets still come. */
+  abandon(job: Subscriber): void {
+    const index = this.#jobs.indexOf(job);
+    if (index >= 0) this.#jobs[index] = ABANDONED;
+  }
+
   /** Returns the job of the next packet. */
-  next(): SubmittedJob {
-    const job = this.#jobs[this.#turn % this.#jobs.length] as SubmittedJob;
+  next(): Subscriber {
+    const job = this.#jobs[this.#turn % this.#jobs.length] as Subscriber;
     this.#turn += 1;
     return job;
   }
 
   /** Removes and returns the job of the next packet, which is final. */
-  takeNext(): SubmittedJob {
+  takeNext(): Subscriber {
     // Most jobs are alone.
     const [job] =
       this.#jobs.length === 1 ? [this.#jobs.pop()] : this.#jobs.splice(this.#turn % this.#jobs.length, 1);
-    return job as SubmittedJob;
+    return job as Subscriber;
   }
 
-  [Symbol.iterator](): IterableIterator<SubmittedJob> {
+  [Symbol.iterator](): IterableIterator<Subscriber> {
     return this.#jobs.values();
   }
 }

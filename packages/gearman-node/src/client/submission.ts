@@ -1,10 +1,12 @@
 import {
   checkChoice,
   checkFunctionName,
+  checkNames,
   checkPayload,
   checkRange,
   checkText,
   checkUnique,
+  type OptionNames,
   refuse,
 } from '../argument-checks.ts';
 import { GearmanError } from '../errors.ts';
@@ -42,6 +44,18 @@ export interface SubmitOptions {
   readonly onServerLost?: 'reject' | 'resubmit' | undefined;
 }
 
+const OPTIONS: OptionNames<SubmitOptions> = {
+  unique: true,
+  priority: true,
+  background: true,
+  startAt: true,
+  reducer: true,
+  aggregator: true,
+  signal: true,
+  timeout: true,
+  onServerLost: true,
+};
+
 /** The packets that submit a job. No server supports SUBMIT_JOB_SCHED. */
 type SubmitPacket = Exclude<Extract<PacketName, `SUBMIT_${string}`>, 'SUBMIT_JOB_SCHED'>;
 
@@ -57,6 +71,7 @@ export function submissionOf(
   payload: string | Uint8Array,
   options: SubmitOptions,
 ): Submission {
+  checkNames('the options of a job', options, OPTIONS);
   const { unique = '', priority = 'normal', background = false, startAt, reducer, aggregator = '' } = options;
   checkFunctionName(functionName);
   checkPayload(payload);

@@ -28,6 +28,12 @@ export interface Job extends PromiseLike<Buffer>, AsyncIterable<JobEvent> {
   readonly result: Promise<Buffer>;
 }
 
+/** The connection of a job. */
+export interface JobConnection extends FlowControl {
+  /** Forgets the job: nobody waits for it. */
+  readonly abandon: () => void;
+}
+
 /** A {@link Job} with the methods that its connections use. */
 export class SubmittedJob implements Job {
   readonly function: string;
@@ -38,7 +44,7 @@ export class SubmittedJob implements Job {
   readonly #timer: LongTimer | undefined;
   #submission: Submission | undefined;
   #events: JobEvents | undefined;
-  #flow: FlowControl | undefined;
+  #connection: JobConnection | undefined;
   /** Empty until a server has accepted the job. */
   #lastHandle = '';
   #lastWarning: Buffer | undefined;
@@ -109,9 +115,9 @@ export class SubmittedJob implements Job {
   }
 
   /** Handles JOB_CREATED. */
-  accept(handle: string, flow: FlowControl): void {
+  accept(handle: string, connection: JobConnection): void {
     this.#lastHandle = handle;
-    this.#flow = flow;
+    this.#connection = connection;
     if (this.#options.onServerLost !== 'resubmit') this.#submission = undefined;
     this.#handle.resolve(handle);
     if (this.isBackground) this.complete(Buffer.alloc(0));
@@ -164,10 +170,16 @@ export class SubmittedJob implements Job {
   readonly #onTimeout = (): void => {
     const name = this.#lastHandle ? `job ${this.#lastHandle}` : 'a job';
     const message = `${name} of ${this.function} did not end in ${this.#options.timeout} ms`;
-    this.reject(new GearmanError('job-timeout', message));
+    this.#abandon(new GearmanError('job-timeout', message));
   };
 
-  readonly #onAbort = (): void => this.reject(abortedError(this.#options.signal as AbortSignal));
+  readonly #onAbort = (): void => this.#abandon(abortedError(this.#options.signal as AbortSignal));
+
+  /** Stops waiting for the job, which the server keeps. */
+  #abandon(error: GearmanError): void {
+    this.reject(error);
+    this.#connection?.abandon();
+  }
 
   #settle(error?: GearmanError): void {
     if (this.#isSettled) return;
@@ -182,7 +194,8 @@ export class SubmittedJob implements Job {
   /** Creates the events on demand: most jobs have none. */
   #eventsOnce(): JobEvents {
     if (!this.#events) {
-      this.#events = new JobEvents({ pause: () => this.#flow?.pause(), resume: () => this.#flow?.resume() });
+      const pause = (): void => this.#connection?.pause();
+      this.#events = new JobEvents({ pause, resume: () => this.#connection?.resume() });
       if (this.#isSettled) this.#events.end(this.#error);
     }
     return this.#events;

@@ -1,4 +1,13 @@
-import { checkPort, checkRange, checkText, MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
+import {
+  checkNames,
+  checkPort,
+  checkRange,
+  checkText,
+  MAX_TIMER_DELAY,
+  type OptionNames,
+  refuse,
+} from '../argument-checks.ts';
+import type { BackoffOptions } from './backoff.ts';
 import type { ServerAddress } from './server-address.ts';
 
 /** Minimum of `maxPacketSize`: the header and the longest handle. */
@@ -10,10 +19,21 @@ interface PeerOptions {
   readonly clientId?: string | undefined;
   readonly timeout?: number | undefined;
   readonly maxPacketSize?: number | undefined;
+  readonly reconnect?: BackoffOptions | undefined;
 }
 
+const BACKOFF: OptionNames<BackoffOptions> = { minDelay: true, maxDelay: true };
+
+const ADDRESS: OptionNames<ServerAddress> = { host: true, port: true, tls: true };
+
 /** @throws GearmanError `invalid-argument` */
-export function checkPeerOptions({ servers, clientId, timeout, maxPacketSize }: PeerOptions): void {
+export function checkPeerOptions({
+  servers,
+  clientId,
+  timeout,
+  maxPacketSize,
+  reconnect,
+}: PeerOptions): void {
   if (!Array.isArray(servers) || servers.length === 0) {
     refuse('list of job servers', servers, 'give at least one');
   }
@@ -21,6 +41,7 @@ export function checkPeerOptions({ servers, clientId, timeout, maxPacketSize }: 
   if (clientId !== undefined) checkText('clientId', clientId);
   checkRange('timeout', timeout, 1, MAX_TIMER_DELAY);
   checkPacketLimit(maxPacketSize);
+  if (reconnect !== undefined) checkNames('reconnect', reconnect, BACKOFF);
 }
 
 /** @throws GearmanError `invalid-argument` */
@@ -30,9 +51,7 @@ export function checkPacketLimit(maxPacketSize: number | undefined): void {
 
 /** @throws GearmanError `invalid-argument` for an invalid address */
 export function checkServer(server: ServerAddress): void {
-  if (typeof server !== 'object' || server === null) {
-    refuse('job server', server, 'give an object with host and port');
-  }
+  checkNames('the address of a job server', server, ADDRESS);
   const { host, port = 0, tls } = server;
   if (typeof host !== 'string' || host === '')
     refuse('host of a job server', host, 'give a name or an address');

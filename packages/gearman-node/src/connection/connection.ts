@@ -45,7 +45,8 @@ export class Connection {
     this.#socket = socket;
     this.#options = options;
     this.#writer = new BatchedWriter(socket, options.magic, options.group?.schedule);
-    this.#decoder = new PacketDecoder(options);
+    const { onPacket, onLine, maxPacketSize, onOversized } = options;
+    this.#decoder = new PacketDecoder({ onPacket, ...(onLine && { onLine }), maxPacketSize, onOversized });
     this.#closed = new Promise((resolve) => {
       socket.once('close', () => {
         this.#decoder.stop();

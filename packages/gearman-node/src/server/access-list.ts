@@ -1,3 +1,5 @@
+import { checkNames, type OptionNames } from '../argument-checks.ts';
+
 /** A right to functions: submit jobs, register as a worker, or administer (limit, create, drop, cancel). */
 export type AccessRight = 'submit' | 'register' | 'administer';
 
@@ -8,13 +10,17 @@ export type AccessRight = 'submit' | 'register' | 'administer';
  */
 export type AccessRules = Readonly<Record<string, Readonly<Partial<Record<AccessRight, readonly string[]>>>>>;
 
+const RIGHTS: OptionNames<AccessRules[string]> = { submit: true, register: true, administer: true };
+
 /** Checks requests against {@link AccessRules}. */
 export class AccessList {
   /** Prefixes by certificate and right, with one character per byte, as function names have. */
   readonly #prefixes = new Map<string, Map<string, readonly string[]>>();
 
+  /** @throws GearmanError `invalid-argument` for an unknown right */
   constructor(rules: AccessRules) {
     for (const [certificate, rights] of Object.entries(rules)) {
+      checkNames(`the access rules of ${certificate}`, rights, RIGHTS);
       const encoded = Object.entries(rights).map(
         ([right, prefixes]) =>
           [right, prefixes.map((prefix) => Buffer.from(prefix).toString('latin1'))] as const,

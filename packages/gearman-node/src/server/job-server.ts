@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import os from 'node:os';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
-import { checkRange } from '../argument-checks.ts';
+import { checkNames, checkRange, type OptionNames } from '../argument-checks.ts';
 import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
@@ -98,6 +98,22 @@ export interface JobServerOptions {
   readonly onCancelRunning?: ((job: CancelledJob) => unknown) | undefined;
 }
 
+const OPTIONS: OptionNames<JobServerOptions> = {
+  logger: true,
+  tls: true,
+  access: true,
+  journal: true,
+  maxConnections: true,
+  maxAttempts: true,
+  maxPacketSize: true,
+  maxOutputBuffer: true,
+  maxTotalOutput: true,
+  exceptions: true,
+  onShutdown: true,
+  cancelWarning: true,
+  onCancelRunning: true,
+};
+
 /** A job that the admin command `cancel job` ends. */
 export interface CancelledJob {
   readonly handle: string;
@@ -125,6 +141,7 @@ export class JobServer implements AsyncDisposable {
 
   /** @throws GearmanError `invalid-argument` for `access` without clients' certificates, and for unusable `tls` */
   constructor(options: JobServerOptions = {}) {
+    checkNames('the options of a JobServer', options, OPTIONS);
     checkPacketLimit(options.maxPacketSize);
     checkRange('maxOutputBuffer', options.maxOutputBuffer, 0, Number.POSITIVE_INFINITY);
     checkRange('maxTotalOutput', options.maxTotalOutput, 0, Number.POSITIVE_INFINITY);

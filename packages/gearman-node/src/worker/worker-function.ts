@@ -1,4 +1,4 @@
-import { MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
+import { checkNames, MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
 import type { JobHandler } from './worker-job.ts';
 
 /** A function with a time limit. */
@@ -23,6 +23,7 @@ export function checkWorkerFunction(name: string, declared: WorkerFunction): voi
   if (typeof declared?.handler !== 'function') {
     refuse(`handler of ${name}`, declared, 'give a function, or an object with handler and timeout');
   }
+  checkNames(name, declared, { handler: true, timeout: true });
   const { timeout } = declared;
   if (Number.isInteger(timeout) && timeout >= 1 && timeout <= MAX_TIMER_DELAY) return;
   const remedy = `give a whole number of milliseconds from 1 to ${MAX_TIMER_DELAY}`;

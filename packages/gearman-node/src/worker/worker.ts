@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { checkChoice, checkFunctionName, refuse } from '../argument-checks.ts';
+import { checkChoice, checkFunctionName, checkNames, type OptionNames, refuse } from '../argument-checks.ts';
 import type { BackoffOptions } from '../connection/backoff.ts';
 import { checkPeerOptions } from '../connection/check-options.ts';
 import { Reconnector } from '../connection/reconnector.ts';
@@ -54,6 +54,21 @@ export interface WorkerOptions {
   readonly maxPacketSize?: number | undefined;
 }
 
+const OPTIONS: OptionNames<WorkerOptions> = {
+  servers: true,
+  clientId: true,
+  concurrency: true,
+  logger: true,
+  logsFailures: true,
+  timeout: true,
+  reconnect: true,
+  onServerLost: true,
+  takesReducers: true,
+  maxPacketSize: true,
+};
+
+const WAIT_OPTIONS = { signal: true } as const;
+
 /** The events of a {@link Worker}. */
 export interface WorkerEvents {
   /** A server is connected, and the functions are being registered. */
@@ -78,6 +93,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   /** @throws GearmanError `invalid-argument` */
   constructor(options: WorkerOptions) {
     super();
+    checkNames('the options of a Worker', options, OPTIONS);
     checkPeerOptions(options);
     const { servers, concurrency = 1, timeout = DEFAULT_TIMEOUT, logger, onServerLost = 'finish' } = options;
     checkChoice('onServerLost', onServerLost, ['finish', 'abort']);
@@ -154,6 +170,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
    * @throws GearmanError `aborted` when the signal aborts first
    */
   async registered(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+    checkNames('the options of registered', options, WAIT_OPTIONS);
     const confirmed = Promise.all(this.#connections.map((connection) => connection.confirm()));
     await unlessAborted(confirmed, options.signal);
   }
@@ -164,6 +181,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
    * always waits for their handlers.
    */
   async close(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+    checkNames('the options of close', options, WAIT_OPTIONS);
     const { signal } = options;
     const abort = () => signal && this.#context.jobs.stopAll(abortedError(signal));
     if (signal?.aborted) abort();

@@ -6,7 +6,7 @@ import { SubmittedJob } from '../../src/client/submitted-job.ts';
 import { GearmanError } from '../../src/errors.ts';
 import { activeTimers } from '../fixtures/active-timers.ts';
 
-const flow = { pause: () => {}, resume: () => {} };
+const connection = { pause: () => {}, resume: () => {}, abandon: () => {} };
 
 function submitted(options: SubmitOptions = {}) {
   const resubmit = mock.fn();
@@ -15,24 +15,24 @@ function submitted(options: SubmitOptions = {}) {
 
 test('a foreground job ends with its result, a background job once it is accepted', async () => {
   const { job } = submitted();
-  job.accept('H:x:1', flow);
+  job.accept('H:x:1', connection);
   assert.equal(await job.handle, 'H:x:1');
   assert.equal(job.isSettled, false);
   job.complete(Buffer.from('done'));
   assert.equal(String(await job), 'done');
 
   const background = submitted({ background: true }).job;
-  background.accept('H:x:2', flow);
+  background.accept('H:x:2', connection);
   assert.equal((await background).length, 0);
 });
 
 test('errors name handle and function', async () => {
   const failed = submitted().job;
-  failed.accept('H:x:1', flow);
+  failed.accept('H:x:1', connection);
   failed.fail();
   await assert.rejects(failed.result, { code: 'job-failed', handle: 'H:x:1', message: /of f/ });
   const thrown = submitted().job;
-  thrown.accept('H:x:2', flow);
+  thrown.accept('H:x:2', connection);
   thrown.throwException(Buffer.from('boom'));
   await assert.rejects(thrown.result, { code: 'job-exception', handle: 'H:x:2', message: /boom/ });
 });
@@ -112,7 +112,7 @@ test('its events end with the job and with its error', async () => {
 
 test('the payload is kept only while the job may be sent', () => {
   const ends: readonly ((job: SubmittedJob) => void)[] = [
-    (job) => job.accept('H:x:1', flow),
+    (job) => job.accept('H:x:1', connection),
     (job) => job.reject(new GearmanError('aborted', 'm')),
     (job) => job.lose(new GearmanError('connection-lost', 'm')),
   ];
@@ -123,7 +123,7 @@ test('the payload is kept only while the job may be sent', () => {
     assert.equal(job.submission, undefined);
   }
   const { job } = submitted({ onServerLost: 'resubmit' });
-  job.accept('H:x:1', flow);
+  job.accept('H:x:1', connection);
   job.lose(new GearmanError('connection-lost', 'm'));
   assert.ok(job.submission, 'it is sent again');
   job.complete(Buffer.alloc(0));
