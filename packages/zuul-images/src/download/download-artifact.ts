@@ -4,11 +4,11 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import { asImageError, makeStateDirectory, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { fetchObject } from './fetch-object.ts';
 import { HttpSource } from './http-source.ts';
-import { Retries, TransientFailure } from './retries.ts';
+import { RangesUnusable, Retries, TransientFailure } from './retries.ts';
 import { Spool } from './spool.ts';
-import { findObject } from './stored-object.ts';
+import { findObject, findWhole } from './stored-object.ts';
 import { runTaskGroup } from './task-group.ts';
-import type { ArtifactRequest, DownloadOptions, ExpectedDigests } from './transfer.ts';
+import type { ArtifactRequest, DownloadOptions, ExpectedDigests, Transfer } from './transfer.ts';
 import { checkFreeSpace, tooLarge, type UnpackedObject, unpackObject } from './unpack-object.ts';
 import { codingOf } from './unpacking.ts';
 
@@ -39,13 +39,15 @@ export async function downloadArtifact(
   signal.throwIfAborted();
   const source = new HttpSource(url, access, options.stall);
   const retries = new Retries(options.retryPolicy, options.logger);
+  let useRanges = true;
   try {
     await makeStateDirectory(directory);
     for (;;) {
       try {
-        return await attempt(source, request, options, signal);
+        return await attempt(source, request, { ...options, useRanges }, signal);
       } catch (error) {
         if (!(error instanceof TransientFailure)) throw error;
+        useRanges &&= !(error instanceof RangesUnusable);
         await retries.pause(error, 0, signal);
       }
     }
@@ -67,12 +69,12 @@ function unpackedPath(directory: string): string {
 async function attempt(
   source: HttpSource,
   request: ArtifactRequest,
-  options: DownloadOptions,
+  options: DownloadOptions & { readonly useRanges: boolean },
   signal: AbortSignal,
 ): Promise<DownloadedArtifact> {
   const { name } = source;
   const { directory, largestSize: limit, leaveFree } = request;
-  const object = await findObject(source, signal);
+  const object = options.useRanges ? await findObject(source, signal) : await findWhole(source, signal);
   let spool: Spool | undefined;
   try {
     const coding = codingOf(name, object.contentEncoding);
@@ -83,17 +85,25 @@ async function attempt(
     const size = object.size ?? 'an unknown number of';
     options.logger?.info(`downloading ${name}: ${size} bytes, ${spool.present} of them are already on disk`);
     const path = coding === undefined ? spool.path : unpackedPath(directory);
-    const transfer = { source, object, spool, request, options };
-    const [, unpacked] = await runTaskGroup<[unknown, UnpackedObject]>(signal, [
-      (both) => fetchObject(transfer, both),
-      (both) => unpackObject(transfer, coding, path, both),
-    ]);
-    checkDigests(name, request, unpacked);
-    return { path, size: unpacked.size, sha256: unpacked.checksums.sha256 };
+    const transfer: Transfer = { source, object, spool, request, options };
+    try {
+      const [, unpacked] = await runTaskGroup<[unknown, UnpackedObject]>(signal, [
+        (both) => fetchObject(transfer, both),
+        (both) => unpackObject(transfer, coding, path, both),
+      ]);
+      checkDigests(name, request, unpacked);
+      return { path, size: unpacked.size, sha256: unpacked.checksums.sha256 };
+    } catch (error) {
+      throw isDamaged(error) ? (transfer.interruption ?? error) : error;
+    }
   } finally {
     if ('answer' in object) object.answer.response.destroy();
     await spool?.close();
   }
+}
+
+function isDamaged(error: unknown): boolean {
+  return error instanceof ImageError && error.code === 'artifact-damaged';
 }
 
 function checkDigests(

@@ -1,5 +1,5 @@
 import type { Answer } from './http-source.ts';
-import { ObjectReplaced, Retries, TransientFailure } from './retries.ts';
+import { RangesUnusable, Retries, TransientFailure } from './retries.ts';
 import { getRange, type Range, type RangedObject } from './stored-object.ts';
 import { runTaskGroup } from './task-group.ts';
 import type { Transfer } from './transfer.ts';
@@ -24,7 +24,13 @@ export async function fetchObject(transfer: Transfer, signal: AbortSignal): Prom
   const { object, spool, options } = transfer;
   if ('answer' in object) {
     const whole = { position: 0, end: Number.POSITIVE_INFINITY };
-    await receive(object.answer, whole, transfer, signal);
+    try {
+      await receive(object.answer, whole, transfer, signal);
+    } catch (error) {
+      const isComparable = transfer.request.sha256 !== undefined && whole.position > 0;
+      if (!(error instanceof TransientFailure) || !isComparable) throw error;
+      transfer.interruption = error;
+    }
     await spool.finish(whole.position);
     return;
   }
@@ -59,7 +65,7 @@ async function fetchRange(
       throw new TransientFailure(`${source.name}: the server sent less than it announced`);
     }
   } catch (error) {
-    if (!(error instanceof TransientFailure) || error instanceof ObjectReplaced) throw error;
+    if (!(error instanceof TransientFailure) || error instanceof RangesUnusable) throw error;
     await retries.pause(error, Math.floor(spool.present / PROGRESS), signal);
   }
 }
@@ -73,7 +79,7 @@ async function receive(
   let unchecked = 0;
   for await (const chunk of source.body(answer, signal)) {
     if (range.position + chunk.length > range.end) {
-      throw new TransientFailure(`${source.name}: the server sent more than it announced`);
+      throw new RangesUnusable(`${source.name}: the server sent more than it announced`);
     }
     await spool.write(chunk, range.position);
     range.position += chunk.length;

@@ -94,7 +94,7 @@ export class HttpSource {
       received = isWaiting ? 0 : Number.POSITIVE_INFINITY; // a slow reader is not an error of the server
     }, this.#stall);
     try {
-      for await (const chunk of response as AsyncIterable<Buffer>) {
+      for await (const chunk of chunksOf(response)) {
         received += chunk.length;
         isWaiting = false;
         yield chunk;
@@ -140,6 +140,28 @@ export class HttpSource {
     } finally {
       clearTimeout(timer);
     }
+  }
+}
+
+/** Yields also what arrived before the connection broke, which the iterator of a stream drops. */
+async function* chunksOf(response: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
+  let changed = Promise.withResolvers<void>();
+  let broken: Error | undefined;
+  const onChange = (): void => changed.resolve();
+  response.on('readable', onChange).on('end', onChange).on('close', onChange);
+  response.on('error', (error) => {
+    broken = error;
+  });
+  for (;;) {
+    const chunk = response.read() as Buffer | null;
+    if (chunk !== null) {
+      yield chunk;
+      continue;
+    }
+    if (response.readableEnded) return;
+    if (response.closed) throw broken ?? new Error('aborted');
+    await changed.promise;
+    changed = Promise.withResolvers();
   }
 }
 

@@ -13,9 +13,9 @@ export class TransientFailure extends Error {
   }
 }
 
-/** The remote object changed since the partial download; start over. */
-export class ObjectReplaced extends TransientFailure {
-  override readonly name = 'ObjectReplaced';
+/** The server's ranges do not fit together, perhaps because the object changed: start over, without ranges. */
+export class RangesUnusable extends TransientFailure {
+  override readonly name = 'RangesUnusable';
 }
 
 /** Default limits: `attempts` counts failures in a row, without new data between them. */

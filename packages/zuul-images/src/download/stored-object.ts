@@ -3,7 +3,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import { retryAfterSeconds } from '@nodepool-builder/image-builder/module-kit';
 import { nameOf } from './artifact-url.ts';
 import type { Answer, HttpSource } from './http-source.ts';
-import { ObjectReplaced, TransientFailure } from './retries.ts';
+import { RangesUnusable, TransientFailure } from './retries.ts';
 
 /** Milliseconds after a modification from which on its date identifies the content (RFC 9110, 8.8.2.2). */
 const DATE_IS_STRONG = 1000;
@@ -14,6 +14,9 @@ const GONE: ReadonlySet<number> = new Set([404, 410]);
 const FORBIDDEN: ReadonlySet<number> = new Set([400, 401, 403]);
 
 const BUSY: ReadonlySet<number> = new Set([408, 425, 429]);
+
+/** Statuses with which a server may refuse a range, although it would send the whole object. */
+const RANGE_REFUSED: ReadonlySet<number> = new Set([400, 403, 405, 406, 412, 416, 500, 501]);
 
 /** Characters of an error's body that are searched. */
 const LONGEST_BODY = 4096;
@@ -54,21 +57,29 @@ export async function findObject(
   source: HttpSource,
   signal: AbortSignal,
 ): Promise<RangedObject | WholeObject> {
-  let answer = await source.get({ range: 'bytes=0-0' }, signal);
-  const { headers, statusCode } = answer.response;
+  const answer = await source.get({ range: 'bytes=0-0' }, signal);
+  const { headers, statusCode = 0 } = answer.response;
   // An empty object has no first byte.
   const isEmpty = statusCode === 416 && headers['content-range'] === 'bytes */0';
-  if (statusCode === 206 || isEmpty) {
-    const size = isEmpty ? 0 : rangeOf(answer.response)?.size;
-    const validator = validatorOf(answer.response);
-    answer.response.resume();
-    if (size !== undefined && validator !== undefined) {
-      return { size, validator, contentEncoding: headers['content-encoding'] };
-    }
-    // Without a validator, ranges of two versions could be mixed.
-    answer = await source.get({}, signal);
+  if (statusCode !== 206 && !RANGE_REFUSED.has(statusCode)) return await wholeObject(source, answer, signal);
+  const size = isEmpty ? 0 : rangeOf(answer.response)?.size;
+  const validator = validatorOf(answer.response);
+  answer.response.resume();
+  if ((statusCode === 206 || isEmpty) && size !== undefined && validator !== undefined) {
+    return { size, validator, contentEncoding: headers['content-encoding'] };
   }
-  return await wholeObject(source, answer, signal);
+  // Without a validator, ranges of two versions could be mixed.
+  return await findWhole(source, signal);
+}
+
+/**
+ * Requests an object without ranges.
+ *
+ * @throws TransientFailure
+ * @throws ImageError `artifact-expired`, `artifact-refused`
+ */
+export async function findWhole(source: HttpSource, signal: AbortSignal): Promise<WholeObject> {
+  return await wholeObject(source, await source.get({}, signal), signal);
 }
 
 async function wholeObject(source: HttpSource, answer: Answer, signal: AbortSignal): Promise<WholeObject> {
@@ -89,9 +100,9 @@ async function wholeObject(source: HttpSource, answer: Answer, signal: AbortSign
 /**
  * Requests a range of an object.
  *
- * @throws ObjectReplaced
+ * @throws RangesUnusable
  * @throws TransientFailure
- * @throws ImageError `artifact-expired`, `artifact-refused`
+ * @throws ImageError `artifact-expired`
  */
 export async function getRange(
   source: HttpSource,
@@ -105,9 +116,12 @@ export async function getRange(
   const range = rangeOf(answer.response);
   const isSame = validatorOf(answer.response) === validator && range?.size === size;
   if (status === 206 && isSame && range.begin === position && range.end === end) return answer;
-  if (![200, 206, 416].includes(status)) throw await refusalOf(source, answer, signal);
+  const refusal = [200, 206, 416, 501].includes(status) ? undefined : await refusalOf(source, answer, signal);
   answer.response.destroy();
-  throw new ObjectReplaced(`${nameOf(answer.url)} changed during the download`);
+  const mayBeRange = refusal instanceof ImageError && refusal.code === 'artifact-refused';
+  if (refusal !== undefined && !mayBeRange) throw refusal;
+  const reason = 'it changed, or its server does not tell that it is the same';
+  throw new RangesUnusable(`${nameOf(answer.url)} cannot be downloaded in ranges: ${reason}`, refusal);
 }
 
 /** The strong validator of a response. */

@@ -1,6 +1,7 @@
 import type { Logger, OperationOptions } from '@nodepool-builder/image-builder';
 import type { RetryLimits } from '@nodepool-builder/image-builder/module-kit';
 import type { ArtifactAccess, HttpSource } from './http-source.ts';
+import type { TransientFailure } from './retries.ts';
 import type { Spool } from './spool.ts';
 import type { RangedObject, WholeObject } from './stored-object.ts';
 
@@ -50,4 +51,6 @@ export interface Transfer {
   readonly spool: Spool;
   readonly request: ArtifactRequest;
   readonly options: DownloadOptions;
+  /** End of a body before its announced length. The length may be wrong: the digest decides whether it is complete. */
+  interruption?: TransientFailure;
 }
