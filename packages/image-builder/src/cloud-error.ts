@@ -58,6 +58,15 @@ export class CloudError extends Error {
   }
 }
 
+/** Reasons of a cloud with another remedy than their code has, such as those of things that are locked. */
+export type RemedyTable = readonly (readonly [reason: RegExp, remedy: string])[];
+
+/** The option `remedy` of a {@link CloudError} for a reason in a table. */
+export function remedyFor(reason: string, table: RemedyTable): { readonly remedy?: string } {
+  const [, remedy] = table.find(([pattern]) => pattern.test(reason)) ?? [];
+  return remedy === undefined ? {} : { remedy };
+}
+
 /** For `catch`: replaces the error `not-found` with undefined. */
 export function unlessAbsent(error: unknown): undefined {
   if (error instanceof CloudError && error.code === 'not-found') return;

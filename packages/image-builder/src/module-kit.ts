@@ -28,7 +28,14 @@ export { gitUri } from './build/source-repository.ts';
 export { type DatedImage, newestBuildFirst } from './build-order.ts';
 export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
-export { CloudError, type CloudErrorCode, cleanUpAfter, unlessAbsent } from './cloud-error.ts';
+export {
+  CloudError,
+  type CloudErrorCode,
+  cleanUpAfter,
+  type RemedyTable,
+  remedyFor,
+  unlessAbsent,
+} from './cloud-error.ts';
 export { checkDirectory, checkImagesDirectory, checkRoom } from './diagnosis/check-directory.ts';
 export { checkDiskImage, checkKvm, checkProgram, INSTALLATIONS } from './diagnosis/check-host.ts';
 export {

@@ -1,4 +1,10 @@
-import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  type CloudErrorCode,
+  networkFailure,
+  type RemedyTable,
+  remedyFor,
+} from '@nodepool-builder/image-builder/module-kit';
 
 /** Codes of AWS that mean more than their HTTP status. */
 const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
@@ -12,6 +18,22 @@ const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/^(?:CredentialsProviderError|TokenProviderError|InvalidAccessKeyId)$/, 'auth-failed'],
   [/NotFound|NoSuch|^InvalidConversionTaskId|^InvalidAMIID\.Unavailable$/, 'not-found'],
   [/Duplicate|Conflict|InUse|IncorrectState|IncorrectInstanceState/, 'conflict'],
+];
+
+/** Protections that only somebody else has set: the provider sets none. */
+const PROTECTIONS: RemedyTable = [
+  [
+    /deregistration.?protect|protect\w* (?:from|against) deregistration/i,
+    'run aws ec2 disable-image-deregistration-protection for the AMI if nobody needs it',
+  ],
+  [
+    /snapshot\b.*\block|SnapshotLock/i,
+    'run aws ec2 unlock-snapshot if nobody needs it, or wait for the end of its lock',
+  ],
+  [
+    /object.?lock|legal.?hold|retention|WORM/i,
+    'end the legal hold or the retention of the object, and delete it then',
+  ],
 ];
 
 /** What the errors of the SDK have in common. */
@@ -40,5 +62,6 @@ export function awsError(subject: string, error: unknown): Error {
     return new CloudError('connection-failed', subject, `no answer: ${failure.message}`, { cause: error });
   }
   const code = known ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
-  return new CloudError(code, subject, `${message} (${name})`, { cause: error });
+  const reason = `${message} (${name})`;
+  return new CloudError(code, subject, reason, { cause: error, ...remedyFor(reason, PROTECTIONS) });
 }

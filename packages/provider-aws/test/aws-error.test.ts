@@ -4,8 +4,8 @@ import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder
 import { awsCode, awsError } from '../src/aws-error.ts';
 
 /** An error as the SDK throws it. */
-function sdkError(name: string, status: number): Error {
-  return Object.assign(new Error('the reason'), { name, $metadata: { httpStatusCode: status } });
+function sdkError(name: string, status: number, reason = 'the reason'): Error {
+  return Object.assign(new Error(reason), { name, $metadata: { httpStatusCode: status } });
 }
 
 test('codes of AWS become those of clouds, by their names before their status', () => {
@@ -27,6 +27,18 @@ test('codes of AWS become those of clouds, by their names before their status', 
     assert.equal(error.code, code, name);
     assert.match(error.message, new RegExp(`^provider ci: RegisterImage: the reason \\(${name}\\)`));
     assert.equal(awsCode(error), name);
+  }
+});
+
+test('the error for something that is protected names how to unprotect it', () => {
+  for (const [name, reason, remedy] of [
+    ['OperationNotPermitted', 'The AMI ami-1 has deregistration protection enabled.', /disable-image-dereg/],
+    ['SnapshotLocked', 'The snapshot snap-1 is locked.', /unlock-snapshot/],
+    ['AccessDenied', 'Access Denied because object protected by object lock.', /legal hold or the retention/],
+  ] as const) {
+    const { message } = awsError('provider ci: deletion', sdkError(name, 400, reason));
+    assert.match(message, remedy);
+    assert.ok(message.startsWith(`provider ci: deletion: ${reason} (${name}); `));
   }
 });
 

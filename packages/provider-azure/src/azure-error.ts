@@ -1,4 +1,9 @@
-import { CloudError, type CloudErrorCode } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  type CloudErrorCode,
+  type RemedyTable,
+  remedyFor,
+} from '@nodepool-builder/image-builder/module-kit';
 
 /** Members of the errors that the SDK throws. */
 interface SdkError extends Error {
@@ -32,6 +37,19 @@ const BY_CODE: Readonly<Record<string, CloudErrorCode>> = {
   ResourceNotFound: 'not-found',
 };
 
+/** Protections that only somebody else has set: the provider sets none. */
+const PROTECTIONS: RemedyTable = [
+  [/ScopeLocked|scope\(s\) are locked/, 'remove the lock, which az lock list shows, if nobody needs it'],
+  [
+    /BlockDeletionBeforeEndOfLife/i,
+    'set blockDeletionBeforeEndOfLife of the image version to false if nobody needs it',
+  ],
+  [
+    /immutable due to|ImmutableDueTo|legal.?hold/i,
+    'end the immutability policy or the legal hold of the blob',
+  ],
+];
+
 const BY_STATUS: Readonly<Record<number, CloudErrorCode>> = {
   401: 'auth-failed',
   403: 'forbidden',
@@ -62,7 +80,8 @@ export function azureError(subject: string, error: unknown): unknown {
   const azureCode = typeof code === 'string' ? code : '';
   const shown = azureCode === '' || message.includes(azureCode) ? message : `${azureCode}: ${message}`;
   if (typeof statusCode !== 'number') return new CloudError('connection-failed', subject, reason(shown));
-  return new CloudError(codeOf(statusCode, azureCode, message), subject, reason(shown));
+  const remedy = remedyFor(shown, PROTECTIONS);
+  return new CloudError(codeOf(statusCode, azureCode, message), subject, reason(shown), remedy);
 }
 
 function codeOf(status: number, code: string, message: string): CloudErrorCode {

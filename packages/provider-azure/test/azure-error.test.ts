@@ -31,3 +31,20 @@ test('an error that Azure itself calls retriable is', () => {
   const members = { name: 'RestError', statusCode: 409, code: 'RetryableError' };
   assert.equal(codeOf(Object.assign(new Error('try again'), members)), 'service-unavailable, true');
 });
+
+test('the error for something that is locked names how to unlock it', () => {
+  for (const [code, reason, remedy] of [
+    [
+      'ScopeLocked',
+      'The scope cannot perform delete operation because following scope(s) are locked.',
+      /az lock list/,
+    ],
+    ['OperationNotAllowed', 'BlockDeletionBeforeEndOfLife is set.', /blockDeletionBeforeEndOfLife.*to false/],
+    ['BlobImmutableDueToPolicy', 'The blob is immutable due to a policy.', /end the immutability policy/],
+  ] as const) {
+    const refusal = Object.assign(new Error(reason), { name: 'RestError', code, statusCode: 409 });
+    const failure = azureError('provider azure: deletion', refusal);
+    assert.ok(failure instanceof CloudError);
+    assert.match(failure.message, remedy);
+  }
+});

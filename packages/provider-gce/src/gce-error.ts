@@ -1,6 +1,12 @@
 import type { protos } from '@google-cloud/compute';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { CloudError, type CloudErrorCode, networkFailure } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  type CloudErrorCode,
+  networkFailure,
+  type RemedyTable,
+  remedyFor,
+} from '@nodepool-builder/image-builder/module-kit';
 
 type Operation = protos.google.cloud.compute.v1.IOperation;
 type OperationFailure = protos.google.cloud.compute.v1.IErrors;
@@ -50,13 +56,23 @@ const MISMATCHES: readonly unknown[] = ['FILE_NO_UPLOAD', 'FILE_NO_UPLOAD_DELETE
 const PASSING = /^(?:internal_failure|server_error|temporarily_unavailable)$/;
 
 /** What to do about refused credentials, by Google's reason. */
-const REMEDIES: readonly (readonly [pattern: RegExp, remedy: string])[] = [
+const REMEDIES: RemedyTable = [
   [/timeframe|\biat\b|\bexp\b|stale|not yet valid/i, 'set the clock of this host, for example by NTP'],
   [
     /JWT signature|account not found|deleted|disabled/i,
     'the key or its account was deleted or disabled: create a key, and replace the file',
   ],
   [/expired or revoked|rapt|reauth/i, 'log in again: gcloud auth application-default login'],
+];
+
+/** Protections that only somebody else has set: the provider sets none. */
+const PROTECTIONS: RemedyTable = [
+  [
+    /retention (?:policy|period)|object retention|retentionPolicyNotMet|soft.?delete policy/i,
+    'wait for the end of the retention, or remove its policy from the bucket',
+  ],
+  [/under active .*hold|ObjectUnderActiveHold/i, 'release the hold of the object if nobody needs it'],
+  [/deletion.?protection/i, 'switch its deletion protection off if nobody needs it'],
 ];
 
 const REMEDY = 'check whether the key or its account was deleted or disabled, and the clock of this host';
@@ -102,13 +118,13 @@ export function googleError(subject: string, error: unknown, credentials: string
   if (number === 401) return refused(subject, `${credentials} are refused: ${message}`);
   const byStatus = STATUSES[number] ?? (number >= 500 ? 'service-unavailable' : 'bad-request');
   const meant = number === 403 || number === 429 || number === 0 ? (known ?? byStatus) : byStatus;
-  return new CloudError(meant, subject, message, { cause: error });
+  return new CloudError(meant, subject, message, { cause: error, ...remedyFor(reasons, PROTECTIONS) });
 }
 
 /** The SDK's error has the request with its secrets, so it is not the cause. */
 function refused(subject: string, reason: string): CloudError {
-  const [, remedy = REMEDY] = REMEDIES.find(([pattern]) => pattern.test(reason)) ?? [];
-  return new CloudError('auth-failed', subject, withoutSecrets(reason), { remedy });
+  const remedy = { remedy: REMEDY, ...remedyFor(reason, REMEDIES) };
+  return new CloudError('auth-failed', subject, withoutSecrets(reason), remedy);
 }
 
 /** Why a token endpoint issues no token (RFC 6749, 5.2). The SDK nests its errors. */
@@ -142,7 +158,7 @@ export function operationError(subject: string, operation: Operation): CloudErro
   const byStatus = status === 403 || status === 429 ? STATUSES[status] : undefined;
   const meant = BY_WEIGHT.find((code) => codes.includes(code)) ?? byStatus ?? 'image-failed';
   const reasons = failures.length > 0 ? failures.map(describe).join('; ') : `${httpErrorMessage} (${status})`;
-  return new CloudError(meant, subject, reasons);
+  return new CloudError(meant, subject, reasons, remedyFor(reasons, PROTECTIONS));
 }
 
 function codeOf(reasons: typeof REASONS, text: string): CloudErrorCode | undefined {

@@ -2,6 +2,8 @@ import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
 import {
   CloudError,
   type CloudErrorCode,
+  type RemedyTable,
+  remedyFor,
   retryAfterSeconds,
 } from '@nodepool-builder/image-builder/module-kit';
 
@@ -23,6 +25,11 @@ const STATUSES: Readonly<Record<number, CloudErrorCode>> = {
   507: 'quota-exceeded',
 };
 
+/** Protections that only somebody else has set: the provider sets none. */
+const PROTECTIONS: RemedyTable = [
+  [/immutable|locked|retention/i, 'exempt the tag from the rule of the registry, or remove its lock'],
+];
+
 /** An error that a registry answered. */
 export class RegistryError extends CloudError {
   readonly status: number;
@@ -33,7 +40,7 @@ export class RegistryError extends CloudError {
   constructor(subject: string, { status, headers, body }: HttpAnswer) {
     const { code = '', message = '' } = firstError(body) ?? {};
     const reason = `${message || `status ${status}`}${code && ` (${code})`}`;
-    super(codeOf(status, code, message), subject, reason);
+    super(codeOf(status, code, message), subject, reason, remedyFor(reason, PROTECTIONS));
     this.status = status;
     this.retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
   }

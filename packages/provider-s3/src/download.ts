@@ -31,7 +31,8 @@ export interface Download extends OperationOptions {
 }
 
 /**
- * Downloads an image, with holes for zeros, and compares its SHA-256. A lost connection is replaced by one for the rest.
+ * Downloads an image, with holes for zeros, and compares its SHA-256. A lost connection is replaced by one for the rest;
+ * if the store does not tell that the rest belongs to the same object, by one for the whole object.
  *
  * @throws CloudError `image-failed` for other bytes
  */
@@ -47,6 +48,7 @@ export async function download({ store, key, manifest, path, ...options }: Downl
       hash: createHash('sha256'),
       position: 0,
       etag: undefined,
+      mayResume: true,
     };
     const onBytes = (): void => report({ done: fetched.position, total: manifest.size });
     for (let failures = 0, before = 0; fetched.position < manifest.size; before = fetched.position) {
@@ -54,9 +56,12 @@ export async function download({ store, key, manifest, path, ...options }: Downl
         await fetchRest(store, key, fetched, onBytes, signal);
         if (fetched.position === before) break;
       } catch (error) {
-        failures = fetched.position === before ? failures + 1 : 1;
-        const mayRetry = error instanceof CloudError && error.retriable && fetched.position > 0;
-        if (failures >= ATTEMPTS || !mayRetry) throw error;
+        failures = fetched.position === before || !fetched.mayResume ? failures + 1 : 1;
+        const isRefusal = fetched.mayResume && isRangeRefusal(error);
+        const mayRetry = isRefusal || (error instanceof CloudError && error.retriable);
+        if (failures >= ATTEMPTS || !mayRetry || fetched.position === 0) throw error;
+        fetched.mayResume &&= !isRefusal;
+        if (!fetched.mayResume) await restart(fetched);
         await delay(PAUSE * 2 ** (failures - 1), undefined, { signal });
       }
     }
@@ -78,10 +83,22 @@ export async function download({ store, key, manifest, path, ...options }: Downl
 interface Fetched {
   readonly file: FileHandle;
   readonly path: string;
-  readonly hash: Hash;
+  hash: Hash;
   position: number;
   /** ETag of the object with the first bytes; the rest must have it, too. */
   etag: string | undefined;
+  mayResume: boolean;
+}
+
+/** Whether the store refuses the rest of an object: its ETag is another one by now, or it has no such range. */
+function isRangeRefusal(error: unknown): boolean {
+  const { code, cause } = error instanceof CloudError ? error : {};
+  return code === 'conflict' || (cause instanceof Error && cause.name === 'InvalidRange');
+}
+
+async function restart(fetched: Fetched): Promise<void> {
+  await fetched.file.truncate(0);
+  Object.assign(fetched, { hash: createHash('sha256'), position: 0, etag: undefined });
 }
 
 /** Fetches the bytes from a position to the end. */
@@ -92,13 +109,14 @@ async function fetchRest(
   onBytes: () => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { file, path, hash, position, etag } = fetched;
+  const { file, path, position, etag } = fetched;
   const rest = position > 0 && { Range: `bytes=${position}-`, ...(etag && { IfMatch: etag }) };
   await store.call('GetObject', key, signal, async (client, request) => {
     const answer = await client.getObject({ Bucket: store.bucket, Key: key, ...rest }, request);
+    if (position > 0 && answer.ContentRange === undefined) await restart(fetched); // the store ignores the range
     fetched.etag ??= answer.ETag;
     for await (const chunk of addAbortSignal(signal, answer.Body as Readable) as AsyncIterable<Buffer>) {
-      hash.update(chunk);
+      fetched.hash.update(chunk);
       await writeSparse(file, chunk, fetched.position).catch((error: unknown) => {
         throw asImageError(error, `writing "${path}"`);
       });

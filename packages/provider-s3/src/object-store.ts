@@ -6,7 +6,9 @@ import {
   type CloudErrorCode,
   listAll,
   networkFailure,
+  type RemedyTable,
   readBounded,
+  remedyFor,
   responseMeter,
 } from '@nodepool-builder/image-builder/module-kit';
 import { CHECK_PLACE, checkResponse } from './check-response.ts';
@@ -22,6 +24,14 @@ const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/Conflict|PreconditionFailed/, 'conflict'],
   // Another process has sent this part again, and it has another ETag now.
   [/InvalidPart/, 'image-failed'],
+];
+
+/** Protections that only somebody else has set: the provider sets none. */
+const PROTECTIONS: RemedyTable = [
+  [
+    /object.?lock|legal.?hold|retention|WORM/i,
+    'end the legal hold or the retention of the object, which may come from a rule of the bucket',
+  ],
 ];
 
 /** Region that object stores other than AWS answer to. */
@@ -234,7 +244,8 @@ export class ObjectStore {
     }
     const byStatus = status === 403 ? 'forbidden' : status >= 500 ? 'service-unavailable' : 'bad-request';
     const reason = `${error.message === 'UnknownError' ? `status ${status}` : error.message} (${error.name})`;
-    return new CloudError(known ?? byStatus, what, reason, { cause: error });
+    const remedy = remedyFor(reason, PROTECTIONS);
+    return new CloudError(known ?? byStatus, what, reason, { cause: error, ...remedy });
   }
 }
 

@@ -74,6 +74,11 @@ function operations({ requests }: S3Double, operation: string): number {
   return requests.filter((request) => request.operation === operation).length;
 }
 
+/** Number of downloads of an object that were begun. */
+function downloads({ requests }: S3Double, key: string): number {
+  return requests.filter((request) => request.operation === 'GetObject' && request.key === key).length;
+}
+
 /** Refuses all requests from the third part on, those of the cleanup included. */
 function interrupt(double: S3Double): void {
   double.fault = () => (operations(double, 'UploadPart') >= 3 ? { refuse: 'AccessDenied' } : undefined);
@@ -330,15 +335,53 @@ test('a download goes on after lost connections, with the same object only', asy
   assert.ok(ranges.length > 0 && ranges.every(({ headers }) => headers['if-match'] !== undefined));
 
   double.requests.length = 0;
-  double.fault = ({ operation, key, headers }) => {
+  double.fault = ({ operation, key }) => {
     if (operation !== 'GetObject' || key !== externalId) return undefined;
-    if (headers.range === undefined) return { cutAfter: MIB };
+    if (downloads(double, key) === 1) return { cutAfter: MIB };
     double.objects.set(key, { body: randomBytes(3 * MIB), etag: '"other"', metadata: {} });
     return undefined;
   };
   const other = join(directory, 'other.raw');
-  await assert.rejects(provider.download(externalId, other), { code: 'conflict' });
+  await assert.rejects(provider.download(externalId, other), { code: 'image-failed', message: /SHA-256/ });
   await assert.rejects(readFile(other), { code: 'ENOENT' });
+});
+
+for (const [title, refuse] of [
+  ['sends another ETag each time', 'PreconditionFailed'],
+  ['refuses ranges', 'InvalidRange'],
+  ['ignores ranges', undefined],
+] as const) {
+  test(`a download from a store that ${title} is repeated once, as a whole`, async (t) => {
+    const { double, directory, open, request } = await fixtureFor(t);
+    const upload = await request(1, 3 * MIB);
+    const provider = open();
+    const { externalId } = await provider.upload(upload);
+    double.requests.length = 0;
+    double.fault = ({ operation, key, headers }) => {
+      if (operation !== 'GetObject' || key !== externalId) return undefined;
+      if (downloads(double, key) === 1) return { cutAfter: MIB };
+      if (headers.range !== undefined && refuse !== undefined) return { refuse };
+      delete headers.range;
+      return undefined;
+    };
+    const path = join(directory, 'copy.raw');
+    await provider.download(externalId, path);
+    assert.ok((await readFile(path)).equals(await readFile(upload.file.path)));
+    assert.equal(downloads(double, externalId), refuse === undefined ? 2 : 3);
+  });
+}
+
+test('the error for a locked object names the lock', async (t) => {
+  const { double, open, request } = await fixtureFor(t);
+  const provider = open();
+  const { externalId } = await provider.upload(await request(1));
+  const message = 'Access Denied because object protected by object lock.';
+  double.fault = ({ operation }) =>
+    operation === 'DeleteObject' ? { refuse: 'AccessDenied', message } : undefined;
+  await assert.rejects(provider.delete(externalId), {
+    code: 'forbidden',
+    message: /protected by object lock.*end the legal hold or the retention/,
+  });
 });
 
 test('doctor names the permissions that are missing, and leaves nothing', async (t) => {

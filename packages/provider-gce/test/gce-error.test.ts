@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { googleError, operationError } from '../src/gce-error.ts';
+
+test('the error for something that is protected names how to unprotect it', () => {
+  for (const [reason, message, remedy] of [
+    [
+      'retentionPolicyNotMet',
+      "Object 'b/o' is subject to bucket's retention policy and cannot be deleted.",
+      /wait for the end of the retention/,
+    ],
+    ['objectUnderActiveHold', "Object 'b/o' is under active Temporary hold.", /release the hold/],
+    ['forbidden', 'Invalid resource usage: deletion protection is enabled.', /deletion protection off/],
+  ] as const) {
+    const refusal = Object.assign(new Error(message), { code: 403, errors: [{ reason, message }] });
+    assert.match(googleError('provider gce: DeleteObject', refusal, 'the key').message, remedy);
+    const operation = { httpErrorStatusCode: 403, error: { errors: [{ code: reason, message }] } };
+    assert.match(operationError('provider gce: deletion', operation)?.message ?? '', remedy);
+  }
+});

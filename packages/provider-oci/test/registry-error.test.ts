@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RegistryError } from '../src/registry-error.ts';
+
+test('the error for a tag that is protected names the rule', () => {
+  for (const [status, code, message] of [
+    [412, 'PRECONDITION', 'the tag is configured as immutable, cannot be deleted'],
+    [409, 'CONFLICT', 'the manifest is locked'],
+  ] as const) {
+    const body = JSON.stringify({ errors: [{ code, message }] });
+    const error = new RegistryError('provider oci: DELETE manifest', { status, headers: {}, body });
+    assert.equal(
+      error.message,
+      `provider oci: DELETE manifest: ${message} (${code}); exempt the tag from the rule of the registry, or remove its lock`,
+    );
+  }
+});
