@@ -1,8 +1,9 @@
 /**
  * Runs the units of examples/systemd under a real systemd: `npm run units [-- --exceptions]`. It is the first process of
- * namespaces of its own, on a minimal Debian. The status is 0 if the daemons start, reload and stop, disk-image-create
- * builds an image under the restrictions of a builder, the configurations of examples/all-in-one and examples/many-hosts
- * work under their units, and the watchdog restarts a manager that hangs, and only then.
+ * namespaces of its own, on a minimal Debian. The status is 0 if the daemons start, reload and stop, their journal has
+ * priorities, disk-image-create builds an image under the restrictions of a builder, the configurations of
+ * examples/all-in-one and examples/many-hosts work under their units, and the watchdog restarts a manager that hangs, and
+ * only then.
  *
  * --exceptions shows as well that each restriction that the builder's unit leaves out would make a build fail, or change it:
  * some minutes more.
@@ -32,6 +33,7 @@ gearman-servers: [{host: 127.0.0.1}]
 diskimages:
   - {name: docs, builder: command, command: [truncate, -s, 1M, '{output.raw}'], formats: [raw]}
   - {name: mini, elements: [mini-os], env-vars: {MINI_MARK: built under systemd}}
+  - {name: broken, builder: command, command: [sh, -xc, exit 3], formats: [raw]}
 providers:
   - name: local
     type: directory

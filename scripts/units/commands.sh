@@ -9,7 +9,7 @@ value nodepool-all-in-one StatusText | grep 'Job servers: 127.0.0.1:4730'
 until ls /var/lib/libvirt/images/docs-latest.raw; do sleep 0.2; done
 # This one is of diskimage-builder, which mounts and enters a file system on a loop device.
 until ls /var/lib/libvirt/images/mini-latest.raw; do
-  ! journalctl | grep 'build mini.* failed'
+  ! journalctl | grep 'build mini.* failed' || exit 1
   sleep 0.5
 done
 debugfs -R 'cat /etc/mini-mark' /var/lib/libvirt/images/mini-latest.raw | grep 'built under systemd'
@@ -17,6 +17,15 @@ debugfs -R 'cat /etc/mini-mark' /var/lib/libvirt/images/mini-latest.raw | grep '
 systemctl reload nodepool-all-in-one
 until journalctl | grep -q 'read /etc/nodepool/nodepool.yaml again'; do sleep 0.1; done
 until_value nodepool-all-in-one SubState running
+
+# The journal has one identifier, a priority of each line, no second time, and no output of builds, which their logs have.
+! nodepool-builder image-build broken --image-id broken-1 -c /etc/nodepool/nodepool.yaml || exit 1
+until journalctl --identifier=nodepool-builder --priority=err --output=cat |
+  grep '^nodepool\.builder\.BuildWorker: build broken-1 .* failed'; do sleep 0.1; done
+[ -z "$(journalctl --quiet --identifier=env)" ]
+! journalctl --unit=nodepool-all-in-one --output=cat | grep -E '^(<[0-9]>|[0-9]{4}-)' || exit 1
+! journalctl --unit=nodepool-all-in-one | grep 'nodepool\.image\.build' || exit 1
+nodepool-builder logs broken-1 -c /etc/nodepool/nodepool.yaml | grep '^+ exit 3$'
 
 systemctl stop nodepool-all-in-one
 [ "$(value nodepool-all-in-one Result)" = success ]

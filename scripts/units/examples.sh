@@ -3,7 +3,13 @@
 set -eux
 value() { systemctl show "$1" --property="$2" --value; }
 until_value() { until [ "$(value "$1" "$2")" = "$3" ]; do sleep 0.1; done; }
-until_image() { until ls "$1"; do ! journalctl | grep 'build .* failed' || exit 1; sleep 0.2; done; }
+started=$(date +%s)
+until_image() {
+  until ls "$1"; do
+    ! journalctl --since="@$started" | grep 'build .* failed' || exit 1
+    sleep 0.2
+  done
+}
 
 # Debian cannot be downloaded here: this stands in for disk-image-create, and makes an empty disk.
 cat >/usr/local/bin/disk-image-create <<'PROGRAM'
