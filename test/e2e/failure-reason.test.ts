@@ -21,7 +21,7 @@ echo "not reached"
 
 const REASON =
   '"disk-image-create" ended with exit code 255 in install.d/60-data-disk, saying: ' +
-  'mount: mounting none on /absent/dir failed: No such file or directory; see ';
+  'mount: mounting none on /absent/dir failed: No such file or directory; see "nodepool-builder logs ';
 
 for (const embedded of [false, true]) {
   it(`the first error of disk-image-create reaches the command, over ${embedded ? 'the embedded server' : 'gearmand'}`, async (t) => {

@@ -23,6 +23,9 @@ test('logs shows the log of a build while it runs, and of an upload, from anothe
   await waitUntil('the first line', async () =>
     (await runCommand('logs', 'docs-1', '-c', site.config)).stdout.includes('begun\n'),
   );
+  const running = await runCommand('logs', 'docs', '-c', site.config);
+  assert.deepEqual([running.code, running.stderr], [0, 'log of build docs-1:\n']);
+  assert.match(running.stdout, /begun\n$/);
   const [command, args] = builderCommand('logs', '--follow', 'docs-1', '-c', site.config);
   const follow = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let shown = '';
@@ -35,6 +38,11 @@ test('logs shows the log of a build while it runs, and of an upload, from anothe
   assert.deepEqual(await closed, [0, null]);
   assert.match(shown, /^# image-name: "docs"\n# image-id: docs-1\n(?:.*\n)*begun\ndone\n$/);
   assert.equal((await build).code, 0);
+  const newest = await runCommand('image-build', 'docs', '-c', site.config);
+  assert.equal(newest.code, 0, newest.stderr);
+  const ofName = await runCommand('logs', 'docs', '-c', site.config);
+  assert.equal(ofName.stderr, `log of build ${newest.stdout.trim()}:\n`);
+  assert.match(ofName.stdout, /^# image-name: "docs"\n(?:.*\n)*done\n$/);
 
   const client = new Client({ servers: [{ host: '127.0.0.1', port: site.port }] });
   undoAfter(t, () => client.close());

@@ -79,6 +79,7 @@ export abstract class BaseImageBuilder {
       imageName: name,
       retention: job.logRetention,
       limit: job.logLimit,
+      shownAs: job.logName,
       secrets,
       onLine: job.onLine,
       logger,

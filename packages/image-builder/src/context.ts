@@ -19,6 +19,8 @@ export interface BuildJob extends OperationOptions {
   readonly logRetention?: number;
   /** Size limit of the log in bytes: only the beginning and the end of a longer log are kept. Default 64 MiB. */
   readonly logLimit?: number;
+  /** What errors call the log, such as a command that prints it on any host. Default: its path. */
+  readonly logName?: string;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
   /** Limit of the size of a converted disk, in bytes. Default 256 GiB. */
@@ -80,7 +82,7 @@ export interface BuildContext {
   /** Writes a line to the build's log. */
   readonly log: (line: string) => void;
   /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */
-  readonly buildLog: Pick<BuildLog, 'path' | 'mask' | 'write'>;
+  readonly buildLog: Pick<BuildLog, 'path' | 'name' | 'mask' | 'write'>;
   /** Reports progress: `done` of `total`, in any unit. */
   readonly progress: (done: number, total: number) => void;
   /**

@@ -31,7 +31,7 @@ export async function explainedError(
   const screenshot = screenshotPath(buildLog.path, instance?.screenshotType);
   if (await hasScreenshot(instance, screenshot)) parts.push(`its display is in ${screenshot}`);
   if (advice !== undefined) parts.push(advice);
-  parts.push(`see ${buildLog.path}`);
+  parts.push(`see ${buildLog.name}`);
   return new ImageError(error.code, parts.join('; '), { cause: error });
 }
 

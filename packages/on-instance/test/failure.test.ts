@@ -11,6 +11,7 @@ test('a screenshot beside the log has the extension of its type', async (t) => {
   t.after(() => rm(directory, { recursive: true }));
   const buildLog = {
     path: join(directory, '1.log'),
+    name: '"nodepool-builder logs 1"',
     write: async () => {},
     mask: (text: string) => text,
   } as unknown as BuildContext['buildLog'];
@@ -23,7 +24,7 @@ test('a screenshot beside the log has the extension of its type', async (t) => {
     const machine = type === undefined ? instance : { ...instance, screenshotType: type };
     return await explainedError(error, machine, { buildLog }, undefined);
   };
-  assert.match(String(await explain()), /its display is in .*\/1\.png; see/);
+  assert.match(String(await explain()), /its display is in .*\/1\.png; see "nodepool-builder logs 1"$/);
   assert.match(String(await explain('jpg')), /its display is in .*\/1\.jpg; see/);
   assert.deepEqual((await readdir(directory)).toSorted(), ['1.jpg', '1.png']);
 });

@@ -37,6 +37,7 @@ async function launch(
   const hostKey = new HostKey();
   const lines: string[] = [];
   const buildLog = {
+    name: 'its log',
     path: 'log',
     mask: (text: string) => text,
     write: async (line: string) => void lines.push(line),

@@ -79,7 +79,7 @@ export function createBuildContext(parts: BuildParts): CoreContext {
     runLogged,
     run: async (command, args = [], options = {}) => {
       const result = await runLogged(command, args, options);
-      if (result.exitCode !== 0) throw commandError(command, result, log.path);
+      if (result.exitCode !== 0) throw commandError(command, result, log.name);
     },
     log: (line) => void log.write(line),
     buildLog: log,
@@ -176,12 +176,13 @@ function notIsolated(reason: string): string {
   );
 }
 
-function commandError(command: string, result: CommandResult, logPath: string): ImageError {
+function commandError(command: string, result: CommandResult, logName: string): ImageError {
   const end = describeEnd(result);
   if (result.diskFull) {
     const reason = /no space left on device/i.test(end) ? '' : ': no space left on device';
-    return new ImageError('disk-full', `"${command}" ${end}${reason}; make room, see ${logPath}`);
+    const remedy = 'make room, lower build-cache-size, or set disk-space of the disk image to what it needs';
+    return new ImageError('disk-full', `"${command}" ${end}${reason}; ${remedy}; see ${logName}`);
   }
-  const message = `"${command}" ${end}; see ${logPath}`;
+  const message = `"${command}" ${end}; see ${logName}`;
   return new ImageError('command-failed', message, { cause: result });
 }

@@ -14,6 +14,8 @@ export interface BuildLogOptions {
   readonly directory: string;
   readonly imageId: string;
   readonly imageName: string;
+  /** What errors call the log, such as a command that prints it. Default: its path. */
+  readonly shownAs?: string | undefined;
   /** For the log of an upload instead of a build. */
   readonly upload?: { readonly id: string; readonly provider: string };
   /** Number of logs kept for the image name, and for it in each provider, including this one. Default 7. */
@@ -33,6 +35,8 @@ export const LOG_BEGIN = '# image-name: ';
 /** Log of one build: `<image-id>.log`. Its first line contains the image name. */
 export class BuildLog {
   readonly path: string;
+  /** What errors call the log. */
+  readonly name: string;
   /** Masks the secrets in a text and escapes its control characters. */
   readonly mask: (text: string) => string;
   readonly #withoutSecrets: (text: string) => string;
@@ -42,8 +46,13 @@ export class BuildLog {
   /** Resolved when more can be written. */
   #drained: PromiseWithResolvers<void> | undefined;
 
-  private constructor(path: string, stream: CappedFile, { secrets, onLine, logger }: BuildLogOptions) {
+  private constructor(
+    path: string,
+    stream: CappedFile,
+    { shownAs, secrets, onLine, logger }: BuildLogOptions,
+  ) {
     this.path = path;
+    this.name = shownAs ?? path;
     this.#withoutSecrets = createMask(secrets);
     this.mask = (text) => visible(this.#withoutSecrets(text));
     this.#stream = stream;

@@ -38,7 +38,7 @@ export async function bootImage(
   throw new ImageError(
     'validation-failed',
     `image ${context.imageId} is not published: no line of its console matched ${String(expect)} ${end}; the last ` +
-      `were: ${shown}; correct the image or the expected line, see ${log.path}`,
+      `were: ${shown}; correct the image or the expected line, see ${log.name}`,
   );
 }
 

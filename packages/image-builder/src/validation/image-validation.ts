@@ -61,6 +61,6 @@ async function runHook(hook: readonly string[], best: ImageFormat, context: Core
     env: { NODEPOOL_IMAGE_ID: imageId, NODEPOOL_DISKIMAGE: imageName, ...Object.fromEntries(paths) },
   });
   if (result.exitCode === 0) return;
-  const message = `image ${imageId} is not published: its hook "${command}" ${describeEnd(result)}; see ${buildLog.path}`;
+  const message = `image ${imageId} is not published: its hook "${command}" ${describeEnd(result)}; see ${buildLog.name}`;
   throw new ImageError('validation-failed', message, { cause: result });
 }

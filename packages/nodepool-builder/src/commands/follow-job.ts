@@ -68,9 +68,9 @@ export async function followJob(
     if (failure === undefined) throw cause;
     const { host, reason, 'cancelled-by': by } = failure;
     if (by !== undefined) throw new CommandError(`${name} was ${reason}`, { cause, exitReason: 'cancelled' });
-    const whole = name.startsWith('image-build:')
-      ? `; "nodepool-builder logs ${argument['image-id']}" shows the log`
-      : '';
+    const log = `"nodepool-builder logs ${argument['image-id']}"`;
+    const isNamed = !name.startsWith('image-build:') || reason.includes(log);
+    const whole = isNamed ? '' : `; see ${log}`;
     throw new CommandError(`${name} failed on ${host}: ${reason}${whole}`, { cause });
   } finally {
     await client.close();

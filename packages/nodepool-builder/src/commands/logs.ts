@@ -2,6 +2,9 @@ import { once } from 'node:events';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import { Option } from 'commander';
 import { builderLog, type LogName } from '../control/builder-log.ts';
+import { readBuilderStatuses } from '../control/builder-status.ts';
+import { logFunction } from '../control/image-log.ts';
+import { askServers } from '../daemon/ask-servers.ts';
 import { printable } from '../printable.ts';
 import { SHORTENED_NOTE } from '../web/log-source.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
@@ -19,18 +22,43 @@ export const LOGS: ConfiguredCommand = {
   name: 'logs',
   description:
     'Prints the log of the build of an image, or of an upload of it, from whichever builder has it. The log comes over ' +
-    'Gearman. With --follow, it goes on until the build or the upload has ended.',
-  argument: ['<image-id>', 'id of the image, as image-list shows it'],
+    'Gearman. With --follow, it goes on until the build or the upload has ended. The name of a disk image stands for its ' +
+    'running build, or else its newest one.',
+  argument: ['<id>', 'id of the image, as image-list shows it, or name of a disk image'],
   options: [
     new Option('-f, --follow', 'wait for more until the build or the upload has ended'),
     new Option('--upload <upload-id>', 'the log of this upload, with the upload-id that image-list shows'),
   ],
   example: 'debian-20161118140211-9f3c --follow',
-  ask: async ({ servers }, { follow, upload }: LogsOptions, imageId) => {
-    const name = { imageId, ...(upload !== undefined && { uploadId: upload }) };
-    await untilStopSignal((signal) => printLog(servers, name, follow === true, signal));
+  ask: async ({ servers }, { follow, upload }: LogsOptions, id) => {
+    await untilStopSignal(async (signal) => {
+      const name =
+        upload === undefined
+          ? { imageId: await imageOf(servers, id, signal) }
+          : { imageId: id, uploadId: upload };
+      await printLog(servers, name, follow === true, signal);
+    });
   },
 };
+
+/** End of the ids that commands and managers give to the images of a disk image: a time or a number, and random characters. */
+const END_OF_ID = /^-\d{10,14}-[\da-z]{4,8}$/;
+
+/** Returns an id with a log, or else the id of the running or the newest build of the disk image of that name. */
+async function imageOf(servers: readonly ServerAddress[], id: string, signal: AbortSignal): Promise<string> {
+  const functions = await askServers(servers, (admin) => admin.status(), signal);
+  const prefix = logFunction('');
+  const logged = functions
+    .filter(({ name, availableWorkers }) => name.startsWith(prefix) && availableWorkers > 0)
+    .map(({ name }) => name.slice(prefix.length));
+  if (logged.includes(id)) return id;
+  const jobs = (await readBuilderStatuses(servers, signal)).flatMap((builder) => builder.jobs);
+  const running = jobs.find((job) => job.kind === 'build' && job.diskimage === id)?.['image-id'];
+  const built = logged.filter((one) => one.startsWith(id) && END_OF_ID.test(one.slice(id.length))).toSorted();
+  const found = running ?? built.at(-1);
+  if (found !== undefined) console.error(`log of build ${found}:`);
+  return found ?? id;
+}
 
 /** @throws CommandError `not-found`; GearmanError */
 async function printLog(

@@ -117,6 +117,7 @@ async function build(
         ...(logDirectory !== undefined && { logDirectory }),
         logRetention: configuration['build-log-retention'],
         logLimit: buildLogLimit,
+        logName: `"nodepool-builder logs ${imageId}"`, // the reader of an error may be on another host
         environment: inheritedEnvironment(process.env, configuration['build-environment']),
         largestDisk,
         cacheLimit: configuration['build-cache-size'] * 2 ** 30,
