@@ -316,8 +316,14 @@ describe('without a manager', () => {
     const site = await createManagedSite(t);
     endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
     assert.deepEqual(await site.list('image-list'), []);
-    const { stdout } = await runInProcess('image-list', '-c', site.config);
-    assert.match(stdout, /^IMAGE-ID +IMAGE-NAME +FORMATS +SIZE +AGE +BUILDERS\n$/);
+    const { code, ...printed } = await runInProcess('image-list', '-c', site.config);
+    assert.deepEqual([code, printed], [0, { stdout: '', stderr: 'there is nothing to list\n' }]);
+    const { stderr } = await runInProcess(
+      'plan',
+      '-c',
+      (await createManagedSite(t, { diskimages: [], providers: [] })).config,
+    );
+    assert.match(stderr, /^nothing is due, and nothing waits$/m);
     for (const command of [['dib-image-list'], ['image-status'], ['alien-image-list'], ['rebuild', 'docs']]) {
       const fault = await errorOf('not-found', site, ...command);
       assert.match(

@@ -25,6 +25,8 @@ import { ageColumn, type Column, EXTERNAL_ID, formatTime, printRecords, type Sho
 /** A command that prints records as a table or as JSON. */
 interface ListCommand extends Omit<ConfiguredCommand, 'run'> {
   readonly columns: readonly Column[];
+  /** Sentence in place of an empty table. */
+  readonly ifEmpty?: string;
   /** Whether it works before the first run of a manager. */
   readonly isPreview?: true;
   /** Shows one subject, if the operand names one. */
@@ -100,6 +102,8 @@ const PLAN_COLUMNS: readonly Column[] = [
   { heading: 'WHY', long: 'words' },
 ];
 
+const NOTHING_DUE = 'nothing is due, and nothing waits';
+
 /** The place of an image; a name that says nothing new is left out: `east` for `east/debian`. */
 const PLACE: Column = {
   heading: 'PLACE',
@@ -114,6 +118,7 @@ const LISTS: readonly ListCommand[] = [
       'Shows what the manager would do next, and what it waits for, each with the reason. It changes nothing, and ' +
       'the manager need not run. "dib-image-list" and "image-list" show the current builds and uploads.',
     columns: PLAN_COLUMNS,
+    ifEmpty: NOTHING_DUE,
     isPreview: true,
     list: planRecords,
   },
@@ -173,7 +178,7 @@ const LISTS: readonly ListCommand[] = [
 
 /** The commands that show the records of the manager, and what follows from them. */
 export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
-  ({ columns, isPreview, show, list, ...row }) => ({
+  ({ columns, ifEmpty, isPreview, show, list, ...row }) => ({
     ...row,
     options: [new Option('--json', 'print JSON')],
     run: async (configuration, { json }: { json?: true }, subject) => {
@@ -183,7 +188,7 @@ export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
       }
       const withRecords = isPreview ? withStateView : withStore;
       const records = await withRecords(configuration, (store) => list(configuration, store));
-      await printRecords(records, columns, json);
+      await printRecords(records, columns, json, ifEmpty);
     },
   }),
 );
@@ -194,7 +199,7 @@ export async function dryRun(configuration: Configuration): Promise<void> {
     Promise.all([planRecords(configuration, store), unrecordedImages(configuration, store)]),
   );
   const orphans = images.filter(({ isOurs }) => isOurs).map(toRemoval);
-  await printRecords([...plan, ...orphans], PLAN_COLUMNS);
+  await printRecords([...plan, ...orphans], PLAN_COLUMNS, false, NOTHING_DUE);
 }
 
 function toRemoval(orphan: UnrecordedImage): ShownRecord {

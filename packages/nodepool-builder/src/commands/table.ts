@@ -12,6 +12,8 @@ export interface Column {
   readonly key?: string;
   /** Default: the value as it is. Not called for null or an empty value, which the table shows as `-`. */
   readonly format?: (value: string, record: ShownRecord) => string;
+  /** Formats the value in fewer characters if the table is too wide. */
+  readonly shorten?: (value: string, record: ShownRecord) => string;
   /** If the table is too wide, the last of `words` wraps. If it still is, they go below the rows, the last ones first. */
   readonly long?: 'words' | 'id';
   /** True to leave it out if it is empty in all rows. */
@@ -22,16 +24,25 @@ export interface Column {
 const WIDTH = 100;
 
 /** The narrowest column in which words wrap. */
-const NARROWEST = 24;
+const NARROWEST = 40;
 
-/** Prints records as JSON, or as a table with these columns. */
+/**
+ * Prints records as JSON, or as a table with these columns.
+ *
+ * @param ifEmpty sentence in place of a table without rows, on standard error
+ */
 export async function printRecords(
   records: readonly ShownRecord[],
   columns: readonly Column[],
   json = false,
+  ifEmpty = 'there is nothing to list',
 ): Promise<void> {
   if (json) {
     console.log(JSON.stringify(records, null, 2));
+    return;
+  }
+  if (records.length === 0) {
+    console.error(ifEmpty);
     return;
   }
   const width = process.stdout.columns ?? WIDTH;
@@ -59,26 +70,36 @@ export async function textTable(
   );
   const whole = await layOut(records, columns);
   if (widthOf(whole) <= width) return whole;
-  const words = columns.findLastIndex(({ long }) => long === 'words');
-  if (words !== -1) {
-    const rest = width - widthOf(await layOut(records, columns.toSpliced(words, 1))) - GAP;
-    if (rest >= NARROWEST)
-      return await layOut(records, columns, { [words]: { width: rest, wrapWord: true } });
+  const short = columns.map((column) => (column.shorten ? { ...column, format: column.shorten } : column));
+  let text = await layOut(records, short);
+  const words = short.findLastIndex(({ long }) => long === 'words');
+  if (words !== -1 && widthOf(text) > width) {
+    const rest = width - widthOf(await layOut(records, short.toSpliced(words, 1))) - GAP;
+    // No word is broken, such as a path.
+    if (rest >= Math.max(NARROWEST, longestWord(records, short[words]))) {
+      return await layOut(records, short, { [words]: { width: rest, wrapWord: true } });
+    }
   }
-  let text = whole;
   const below: Column[] = [];
   for (const column of columns.filter(({ long }) => long !== undefined).toReversed()) {
     if (widthOf(text) <= width) break;
     below.unshift(column);
     text = await layOut(
       records.map(withoutLineBreaks),
-      columns.filter((one) => !below.includes(one)),
+      short.filter(({ heading }) => below.every((one) => one.heading !== heading)),
     );
   }
   const [heading = '', ...rows] = text.split('\n');
   return [heading, ...rows.flatMap((row, index) => [row, ...linesBelow(records[index], below, width)])].join(
     '\n',
   );
+}
+
+/** Length of the longest word in a column. */
+function longestWord(records: readonly ShownRecord[], column: Column | undefined): number {
+  if (column === undefined) return 0;
+  const words = records.flatMap((record) => cell(column, record).split(/\s+/));
+  return words.reduce((longest, { length }) => Math.max(longest, length), 0);
 }
 
 /** Spaces between two columns. */
@@ -124,8 +145,10 @@ function linesBelow(record: ShownRecord = {}, columns: readonly Column[], width:
 /** Wraps a line between words; later lines are indented more. */
 function wrapped(text: string, width: number): readonly string[] {
   if (text.length <= width) return [text];
+  const indentation = text.search(/\S/);
   const space = text.lastIndexOf(' ', width);
-  const end = space > width / 2 ? space : width;
+  const slash = text.lastIndexOf('/', width - 1) + 1; // where a path that is longer than a line is least hard to read
+  const end = [space, slash].find((place) => place > indentation) ?? width;
   return [text.slice(0, end), ...wrapped(`    ${text.slice(end).trimStart()}`, width)];
 }
 
@@ -146,10 +169,10 @@ export function ageColumn(key: string): Column {
   return { heading: 'AGE', key, format: (time) => formatAge(Date.now() - Date.parse(time)) };
 }
 
-/** A column with an external-id. The id of its image, if it contains one, is not repeated: `docs-….qcow2`. */
+/** A column with an external-id. In a wide table, the id of its image is not repeated: `docs-….qcow2`. */
 export const EXTERNAL_ID: Column = {
   heading: 'EXTERNAL-ID',
-  format: (externalId, { 'image-id': imageId }) =>
+  shorten: (externalId, { 'image-id': imageId }) =>
     typeof imageId === 'string' && imageId !== '' ? externalId.replace(imageId, '…') : externalId,
   long: 'id',
 };

@@ -53,9 +53,51 @@ describe('a table', () => {
         '    hours old; rebuild-age is 24 hours',
         '  external-id: 9a1f6cbe-35a0-4b12-a0ab-9a3a80c53ad1',
         'debian-7',
-        '  external-id: pool-….qcow2',
+        '  external-id: pool-debian-7.qcow2',
       ].join('\n'),
     );
+  });
+
+  it('shortens ids only if it is too wide, and has whole ids below the rows', async () => {
+    const columns: readonly Column[] = [{ heading: 'IMAGE-ID' }, EXTERNAL_ID];
+    const record = { 'image-id': 'debian-7', 'external-id': 'pool-debian-7.qcow2' };
+    assert.equal(
+      await textTable([record], columns, 29),
+      'IMAGE-ID  EXTERNAL-ID\ndebian-7  pool-debian-7.qcow2',
+    );
+    assert.equal(await textTable([record], columns, 28), 'IMAGE-ID  EXTERNAL-ID\ndebian-7  pool-….qcow2');
+    assert.equal(
+      await textTable([record], columns, 20),
+      'IMAGE-ID\ndebian-7\n  external-id:\n    pool-debian-7.qc\n    ow2',
+    );
+  });
+
+  it('has a reason below the row instead of in a narrow column, and breaks no path', async () => {
+    const path = '/opt/nodepool/images/.nodepool-builder/staging/debian-20161118140211-9f3c/tmp/chroot';
+    const why = `"mount" ended with exit code 32, saying: ${path}: mount point does not exist`;
+    for (const [id, width] of [
+      ['debian-7', 80],
+      ['debian-7', 100],
+      [IMAGE_ID, 80],
+      [IMAGE_ID, 100],
+      [IMAGE_ID, 120],
+    ] as const) {
+      const text = await textTable([{ 'image-id': id, why }], WITH_REASON, width);
+      const lines = text.split('\n');
+      assert.equal(
+        lines.filter((line) => line.includes(`${path}:`)).length,
+        width > path.length ? 1 : 0,
+        text,
+      );
+      assert.ok(lines.length <= 6, text);
+      for (const line of lines) assert.ok(line.length <= width, line);
+    }
+    const long = await textTable(
+      [{ 'image-id': 'a', why: `/${'directory/'.repeat(20)}file` }],
+      WITH_REASON,
+      80,
+    );
+    for (const line of long.split('\n').slice(2, -1)) assert.match(line, /[:/]$/);
   });
 
   it('is never wider than asked, whatever the length of a reason', async () => {
