@@ -31,7 +31,9 @@ export class SlicedReader {
       if (chunk === null || socket.readableFlowing !== true || socket.readableLength > 0) {
         return push(chunk, encoding);
       }
-      group.read(this.#read, chunk);
+      // One turn may read from hundreds of sockets: a slice for each of them would take it too long.
+      if (chunk.length > PIECE) this.#postpone(chunk);
+      else group.read(this.#read, chunk);
       return true;
     };
   }
@@ -59,11 +61,14 @@ export class SlicedReader {
       this.#onBytes(chunk.subarray(at, at + PIECE));
       at += PIECE;
     } while (at < chunk.length && !this.#isPaused && performance.now() < end);
-    if (at >= chunk.length && chunk.length < FULL_READ) return;
-    this.#socket.pause();
-    this.#rest = chunk.subarray(at);
-    void this.#continue(); // never rejects
+    if (at < chunk.length || chunk.length >= FULL_READ) this.#postpone(chunk.subarray(at));
   };
+
+  #postpone(rest: Buffer): void {
+    this.#socket.pause();
+    this.#rest = rest;
+    void this.#continue(); // never rejects
+  }
 
   /** Processes the rest in a later turn. A pause leaves it to {@link resume}. */
   async #continue(): Promise<void> {
