@@ -14,7 +14,7 @@ function tablesOf(
   separator = '.',
 ): string[] {
   const entries = Object.entries(properties);
-  const read = entries.filter(([, node]) => node.description !== ELSEWHERE);
+  const read = entries.filter(([, node]) => node.description !== ELSEWHERE && node.not === undefined);
   const elsewhere = entries.filter(([, node]) => node.description === ELSEWHERE);
   const rows = read.map(([key, node]) => row(key, node, required.includes(key)));
   const left = elsewhere.map(([key]) => `\`${key}\``).join(', ');

@@ -77,7 +77,7 @@ export const AWS_SETTINGS = {
     throughput: { type: 'integer', minimum: 125, description: 'MiB a second of the root volume.' },
     tags: {
       type: 'object',
-      additionalProperties: { type: 'string' },
+      additionalProperties: { type: 'string', format: 'text' },
       description: 'Tags of the images and their snapshots besides our own.',
     },
     'copy-regions': {

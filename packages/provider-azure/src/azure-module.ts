@@ -94,7 +94,7 @@ const SETTINGS = {
     },
     tags: {
       type: 'object',
-      additionalProperties: { type: 'string' },
+      additionalProperties: { type: 'string', format: 'text' },
       description: 'Tags of disks and images.',
     },
     'image-import-timeout': {

@@ -42,7 +42,7 @@ export const GCE_SETTINGS = {
     },
     tags: {
       type: 'object',
-      additionalProperties: { type: 'string' },
+      additionalProperties: { type: 'string', format: 'text' },
       description: 'Labels of the images besides our own.',
     },
   },

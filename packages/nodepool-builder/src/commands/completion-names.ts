@@ -19,7 +19,7 @@ const NAMED = { items: { properties: { name: { format: 'text' } } } } as const;
 async function namesIn(file: string, kind: string): Promise<readonly string[]> {
   const { readYaml } = await import('../configuration/yaml-document.ts');
   try {
-    const document = await readYaml(file, '-c', { duplicateKeys: 'last' });
+    const document = await readYaml(file, '-c', { duplicateKeys: 'last', variables: process.env });
     const source = document.fitted({ properties: { [kind]: NAMED } }).value;
     const entries: unknown = isRecord(source) ? source[kind] : undefined;
     return (Array.isArray(entries) ? entries : [])

@@ -61,6 +61,6 @@ async function readJobServers(
 ): Promise<readonly ServerAddress[]> {
   const { readYaml } = await import('../configuration/yaml-document.ts');
   const { jobServers, plainJobServers } = await import('../configuration/gearman-server.ts');
-  const document = await readYaml(resolve(config), '-c', { duplicateKeys: 'last' });
+  const document = await readYaml(resolve(config), '-c', { duplicateKeys: 'last', variables: process.env });
   return plainJobServers(document.value) ?? jobServers(await load());
 }

@@ -6,7 +6,8 @@ import {
 } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
-import { elsewhere, NAME, TEXT } from './schema-node.ts';
+import { laterKeys } from './later-nodepool.ts';
+import { NAME, TEXT } from './schema-node.ts';
 import { VALIDATION_SCHEMA } from './validation.ts';
 
 /** Keys of every disk image, in all sections. */
@@ -108,7 +109,7 @@ export function diskImageSchema({ builders }: Modules): SettingsSchema {
       },
       ...Object.assign({}, ...modules.map(({ settings }) => settings.properties)),
       ...LAST,
-      ...elsewhere('username', 'python-path', 'shell-type'),
+      ...laterKeys('diskimages'),
     },
   };
 }

@@ -12,8 +12,8 @@ type Mapping = Readonly<Record<string, unknown>>;
  */
 export function fitScalars(node: unknown, schema: SettingsSchema = {}): unknown {
   const types = [schema.type ?? []].flat();
-  const takesNumbersAsText =
-    schema.format === 'text' || (types.includes('string') && types.includes('number'));
+  const takesNumbers = types.includes('number') || types.includes('integer');
+  const takesNumbersAsText = schema.format === 'text' || (types.includes('string') && takesNumbers);
   if (node instanceof PythonScalar) return takesNumbersAsText ? node.text : node.value;
   if (typeof node === 'string') return (types.includes('string') ? undefined : toNumber(node, types)) ?? node;
   if (Array.isArray(node)) return node.map((item) => fitScalars(item, schema.items));

@@ -1,4 +1,6 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { elsewhere } from './schema-node.ts';
 import { isMapping } from './yaml-document.ts';
 
 /** Keys of a provider since nodepool 0.4, each with its replacement here, which may depend on the types. */
@@ -9,7 +11,60 @@ const PROVIDER_KEYS: Readonly<Record<string, (types: readonly string[]) => strin
   pools: () => 'nothing in place of "pools"',
 };
 
-export const LATER_PROVIDER_KEYS: readonly string[] = Object.keys(PROVIDER_KEYS);
+const IN_META = 'write it in "meta" of the image';
+const IN_PROVIDER = 'write it in the provider, for all of its images, or in a further provider';
+
+/** Keys since nodepool 0.4 that change what is built or uploaded, by the mapping that has them, with what to write instead. */
+const REFUSED = {
+  diskimages: {
+    metadata: 'write it as "meta" in each image of a provider that names the disk image',
+  },
+  providers: {
+    'image-name-format': 'write it as "template-hostname", with {image.name} in place of {image_name}',
+    'image-format': 'write it as "image-type"',
+    'object-storage': 'write its bucket-name as "bucket-name" of the provider',
+  },
+  images: {
+    tags: IN_META,
+    architecture: IN_META,
+    'import-method': IN_PROVIDER,
+    'ena-support': IN_PROVIDER,
+    'imds-support': IN_PROVIDER,
+    iops: IN_PROVIDER,
+    throughput: IN_PROVIDER,
+    'volume-size': IN_PROVIDER,
+    'volume-type': IN_PROVIDER,
+  },
+} as const satisfies Record<string, Readonly<Record<string, string>>>;
+
+/** Keys since nodepool 0.4 that only launchers read. */
+const LAUNCHER = {
+  diskimages: ['username', 'python-path', 'shell-type'],
+  providers: [
+    ...Object.keys(PROVIDER_KEYS),
+    ...'hostname-format launch-retries max-concurrency priority port-cleanup-interval rate-limit'.split(' '),
+    ...'max-cores max-ram max-resources max-projects max-pods quota context host-key-checking'.split(' '),
+    ...'region zone network vpc subnet resource-group-location zuul-public-key'.split(' '),
+  ],
+  images: ['connection-type', 'connection-port', 'python-path', 'shell-type', 'password', 'key'],
+} as const;
+
+/** Schemas of the keys that a later nodepool has in a mapping: those for launchers are accepted, others refused. */
+export function laterKeys(mapping: keyof typeof REFUSED): Record<string, SettingsSchema> {
+  const refused = Object.entries(REFUSED[mapping]).map(([key, remedy]) => [
+    key,
+    { description: 'is a key of a later nodepool, and is not read here', not: {}, $comment: remedy },
+  ]);
+  return { ...elsewhere(...LAUNCHER[mapping]), ...Object.fromEntries(refused) };
+}
+
+const KEPT = 'it is ignored: all formats stay in images-dir until the image is deleted; see "keep"';
+
+/** Keys since nodepool 10 that delete files after uploads, with the remedy for such an unknown key. */
+export const IGNORED_KEYS: Readonly<Record<string, string>> = {
+  'keep-formats': KEPT,
+  'delete-after-upload': KEPT,
+};
 
 /**
  * Reports a file for a later nodepool, which controls its builders by ZooKeeper. It is an error if a provider lacks
@@ -20,11 +75,13 @@ export const LATER_PROVIDER_KEYS: readonly string[] = Object.keys(PROVIDER_KEYS)
 export function laterNodepoolDiagnostic(document: unknown, types: readonly string[]): Diagnostic | undefined {
   const { providers, labels } = isMapping(document) ? document : {};
   const signs = entriesOf(providers).flatMap(({ entry, index }) =>
-    LATER_PROVIDER_KEYS.filter((key) => key in entry).map((key) => ({ key, entry, index })),
+    Object.keys(PROVIDER_KEYS)
+      .filter((key) => key in entry)
+      .map((key) => ({ key, entry, index })),
   );
   const [first] = signs;
   if (first === undefined) return laterLabelsDiagnostic(labels);
-  const keys = LATER_PROVIDER_KEYS.filter((key) => signs.some((sign) => sign.key === key));
+  const keys = Object.keys(PROVIDER_KEYS).filter((key) => signs.some((sign) => sign.key === key));
   return {
     pointer: `/providers/${first.index}/${first.key}`,
     severity: signs.some(({ entry }) => !('images' in entry)) ? 'error' : 'warning',

@@ -72,7 +72,7 @@ export async function loadConfiguration(
   }: LoadOptions = {},
 ): Promise<LoadedConfiguration> {
   const file = resolve(path);
-  const unfitted = await readYaml(file, '-c', { duplicateKeys: 'last' });
+  const unfitted = await readYaml(file, '-c', { duplicateKeys: 'last', variables: place.env });
   const report = new Report(unfitted);
   const plugins = loadedPlugins
     ? keepPlugins(unfitted.value, loadedPlugins)
@@ -102,7 +102,7 @@ export async function loadConfiguration(
   report.add(timeDiagnostics);
   report.throwErrors();
   const secureFile = secure && resolve(secure);
-  const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
+  const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile, place.env) : new Map();
   const missing = checksHost ? await hostDiagnostics(parts, written, secureEnvVars) : [];
   report.add(missing);
   if (checksHost) report.add(foreignCodeDiagnostics(parts));
@@ -155,13 +155,23 @@ class Report {
   readonly diagnostics: LocatedDiagnostic[];
   readonly #document: YamlDocument;
 
-  /** Starts with duplicate keys: nodepool's YAML reader silently takes the last. */
+  /** Starts with duplicate keys, of which nodepool silently takes the last, and unset variables, which it leaves. */
   constructor(document: YamlDocument) {
     this.#document = document;
     this.diagnostics = document.duplicates.map(({ key, line, column }) => {
       const reason = `the key "${key}" is defined twice`;
       return { line, column, severity: 'warning', reason, remedy: 'this one counts; remove one of the two' };
     });
+    for (const { name, line, column } of document.unset) {
+      const reason = `the variable ${name} is not set`;
+      this.diagnostics.push({
+        line,
+        column,
+        severity: 'warning',
+        reason,
+        remedy: `%(${name}) stays as it is; set it`,
+      });
+    }
   }
 
   add(diagnostics: Iterable<Diagnostic>): void {

@@ -3,7 +3,14 @@ import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { ConfigurationError } from './diagnostic.ts';
 import { checkSchema } from './schema-diagnostics.ts';
-import { parseYaml, readText, readYaml, unreadable, type YamlDocument } from './yaml-document.ts';
+import {
+  parseYaml,
+  readText,
+  readYaml,
+  unreadable,
+  type YamlDocument,
+  type YamlOptions,
+} from './yaml-document.ts';
 
 const RIGHTS: readonly AccessRight[] = ['submit', 'register', 'administer'];
 
@@ -55,24 +62,28 @@ const SECTION = /^(?:[^\S\n]*(?:[#;][^\n]*)?\n)*[^\S\n]*\[[\w -]+\]\s*\n/;
 /**
  * Reads the file of `-s`: `diskimages`, each with its `name` and the `env-vars` that are kept apart.
  *
+ * @param variables see {@link YamlOptions.variables}
  * @throws ConfigurationError with each problem; no message contains a value
  */
-export async function readSecureFile(file: string): Promise<SecureEnvVars> {
+export async function readSecureFile(
+  file: string,
+  variables: NonNullable<YamlOptions['variables']>,
+): Promise<SecureEnvVars> {
   const text = await readText(file, '-s');
   if (SECTION.test(text)) {
     const reason = "the file is no YAML, but an INI file, such as the nodepool daemon's own secure.conf";
     const remedy = 'leave that to the daemon, and name a YAML file with diskimages, or none';
     throw unreadable(file, { line: 1, column: 1 }, reason, remedy);
   }
-  const document = parseSecrets(file, text);
+  const document = parseSecrets(file, text, { variables });
   checkSchema(document, SECURE_FILE);
   const { diskimages } = document.value as SettingsOf<typeof SECURE_FILE>;
   return new Map((diskimages ?? []).map((entry) => [entry.name, entry['env-vars'] ?? {}]));
 }
 
-function parseSecrets(file: string, text: string): YamlDocument {
+function parseSecrets(file: string, text: string, options: YamlOptions): YamlDocument {
   try {
-    return parseYaml(file, text);
+    return parseYaml(file, text, options);
   } catch (error) {
     // The parser's message may quote a value.
     const position = error instanceof ConfigurationError ? error.diagnostics[0] : undefined;

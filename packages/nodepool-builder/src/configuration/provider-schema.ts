@@ -9,7 +9,7 @@ import {
 import { IMAGE_FILTERS, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { ModuleError } from '../module-error.ts';
 import { REQUIRED_FOR_PROVIDER } from './attestation.ts';
-import { LATER_PROVIDER_KEYS } from './later-nodepool.ts';
+import { laterKeys } from './later-nodepool.ts';
 import { elsewhere, NAME, TEXT } from './schema-node.ts';
 
 /** Keys of `cloud-images`, in `providers` and at the top level. */
@@ -180,7 +180,6 @@ const OTHER_KEYS: Properties = elsewhere(
   'clean-floating-ips',
   'availability-zones',
   'nodepool-id',
-  ...LATER_PROVIDER_KEYS,
 );
 
 /**
@@ -214,6 +213,7 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
     'cloud-images': cloudImagesSchema(modules),
     ...OTHER_KEYS,
   };
+  const own = { ...first, ...settingsKeys(modules, { ...first, ...last }), ...last };
   return {
     type: 'object',
     required: ['name'],
@@ -221,23 +221,27 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
     if: { properties: { type: { enum: [...withoutImages, null] } }, required: ['type'] },
     else: { if: { required: ['cloud-images'] }, else: { required: ['images'] } },
     additionalProperties: false,
-    properties: { ...first, ...settingsKeys(modules, { ...first, ...last }), ...last },
+    // A module may have a key with the name of one of a later nodepool.
+    properties: { ...own, ...laterKeys('providers'), ...own },
   };
 }
 
-/** Keys with which nodepool describes its snapshot images. */
-const SNAPSHOT_KEYS: Properties = elsewhere(
-  'base-image',
-  'setup',
-  'username',
-  'private-key',
-  'min-ram',
-  'name-filter',
-  'user-home',
-  'config-drive',
-  'key-name',
-  'reset',
-);
+/** Keys with which nodepool describes its snapshot images, and those of a later one. */
+const SNAPSHOT_KEYS: Properties = {
+  ...elsewhere(
+    'base-image',
+    'setup',
+    'username',
+    'private-key',
+    'min-ram',
+    'name-filter',
+    'user-home',
+    'config-drive',
+    'key-name',
+    'reset',
+  ),
+  ...laterKeys('images'),
+};
 
 /** Schema of an entry of `providers[].images`, with the keys that builders add. */
 function providerImageSchema(builders: readonly BuilderModule[]): SettingsSchema {

@@ -1,6 +1,7 @@
 import { createAjv, nearestName, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import type { DefinedError, ErrorObject } from 'ajv';
 import { ConfigurationError, escapePointer, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
+import { IGNORED_KEYS } from './later-nodepool.ts';
 import { isMapping, type YamlDocument } from './yaml-document.ts';
 
 /**
@@ -102,7 +103,10 @@ function explain(error: DefinedError): Explanation {
         remedy: `use one of ${error.params.allowedValues.filter((value) => value !== null).join(', ')}`,
       };
     case 'not':
-      return { reason: `${path} is not understood`, remedy: String(error.parentSchema?.$comment) };
+      return {
+        reason: `${path} ${error.parentSchema?.description ?? 'is not understood'}`,
+        remedy: String(error.parentSchema?.$comment),
+      };
     case 'minLength':
       return { reason: `${path} is empty`, remedy: 'give it a value' };
     case 'minItems':
@@ -149,6 +153,7 @@ function kindOf(value: unknown): string {
 }
 
 function suggestion(unknown: string, known: readonly string[]): string {
+  if (Object.hasOwn(IGNORED_KEYS, unknown)) return IGNORED_KEYS[unknown] ?? '';
   const nearest = nearestName(unknown, known);
   return nearest === undefined ? 'it is ignored; remove it' : `it is ignored; did you mean "${nearest}"?`;
 }

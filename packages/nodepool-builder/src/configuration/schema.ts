@@ -156,6 +156,9 @@ export function configurationSchema(modules: Modules): SettingsSchema {
         'max-hold-age',
         'webapp',
         'diskimage-defaults',
+        'zookeeper-tls',
+        'zookeeper-timeout',
+        'tenant-resource-limits',
       ),
     },
   };

@@ -23,12 +23,16 @@ export interface YamlDocument {
   positionOf(pointer: string): Position;
   /** Keys that a mapping already has. */
   readonly duplicates: readonly (Position & { readonly key: string })[];
+  /** Variables that are not set, see {@link YamlOptions.variables}. */
+  readonly unset: readonly (Position & { readonly name: string })[];
 }
 
 /** Settings of {@link parseYaml}. */
 export interface YamlOptions {
   /** A second key of the same name is an error, or replaces the first, as in PyYAML. Default `refuse`. */
   readonly duplicateKeys?: 'refuse' | 'last';
+  /** The environment. As in nodepool, `%(NODEPOOL_NAME)` becomes the value of that variable. Default: it stays. */
+  readonly variables?: Readonly<Record<string, string | undefined>>;
 }
 
 /**
@@ -60,7 +64,14 @@ export async function readText(file: string, option: string): Promise<string> {
  * @param file for messages
  * @throws ConfigurationError if the text is not YAML: a tab in the indentation, a duplicate key, an open bracket
  */
-export function parseYaml(file: string, text: string, { duplicateKeys }: YamlOptions = {}): YamlDocument {
+export function parseYaml(
+  file: string,
+  source: string,
+  { duplicateKeys, variables }: YamlOptions = {},
+): YamlDocument {
+  const text = variables
+    ? source.replaceAll(VARIABLE, (whole, name: string) => variables[name] ?? whole)
+    : source;
   try {
     const events = parseEvents(text, {});
     const [node, ...others] = constructFromEvents(events, { source: text, schema: PYYAML_SCHEMA });
@@ -68,13 +79,14 @@ export function parseYaml(file: string, text: string, { duplicateKeys }: YamlOpt
       const reason = 'there is more than one document; keep the part before the second "---"';
       throw unreadable(file, START, reason, 'correct the YAML there');
     }
-    const { offsets, duplicates } = nodeOffsets(text, events);
+    const { offsets, duplicates, named } = nodeOffsets(text, events);
     const [duplicate] = duplicateKeys === 'last' ? [] : duplicates;
     if (duplicate !== undefined) YAMLException.throwAt(text, duplicate.offset, 'duplicated mapping key');
     const document = {
       file,
       positionOf: (pointer: string) => positionAt(text, nearestOffset(offsets, pointer)),
       duplicates: duplicates.map(({ key, offset }) => ({ key, ...positionAt(text, offset) })),
+      unset: (variables ? named : []).map(({ name, offset }) => ({ name, ...positionAt(text, offset) })),
       fitted: (schema: SettingsSchema) => ({ ...document, value: fitScalars(node, schema) }),
     };
     return document.fitted({});
@@ -104,6 +116,9 @@ export function unreadable(
   return new ConfigurationError(file, [{ ...position, severity: 'error', reason, remedy }], { cause });
 }
 
+/** A variable in nodepool.yaml. */
+const VARIABLE = /%\((NODEPOOL_[^()\s]*)\)/g;
+
 /** A mapping may have several. */
 const MERGE_KEY = '<<';
 
@@ -111,11 +126,14 @@ interface NodeOffsets {
   /** By JSON pointer. */
   readonly offsets: ReadonlyMap<string, number>;
   readonly duplicates: readonly { readonly key: string; readonly offset: number }[];
+  /** Variables that scalars name. */
+  readonly named: readonly { readonly name: string; readonly offset: number }[];
 }
 
 function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
   const offsets = new Map<string, number>();
   const duplicates: { key: string; offset: number }[] = [];
+  const named: { name: string; offset: number }[] = [];
   const remaining = events.values();
   /** The next node; undefined at the end of a collection. */
   const nextNode = (): NodeEvent | undefined => {
@@ -128,6 +146,10 @@ function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
     const event = nextNode();
     if (event === undefined) return false;
     offsets.set(pointer, keyOffset ?? startOf(event));
+    if (event.type === EVENT_ID.SCALAR) {
+      for (const [, name = ''] of getScalarValue(text, event).matchAll(VARIABLE))
+        named.push({ name, offset: startOf(event) });
+    }
     if (event.type === EVENT_ID.SEQUENCE) for (let index = 0; readNode(`${pointer}/${index}`); ) index += 1;
     if (event.type === EVENT_ID.MAPPING) readMapping(pointer);
     return true;
@@ -143,7 +165,7 @@ function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
     }
   };
   readNode('');
-  return { offsets, duplicates };
+  return { offsets, duplicates, named };
 }
 
 type NodeEvent = Exclude<Event, { type: typeof EVENT_ID.POP | typeof EVENT_ID.DOCUMENT }>;

@@ -94,3 +94,77 @@ providers:
     assert.deepEqual(await messagesOf(t, text), []);
   });
 });
+
+describe('a key of a later nodepool', () => {
+  const errors: readonly (readonly [key: string, text: string, remedy: string])[] = [
+    ['diskimages[0]', 'metadata: {os: debian}', 'write it as "meta" in each image'],
+    [
+      'providers[0]',
+      "image-name-format: '{image_name}'",
+      'write it as "template-hostname", with {image.name}',
+    ],
+    ['providers[0]', 'image-format: vmdk', 'write it as "image-type"'],
+    [
+      'providers[0]',
+      'object-storage: {bucket-name: b}',
+      'write its bucket-name as "bucket-name" of the provider',
+    ],
+    ['providers[0].images[0]', 'tags: {team: ci}', 'write it in "meta" of the image'],
+    ['providers[0].images[0]', 'architecture: arm64', 'write it in "meta" of the image'],
+    ...[
+      'import-method: snapshot',
+      'ena-support: false',
+      'imds-support: v2.0',
+      'iops: 3000',
+      'throughput: 125',
+      'volume-size: 40',
+      'volume-type: gp2',
+    ].map(
+      (key) => ['providers[0].images[0]', key, 'write it in the provider, for all of its images'] as const,
+    ),
+  ];
+  for (const [place, text, remedy] of errors) {
+    const key = text.split(':')[0] ?? '';
+    it(`is refused if it changes an image: ${place}.${key}`, async (t) => {
+      const [first, message, ...others] = await messagesOf(t, fileWith({ [place]: text }));
+      assert.equal(first, 'refused');
+      const reason = `${place}.${key} is a key of a later nodepool, and is not read here; ${remedy}`;
+      assert.ok(message?.includes(reason), message);
+      assert.deepEqual(others, []);
+    });
+  }
+
+  it('is a warning if it only deletes local files', async (t) => {
+    for (const text of ['keep-formats: [raw]', 'delete-after-upload: true']) {
+      const messages = await messagesOf(t, fileWith({ 'diskimages[0]': text }));
+      assert.match(
+        messages.join(),
+        /^nodepool\.yaml:2:\d+: warning: .* has the unknown key .*; it is ignored: all formats stay in images-dir/,
+      );
+    }
+  });
+
+  it('is accepted if only launchers read it', async (t) => {
+    const text = fileWith({
+      '': 'zookeeper-tls: {cert: c, key: k, ca: a}\nzookeeper-timeout: 5.0\ntenant-resource-limits: []\n',
+      'diskimages[0]': 'username: zuul, python-path: auto, shell-type: sh',
+      'providers[0]':
+        'hostname-format: h, launch-retries: 3, max-cores: 5, port-cleanup-interval: 60, priority: 1',
+      'providers[0].images[0]': 'username: u, connection-type: ssh, connection-port: 22, config-drive: true',
+    });
+    assert.deepEqual(await messagesOf(t, text), []);
+  });
+});
+
+/** A file with further keys in some places. */
+function fileWith(keys: Readonly<Record<string, string>>): string {
+  const more = (place: string): string => (keys[place] === undefined ? '' : `, ${keys[place]}`);
+  return `images-dir: /i
+diskimages: [{name: noble, elements: [vm]${more('diskimages[0]')}}]
+providers:
+  - name: p
+    type: directory
+    directory: /p
+    images: [{name: noble, diskimage: noble${more('providers[0].images[0]')}}]
+${keys['providers[0]'] === undefined ? '' : `    ${keys['providers[0]'].replaceAll(', ', '\n    ')}\n`}${keys[''] ?? ''}`;
+}

@@ -365,6 +365,51 @@ providers:
   });
 });
 
+describe('a variable of the environment in nodepool.yaml', () => {
+  async function loadWith(env: Readonly<Record<string, string>>, text: string, secrets = '') {
+    await writeFile(file, text);
+    const secure = join(directory, 'secure.yaml');
+    await writeFile(secure, secrets || '{}');
+    const place = { env: { ...CLOUD, ...env }, cwd: directory, home: directory };
+    return await loadConfiguration(file, { place, secure });
+  }
+
+  it('is replaced wherever it is, also in the file of -s, if its name begins with NODEPOOL_', async () => {
+    const env = {
+      NODEPOOL_DIR: '/srv/images',
+      NODEPOOL_RELEASE: '15.0',
+      NODEPOOL_TOKEN: 'hunter2',
+      OTHER: 'x',
+    };
+    const { configuration, warnings } = await loadWith(
+      env,
+      `images-dir: %(NODEPOOL_DIR)/dib # %(NODEPOOL_COMMENT)
+diskimages: [{name: a, release: %(NODEPOOL_RELEASE), env-vars: {A: "%(OTHER)", B: "a%(NODEPOOL_DIR)s"}}]
+`,
+      'diskimages: [{name: a, env-vars: {TOKEN: "%(NODEPOOL_TOKEN)"}}]\n',
+    );
+    const [diskimage] = configuration.diskimages;
+    assert.equal(configuration['images-dir'], '/srv/images/dib');
+    assert.equal(diskimage?.release, '15.0');
+    assert.deepEqual(diskimage?.envVars, { A: '%(OTHER)', B: 'a/srv/imagess', TOKEN: 'hunter2' });
+    assert.deepEqual(warnings, []);
+  });
+
+  it('causes a warning if it is not set', async () => {
+    const { configuration, warnings } = await loadWith(
+      {},
+      'images-dir: /i\ndiskimages: [{name: a, release: "%(NODEPOOL_R)"}]\n',
+    );
+    assert.equal(configuration.diskimages[0]?.release, '%(NODEPOOL_R)');
+    assert.deepEqual(
+      warnings.map((warning) => formatDiagnostic('nodepool.yaml', warning)),
+      [
+        'nodepool.yaml:2:34: warning: the variable NODEPOOL_R is not set; %(NODEPOOL_R) stays as it is; set it',
+      ],
+    );
+  });
+});
+
 describe('a configuration that is refused', () => {
   const cases: readonly (readonly [what: string, text: string, diagnostics: readonly string[]])[] = [
     [
