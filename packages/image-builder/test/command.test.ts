@@ -151,6 +151,23 @@ describe('the builder command', () => {
     );
   });
 
+  it('fails with the remedy where sudo demands a terminal', async (t) => {
+    const command = [
+      'sh',
+      '-ec',
+      'echo "sudo: sorry, you must have a tty to run sudo"; exit 1',
+      'sh',
+      '{output.raw}',
+    ];
+    await assert.rejects(
+      build(t, { command }),
+      withCode(
+        'command-failed',
+        /to run sudo; sudoers demands a terminal; add to it: Defaults:USER !requiretty; see /,
+      ),
+    );
+  });
+
   it('fails if the command leaves no image', async (t) => {
     await assert.rejects(
       build(t, { command: ['true', '{output.raw}'] }),

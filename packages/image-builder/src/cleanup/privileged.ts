@@ -18,6 +18,19 @@ export async function runPrivileged(command: string, args: readonly string[]): P
   await (isRoot() ? run(command, args) : run('sudo', ['-n', command, ...args]));
 }
 
+/** Remedy where sudo asks for a password. */
+export const NO_PASSWORD = 'let sudoers have: USER ALL=(ALL) NOPASSWD: ALL';
+
+const SUDO_REMEDIES: readonly (readonly [message: RegExp, remedy: string])[] = [
+  [/^sudo: .*must have a tty/m, 'sudoers demands a terminal; add to it: Defaults:USER !requiretty'],
+  [/^sudo: .*(?:password|terminal) is required/m, NO_PASSWORD],
+];
+
+/** Remedy for a message of sudo in the output of a command; undefined if there is none. */
+export function sudoRemedy(output: string): string | undefined {
+  return SUDO_REMEDIES.find(([message]) => message.test(output))?.[1];
+}
+
 /** Removes a directory tree, without crossing into other file systems. */
 export async function removeTree(path: string): Promise<void> {
   const args = ['--recursive', '--force', '--one-file-system', '--', path];
@@ -43,8 +56,9 @@ async function run(command: string, args: readonly string[]): Promise<void> {
     cleanup: false,
   });
   if (!result.failed) return;
-  const said = result.all?.trim() || result.shortMessage;
-  throw new ImageError('cleanup-failed', `"${[command, ...args].join(' ')}" failed: ${said}`, {
+  const said = result.all?.trim() || result.shortMessage || 'no reason is known';
+  const message = [`"${[command, ...args].join(' ')}" failed: ${said}`, sudoRemedy(said) ?? []].flat();
+  throw new ImageError('cleanup-failed', message.join('; '), {
     cause: result.cause,
   });
 }

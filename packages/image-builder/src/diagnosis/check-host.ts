@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BuildNamespace } from '../cleanup/build-namespace.ts';
-import { isRoot, runPrivileged, SYSTEM_PATH } from '../cleanup/privileged.ts';
+import { isRoot, NO_PASSWORD, runPrivileged, SYSTEM_PATH, sudoRemedy } from '../cleanup/privileged.ts';
 import type { DiskImage } from '../disk-image.ts';
 import { formatRow } from '../formats.ts';
 import { findProgram } from '../process/find-program.ts';
@@ -148,15 +148,11 @@ const CAPABILITIES: readonly (readonly [name: string, bit: bigint])[] = [
 /** Checks the rights that builds with a chroot need: root, mounts, loop devices, namespaces. */
 export async function* checkBuildRights(signal: AbortSignal): AsyncGenerator<CheckResult> {
   const area = 'rights';
-  const status = await statusOfRoot(signal);
-  if (status === undefined) {
-    yield {
-      area,
-      subject: 'root',
-      state: 'problem',
-      finding: 'this user is not root, and may not use sudo without a password',
-      remedy: 'run the daemon as root, or let sudoers have: USER ALL=(ALL) NOPASSWD: ALL',
-    };
+  const { status, remedy } = await statusOfRoot(signal);
+  if (remedy !== undefined) {
+    const who = isRoot() ? 'root, as disk-image-create does,' : 'this user, who is not root,';
+    const finding = `${who} may not use sudo without a password and a terminal`;
+    yield { area, subject: 'root', state: 'problem', finding, remedy };
     return;
   }
   const finding = isRoot() ? 'this user is root' : 'this user may use sudo without a password';
@@ -166,19 +162,23 @@ export async function* checkBuildRights(signal: AbortSignal): AsyncGenerator<Che
   if (isRoot()) yield await checkNamespaces();
 }
 
-/** `/proc/self/status` of a process of root; undefined if this user may not become root. */
-async function statusOfRoot(signal: AbortSignal): Promise<string | undefined> {
-  if (isRoot()) return await readFile('/proc/self/status', 'utf8');
+/** `/proc/self/status` of a process of root, or the remedy if sudo refuses what builds need. */
+async function statusOfRoot(
+  signal: AbortSignal,
+): Promise<{ readonly status: string; readonly remedy?: string }> {
   const { execa } = await import('execa'); // not at the top, as in process/command.ts
   const result = await execa('sudo', ['-n', 'cat', '/proc/self/status'], {
     cwd: '/',
     env: { PATH: SYSTEM_PATH },
     extendEnv: false,
     stdin: 'ignore',
+    detached: true, // without the terminal of this process: a daemon has none
     reject: false,
     cancelSignal: signal,
   });
-  return result.failed ? undefined : result.stdout;
+  const remedy = sudoRemedy(result.stderr ?? '');
+  if (isRoot()) return { status: await readFile('/proc/self/status', 'utf8'), ...(remedy && { remedy }) };
+  return result.failed ? { status: '', remedy: remedy ?? NO_PASSWORD } : { status: result.stdout };
 }
 
 function checkCapabilities(status: string): CheckResult {

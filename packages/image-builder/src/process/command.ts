@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sudoRemedy } from '../cleanup/privileged.ts';
 import { ImageError } from '../errors.ts';
 import { errnoOf } from '../system-error.ts';
 import { DecisiveLines } from './decisive-lines.ts';
@@ -156,7 +157,8 @@ export function describeEnd({
 }: Omit<CommandResult, 'diskFull'>): string {
   const where = step === undefined ? '' : ` in ${step}`;
   const lines = decisiveLines.map((line) => line.slice(0, LONGEST_LINE));
-  const said = lines.length === 0 ? '' : `, saying: ${lines.join(' / ')}`;
+  const saying = [lines.join(' / '), sudoRemedy(lines.join('\n')) ?? []].flat();
+  const said = lines.length === 0 ? '' : `, saying: ${saying.join('; ')}`;
   return `ended with ${signal ?? `exit code ${exitCode}`}${where}${said}`;
 }
 

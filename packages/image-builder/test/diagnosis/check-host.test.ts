@@ -64,6 +64,18 @@ describe('the rights of builds', () => {
   });
 });
 
+test('a sudo that demands a terminal is a problem, also for root in a terminal', async (t) => {
+  const sudoers = await temporaryDirectory(t);
+  await writeFile(join(sudoers, 'tty'), 'Defaults requiretty\n', { mode: 0o440 });
+  const inNamespace = `mount --bind ${sudoers} /etc/sudoers.d && exec "$@"`;
+  const inTerminal = 'SHELL=/bin/bash script --quiet --return --command "$(printf "%q " "$@")" /dev/null';
+  for (const program of [[], ['bash', '-c', inTerminal, 'bash']]) {
+    const [result, ...others] = rightsWith('unshare', '--mount', 'sh', '-c', inNamespace, 'sh', ...program);
+    assert.deepEqual([result?.state, others], ['problem', []]);
+    assert.match(result?.remedy ?? '', /^sudoers demands a terminal; add to it: Defaults:USER !requiretty$/);
+  }
+});
+
 describe('a program', () => {
   test('is found, missing, or may not be executed', async (t) => {
     const directory = await temporaryDirectory(t);
