@@ -3,13 +3,21 @@ import leven from 'leven';
 /** Max number of edits between a misspelt name and the one that was meant. */
 const MAX_EDITS = 2;
 
+/** Min number of letters for each edit: of a short name, two edits leave too little. */
+const LETTERS_PER_EDIT = 3;
+
 /** Returns the known name that a misspelt one probably stands for; undefined if none is similar. */
 export function nearestName(name: string, known: Iterable<string>): string | undefined {
-  const [nearest] = Array.from(known, (other) => ({ other, edits: leven(other, name) })).toSorted(
+  const [nearest] = Array.from(known, (other) => ({ other, edits: editsBetween(other, name) })).toSorted(
     (one, two) => one.edits - two.edits,
   );
-  // A name that is not longer than its edits has no letter in common with the other.
-  return nearest !== undefined && nearest.edits <= Math.min(MAX_EDITS, name.length - 1)
-    ? nearest.other
-    : undefined;
+  const max = Math.min(MAX_EDITS, Math.floor(name.length / LETTERS_PER_EDIT));
+  return nearest !== undefined && nearest.edits <= max ? nearest.other : undefined;
+}
+
+/** Number of edits; two letters in the wrong order count as one. */
+function editsBetween(one: string, two: string): number {
+  const at = [...one].findIndex((letter, index) => letter !== two[index]);
+  const swapped = one.slice(0, at) + one.charAt(at + 1) + one.charAt(at) + one.slice(at + 2);
+  return at !== -1 && swapped === two ? 1 : leven(one, two);
 }
