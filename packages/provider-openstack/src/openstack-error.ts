@@ -53,7 +53,15 @@ export class OpenStackError extends Error {
   get retriable(): boolean {
     return OPENSTACK_ERRORS[this.code].retriable;
   }
+
+  /** Whether the cloud lacks the service or the function, or lacks it for this user. */
+  get refused(): boolean {
+    return this.code === 'no-such-service' || REFUSALS.includes(this.status);
+  }
 }
+
+/** Statuses of requests that a cloud does not know, or does not permit. */
+const REFUSALS: readonly unknown[] = [401, 403, 404, 405, 410, 501];
 
 /** For `catch`: replaces the error `not-found` with undefined. */
 export function unlessAbsent(error: unknown): undefined {

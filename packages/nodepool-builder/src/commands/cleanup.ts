@@ -232,10 +232,12 @@ async function reap(options: RemovalOptions, modules: Modules): Promise<void> {
   await withProvider(options, modules, async ({ configuration, provider, providers, signal }) => {
     const { name, module } = configuration;
     const partial = (await provider.partialUploads?.({ signal })) ?? [];
-    const orphans: Orphan[] = partial.filter(({ uploadId }) => isJobUploadId(uploadId));
-    if (module.openInstances !== undefined) {
-      orphans.push(...(await orphansOfBuilds(providers.instanceProvider(name), signal)));
-    }
+    const uploads: Orphan[] = partial.filter(({ uploadId }) => isJobUploadId(uploadId));
+    const ofBuilds =
+      module.openInstances === undefined
+        ? { orphans: [] }
+        : await orphansOfBuilds(providers.instanceProvider(name), signal);
+    const orphans = [...uploads, ...ofBuilds.orphans];
     const old = orphans.filter(({ changedAt }) => Date.now() - changedAt.getTime() > olderThan);
     const things = old.map((orphan) => {
       const { subject, uploadId = null } = orphan;
@@ -247,6 +249,7 @@ async function reap(options: RemovalOptions, modules: Modules): Promise<void> {
       };
     });
     await removeEach(things, options, signal);
+    if (ofBuilds.failure !== undefined) throw ofBuilds.failure;
   });
 }
 
@@ -257,25 +260,38 @@ interface Orphan extends Pick<PartialUpload, 'subject' | 'changedAt'> {
   remove(options: OperationOptions): Promise<unknown>;
 }
 
-async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal): Promise<readonly Orphan[]> {
-  try {
-    const instances = await provider.list({ signal });
-    const captures = (await provider.captures?.({ signal })) ?? [];
-    return [
-      ...instances.map((instance) => ({
-        subject: `instance ${instance.id} of build ${instance.buildId}`,
-        changedAt: instance.launchedAt,
-        remove: () => instance.destroy({ signal }),
-      })),
-      ...captures.map((capture) => ({
-        subject: `snapshot ${capture.externalId} of build ${capture.imageId}`,
-        changedAt: capture.capturedAt,
-        remove: () => capture.discard({ signal }),
-      })),
-    ];
-  } catch (error) {
-    const storesOnlyImages = error instanceof Error && 'code' in error && error.code === 'no-such-service';
-    if (storesOnlyImages) return [];
-    throw error;
-  }
+interface OrphansOfBuilds {
+  readonly orphans: readonly Orphan[];
+  /** Error of a list that may succeed later. */
+  readonly failure?: Error;
+}
+
+/** Lists what builds left. Uploads need no right to list instances: a refusal is only a warning. */
+async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal): Promise<OrphansOfBuilds> {
+  const [instances, captures] = await Promise.allSettled([
+    provider.list({ signal }),
+    provider.captures?.({ signal }) ?? [],
+  ]);
+  const orphans = [
+    ...listed(instances).map((instance) => ({
+      subject: `instance ${instance.id} of build ${instance.buildId}`,
+      changedAt: instance.launchedAt,
+      remove: () => instance.destroy({ signal }),
+    })),
+    ...listed(captures).map((capture) => ({
+      subject: `snapshot ${capture.externalId} of build ${capture.imageId}`,
+      changedAt: capture.capturedAt,
+      remove: () => capture.discard({ signal }),
+    })),
+  ];
+  const errors = [instances, captures].flatMap((list) => (list.status === 'rejected' ? [list.reason] : []));
+  const failure = errors.find((error) => Object(error).refused !== true);
+  if (failure !== undefined) return { orphans, failure };
+  const [refusal] = errors.filter(({ code }) => code !== 'no-such-service'); // else it stores only images
+  if (refusal !== undefined) warn(`what builds left is not looked for: ${messageOf(refusal)}`);
+  return { orphans };
+}
+
+function listed<T>(result: PromiseSettledResult<readonly T[]>): readonly T[] {
+  return result.status === 'fulfilled' ? result.value : [];
 }

@@ -44,7 +44,7 @@ export class NetworkApi {
     await this.#client.json('POST', '/floatingips', { body, signal });
   }
 
-  /** Visible floating IPs with these properties; none in a cloud without Neutron. */
+  /** Visible floating IPs with these properties; none in a cloud that has none, or not for this user. */
   async floatingIps(
     query: Readonly<Partial<Record<'description', string>>>,
     signal: AbortSignal,
@@ -52,7 +52,7 @@ export class NetworkApi {
     try {
       return await this.#list('floatingips', query, signal);
     } catch (error) {
-      if (error instanceof OpenStackError && error.code === 'no-such-service') return [];
+      if (error instanceof OpenStackError && error.refused) return [];
       throw error;
     }
   }
