@@ -103,6 +103,7 @@ async function build(
 ): Promise<Image> {
   const { 'build-log-dir': logDirectory, buildLogLimit, largestDisk } = configuration;
   const { name } = builder.diskimage;
+  const { importsBuilds } = configuration.diskimages.find((one) => one.name === name) ?? {};
   const output = logger(`nodepool.image.build.${name}`);
   const started = performance.now();
   const elapsed = (): number => performance.now() - started;
@@ -125,7 +126,8 @@ async function build(
         ...options,
         onLine: (line) => output.info(line.trim()),
       })
-      .finally(() => output.info('')); // an empty line has always marked the end of the output
+      // An empty line has always marked the end of a program's output; an import has none.
+      .finally(() => importsBuilds || output.info(''));
     await statistics.built(name, elapsed(), image.files);
     statistics.buildEnded(name, elapsed(), options.signal);
     return image;

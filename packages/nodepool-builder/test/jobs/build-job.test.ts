@@ -107,3 +107,17 @@ it('a job cannot forge or flood the log', async (t) => {
   assert.match(logger.lines.join(), /image x\\x0a2016-05-01 ERROR/);
   for (const line of logger.lines) assert.ok(!line.includes('\n') && line.length < 1000, line.slice(0, 1000));
 });
+
+it('an empty record ends the output of a build, and of an import there is none', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  const emptyRecords = async (imageId: string, importsBuilds: boolean): Promise<number> => {
+    const logger = new RecordingLogger();
+    const builder = new SmallBuilder({ name: 'noble', formats: ['raw'] });
+    const context = { ...contextOf(repository, builder, importsBuilds), logger: () => logger };
+    await runBuildJob(context, fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId })));
+    return logger.lines.filter((line) => line === 'info ').length;
+  };
+  assert.equal(await emptyRecords('noble-1', false), 1);
+  assert.equal(await emptyRecords('noble-2', true), 0);
+});
