@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import { imageIdFault, importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { parseApiUrl } from './api/api-url.ts';
+import { hasAdminClaim } from './credentials/json-web-token.ts';
 import { artifactFormats, type ZuulSettings } from './zuul-settings.ts';
 
 /** Finds errors that the schema cannot express. Messages contain no URL, which may contain a password. */
@@ -86,8 +88,18 @@ function allowedHosts(settings: ZuulSettings): readonly Diagnostic[] {
 function adminToken({ auth }: ZuulSettings): readonly Diagnostic[] {
   if (auth?.['token-command']?.includes('create-auth-token') !== true) return [];
   const reason = "creates tokens with the rights of a tenant's administrator, which Zuul refuses by default";
-  const remedy = 'use shared-secret, which creates tokens that only read';
-  return [{ pointer: '/auth/token-command', severity: 'warning', reason, remedy }];
+  return [{ pointer: '/auth/token-command', severity: 'warning', reason, remedy: NO_ADMIN }];
+}
+
+const NO_ADMIN = 'use shared-secret, which creates tokens that only read';
+
+/** Warns of an administrator's token in a file, if this host has it. */
+export async function* tokenFileDiagnostics({ auth }: ZuulSettings): AsyncGenerator<Diagnostic> {
+  const file = auth?.['token-file'];
+  const text = file === undefined ? '' : await readFile(file, 'utf8').catch(() => '');
+  if (!hasAdminClaim(text)) return;
+  const reason = "has a token with the claim zuul.admin, the rights of a tenant's administrator";
+  yield { pointer: '/auth/token-file', severity: 'warning', reason, remedy: NO_ADMIN };
 }
 
 function url(pointer: string, text: string | undefined, schemes: string): readonly Diagnostic[] {

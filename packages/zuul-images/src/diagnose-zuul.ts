@@ -2,8 +2,9 @@ import type { CheckResult, Logger } from '@nodepool-builder/image-builder';
 import { attempt } from '@nodepool-builder/image-builder/module-kit';
 import { openZuulApi } from './api/zuul-api.ts';
 import type { ZuulBuild } from './api/zuul-build.ts';
+import { imageArtifacts } from './builds/image-artifact.ts';
 import { subscribeOnce } from './polling/mqtt-listener.ts';
-import type { MqttSettings, ZuulSettings } from './zuul-settings.ts';
+import { imageSourceOf, type MqttSettings, type ZuulSettings } from './zuul-settings.ts';
 
 const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
@@ -17,7 +18,7 @@ export async function* diagnoseZuul(
   const subject = `Zuul of image ${name}`;
   const builds = await attempt(subject, signal, async () => {
     const api = await openZuulApi(settings, SILENT, { attempts: 1 });
-    for await (const page of api.builds(settings, signal)) return { api: api.name, newest: newestOf(page) };
+    for await (const page of api.builds(settings, signal)) return { api: api.name, newest: page[0] };
     return { api: api.name, newest: undefined };
   });
   if (builds.problem) {
@@ -33,16 +34,24 @@ export async function* diagnoseZuul(
           finding: `Zuul lists no successful build of ${of}`,
           remedy: 'correct project, pipelines, job and branch, unless the job has never succeeded',
         }
-      : { subject: `builds of image ${name}`, state: 'ok', finding: `the newest one of ${of} is ${newest}` };
+      : checkBuild(newest, of, name, settings);
   }
   if (settings.mqtt !== undefined) yield await checkBroker(settings.mqtt, signal);
 }
 
-/** In the order of their starts, the latest first. */
-function newestOf([build]: readonly ZuulBuild[]): string | undefined {
-  if (build === undefined) return undefined;
+/** Checks that the build that started last returned the image. */
+function checkBuild(build: ZuulBuild, of: string, name: string, settings: ZuulSettings): CheckResult {
+  const subject = `builds of image ${name}`;
   const { uuid, endTime } = build;
-  return endTime === undefined ? uuid : `${uuid}, which ended at ${new Date(endTime).toISOString()}`;
+  const ended = endTime === undefined ? '' : `, which ended at ${new Date(endTime).toISOString()}`;
+  const newest = `the newest one of ${of} is ${uuid}${ended}`;
+  try {
+    imageArtifacts(build, imageSourceOf(name, settings));
+    return { subject, state: 'ok', finding: newest };
+  } catch (error) {
+    const remedy = 'correct the artifacts that the job returns, or the settings artifacts and image-name';
+    return { subject, state: 'warning', finding: `${newest}: ${(error as Error).message}`, remedy };
+  }
 }
 
 async function checkBroker(settings: MqttSettings, signal: AbortSignal): Promise<CheckResult> {

@@ -8,7 +8,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { makeableFormats } from './builds/image-artifact.ts';
-import { checkZuulSettings } from './checks.ts';
+import { checkZuulSettings, tokenFileDiagnostics } from './checks.ts';
 import { ZuulPollers } from './polling/zuul-pollers.ts';
 import { artifactFormat, artifactFormats, ZUUL_SETTINGS, type ZuulSettings } from './zuul-settings.ts';
 
@@ -58,6 +58,7 @@ export const ZUUL_ARTIFACT: BuilderModule<typeof ZUUL_SETTINGS, ZuulSettings> = 
   },
   importsBuilds: true,
   check: (settings, { name }) => checkZuulSettings(settings, name),
+  checkHost: (settings) => tokenFileDiagnostics(settings),
   content: (settings) => {
     const { 'api-url': apiUrl, tenant, project, pipelines, job, branch, 'image-name': imageName } = settings;
     const artifacts = settings.artifacts.map(({ format, type }) => ({

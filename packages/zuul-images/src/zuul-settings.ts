@@ -96,7 +96,8 @@ export const ZUUL_SETTINGS = {
     job: text('Job that builds the image.'),
     branch: text('Only builds of this branch. Default: builds of any branch, and those without one.'),
     'image-name': text(
-      '`image_name` in the metadata that the job returns, if one job builds several images. Default: the name here.',
+      '`image_name` in the metadata that the job returns: no other image is taken. Default: the name here if the job ' +
+        'returns several images, else any.',
     ),
     artifacts: {
       type: 'array',
@@ -187,6 +188,7 @@ export function artifactFormats({ artifacts }: Pick<ZuulSettings, 'artifacts'>):
 export function imageSourceOf(
   name: string,
   settings: ZuulSettings,
-): ZuulSettings & { readonly 'image-name': string } {
-  return { ...settings, 'image-name': settings['image-name'] ?? name };
+): ZuulSettings & { readonly 'image-name': string; readonly isNameConfigured: boolean } {
+  const { 'image-name': configured } = settings;
+  return { ...settings, 'image-name': configured ?? name, isNameConfigured: configured !== undefined };
 }

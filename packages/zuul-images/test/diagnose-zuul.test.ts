@@ -8,6 +8,7 @@ import { startDeadServer } from '../../../test/fixtures/dead-server.ts';
 import { startMosquitto } from '../../../test/fixtures/mosquitto.ts';
 import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
+import { qcowArtifact } from '../../../test/fixtures/zuul/build-table.ts';
 import { QUERY, startZuul } from '../../../test/fixtures/zuul/start-zuul.ts';
 import { diagnoseZuul } from '../src/diagnose-zuul.ts';
 import type { ZuulSettings } from '../src/zuul-settings.ts';
@@ -16,7 +17,7 @@ function settingsOf(apiUrl: string, more: Partial<ZuulSettings> = {}): ZuulSetti
   return {
     ...QUERY,
     'api-url': apiUrl,
-    artifacts: [{ format: 'qcow2', type: 'qcow2_image' }],
+    artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
     'poll-interval': 60,
     'require-sha256': false,
     pause: false,
@@ -37,11 +38,19 @@ describe('the diagnosis of a Zuul', () => {
       missing.map(({ state }) => state),
       ['ok', 'warning'],
     );
-    const { uuid } = zuul.table().add();
+    const { uuid } = zuul.table().add([qcowArtifact('1')]);
     const [api, builds] = await diagnose(settingsOf(zuul.url));
     assert.equal(api?.finding, `Zuul API ${zuul.url} answers, and knows the tenant`);
     assert.equal(builds?.state, 'ok');
     assert.ok(builds.finding.includes(uuid));
+  });
+
+  test('warns if the newest build did not return the image', async (t) => {
+    const zuul = await startZuul(t);
+    zuul.table().add([qcowArtifact('1', { image_name: 'jammy' })]);
+    const [, builds] = await diagnose(settingsOf(zuul.url, { 'image-name': 'noble' }));
+    assert.equal(builds?.state, 'warning');
+    assert.match(builds.finding, /has the image_name "noble" that image-name demands: they have "jammy"$/);
   });
 
   test('names an unknown tenant, and an API that does not answer, at once', async (t) => {

@@ -370,3 +370,27 @@ describe('a diagnostic of zuul-images', () => {
     it(`is ${what}`, async () => assert.deepEqual(await diagnosticsOf(text), diagnostics));
   }
 });
+
+it("an administrator's token in a token-file is a warning on a host that has the file", async () => {
+  const text = `zuul-images:\n  - {name: a, ${NEEDED}, auth: {token-file: zuul-token}}\n`;
+  const warnings = async (): Promise<readonly string[]> => {
+    await writeFile(file, `images-dir: .\n${text}`);
+    const place = { env: {}, cwd: directory, home: directory };
+    const loaded = await loadConfiguration(file, { place, checksHost: true });
+    return loaded.warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic));
+  };
+  const writeToken = async (claims: object): Promise<void> => {
+    const payload = Buffer.from(JSON.stringify(claims)).toString('base64url');
+    await writeFile(join(directory, 'zuul-token'), `Bearer header.${payload}.signature\n`);
+  };
+  assert.deepEqual(await warnings(), []);
+  await writeToken({ sub: 'nodepool' });
+  assert.deepEqual(await warnings(), []);
+  await writeToken({ sub: 'nodepool', zuul: { admin: ['example'] } });
+  const [warning = '', ...others] = await warnings();
+  assert.match(
+    warning,
+    /^nodepool\.yaml:3:\d+: warning: zuul-images\[0\]\.auth\.token-file has a token with the claim zuul\.admin, .*; use shared-secret/,
+  );
+  assert.deepEqual(others, []);
+});

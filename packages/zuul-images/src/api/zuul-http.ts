@@ -37,10 +37,24 @@ const REMEDIES: Partial<Record<ZuulErrorCode, string>> = {
   redirected: 'set api-url to the address that serves the API; if it requires a login, configure a token',
 };
 
-/** Remedies by the error in Zuul's 401. */
+/** Remedies by the error in Zuul's 401. The section is one of zuul.conf, as is `max_validity_time`. */
 const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
   UnauthorizedZuulAdminClaimError:
     'the token has the claim zuul.admin, like all of zuul-admin create-auth-token; configure shared-secret instead',
+  IncorrectAudienceError:
+    'set audience of auth, the claim aud, to client_id of the section auth in zuul.conf',
+  IssuerUnknownError: 'set issuer of auth, the claim iss, to issuer_id of the section auth in zuul.conf',
+  AuthTokenInvalidSignatureException:
+    'the token is signed with another key than the section auth in zuul.conf names; correct the file of shared-secret',
+  TokenExpiredError:
+    'let the token be renewed, compare the clocks of this host and of Zuul, and look for max_validity_time in zuul.conf',
+  AuthTokenUnauthorizedException:
+    'compare the clocks of this host and of Zuul, and the algorithm of the token',
+  AuthTokenUndecodedException: 'auth must yield a JSON Web Token',
+  MissingClaimError: 'the token needs the claims aud, exp, iat, iss and sub',
+  MissingUIDClaimError: 'the token needs the claim that uid_claim names in zuul.conf',
+  JWKSException:
+    'Zuul cannot find the key of the token; compare issuer of auth with the section auth in zuul.conf',
 };
 
 /** Text of the 404 for an unknown tenant, since Zuul 8.0 and before. Other 404s have another text. */

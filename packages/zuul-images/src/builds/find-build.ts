@@ -24,8 +24,8 @@ export interface ImageBuild {
 /** A build whose image is to be imported. */
 export interface ChosenBuild extends ImageBuild, HistoryUpdate {}
 
-/** A successful build without a usable image. */
-export interface UnusableBuild {
+/** A successful build whose image is not imported. */
+export interface RefusedBuild {
   readonly build: ZuulBuild;
   readonly reason: string;
 }
@@ -33,8 +33,10 @@ export interface UnusableBuild {
 /** Result of {@link chooseBuild}. */
 export interface BuildChoice {
   readonly chosen?: ChosenBuild;
-  /** In the order of the list. */
-  readonly unusable: readonly UnusableBuild[];
+  /** Builds without a usable image, in the order of the list. */
+  readonly unusable: readonly RefusedBuild[];
+  /** Builds that returned an image again, or that ended before the newest imported one. */
+  readonly ignored: readonly RefusedBuild[];
 }
 
 interface Candidate extends ImageBuild {
@@ -58,7 +60,7 @@ export function chooseBuild(
   history: ProcessedHistory,
   now: number = Date.now(),
 ): BuildChoice {
-  const unusable: UnusableBuild[] = [];
+  const unusable: RefusedBuild[] = [];
   const candidates: Candidate[] = [];
   for (const build of builds) {
     if (history.builds.has(build.uuid)) continue;
@@ -66,22 +68,36 @@ export function chooseBuild(
     if ('reason' in candidate) unusable.push(candidate);
     else candidates.push(candidate);
   }
+  const repeated: Candidate[] = [];
+  const ignored: RefusedBuild[] = [];
+  const ignore = (candidate: Candidate, first: BuildRecord): void => {
+    repeated.push(candidate);
+    ignored.push({ build: candidate.build, reason: `it returned the image of build ${first.uuid} again` });
+  };
   const processed = [...history.builds.values()];
-  const isProcessed = ({ record }: Candidate): boolean =>
-    processed.some((other) => hasSameContent(other, record));
-  const repeated = candidates.filter(isProcessed);
+  for (const candidate of candidates) {
+    const first = processed.find((other) => hasSameContent(other, candidate.record));
+    if (first !== undefined) ignore(candidate, first);
+  }
   const images = byImage(candidates.filter((candidate) => !repeated.includes(candidate)));
 
   const [newest, ...older] = images.toReversed();
-  if (newest === undefined) return { unusable };
+  if (newest === undefined) return { unusable, ignored };
   const [{ build, artifacts, record }, ...again] = newest;
-  if (history.newest !== undefined && compareAge(record, history.newest) <= 0) return { unusable };
-  const same: ChosenBuild['same'] = [record, ...again.map((repeat) => repeat.record)];
+  if (history.newest !== undefined && compareAge(record, history.newest) <= 0) {
+    const reason = 'it ended before the build of the newest image';
+    return {
+      unusable,
+      ignored: [...ignored, ...images.flat().map((late) => ({ build: late.build, reason }))],
+    };
+  }
   const passedOver = [...older.flat(), ...repeated].map((other) => other.record);
-  return { chosen: { build, artifacts, same, passedOver }, unusable };
+  for (const repeat of again) ignore(repeat, record);
+  const same: ChosenBuild['same'] = [record, ...again.map((repeat) => repeat.record)];
+  return { chosen: { build, artifacts, same, passedOver }, unusable, ignored };
 }
 
-function examine(build: ZuulBuild, rules: ImageRules, now: number): Candidate | UnusableBuild {
+function examine(build: ZuulBuild, rules: ImageRules, now: number): Candidate | RefusedBuild {
   if (build.endTime === undefined) return { build, reason: 'Zuul does not say when it ended' };
   try {
     const artifacts = imageArtifacts(build, rules);
@@ -119,7 +135,7 @@ export async function findBuild(
   signal: AbortSignal,
 ): Promise<BuildChoice> {
   const builds: ZuulBuild[] = [];
-  let choice: BuildChoice = { unusable: [] };
+  let choice: BuildChoice = { unusable: [], ignored: [] };
   for await (const page of api.builds(source, signal)) {
     builds.push(...page);
     choice = chooseBuild(builds, source, history);

@@ -8,6 +8,8 @@ import { artifactFormat, type ZuulSettings } from '../zuul-settings.ts';
 export interface ImageRules extends Pick<ZuulSettings, 'artifacts' | 'require-sha256'> {
   /** Decides if a build returns several images: by `metadata.image_name`. */
   readonly 'image-name': string;
+  /** Whether the configuration has that name: then an image of another name is not taken. Default false. */
+  readonly isNameConfigured?: boolean;
 }
 
 /** An artifact that is the image in one format. */
@@ -16,6 +18,10 @@ export interface ImageArtifact extends ExpectedDigests {
   /** Absolute: http, https or s3. Its query may be a signature: never log it. */
   readonly url: string;
 }
+
+/** Max number of names in a message, and max length of each: a job may return any. */
+const MAX_SHOWN = 10;
+const MAX_LENGTH = 100;
 
 /** Digests with their names in `metadata`, and their number of hexadecimal digits. */
 const DIGESTS = {
@@ -36,10 +42,18 @@ export function makeableFormats(formats: readonly ImageFormat[]): readonly Image
  * @throws Error with the reason, if none or several of its artifacts match, or if a digest is missing or invalid
  */
 export function imageArtifacts(build: ZuulBuild, rules: ImageRules): readonly ImageArtifact[] {
-  const found = rules.artifacts.flatMap(({ format, type }) => {
-    const artifact = findArtifact(build, rules['image-name'], artifactFormat(format), type);
-    return artifact === undefined ? [] : [artifact];
+  const matching = rules.artifacts.map(({ format: name, type }) => {
+    const format = artifactFormat(name);
+    const artifacts = build.artifacts.filter(
+      ({ metadata }) => metadata.type === type && hasFormat(metadata, format),
+    );
+    return { format, type, artifacts };
   });
+  const imageName = chosenName(
+    matching.flatMap(({ artifacts }) => artifacts),
+    rules,
+  );
+  const found = matching.flatMap((candidates) => chooseArtifact(candidates, imageName) ?? []);
   const withoutDigest = found.find(({ sha256 }) => rules['require-sha256'] && sha256 === undefined);
   if (withoutDigest !== undefined) {
     throw new Error(
@@ -50,20 +64,49 @@ export function imageArtifacts(build: ZuulBuild, rules: ImageRules): readonly Im
   throw new Error(['none of its artifacts is the image', ...build.unusableArtifacts].join('; '));
 }
 
-function findArtifact(
-  { artifacts }: ZuulBuild,
-  imageName: string,
-  format: ImageFormat,
-  type: string,
+/**
+ * The `image_name` of the image. If the job returns one image under another name than that of the disk image, it is the
+ * image, unless the name is configured.
+ */
+function chosenName(artifacts: readonly ZuulArtifact[], rules: ImageRules): string | undefined {
+  const { 'image-name': wanted, isNameConfigured = false } = rules;
+  const returned = new Set(artifacts.flatMap(({ metadata }) => nameIn(metadata) ?? []));
+  if (returned.has(wanted)) return wanted;
+  const names = quoted(returned);
+  if (isNameConfigured && artifacts.length > 0) {
+    const there = returned.size === 0 ? 'they have none' : `they have ${names}`;
+    throw new Error(`none of its artifacts has the image_name "${wanted}" that image-name demands: ${there}`);
+  }
+  if (returned.size < 2) return [...returned][0];
+  throw new Error(`it has several artifacts with the image_name ${names}; set image-name to one of them`);
+}
+
+function nameIn({ image_name: name }: ZuulArtifact['metadata']): string | undefined {
+  return typeof name === 'string' ? name : undefined;
+}
+
+function quoted(names: ReadonlySet<string>): string {
+  const shown = [...names].slice(0, MAX_SHOWN).map((name) => JSON.stringify(name.slice(0, MAX_LENGTH)));
+  return shown.join(', ') + (names.size > MAX_SHOWN ? ' and others' : '');
+}
+
+/** The artifact of an image in one format. Artifacts without a name are taken if none has one. */
+function chooseArtifact(
+  {
+    format,
+    type,
+    artifacts,
+  }: { readonly format: ImageFormat; readonly type: string; readonly artifacts: readonly ZuulArtifact[] },
+  imageName: string | undefined,
 ): ImageArtifact | undefined {
-  const matching = artifacts.filter(({ metadata }) => metadata.type === type && hasFormat(metadata, format));
-  const named = matching.filter(({ metadata }) => metadata.image_name === imageName);
-  const [first, ...others] = named.length > 0 ? named : matching;
+  const named = artifacts.filter(({ metadata }) => nameIn(metadata) === imageName);
+  const unnamed = artifacts.filter(({ metadata }) => nameIn(metadata) === undefined);
+  const [first, ...others] = named.length > 0 ? named : unnamed;
   if (first === undefined) return undefined;
   if (others.some(({ url }) => url !== first.url)) {
-    throw new Error(
-      `it has several artifacts of type "${type}" for ${format}, and image_name does not single out one`,
-    );
+    const whose = imageName === undefined ? 'without image_name' : `with the image_name "${imageName}"`;
+    const remedy = 'let the job return an image_name for each, and set image-name to one of them';
+    throw new Error(`it has several artifacts of type "${type}" for ${format} ${whose}; ${remedy}`);
   }
   return { format, url: first.url, ...digestsOf(first) };
 }

@@ -1,8 +1,27 @@
 import type { BuilderSite, Logger } from '@nodepool-builder/image-builder';
-import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
+import {
+  type Clock,
+  importedImageId,
+  RetryPolicy,
+  SYSTEM_CLOCK,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulApi } from '../api/zuul-api.ts';
-import { type ChosenBuild, findBuild, type ImageSource, type UnusableBuild } from '../builds/find-build.ts';
+import {
+  type BuildChoice,
+  type ChosenBuild,
+  findBuild,
+  type ImageSource,
+  type RefusedBuild,
+} from '../builds/find-build.ts';
 import { type ProcessedBuilds, withImported, withSkipped } from '../builds/processed-builds.ts';
+
+/** Delays of an import that failed, which may download an image each time. */
+const RETRIES = {
+  attempts: Number.POSITIVE_INFINITY,
+  firstDelay: 60,
+  longestDelay: 900,
+  longestRetryAfter: 0,
+};
 
 /** Settings of a {@link BuildImporter}. */
 export interface BuildImporterOptions {
@@ -15,20 +34,38 @@ export interface BuildImporterOptions {
   /** Whether the artifacts of a build have expired. */
   readonly isExpired: (chosen: ChosenBuild, signal: AbortSignal) => Promise<boolean>;
   readonly logger: Logger;
+  readonly clock?: Clock;
+  /** Jitter of the delays, from 0 to below 1. */
+  readonly random?: () => number;
+}
+
+/** A build whose import failed. */
+interface FailedImport {
+  readonly uuid: string;
+  readonly failures: number;
+  /** Milliseconds since the epoch. */
+  readonly retryAt: number;
 }
 
 /** Finds new builds of one image and has builders import them. */
 export class BuildImporter {
   readonly #options: BuildImporterOptions;
-  /** Uuids of unusable builds that were logged. */
+  readonly #clock: Clock;
+  readonly #retries: RetryPolicy;
+  #failed: FailedImport | undefined;
+  /** Uuids of builds that were logged because they are not imported. */
   #logged: ReadonlySet<string> = new Set();
 
   constructor(options: BuildImporterOptions) {
+    const { clock = SYSTEM_CLOCK, ...time } = options;
     this.#options = options;
+    this.#clock = clock;
+    this.#retries = new RetryPolicy(RETRIES, time);
   }
 
   /**
-   * Imports until no new build is left; one may finish during an import.
+   * Imports until no new build is left; one may finish during an import. A build whose import failed waits, and a newer
+   * one does not.
    *
    * @throws ZuulError, ImageError, GearmanError: to retry later
    * @throws the signal's reason
@@ -36,11 +73,15 @@ export class BuildImporter {
   async run(signal: AbortSignal): Promise<void> {
     const { api, source, processed } = this.#options;
     for (;;) {
-      const { chosen, unusable } = await findBuild(api, source, processed.history, signal);
-      this.#log(unusable);
-      if (chosen === undefined) return;
-      await this.#import(chosen, signal);
+      const choice = await findBuild(api, source, processed.history, signal);
+      this.#log(choice);
+      if (choice.chosen === undefined || this.#isWaiting(choice.chosen)) return;
+      await this.#import(choice.chosen, signal);
     }
+  }
+
+  #isWaiting({ build }: ChosenBuild): boolean {
+    return this.#failed?.uuid === build.uuid && this.#clock.now() < this.#failed.retryAt;
   }
 
   async #import(chosen: ChosenBuild, signal: AbortSignal): Promise<void> {
@@ -61,9 +102,21 @@ export class BuildImporter {
       await processed.write(withImported(processed.history, chosen));
       return;
     }
-    if (!(await this.#isExpired(chosen, title, signal))) throw failure;
+    if (!(await this.#isExpired(chosen, title, signal))) {
+      this.#retryLater(uuid, title, failure);
+      return;
+    }
     logger.warn(`${title}: skipped for good, because its artifacts have expired`);
     await processed.write(withSkipped(processed.history, chosen));
+  }
+
+  #retryLater(uuid: string, title: string, { message }: Error): void {
+    const failures = (this.#failed?.uuid === uuid ? this.#failed.failures : 0) + 1;
+    const delay = this.#retries.delayAfter(failures) ?? 0;
+    this.#failed = { uuid, failures, retryAt: this.#clock.now() + delay * 1000 };
+    this.#options.logger.warn(
+      `${title}: the import failed: ${message}; the next attempt is in ${delay.toFixed(0)} s, unless a newer build ends`,
+    );
   }
 
   /** If the servers of the artifacts do not answer, the import is retried. */
@@ -78,13 +131,20 @@ export class BuildImporter {
     }
   }
 
-  /** Warns of the newest unusable build that was not logged before. The first poll may find pages of them. */
-  #log(unusable: readonly UnusableBuild[]): void {
+  /**
+   * Warns of the newest unusable build that was not logged before: the first poll may find pages of them. Each ignored
+   * build is logged once.
+   */
+  #log({ unusable, ignored }: BuildChoice): void {
     const { name, logger } = this.#options;
-    const first = unusable.find(({ build }) => !this.#logged.has(build.uuid));
+    const isNew = ({ build }: RefusedBuild): boolean => !this.#logged.has(build.uuid);
+    const first = unusable.find(isNew);
     if (first !== undefined) {
       logger.warn(`build ${first.build.uuid} of ${name} is unusable: ${first.reason}`);
     }
-    this.#logged = new Set(unusable.map(({ build }) => build.uuid));
+    for (const { build, reason } of ignored.filter(isNew)) {
+      logger.info(`build ${build.uuid} of ${name} is ignored: ${reason}`);
+    }
+    this.#logged = new Set([...unusable, ...ignored].map(({ build }) => build.uuid));
   }
 }

@@ -6,7 +6,7 @@ import {
   findNamedBuild,
   type ImageBuild,
   type ImageSource,
-  type UnusableBuild,
+  type RefusedBuild,
 } from '../builds/find-build.ts';
 import { imageArtifacts } from '../builds/image-artifact.ts';
 import { EMPTY_HISTORY, withSkipped } from '../builds/processed-builds.ts';
@@ -61,7 +61,7 @@ async function namedBuild(
   }
 }
 
-function nothingFound(api: string, source: ImageSource, unusable: UnusableBuild | undefined): ImageError {
+function nothingFound(api: string, source: ImageSource, unusable: RefusedBuild | undefined): ImageError {
   const { job, project, pipelines, branch } = source;
   const where = [`project ${project}`, `pipeline ${pipelines.join(' or ')}`];
   if (branch !== undefined) where.push(`branch ${branch}`);
@@ -79,7 +79,7 @@ function nothingFound(api: string, source: ImageSource, unusable: UnusableBuild 
 function unusableBuild(what: string, reason: string, cause?: unknown): ImageError {
   return new ImageError(
     'build-unusable',
-    `${what}: ${reason}; correct the artifacts that the job returns, or the setting artifacts`,
+    `${what}: ${reason}; correct the artifacts that the job returns, or the settings artifacts and image-name`,
     { cause },
   );
 }

@@ -67,12 +67,55 @@ describe('the artifacts of an image', () => {
       artifact(name, { type: 'zuul_image', format: 'raw', image_name: name }),
     );
     assert.deepEqual(found(artifacts, FIELD), [['raw', 'noble']]);
-    assert.throws(() => found(artifacts, { ...FIELD, 'image-name': 'bookworm' }), /several artifacts/);
+    assert.throws(
+      () => found(artifacts, { ...FIELD, 'image-name': 'bookworm' }),
+      /^Error: it has several artifacts with the image_name "jammy", "noble"; set image-name to one of them$/,
+    );
   });
 
   test('may have another image_name if the job builds one image', () => {
     const artifacts = [artifact('x', { type: 'zuul_image', format: 'raw', image_name: 'ubuntu-noble' })];
     assert.deepEqual(found(artifacts, FIELD), [['raw', 'x']]);
+  });
+
+  test('have the image_name that the configuration demands, or the error lists those that there are', () => {
+    const rules = { ...FIELD, isNameConfigured: true };
+    const jammy = artifact('j', { type: 'zuul_image', format: 'raw', image_name: 'jammy' });
+    const unnamed = artifact('u', { type: 'zuul_image', format: 'raw' });
+    assert.throws(
+      () => found([jammy, unnamed], rules),
+      /^Error: none of its artifacts has the image_name "noble" that image-name demands: they have "jammy"$/,
+    );
+    assert.throws(
+      () => found([unnamed], rules),
+      /image_name "noble" that image-name demands: they have none$/,
+    );
+    const noble = artifact('n', { type: 'zuul_image', format: 'raw', image_name: 'noble' });
+    assert.deepEqual(found([jammy, unnamed, noble], rules), [['raw', 'n']]);
+  });
+
+  test('are never those of two images in two formats', () => {
+    const raw = artifact('r', { type: 'zuul_image', format: 'raw', image_name: 'jammy' });
+    const qcow2 = (name: string): ZuulArtifact =>
+      artifact('q', { type: 'zuul_image', format: 'qcow2', image_name: name });
+    assert.deepEqual(found([raw, qcow2('noble')], FIELD), [['qcow2', 'q']]);
+    assert.throws(
+      () => found([raw, qcow2('bionic')], FIELD),
+      /several artifacts with the image_name "bionic", "jammy"/,
+    );
+  });
+
+  test('without image_name count for each image, unless there are several in a format', () => {
+    const qcow2 = artifact('q', { type: 'zuul_image', format: 'qcow2', image_name: 'noble' });
+    const raw = (url: string): ZuulArtifact => artifact(url, { type: 'zuul_image', format: 'raw' });
+    assert.deepEqual(found([qcow2, raw('r')], FIELD), [
+      ['qcow2', 'q'],
+      ['raw', 'r'],
+    ]);
+    assert.throws(
+      () => found([raw('r'), raw('s')], FIELD),
+      /several artifacts of type "zuul_image" for raw without image_name; let the job return an image_name for each/,
+    );
   });
 
   test('may be returned twice', () => {

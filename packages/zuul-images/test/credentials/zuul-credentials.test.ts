@@ -72,6 +72,37 @@ test('a token of zuul-admin create-auth-token causes one warning, and its 401 sa
   assert.match(warnings[0] ?? '', /claim zuul\.admin/);
 });
 
+const now = Math.floor(Date.now() / 1000);
+
+for (const [what, claims, key, words] of [
+  [
+    'of another audience',
+    { aud: 'other' },
+    undefined,
+    ['IncorrectAudienceError', 'set audience of auth', 'client_id'],
+  ],
+  [
+    'of another issuer',
+    { iss: 'other' },
+    undefined,
+    ['IssuerUnknownError', 'set issuer of auth', 'issuer_id'],
+  ],
+  ['that has expired', { exp: now - 60 }, undefined, ['TokenExpiredError', 'renewed', 'clocks']],
+  ['that is signed with another key', {}, 'another', ['InvalidSignature', 'the file of shared-secret']],
+] as const) {
+  test(`the error for a token ${what} names the setting to correct`, async (t) => {
+    const fixture = await TokenFixture.create(t);
+    const { issuer: iss, clientId: aud, secret } = AUTHENTICATOR;
+    const token = { iss, aud, sub: 'nodepool', iat: now - 90, exp: now + 600, ...claims };
+    await fixture.write('token', signToken(token, key ?? secret));
+    const credentials = tokenFile(fixture.path('token'));
+    await assert.rejects(
+      new ApiFixture(fixture.zuul, { credentials }).builds(),
+      zuulFailure('auth-failed', '401 Unauthorized', ...words),
+    );
+  });
+}
+
 describe('a minted token', () => {
   test('is accepted by Zuul, and reused until shortly before it expires', async (t) => {
     const fixture = await TokenFixture.create(t);

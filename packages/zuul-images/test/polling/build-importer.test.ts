@@ -88,21 +88,42 @@ describe('an importer', () => {
     assert.equal(builders.asked.length, 2);
   });
 
-  test('retries a failed import unless the artifacts have expired', async (t) => {
+  test('retries a failed import at growing intervals unless the artifacts have expired', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
-    const { builders, logger } = fixture;
+    const { builders, clock, logger } = fixture;
     const row = table.add([qcowArtifact('1')]);
-    builders.failures.push(jobFailed(), jobFailed());
-    await assert.rejects(fixture.poll(), /^Error: the job failed$/);
-    fixture.unknown = new Error('no certificates');
-    await assert.rejects(fixture.poll(), /^Error: the job failed$/);
+    builders.failures.push(...Array.from({ length: 6 }, jobFailed));
+    const attempts: number[] = [];
+    for (let minute = 0; minute <= 50; minute += 1) {
+      const before = builders.asked.length;
+      await fixture.poll();
+      if (builders.asked.length > before) attempts.push(minute);
+      clock.pass(60_000);
+    }
+    assert.deepEqual(attempts, [0, 1, 3, 7, 15, 30, 45]);
     assert.match(
-      logger.lines.at(-1) ?? '',
+      logger.lines[1] ?? '',
+      /^warn build .*: the import failed: the job failed; the next attempt is in 60 s, unless a newer build ends$/,
+    );
+    assert.deepEqual(new Set(builders.askedFor), new Set(uuidsOf(row)));
+  });
+
+  test('retries a failed import if it cannot tell whether the artifacts have expired', async (t) => {
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { builders, clock, logger } = fixture;
+    const row = table.add([qcowArtifact('1')]);
+    builders.failures.push(jobFailed());
+    fixture.unknown = new Error('no certificates');
+    await fixture.poll();
+    assert.match(
+      logger.lines.at(-2) ?? '',
       /^warn build .* cannot tell whether its artifacts have expired: no certificates$/,
     );
+    clock.pass(60_000);
     await fixture.poll();
-    assert.deepEqual(builders.askedFor, uuidsOf(row, row, row));
+    assert.deepEqual(builders.askedFor, uuidsOf(row, row));
   });
 
   test('retries after the loss of the job server', async (t) => {
@@ -117,16 +138,32 @@ describe('an importer', () => {
     assert.deepEqual(builders.askedFor, uuidsOf(row, row));
   });
 
-  test('prefers a newer build to a failed one', async (t) => {
+  test('takes a newer build at once while a failed one waits', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders } = fixture;
     const failed = table.add([qcowArtifact('1')]);
     builders.failures.push(jobFailed());
-    await assert.rejects(fixture.poll());
+    await fixture.poll();
+    await fixture.poll();
     const newer = table.add([qcowArtifact('2')]);
     await fixture.poll();
     assert.deepEqual(builders.askedFor, uuidsOf(failed, newer));
+  });
+
+  test('logs once that it ignores a build that returned an image again', async (t) => {
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { builders, logger } = fixture;
+    const first = table.add([qcowArtifact('1')]);
+    await fixture.poll();
+    logger.lines.length = 0;
+    const again = table.add([qcowArtifact('1')]);
+    for (let polls = 0; polls < 3; polls += 1) await fixture.poll();
+    assert.deepEqual(builders.askedFor, uuidsOf(first));
+    assert.deepEqual(logger.lines, [
+      `info build ${again.uuid} of noble is ignored: it returned the image of build ${first.uuid} again`,
+    ]);
   });
 
   test('warns once of a build without the image', async (t) => {

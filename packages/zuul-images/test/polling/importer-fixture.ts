@@ -9,6 +9,7 @@ import type { ChosenBuild, ImageSource } from '../../src/builds/find-build.ts';
 import { EMPTY_HISTORY, ProcessedBuilds, type ProcessedHistory } from '../../src/builds/processed-builds.ts';
 import { BuildImporter, type BuildImporterOptions } from '../../src/polling/build-importer.ts';
 import { ON } from '../api/api-fixture.ts';
+import { ManualClock } from '../api/manual-clock.ts';
 
 /** Settings of the image `noble`. */
 const SOURCE: ImageSource = {
@@ -82,6 +83,7 @@ interface FixtureOptions {
 export class ImporterFixture {
   readonly builders: FakeBuilders;
   readonly logger = new RecordingLogger();
+  readonly clock = new ManualClock();
   /** Uuids of builds with expired artifacts. */
   readonly expired = new Set<string>();
   /** Error of the question whether artifacts have expired. */
@@ -123,6 +125,8 @@ export class ImporterFixture {
         return this.expired.has(build.uuid);
       },
       logger: this.logger,
+      clock: this.clock,
+      random: () => 0,
     });
   }
 }

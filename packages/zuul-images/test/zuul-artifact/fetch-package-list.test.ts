@@ -17,9 +17,10 @@ for (const [title, lists, expected] of [
   const verb = expected === undefined ? 'does not use' : 'fetches';
   test(`a build that wants a list of packages ${verb} a list ${title}`, async (t) => {
     const site = await ZuulSite.start(t, server);
-    const image = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
+    const metadata = { type: 'image-qcow', image_name: 'debian' };
+    const image = await site.put('image.qcow2', server.qcow2, metadata);
     const artifacts = await Promise.all(
-      lists.map((metadata, index) => site.put(`${index}.json`, Buffer.from(`list ${index}`), metadata)),
+      lists.map((list, index) => site.put(`${index}.json`, Buffer.from(`list ${index}`), list)),
     );
     const row = site.zuul.table().add([image, ...artifacts]);
     const attester = new FakeAttester([], true);
