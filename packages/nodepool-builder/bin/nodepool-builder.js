@@ -13,7 +13,13 @@ if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
   );
   process.exitCode = 1;
 } else if (/^(?:-V|--version)$/.test(process.argv.slice(2).join(' '))) {
-  console.log(version); // as main does, in half the time
+  // As main does, in half the time.
+  process.stdout.on('error', (error) => {
+    if (error.code === 'EPIPE') return;
+    console.error(`nodepool-builder: the output cannot be written: ${error.message}; free space, or redirect it elsewhere`);
+    process.exitCode = 1;
+  });
+  process.stdout.write(`${version}\n`);
 } else {
   // Node.js 22 warns that its SQLite is experimental; image lists would begin with that warning.
   const { emitWarning } = process;

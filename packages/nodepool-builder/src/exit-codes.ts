@@ -5,15 +5,15 @@ export const EXIT_CODES = {
   usage: { code: 2, meaning: 'the command line is wrong' },
   'not-found': {
     code: 3,
-    meaning: 'the file, image, disk image or provider does not exist, or no builder offers it',
+    meaning: 'a file, image, disk image or provider is missing, or no builder offers it',
   },
   refused: {
     code: 4,
-    meaning: 'the request or the credentials were refused, or another process holds what is needed',
+    meaning: 'request or credentials were refused, or another process holds the resource',
   },
   unreachable: {
     code: 5,
-    meaning: 'a job server, a cloud, Zuul or the database does not answer; try again later',
+    meaning: 'a job server, manager, cloud, Zuul or database does not answer; try later',
   },
   cancelled: { code: 6, meaning: 'it was stopped by SIGINT or SIGTERM, or cancelled' },
   unproven: { code: 7, meaning: 'verify: a part of the origin has no attestation by a trusted key' },

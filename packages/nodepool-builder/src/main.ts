@@ -1,9 +1,16 @@
 import { homedir } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
 import { styleText } from 'node:util';
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { Command, CommanderError } from 'commander';
 import { COMMAND_GROUPS, nameOf, neededBy } from './commands/command-table.ts';
-import { completeLongOptions, passGeneralOptions, withCommand } from './commands/global-options.ts';
+import {
+  completeLongOptions,
+  passGeneralOptions,
+  withCommand,
+  withSafeHint,
+} from './commands/global-options.ts';
+import { exampleOf } from './commands/options.ts';
 import { addServeOptions } from './commands/serve-options.ts';
 import { EXIT_CODE_LINES, EXIT_CODES } from './exit-codes.ts';
 import type { Module, Modules } from './modules.ts';
@@ -32,8 +39,24 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   ensureHome();
   const releaseConsole = guardConsole();
   for (const stream of [process.stdout, process.stderr]) {
-    stream.off('error', ignoreClosedPipe).on('error', ignoreClosedPipe); // once, however often a program calls this
+    stream.off('error', keepOutputError).on('error', keepOutputError); // once, however often a program calls this
   }
+  outputErrors.length = 0;
+  try {
+    const code = await run(argv, options);
+    await setImmediate(); // streams report their errors later
+    const [outputError] = outputErrors;
+    if (outputError === undefined) return code;
+    console.error(
+      `nodepool-builder: the output cannot be written: ${outputError.message}; free space, or redirect it elsewhere`,
+    );
+    return code === EXIT_CODES.success.code ? EXIT_CODES.failed.code : code;
+  } finally {
+    releaseConsole();
+  }
+}
+
+async function run(argv: readonly string[], options: MainOptions): Promise<number> {
   try {
     const outline = await createProgram(options, () => false);
     const args = withCommand(outline, completeLongOptions(outline, argv));
@@ -45,10 +68,9 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     return EXIT_CODES.success.code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODES.usage.code;
+    if (error === outputErrors[0]) return EXIT_CODES.failed.code;
     const { reportError } = await import('./commands/report-error.ts');
     return reportError(error);
-  } finally {
-    releaseConsole();
   }
 }
 
@@ -70,9 +92,15 @@ async function checkWorkingDirectory(): Promise<void> {
   }
 }
 
-/** A reader that ends early, such as `head` or a logger, must not end a command before its cleanup. */
-function ignoreClosedPipe(error: Error): void {
-  if (!('code' in error) || error.code !== 'EPIPE') throw error;
+/** Why standard output or standard error could not be written, during this call of {@link main}. */
+const outputErrors: Error[] = [];
+
+/**
+ * Neither a reader that ends early, such as `head` or a logger, nor a full disk may end a command before its cleanup.
+ * Nobody misses what a reader does not read.
+ */
+function keepOutputError(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') outputErrors.push(error);
 }
 
 /**
@@ -95,8 +123,10 @@ export async function createProgram(
         `${command.name()} ${command.usage().replace(/^\[options\] ?/, '')}`.trimEnd(),
     })
     .configureOutput({
-      outputError: (text, write) =>
-        write(text.replace(/^error:/, (word) => styleText('red', word, { stream: process.stderr }))),
+      outputError: (text, write) => {
+        const red = (word: string): string => styleText('red', word, { stream: process.stderr });
+        write(withSafeHint(program, text).replace(/^error:/, red));
+      },
     })
     .addHelpText('after', NOTES)
     .hook('preAction', checkWorkingDirectory)
@@ -147,21 +177,22 @@ const NOTES = `
 Similar commands:
   image-build       has a running builder build an image, which it keeps
   build             builds an image here, and leaves its files in a directory
-  rebuild           has the manager build an image and upload it wherever it is used
+  rebuild           has the manager build and upload an image where it is used
   image-upload      has the builder that holds an image upload it
   upload            uploads an image file from here
   image-delete      has the builder that holds an image delete its files
   upload-delete     has the manager delete one image from one provider
-  dib-image-delete  has the manager delete an image from the builder and from all providers
+  dib-image-delete  has the manager delete an image everywhere
   prune             deletes old images that "upload" uploaded
 
-An option may stand before or after a command. A command refuses options that it does not take.
+An option may stand before or after a command. A command refuses options that
+it does not take.
 
 Exit codes:
 ${EXIT_CODE_LINES.join('\n')}
-
-Examples:
-  $ nodepool-builder validate -c nodepool.yaml
-  $ nodepool-builder -d -c nodepool.yaml
-  $ nodepool-builder image-build debian -c nodepool.yaml
-  $ nodepool-builder image-upload debian-20161118140211-9f3c --provider local -c nodepool.yaml`;
+${exampleOf(
+  'validate -c nodepool.yaml',
+  '-d -c nodepool.yaml',
+  'image-build debian -c nodepool.yaml',
+  'image-upload debian-20161118140211-9f3c --provider local -c nodepool.yaml',
+)}`;

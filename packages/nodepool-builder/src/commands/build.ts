@@ -26,7 +26,7 @@ import {
 } from './image-file.ts';
 import { withWorkspace } from './job-workspace.ts';
 import { newImageId } from './jobs.ts';
-import { configOption, jsonFileOption, secureOption } from './options.ts';
+import { configOption, exampleOf, jsonFileOption, secureOption } from './options.ts';
 import {
   CommandError,
   failing,
@@ -80,7 +80,13 @@ export function registerBuild(program: Command, modules: Modules): void {
       'print JSON: image-id, build time, log, and path, format, size and digests of each file',
     )
     .addOption(jsonFileOption())
-    .addHelpText('after', EXAMPLES)
+    .addHelpText(
+      'after',
+      exampleOf(
+        'build debian -c nodepool.yaml --output images --format qcow2',
+        'upload "$(nodepool-builder build debian --format qcow2)" --provider ci --name debian',
+      ),
+    )
     .action(async (name: string, options: BuildOptions) => {
       const built = await untilStopSignal((signal) => build(name, options, modules, signal));
       await printResult(
@@ -90,11 +96,6 @@ export function registerBuild(program: Command, modules: Modules): void {
       );
     });
 }
-
-const EXAMPLES = `
-Examples:
-  $ nodepool-builder build debian -c nodepool.yaml --output images --format qcow2
-  $ nodepool-builder upload "$(nodepool-builder build debian --format qcow2)" --provider ci --name debian`;
 
 function addFormat(format: string, formats: readonly ImageFormat[] = []): readonly ImageFormat[] {
   const known = FORMAT_NAMES.find((name) => name === format);

@@ -175,6 +175,16 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   },
 ];
 
+/** Commands that delete images. No error suggests one of them: who mistypes another command may follow the hint. */
+export const DELETING_COMMANDS: ReadonlySet<string> = new Set([
+  'image-delete',
+  'dib-image-delete',
+  'upload-delete',
+  'rollback',
+  'prune',
+  'reap',
+]);
+
 /** Whether a command line needs the options and the action of a command. */
 export function neededBy(args: readonly string[]): (command: string) => boolean {
   const files = COMMAND_GROUPS.flatMap((group) => group.files);

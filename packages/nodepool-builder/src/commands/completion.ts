@@ -24,8 +24,10 @@ export function registerCompletion(program: Command): void {
 const INSTALLATION = `
 To install it, as root:
   $ nodepool-builder completion bash > /etc/bash_completion.d/nodepool-builder
-  $ nodepool-builder completion zsh > /usr/local/share/zsh/site-functions/_nodepool-builder
-  $ nodepool-builder completion fish > /etc/fish/completions/nodepool-builder.fish
+  $ nodepool-builder completion zsh \\
+      > /usr/local/share/zsh/site-functions/_nodepool-builder
+  $ nodepool-builder completion fish \\
+      > /etc/fish/completions/nodepool-builder.fish
 
 Without Debian's package bash-completion, ~/.bashrc reads the script:
   source /etc/bash_completion.d/nodepool-builder`;

@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { loadAccessList } from '../configuration/option-files.ts';
 import { cancelWarning } from '../jobs/job-reply.ts';
 import type { LogLevel } from '../logging/record-format.ts';
-import { logLevelOption, portNumber, positiveInteger, wholeNumber } from './options.ts';
+import { exampleOf, logLevelOption, portNumber, positiveInteger, wholeNumber } from './options.ts';
 import { failing, messageOf, usageError } from './output.ts';
 import { stopSignal } from './stop-signal.ts';
 
@@ -60,23 +60,28 @@ export function registerGearmand(program: Command): void {
     .option('--tls-ca <file>', 'authority that must have signed the certificates of clients')
     .option('--access-list <file>', 'file with the rights of each client, by the name in its certificate')
     .option('--allow-shutdown', 'obey the admin commands "shutdown" and "shutdown graceful"')
-    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      NOTES +
+        exampleOf(
+          'gearmand --journal /var/lib/gearmand --job-retries 3',
+          'gearmand -L 0.0.0.0 --tls-cert server.pem --tls-key server.key --tls-ca ca.pem --access-list access.yaml',
+        ),
+    )
     .action(run);
 }
 
 const NOTES = `
-An access list is a YAML file. It gives the common name of a certificate the rights "submit", "register" and
-"administer", each with prefixes of function names ("" stands for all). Everything else is refused:
+An access list is a YAML file. It gives the common name of a certificate the
+rights "submit", "register" and "administer", each with prefixes of function
+names ("" stands for all). Everything else is refused:
   zuul.example.org: { submit: ["image-"] }
   builder.example.org: { register: ["image-"], submit: ["image-build:"] }
   operator: { submit: [""], register: [""], administer: [""] }
 
-SIGHUP reloads the certificate, its key, the authority and the access list; no connection is lost.
-
-Examples:
-  $ nodepool-builder gearmand --journal /var/lib/gearmand --job-retries 3
-  $ nodepool-builder gearmand -L 0.0.0.0 --tls-cert server.pem --tls-key server.key --tls-ca ca.pem \\
-      --access-list access.yaml`;
+SIGHUP reloads the certificate, its key, the authority and the access list; no
+connection is lost.
+`;
 
 async function run(options: GearmandOptions): Promise<void> {
   setFlagsFromString('--heap-growing-percent=40'); // many peers leave much garbage; an unknown flag causes only a message

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { DELETING_COMMANDS } from './command-table.ts';
 
 /**
  * Applies options before a command to the command, as if they stood after it. An option that the command does not take
@@ -44,6 +45,25 @@ export function completeLongOptions(program: Command, argv: readonly string[]): 
     if (matches.length !== 1 || name === '--') return argument;
     return [matches[0], ...value].join('=');
   });
+}
+
+const HINT = /\n\(Did you mean (?:one of )?(.*)\?\)/;
+
+/**
+ * Replaces commander's hint for an unknown command: adds commands that end in this word, and leaves out those that
+ * delete images.
+ */
+export function withSafeHint(program: Command, error: string): string {
+  const [start, unknown] = /^error: unknown command '(.+)'/.exec(error) ?? [];
+  if (start === undefined) return error;
+  const near = HINT.exec(error)?.[1]?.split(', ') ?? [];
+  const ending = program.commands
+    .map((command) => command.name())
+    .filter((name) => name.endsWith(`-${unknown}`));
+  const safe = [...new Set([...near, ...ending])].filter((name) => !DELETING_COMMANDS.has(name));
+  const rest = error.slice(start.length).replace(HINT, '');
+  if (safe.length === 0) return start + rest;
+  return `${start}\n(Did you mean ${safe.length > 1 ? 'one of ' : ''}${safe.join(', ')}?)${rest}`;
 }
 
 /**

@@ -5,7 +5,7 @@ import type { CloudImageConfiguration, ProviderConfiguration } from '../configur
 import { findCloudImage, findLatest, noImage } from '../daemon/choose-image.ts';
 import type { Modules } from '../modules.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
-import { append, jsonFileOption } from './options.ts';
+import { append, exampleOf, jsonFileOption } from './options.ts';
 import { CommandError, choiceOf, type JsonOptions, messageOf, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
@@ -64,16 +64,19 @@ export function registerLatest(program: Command, modules: Modules): void {
     )
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
-    .addHelpText('after', EXAMPLES)
+    .addHelpText(
+      'after',
+      NOTES +
+        exampleOf("latest --provider ci --filter 'name=debian-*' --filter architecture=x86_64 --explain"),
+    )
     .action((options: LatestOptions) => latest(options, modules));
 }
 
-const EXAMPLES = `
-Keys: name (with * and ?), image-name, tag, owner (an id; default: self), architecture, visibility, property:NAME,
-created-after (a time), not-older-than (12h, 7d).
-
-Example:
-  $ nodepool-builder latest --provider ci --filter 'name=debian-*' --filter architecture=x86_64 --explain`;
+const NOTES = `
+Keys: name (with * and ?), image-name, tag, owner (an id; default: self),
+architecture, visibility, property:NAME, created-after (a time),
+not-older-than (12h, 7d).
+`;
 
 async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   const { known = [], explain = false } = options;

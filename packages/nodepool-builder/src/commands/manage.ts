@@ -6,7 +6,7 @@ import { defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import type { Modules } from '../modules.ts';
 import { dryRun } from './manager-lists.ts';
-import { configOption, loggingConfigOption, logLevelOption } from './options.ts';
+import { configOption, exampleOf, loggingConfigOption, logLevelOption } from './options.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
 import { addWebOptions, checkWebOptions, openEventMetrics, type WebOptions } from './web-options.ts';
 
@@ -30,29 +30,28 @@ export function registerManage(program: Command, modules: Modules): void {
     .addOption(logLevelOption('info'))
     .option('--dry-run', 'only print what it would do, and which orphaned images it would delete');
   addWebOptions(manageCommand);
-  manageCommand.addHelpText('after', EXAMPLES).action(async (options: ManageOptions) => {
-    checkWebOptions(options);
-    if (options.dryRun) {
-      const { configuration } = await loadConfiguration(options.config, { modules });
-      await dryRun(configuration);
-    } else {
-      const log = {
-        defaultLog: defaultLogSettings(options.logLevel ?? 'info'),
-        loggerName: 'nodepool.manager',
-      };
-      await runService({ ...options, ...log, stopMessage: 'stopping', modules }, (site) =>
-        startManager(site, options),
-      );
-    }
-  });
+  manageCommand
+    .addHelpText('after', NOTES + exampleOf('manage --dry-run -c nodepool.yaml', 'manage -c nodepool.yaml'))
+    .action(async (options: ManageOptions) => {
+      checkWebOptions(options);
+      if (options.dryRun) {
+        const { configuration } = await loadConfiguration(options.config, { modules });
+        await dryRun(configuration);
+      } else {
+        const log = {
+          defaultLog: defaultLogSettings(options.logLevel ?? 'info'),
+          loggerName: 'nodepool.manager',
+        };
+        await runService({ ...options, ...log, stopMessage: 'stopping', modules }, (site) =>
+          startManager(site, options),
+        );
+      }
+    });
 }
 
-const EXAMPLES = `
+const NOTES = `
 "plan" shows what it would do next, and why.
-
-Examples:
-  $ nodepool-builder manage --dry-run -c nodepool.yaml
-  $ nodepool-builder manage -c nodepool.yaml`;
+`;
 
 async function startManager(site: ServiceSite, options: ManageOptions): Promise<Service> {
   const servers = jobServers(site.configuration);

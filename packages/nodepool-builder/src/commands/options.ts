@@ -39,9 +39,12 @@ export function jsonFileOption(): Option {
   return new Option('--json-file <file>', 'write the JSON to a file, apart from warnings');
 }
 
-/** End of a command's help. */
-export function exampleOf(commandLine: string): string {
-  return `\nExample:\n  $ nodepool-builder ${commandLine}`;
+/** End of a command's help. Long command lines continue below. */
+export function exampleOf(...commandLines: readonly string[]): string {
+  const lines = commandLines.map((line) =>
+    `  $ nodepool-builder ${line}`.replace(/^(?=.{81})(.{1,78}) (?=-|> )/, '$1 \\\n      '),
+  );
+  return ['', commandLines.length > 1 ? 'Examples:' : 'Example:', ...lines].join('\n');
 }
 
 /** Parser of options that count something. */

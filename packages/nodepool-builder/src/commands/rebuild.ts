@@ -12,7 +12,7 @@ import { type ContentChanges, compareContents, type DiskFile } from './disk-cont
 import { collectEvidence, type Evidence, type HashedFile } from './evidence.ts';
 import { type JobWorkspace, withWorkspace } from './job-workspace.ts';
 import { sendRequest } from './manager-requests.ts';
-import { append, configOption, jsonFileOption, secureOption } from './options.ts';
+import { append, configOption, exampleOf, jsonFileOption, secureOption } from './options.ts';
 import { CommandError, failing, type JsonOptions, messageOf, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { type Changes, isUnchanged, linesOf, NO_CHANGES, type RebuiltImage } from './rebuild-report.ts';
@@ -53,14 +53,15 @@ export function registerRebuild(program: Command, modules: Modules): void {
     .option('--attestations <path>', 'attestation, or directory of attestations, to use in addition', append)
     .option('--json', 'with --compare: print JSON: what differs')
     .addOption(jsonFileOption())
-    .addHelpText('after', EXAMPLES)
+    .addHelpText(
+      'after',
+      exampleOf(
+        'rebuild debian -c nodepool.yaml',
+        'rebuild debian-0000000042-k7f3q2xa --compare -c nodepool.yaml',
+      ),
+    )
     .action((name: string, options: RebuildOptions) => rebuild(name, options, modules));
 }
-
-const EXAMPLES = `
-Examples:
-  $ nodepool-builder rebuild debian -c nodepool.yaml
-  $ nodepool-builder rebuild debian-0000000042-k7f3q2xa --compare -c nodepool.yaml`;
 
 async function rebuild(name: string, options: RebuildOptions, modules: Modules): Promise<void> {
   if (!options.compare) {

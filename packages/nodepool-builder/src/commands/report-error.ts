@@ -17,8 +17,7 @@ export function reportError(error: unknown): number {
       `${styleText('red', 'nodepool-builder:', { stream: process.stderr })} ${oneLine(error.message)}`,
     );
   }
-  // A configuration that names a missing file is invalid, as it is with any other error.
-  return EXIT_CODES[error instanceof ConfigurationError ? 'failed' : exitReasonOf(error)].code;
+  return EXIT_CODES[exitReasonOf(error)].code;
 }
 
 /**

@@ -27,7 +27,7 @@ export function addServeOptions(command: Command): void {
     )
     .addOption(logLevelOption('debug'))
     .addOption(secureOption())
-    .option('-p, --pidfile <file>', `pid file (default: ${DEFAULT_PID_FILE}; with -d none)`)
+    .option('-p, --pidfile <file>', `pid file (default: with -d none, else ${DEFAULT_PID_FILE})`)
     .option('-d, --nodaemon', 'stay in the foreground', false)
     .option('--build-workers <n>', 'number of builds at a time', wholeNumber, 1)
     .option('--upload-workers <n>', 'number of uploads and deletions at a time', wholeNumber, 4)

@@ -27,7 +27,7 @@ import {
   withConvertedFile,
 } from './image-file.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
-import { jsonFileOption } from './options.ts';
+import { exampleOf, jsonFileOption } from './options.ts';
 import { CommandError, type JsonOptions, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL } from './record-schema.ts';
@@ -70,14 +70,15 @@ export function registerUpload(program: Command, modules: Modules): void {
       'print JSON: external-id, size and digests of the image and of the file, and whether the image existed',
     )
     .addOption(jsonFileOption())
-    .addHelpText('after', EXAMPLES)
+    .addHelpText(
+      'after',
+      exampleOf(
+        'upload debian.qcow2 --provider ci --name debian --meta architecture=x86_64',
+        'upload debian.raw --provider directory:/srv/images --name debian --json',
+      ),
+    )
     .action((file: string, options: UploadOptions) => runUpload(file, options, modules));
 }
-
-const EXAMPLES = `
-Examples:
-  $ nodepool-builder upload debian.qcow2 --provider ci --name debian --meta architecture=x86_64
-  $ nodepool-builder upload debian.raw --provider directory:/srv/images --name debian --json`;
 
 function addMetadata(text: string, metadata: Metadata = {}): Metadata {
   const at = text.indexOf('=');

@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander';
 import { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from '../configuration/diagnostic.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { jsonSchema } from '../configuration/schema.ts';
+import type { ExitReason } from '../exit-codes.ts';
 import type { Modules } from '../modules.ts';
 import { configOption, exampleOf, secureOption } from './options.ts';
 import { CommandError, usageError } from './output.ts';
@@ -40,7 +41,7 @@ export const VALIDATION_SCHEMA = {
     required: ['file', 'valid', 'diskimages', 'providers', 'diagnostics'],
     properties: {
       file: { type: 'string', description: 'Absolute path.' },
-      valid: { type: 'boolean', description: 'False if the exit code is 1 because of this file.' },
+      valid: { type: 'boolean', description: 'False if the command fails because of this file.' },
       diskimages: { ...COUNT, description: 'Number of disk images; null if the file cannot be used.' },
       providers: { ...COUNT, description: 'Number of providers; null if the file cannot be used.' },
       diagnostics: {
@@ -109,20 +110,24 @@ async function validate(
   modules: Modules,
 ): Promise<void> {
   const results: ValidatedFile[] = [];
+  const failures = new Set<ExitReason>();
   for (const file of files) {
-    const result = await validateFile(file, options, modules);
+    const { exitReason, ...result } = await validateFile(file, options, modules);
     results.push(result);
+    if (exitReason !== undefined) failures.add(exitReason);
     if (!json) printValidated(result);
   }
   if (json) console.log(JSON.stringify(results, null, 2));
-  if (results.some(({ valid }) => !valid)) throw new CommandError(''); // the reasons have been printed
+  const [exitReason, ...others] = failures;
+  if (exitReason === undefined) return;
+  throw new CommandError('', { exitReason: others.length > 0 ? 'failed' : exitReason }); // the reasons have been printed
 }
 
 async function validateFile(
   path: string,
   { secure, strict }: ValidateOptions,
   modules: Modules,
-): Promise<ValidatedFile> {
+): Promise<ValidatedFile & { readonly exitReason?: ExitReason }> {
   const file = resolve(path);
   try {
     const { configuration, warnings } = await loadConfiguration(file, { modules, secure, checksHost: true });
@@ -133,11 +138,13 @@ async function validateFile(
       diskimages: configuration.diskimages.length,
       providers: configuration.providers.length,
       diagnostics: warnings.map((warning) => ({ file, ...warning })),
+      ...(isInvalid && { exitReason: 'failed' }),
     };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     const diagnostics = error.diagnostics.map((diagnostic) => ({ file: error.file, ...diagnostic }));
-    return { file, valid: false, diskimages: null, providers: null, diagnostics };
+    const { exitReason } = error;
+    return { file, valid: false, diskimages: null, providers: null, diagnostics, exitReason };
   }
 }
 

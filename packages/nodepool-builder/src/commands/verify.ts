@@ -7,7 +7,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
 import { collectEvidence, type Evidence, type Link } from './evidence.ts';
 import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
-import { append, jsonFileOption } from './options.ts';
+import { append, exampleOf, jsonFileOption } from './options.ts';
 import { CommandError, type JsonOptions, printResult, STANDARD_ERROR_LOGGER, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from './record-schema.ts';
@@ -57,19 +57,20 @@ export function registerVerify(program: Command, modules: Modules): void {
     .addOption(optionalConfigOption())
     .option('--json', 'print JSON: the state, and each link with its state, reason and key')
     .addOption(jsonFileOption())
-    .addHelpText('after', EXAMPLES)
+    .addHelpText(
+      'after',
+      exampleOf(
+        'verify debian-0000000042-k7f3q2xa -c nodepool.yaml',
+        'verify --provider ci 7d1f8a52-6c1e-4f5e-9c54-1c2f0f6a3b61 --download',
+        'verify debian-0000000042-k7f3q2xa.qcow2 --key attestation.pub --attestations *.d',
+      ),
+    )
     .action(async (image: string, options: VerifyOptions) => {
       const { report, state } = await untilStopSignal((signal) => verify(image, options, modules, signal));
       await printResult(report, reportLines(report), options);
       if (state !== 'proven') throw new CommandError('', { exitReason: state });
     });
 }
-
-const EXAMPLES = `
-Examples:
-  $ nodepool-builder verify debian-0000000042-k7f3q2xa -c nodepool.yaml
-  $ nodepool-builder verify --provider ci 7d1f8a52-6c1e-4f5e-9c54-1c2f0f6a3b61 --download
-  $ nodepool-builder verify debian-0000000042-k7f3q2xa.qcow2 --key attestation.pub --attestations *.d`;
 
 const STATES = ['proven', 'unproven', 'refuted'] as const;
 

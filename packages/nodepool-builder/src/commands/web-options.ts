@@ -49,7 +49,7 @@ export function addWebOptions(command: Command): void {
     )
     .addOption(
       new Option(
-        '--web-trusted-proxy <addresses>',
+        '--web-trusted-proxy <ips>',
         'IP addresses of the proxies that authenticate users, separated by commas',
       ),
     )

@@ -1,4 +1,5 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
+import type { ExitReason } from '../exit-codes.ts';
 import { oneLine } from '../printable.ts';
 
 /** A place in a text; both count from 1. */
@@ -25,11 +26,18 @@ export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
   readonly file: string;
   readonly diagnostics: readonly LocatedDiagnostic[];
+  readonly exitReason: ExitReason;
 
-  constructor(file: string, diagnostics: readonly LocatedDiagnostic[], options?: ErrorOptions) {
+  /** @param options.exitReason default: `failed`, also for a file that names a missing one */
+  constructor(
+    file: string,
+    diagnostics: readonly LocatedDiagnostic[],
+    options?: ErrorOptions & { readonly exitReason?: ExitReason },
+  ) {
     super(diagnostics.map((diagnostic) => formatDiagnostic(file, diagnostic)).join('\n'), options);
     this.file = file;
     this.diagnostics = diagnostics;
+    this.exitReason = options?.exitReason ?? 'failed';
   }
 }
 

@@ -52,9 +52,12 @@ export async function readYaml(file: string, option: string, options?: YamlOptio
  * @throws ConfigurationError
  */
 export async function readText(file: string, option: string): Promise<string> {
-  return await readFile(file, 'utf8').catch((cause: Error) => {
+  return await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     const reason = `the file cannot be read: ${cause.message}`;
-    throw unreadable(file, START, reason, `name the right one with ${option} FILE`, cause);
+    const remedy = `name the right one with ${option} FILE`;
+    const exitReason = cause.code === 'ENOENT' ? 'not-found' : 'failed';
+    const diagnostic = { ...START, severity: 'error', reason, remedy } as const;
+    throw new ConfigurationError(file, [diagnostic], { cause, exitReason });
   });
 }
 
