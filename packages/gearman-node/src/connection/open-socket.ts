@@ -28,9 +28,12 @@ export async function openSocket(address: ServerAddress, options: OpenOptions): 
     return await connect(address, options);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
+    const { code, syscall } = Object(cause) as NodeJS.ErrnoException;
+    const isOfTls = address.tls !== undefined && code !== undefined && syscall === undefined;
+    const remedy = isOfTls ? 'check its certificate, and the option tls' : 'is it running there?';
     throw new ConnectionError(
       'connect-failed',
-      `cannot connect to the job server ${formatAddress(address)}: ${reason}; is it running there?`,
+      `cannot connect to the job server ${formatAddress(address)}: ${reason}; ${remedy}`,
       { cause },
     );
   }

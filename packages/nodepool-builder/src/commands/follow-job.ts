@@ -1,6 +1,6 @@
 import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { LocatedJob } from '../control/builder-status.ts';
-import { cancelJob, thisUser } from '../control/control-jobs.ts';
+import { cancelJob, explainDenial, thisUser } from '../control/control-jobs.ts';
 import { subjectOf, verbOf } from '../daemon/functions.ts';
 import { CommandError, messageOf } from './output.ts';
 import { findRunningJob, pollProgress, withProgress } from './progress.ts';
@@ -65,7 +65,7 @@ export async function followJob(
       await cancelIfStarted(request, cancellation.handle, GEARADMIN).catch(() => {});
     }
     const failure = failureOf(cancellation ?? cause);
-    if (failure === undefined) throw cause;
+    if (failure === undefined) throw explainDenial(name, cause);
     const { host, reason, 'cancelled-by': by } = failure;
     if (by !== undefined) throw new CommandError(`${name} was ${reason}`, { cause, exitReason: 'cancelled' });
     const log = `"nodepool-builder logs ${argument['image-id']}"`;

@@ -3,9 +3,11 @@ import { hostname } from 'node:os';
 import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { CommandError } from '../commands/output.ts';
 import { askServers } from '../daemon/ask-servers.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { packageVersion } from '../version.ts';
+import { explainDenial } from './control-jobs.ts';
 import { RUNNING_JOB, type RunningJob, type RunningJobs } from './running-jobs.ts';
 
 const TEXT = { type: 'string' } as const satisfies SettingsSchema;
@@ -67,7 +69,7 @@ const STATUS_READER = new JsonReader(BUILDER_STATUS);
  * this function, are left out.
  *
  * @param timeout for the job servers, and then for the builders, in milliseconds
- * @throws ConnectionError `connect-failed` if no job server answers
+ * @throws CommandError `refused` by a job server; ConnectionError `connect-failed` if no job server answers
  * @throws the signal's reason
  */
 export async function readBuilderStatuses(
@@ -106,6 +108,10 @@ export async function readBuilderStatuses(
     ),
   );
   signal?.throwIfAborted();
+  for (const answer of answers.flat()) {
+    const error = answer.status === 'rejected' && explainDenial(STATUS, answer.reason);
+    if (error instanceof CommandError) throw error;
+  }
   return answers
     .flat()
     .flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))

@@ -4,6 +4,7 @@ import {
   JobExceptionError,
   JobFailedError,
   type ServerAddress,
+  ServerError,
 } from '@nodepool-builder/gearman-node';
 import { CommandError } from '../commands/output.ts';
 import { askServers } from '../daemon/ask-servers.ts';
@@ -47,7 +48,17 @@ export async function serversOffering(
   return offers;
 }
 
-/** @throws GearmanError */
+/** Returns an error that says what the access list of the job server has to allow; other errors as they are. */
+export function explainDenial(name: string, error: unknown): unknown {
+  if (!(error instanceof ServerError && error.serverCode === 'ACCESS_DENIED')) return error;
+  const remedy = 'add it to "submit" of this certificate in the access list of the job server';
+  return new CommandError(`the job server refuses jobs for ${name}; ${remedy}`, {
+    exitReason: 'refused',
+    cause: error,
+  });
+}
+
+/** @throws CommandError `refused`; GearmanError */
 export async function submitTo(
   servers: readonly ServerAddress[],
   name: string,
@@ -57,6 +68,8 @@ export async function submitTo(
   const client = new Client({ servers, clientId: 'nodepool-builder web' });
   try {
     return await client.submit(name, JSON.stringify(argument), { signal });
+  } catch (error) {
+    throw explainDenial(name, error);
   } finally {
     await client.close();
   }
