@@ -5,45 +5,18 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { EXIT_CODES, type ExitReason } from '../../packages/nodepool-builder/src/exit-codes.ts';
-import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
+import { startBuilder } from '../fixtures/builder-process.ts';
 import { runInProcess } from '../fixtures/command-in-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
+import { errorOf, idOf, startService } from '../fixtures/managed-service.ts';
 import {
   createManagedSite,
   docsImage,
   endAfter,
   type ManagedSite,
   provider,
-  type Settings,
 } from '../fixtures/managed-site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
-
-interface Service {
-  readonly site: ManagedSite;
-  readonly process: BuilderProcess;
-}
-
-/** A process with --all-in-one that has uploaded `docs` to its only provider. */
-async function startService(t: TestContext, settings: Settings = {}): Promise<Service> {
-  const site = await createManagedSite(t, { providers: [provider('east')], ...settings });
-  const started = endAfter(t, await startBuilder(site.config, '--all-in-one'));
-  await started.logged(/upload 0000000002-\w+ of docs-0000000001-\w+ to east is ready/);
-  return { site, process: started };
-}
-
-/** The only id with this number in a list. */
-async function idOf(site: ManagedSite, command: string, key: string, number: string): Promise<string> {
-  const ids = (await site.list(command)).map((record) => String(record[key]));
-  return ids.find((id) => id.includes(number)) ?? assert.fail(`no ${number} in ${ids.join()}`);
-}
-
-/** The error of a command that ends in this way. */
-async function errorOf(reason: ExitReason, site: ManagedSite, ...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await runInProcess(...args, '-c', site.config);
-  assert.deepEqual([code, stdout], [EXIT_CODES[reason].code, ''], stderr);
-  return stderr;
-}
 
 /** Of some seconds or minutes. */
 const AGE = String.raw`\d+ (?:s|min)(?: \d+ s)?`;
@@ -197,82 +170,6 @@ describe('the lists of images with long names', () => {
   });
 });
 
-describe('the requests', () => {
-  it('rollback returns to the previous build, and is rejected if there is none', async (t) => {
-    const { site, process: service } = await startService(t);
-    await runInProcess('rebuild', 'docs', '-c', site.config);
-    await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
-    assert.equal((await runInProcess('rollback', 'docs', '-c', site.config)).code, 0);
-    await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is deleted/);
-    const [status] = (await site.list('image-status')).filter(({ place }) => place === 'east/docs');
-    assert.match(status?.newest ?? '', /^docs-0000000001-/);
-    assert.match(
-      await errorOf('refused', site, 'rollback', 'docs'),
-      /docs-0000000001-\w+ is the only good build of disk image "docs"; request a new build first/,
-    );
-    assert.match(
-      await errorOf('not-found', site, 'rollback', 'dosc'),
-      /disk image "dosc" has no image; dib-image-list lists/,
-    );
-  });
-
-  it('rollback is refused while one is pending', async (t) => {
-    const { site, process: service } = await startService(t);
-    await runInProcess('rebuild', 'docs', '-c', site.config);
-    await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
-    assert.equal(await service.end('SIGTERM'), 0);
-    const both = await Promise.all([1, 2].map(() => runCommand('rollback', 'docs', '-c', site.config)));
-    const [first, refused] = both.toSorted((one, other) => one.code - other.code);
-    const [, number] = /asked the manager \(request (\d+)\)/.exec(first?.stderr ?? '') ?? assert.fail();
-    assert.equal(refused?.code, 4);
-    assert.match(refused.stderr, RegExp(`request ${number} to roll back disk image "docs" is still pending`));
-    assert.match(
-      await errorOf('refused', site, 'rollback', 'docs'),
-      new RegExp(`request ${number} to roll back disk image "docs" is still pending; wait until the manager`),
-    );
-    endAfter(t, await startBuilder(site.config, '--all-in-one'));
-    await waitUntil('the rollback', async () => {
-      const [build] = (await site.list('dib-image-list')).filter(({ withdrawn }) => withdrawn);
-      return build?.['image-id']?.startsWith('docs-0000000003-');
-    });
-    assert.match(await errorOf('refused', site, 'rollback', 'docs'), /is the only good build/);
-  });
-
-  it('upload-delete deletes one upload, which is then made again if it is still configured', async (t) => {
-    const { site, process: service } = await startService(t);
-    const uploadId = await idOf(site, 'image-list', 'upload-id', '0000000002');
-    assert.equal((await runInProcess('upload-delete', uploadId, '-c', site.config)).code, 0);
-    await service.logged(new RegExp(`upload ${uploadId} of .* is deleted`));
-    await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to east is ready/);
-    assert.match(
-      await errorOf('not-found', site, 'upload-delete', uploadId),
-      new RegExp(
-        `upload ${uploadId} does not exist, or is neither ready nor missing; image-list lists all uploads`,
-      ),
-    );
-  });
-
-  it('dib-image-delete deletes a build everywhere', async (t) => {
-    const { site, process: service } = await startService(t);
-    await runInProcess('rebuild', 'docs', '-c', site.config);
-    await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
-    const newest = await idOf(site, 'dib-image-list', 'image-id', '0000000003');
-    assert.equal((await runInProcess('dib-image-delete', newest, '-c', site.config)).code, 0);
-    await service.logged(new RegExp(`build ${newest} is deleted`));
-    await service.logged(new RegExp(`upload \\S+ of ${newest} to east is deleted`));
-    const files = [...(await site.uploaded('east')), ...(await site.built())];
-    assert.deepEqual(
-      files.filter((file) => file.includes(newest)),
-      [],
-    );
-    assert.equal(files.length, 3, 'the build before is as it was');
-    assert.match(
-      await errorOf('not-found', site, 'dib-image-delete', 'docs-7'),
-      /image docs-7 does not exist or is not ready; dib-image-list lists all images/,
-    );
-  });
-});
-
 describe('plan', () => {
   it('names paused disk images and providers', async (t) => {
     const site = await createManagedSite(t, { diskimages: [docsImage({ pause: true })] });
@@ -282,7 +179,10 @@ describe('plan', () => {
       plan.map(({ what, subject, when }) => [what, subject, when]),
       [['wait', 'diskimage docs', null]],
     );
-    assert.match(plan[0]?.why ?? '', /^it is paused; a build is due: it has no ready build$/);
+    assert.match(
+      plan[0]?.why ?? '',
+      /^it is paused by the configuration; a build is due: it has no ready build$/,
+    );
   });
 
   it('names the time of the next try after a failure', async (t) => {
@@ -392,6 +292,8 @@ describe('--help', () => {
       'image-status',
       'alien-image-list',
       'rebuild',
+      'image-pause',
+      'image-unpause',
       'rollback',
       'dib-image-delete',
       'upload-delete',

@@ -132,14 +132,14 @@ describe('the status page', () => {
       await followLink(page, 'main button');
     };
     await act('a[href^="/actions/rebuild"]');
-    await untilShown(page, 'Rebuild docs: asked the manager (request 1).');
+    await untilShown(page, 'Rebuild docs: build docs-0000000004-');
     await untilUploaded(site, 'docs-0000000004');
     await page.waitForSelector('a[href^="/actions/delete-build?subject=docs-0000000004"]');
     await act('a[href^="/actions/rollback"]');
-    await untilShown(page, 'Roll back docs: asked the manager (request 2).');
+    await untilShown(page, ' is withdrawn.');
     await untilShown(page, 'rolled back');
     await act('a[href^="/actions/delete-build?subject=docs-0000000001"]');
-    await untilShown(page, 'asked the manager (request 3).');
+    await untilShown(page, ' is being deleted.');
     await page.goto(site.url);
     await followLink(page, 'header button');
     await untilShown(page, 'Log in');

@@ -29,7 +29,12 @@ async function queueWithJob(t: TestContext) {
     generation: 1,
     faultRate: 0,
   };
-  const scene = { settings, state: { builds: new Map(), uploads: new Map() }, cloud, directories: [] };
+  const scene = {
+    settings,
+    state: { builds: new Map(), uploads: new Map(), pauses: new Map() },
+    cloud,
+    directories: [],
+  };
   return { address, client, admin, handle, faults: () => findFaults(scene) };
 }
 

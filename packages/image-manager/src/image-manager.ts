@@ -18,6 +18,8 @@ export interface ImageManagerOptions {
   /** Job servers of the builders. */
   readonly servers: readonly ServerAddress[];
   readonly logger: Logger;
+  /** True while a changed configuration is being loaded here or, on this host, by builders: no step starts meanwhile. */
+  readonly isReloading?: (() => Promise<boolean>) | undefined;
   /** Milliseconds between two polls of job servers and requests. Default 2,000. */
   readonly pollInterval?: number;
   /** Wall clock: milliseconds since 1970. Default: the clock of this host. */
@@ -79,7 +81,7 @@ export class ImageManager {
   }
 
   async #lead(fleet: BuilderFleet, signal: AbortSignal): Promise<void> {
-    const { store, provider, logger, pollInterval = 2000, onEvent } = this.#options;
+    const { store, provider, logger, pollInterval = 2000, onEvent, isReloading } = this.#options;
     const { now = Date.now, elapsed = () => performance.now() } = this.#options;
     const onStandby = (): void => {
       logger.info('another manager is the leader; standing by');
@@ -93,7 +95,7 @@ export class ImageManager {
         this.#records = records;
       };
       const site = { store, leadership, fleet, configuration, provider, logger };
-      await LeaderLoop.run({ ...site, now, elapsed, pollInterval, onEvent, onRecords }, signal);
+      await LeaderLoop.run({ ...site, now, elapsed, pollInterval, isReloading, onEvent, onRecords }, signal);
       if (!signal.aborted) logger.warn('leadership lost; running jobs continue at the builders');
     } finally {
       onEvent?.({ kind: 'leadership', isLeader: false });

@@ -22,12 +22,14 @@ export { cronError } from './planning/due.ts';
 export type { LaterBuild, Observation, OfferedFunctions, Plan, Step, Wait } from './planning/pass.ts';
 export { plan } from './planning/plan.ts';
 export { listUnrecordedImages, type PreviewOptions, previewPlan } from './preview.ts';
-export type {
-  Build,
-  ManagerState,
-  PendingRequest,
-  Request,
-  Upload,
+export {
+  type Build,
+  type ManagerState,
+  type Pause,
+  type PendingRequest,
+  type Request,
+  type Upload,
+  whyPaused,
 } from './records.ts';
 export { rollback } from './request-handler.ts';
 export { diagnoseStore } from './store/diagnose-store.ts';

@@ -5,7 +5,7 @@ import { ImageGoneError } from './gearman/run-job.ts';
 import { LeaderState } from './leader-state.ts';
 import { stepOf } from './manager-event.ts';
 import { OrphanCollector } from './orphans/orphan-collector.ts';
-import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
+import { buildsToAdopt, correctFutureDates, uselessPauses } from './planning/corrections.ts';
 import type { Observation, OfferedFunctions } from './planning/pass.ts';
 import { plan } from './planning/plan.ts';
 import type { ManagerState } from './records.ts';
@@ -21,11 +21,16 @@ export interface LeaderLoopOptions extends ManagerSite {
   readonly fleet: BuilderFleet;
   /** Milliseconds between two polls of job servers and requests. */
   readonly pollInterval: number;
+  readonly isReloading: (() => Promise<boolean>) | undefined;
   readonly onRecords: ((state: ManagerState | undefined) => void) | undefined;
 }
 
 /** Idle time after a planning pass, as a multiple of its duration: planning takes at most a fifth of the time. */
 const REST = 4;
+
+/** Maximum wait for a changed configuration, and the pause between two looks, in milliseconds. */
+const MAX_SETTLE_TIME = 10_000;
+const SETTLE_PAUSE = 100;
 
 /** Longest time between two planning passes, in milliseconds, in case no event reports a change. */
 const LONGEST_PAUSE = 60_000;
@@ -95,7 +100,7 @@ export class LeaderLoop {
     signal.addEventListener('abort', stop);
     try {
       while (!signal.aborted) {
-        await this.#pass(signal);
+        await this.#pass(signal, await this.#settle(signal));
         await this.#pause(signal);
       }
     } finally {
@@ -104,13 +109,27 @@ export class LeaderLoop {
     }
   }
 
-  async #pass(signal: AbortSignal): Promise<void> {
+  /** Waits for the configuration that was written last. Returns false if it changes all the time. */
+  async #settle(signal: AbortSignal): Promise<boolean> {
+    const end = performance.now() + MAX_SETTLE_TIME;
+    while (await this.#isReloading()) {
+      if (signal.aborted || performance.now() > end) return false;
+      await delay(SETTLE_PAUSE, undefined, { signal }).catch(() => {});
+    }
+    return true;
+  }
+
+  async #isReloading(): Promise<boolean> {
+    return (await this.#options.isReloading?.()) === true;
+  }
+
+  async #pass(signal: AbortSignal, isSettled: boolean): Promise<void> {
     const { fleet, now, elapsed } = this.#options;
     const configuration = this.#options.configuration();
     if (configuration !== this.#planned) this.#buildRequests = new Map();
     const status = await fleet.status();
     this.#absentSince = absencesIn(status, this.#imagesOnRecord(), this.#absentSince, elapsed());
-    await this.#readRequests();
+    await this.#readRequests(isSettled);
     this.#failUploadsOfAbsentImages();
     this.#compareCopies();
     this.#orphans.scanWhenDue(signal, () => this.#replan());
@@ -130,15 +149,19 @@ export class LeaderLoop {
     await startSteps(this.#context, this.#tasks, steps, this.#buildRequests);
   }
 
-  /** Records the builds of Zuul that builders have imported, and corrects dates that a clock ahead has written. */
+  /**
+   * Records the builds of Zuul that builders have imported, corrects dates that a clock ahead has written, and forgets
+   * that somebody unpaused what the configuration no longer pauses.
+   */
   async #correctRecords(configuration: ManagerConfiguration): Promise<void> {
     const { fleet, now, logger } = this.#options;
     const { offered } = fleet.lastStatus;
     const adopted = buildsToAdopt(configuration, this.#state.builds, offered.uploads, now());
     const { builds, uploads } = correctFutureDates(this.#state, now());
     const future = [...builds, ...uploads];
-    if (adopted.length + future.length === 0) return;
-    await this.#state.change({ builds: [...adopted, ...builds], uploads });
+    const endedPauses = uselessPauses(configuration, this.#state);
+    if (adopted.length + future.length + endedPauses.length === 0) return;
+    await this.#state.change({ builds: [...adopted, ...builds], uploads, endedPauses });
     for (const { id } of adopted) logger.info(`build ${id}: Zuul built it, and a builder has imported it`);
     if (future.length === 0) return;
     logger.warn(
@@ -178,10 +201,12 @@ export class LeaderLoop {
     return absence >= configuration().timing.absenceLimit * 1000;
   }
 
-  async #readRequests(): Promise<void> {
+  async #readRequests(isSettled: boolean): Promise<void> {
     const pending = await this.#options.store.requests();
     const known = new Set([...this.#buildRequests.values()].flat());
     if (pending.length === known.size && pending.every(({ number }) => known.has(number))) return;
+    // Somebody may have written the file just before the request: the next pass handles it.
+    if (isSettled && (await this.#isReloading())) return;
     const requested = await handleRequests(this.#context, pending, this.#tasks);
     const byDiskimage = Map.groupBy(requested, ({ diskimage }) => diskimage);
     this.#buildRequests = new Map(

@@ -1,6 +1,6 @@
 import type { ImageDocument } from './documents.ts';
 import { eventsOf, type ManagerEvent } from './manager-event.ts';
-import type { Build, ManagerState, Upload } from './records.ts';
+import type { Build, ManagerState, Pause, Upload } from './records.ts';
 import type { ManagerLeadership, StateChange } from './store/state-store.ts';
 
 /** Computes a change from the records at the time of the write. */
@@ -25,6 +25,7 @@ interface Batch {
 export class LeaderState implements ManagerState {
   readonly builds: Map<string, Build>;
   readonly uploads: Map<string, Upload>;
+  readonly pauses: Map<string, Pause>;
   readonly #leadership: Pick<ManagerLeadership, 'write'>;
   readonly #onEvent: ((event: ManagerEvent) => void) | undefined;
   /** The next batch, which waits for the end of the current write. */
@@ -39,6 +40,7 @@ export class LeaderState implements ManagerState {
   ) {
     this.builds = new Map(read.builds);
     this.uploads = new Map(read.uploads);
+    this.pauses = new Map(read.pauses);
     this.#leadership = leadership;
     this.#onEvent = onEvent;
   }
@@ -116,6 +118,8 @@ export class LeaderState implements ManagerState {
     return {
       builds: [...builds.values()],
       uploads: [...uploads.values()],
+      pauses: changes.flatMap(({ pauses = [] }) => pauses),
+      endedPauses: changes.flatMap(({ endedPauses = [] }) => endedPauses),
       documents: changes.flatMap(({ documents = [] }) => documents),
       prunedBuilds: changes.flatMap(({ prunedBuilds = [] }) => prunedBuilds),
       prunedUploads: changes.flatMap(({ prunedUploads = [] }) => prunedUploads),
@@ -126,6 +130,8 @@ export class LeaderState implements ManagerState {
   #apply(change: StateChange): void {
     for (const build of change.builds ?? []) this.builds.set(build.id, build);
     for (const upload of change.uploads ?? []) this.uploads.set(upload.id, upload);
+    for (const pause of change.pauses ?? []) this.pauses.set(pause.id, pause);
+    for (const id of change.endedPauses ?? []) this.pauses.delete(id);
     for (const id of change.prunedBuilds ?? []) this.builds.delete(id);
     for (const id of change.prunedUploads ?? []) this.uploads.delete(id);
   }

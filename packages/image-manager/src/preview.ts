@@ -41,7 +41,7 @@ export async function previewPlan({ configuration, store, servers, logger }: Pre
       retryAt: new Map(),
       requested: new Set(requested),
     };
-    return plan(configuration, { builds, uploads }, observation);
+    return plan(configuration, { builds, uploads, pauses: state.pauses }, observation);
   } finally {
     await fleet.close();
   }

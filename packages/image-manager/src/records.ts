@@ -87,11 +87,30 @@ export const UPLOAD = {
   },
 } as const;
 
+/** Schema of {@link Pause}. */
+export const PAUSE = {
+  type: 'object',
+  required: ['id', 'isPaused', 'by', 'since'],
+  additionalProperties: false,
+  properties: {
+    /** `diskimages[].name`. */
+    id: TEXT,
+    /** False for a disk image that the configuration pauses, but that is built all the same. */
+    isPaused: FLAG,
+    /** Who paused or unpaused it, as `root@host`. */
+    by: TEXT,
+    since: TIME,
+  },
+} as const;
+
 /** A build of a disk image, and its image in the builder's `images-dir`. */
 export type Build = SettingsOf<typeof BUILD>;
 
 /** An upload of a build to a provider, and its image there. */
 export type Upload = SettingsOf<typeof UPLOAD>;
+
+/** A request to pause or unpause a disk image, which counts instead of `pause` in the configuration. */
+export type Pause = SettingsOf<typeof PAUSE>;
 
 /** All records of a manager. */
 export interface ManagerState {
@@ -99,6 +118,22 @@ export interface ManagerState {
   readonly builds: ReadonlyMap<string, Build>;
   /** By id. */
   readonly uploads: ReadonlyMap<string, Upload>;
+  /** By the name of the disk image. */
+  readonly pauses: ReadonlyMap<string, Pause>;
+}
+
+/**
+ * Says who has paused a disk image: `paused by root@host since 2026-03-10T12:00:00.000Z`. A record counts, or else the
+ * configuration. Returns undefined if the disk image is not paused.
+ */
+export function whyPaused(
+  { pauses }: Pick<ManagerState, 'pauses'>,
+  { name, pause }: { readonly name: string; readonly pause: boolean },
+): string | undefined {
+  const record = pauses.get(name);
+  if (record === undefined) return pause ? 'paused by the configuration' : undefined;
+  if (!record.isPaused) return undefined;
+  return `paused by ${record.by} since ${new Date(record.since).toISOString()}`;
 }
 
 /** A request to the manager, made by a command. */
@@ -108,6 +143,7 @@ export type Request =
   | { readonly kind: 'delete-upload'; readonly uploadId: string }
   /** Rejected if another image than `imageId` is the newest by then. */
   | { readonly kind: 'rollback'; readonly diskimage: string; readonly imageId?: string | undefined }
+  | { readonly kind: 'pause' | 'unpause'; readonly diskimage: string; readonly by: string }
   /** Of a build or an upload by its id, or of what is requested or built of a disk image by its name. */
   | { readonly kind: 'cancel'; readonly id: string; readonly by: string };
 

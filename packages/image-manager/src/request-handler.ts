@@ -41,7 +41,7 @@ export async function handleRequests(
         const handledRequests = withdrawn.map((build) => build.number);
         outcome = { ...(typeof outcome === 'string' ? {} : outcome), handledRequests };
       }
-    } else outcome = outcomeOf(state, request);
+    } else outcome = outcomeOf(context, request);
     if (typeof outcome === 'string') logger.warn(`request ${number}, ${request.kind}: ${outcome}`);
     const change = typeof outcome === 'string' ? {} : outcome;
     await state.change({ ...change, handledRequests: [...(change.handledRequests ?? []), number] });
@@ -71,11 +71,32 @@ function cancel(
   };
 }
 
+/** The record says who paused or unpaused it first. Unpausing needs a record only against the configuration. */
+function pause(
+  { state, configuration, now, logger }: TaskContext,
+  { kind, diskimage, by }: Extract<Request, { kind: 'pause' | 'unpause' }>,
+): Outcome {
+  const record = state.pauses.get(diskimage);
+  const entry = configuration().diskimages.find(({ name }) => name === diskimage);
+  const isPaused = kind === 'pause';
+  if (isPaused && entry === undefined)
+    return `disk image "${diskimage}" is not configured; nothing is paused`;
+  const needsRecord = isPaused || entry?.pause === true;
+  if (needsRecord ? record?.isPaused === isPaused : record === undefined) return {};
+  logger.info(`disk image ${diskimage}: ${kind}d by ${by}`);
+  if (!needsRecord) return { endedPauses: [diskimage] };
+  return { pauses: [{ id: diskimage, isPaused, by, since: now() }] };
+}
+
 function outcomeOf(
-  state: ManagerState,
+  context: TaskContext,
   request: Exclude<Request, { kind: 'cancel' }> | InvalidRequest,
 ): Outcome {
+  const { state } = context;
   switch (request.kind) {
+    case 'pause':
+    case 'unpause':
+      return pause(context, request);
     case 'build':
       return `disk image "${request.diskimage}" is not configured; nothing is built`;
     case 'delete-build':

@@ -16,6 +16,22 @@ test('a changed entry of a disk image causes a build', async (t) => {
   assert.match(builds.get(second)?.reason ?? '', /configuration has changed/);
 });
 
+test('a requested build waits for the configuration that is being loaded, and is made once', async (t) => {
+  const site = await ManagerSite.start(t);
+  const builder = await site.builder();
+  const { manager } = site.manage();
+  const first = await site.untilInUse();
+  site.isReloading = true;
+  await site.store.ask({ kind: 'build', diskimage: 'debian' });
+  manager.reconfigure(site.withDebian({ digest: 'second' }));
+  site.isReloading = false;
+  const second = await site.untilInUse(first);
+  const { builds } = await site.store.read();
+  assert.equal(builds.get(second)?.configuration, 'second');
+  assert.equal(builds.get(second)?.reason, 'it was requested');
+  assert.equal(builder.jobsOf('image-build').length, 2);
+});
+
 test('a disk image that leaves the configuration is deleted in every provider and on disk', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();

@@ -7,21 +7,51 @@ import { buildKeyOf } from '../src/ownership.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a requested build is made once, even while the disk image is paused', async (t) => {
+test('a disk image that somebody paused is not built, even on request, until it is unpaused', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
   const first = await site.untilInUse();
-  manager.reconfigure(site.withDebian({ pause: true }));
+  const paused: unknown[] = [];
+  builder.beforeBuild = async () => void paused.push(...(await site.store.read()).pauses.keys());
+  await site.store.ask({ kind: 'pause', diskimage: 'debian', by: 'root@host' });
+  await site.until('the pause', ({ pauses }) => pauses.get('debian')?.isPaused === true);
+  const [pause] = (await site.store.read()).pauses.values();
+  assert.partialDeepStrictEqual(pause, { id: 'debian', isPaused: true, by: 'root@host' });
+  // A second pause changes nothing; the manager has made a plan once it has handled it.
+  manager.reconfigure(site.withDebian({ digest: 'second' }));
   await site.store.ask({ kind: 'build', diskimage: 'debian' });
-  await site.until('the second build', ({ builds }) =>
-    [...builds.values()].some(({ id, state }) => id !== first && state === 'ready'),
+  const number = await site.store.ask({ kind: 'pause', diskimage: 'debian', by: 'somebody else' });
+  await waitUntil('the second pause to be handled', async () =>
+    (await site.store.requests()).every((pending) => pending.number !== number),
   );
-  // If the request counted twice, a third build would start before the second is uploaded.
-  manager.reconfigure(site.withDebian({ pause: false }));
+  assert.deepEqual([...(await site.store.read()).pauses.values()], [pause]);
+  await site.store.ask({ kind: 'unpause', diskimage: 'debian', by: 'alice' });
   await site.untilInUse(first);
+  assert.deepEqual(paused, [], 'no build began while it was paused');
   assert.equal(builder.jobsOf('image-build').length, 2);
   assert.deepEqual(await site.store.requests(), []);
+  assert.equal((await site.store.read()).pauses.size, 0);
+});
+
+test('a disk image that somebody unpaused is built as long as the configuration pauses it', async (t) => {
+  const site = await ManagerSite.start(t, { diskimage: { pause: true } });
+  await site.builder();
+  const { manager } = site.manage();
+  await site.store.ask({ kind: 'unpause', diskimage: 'debian', by: 'alice' });
+  await site.untilInUse();
+  const { pauses } = await site.store.read();
+  assert.partialDeepStrictEqual(pauses.get('debian'), { isPaused: false, by: 'alice' });
+  manager.reconfigure(site.withDebian({ pause: false }));
+  await site.until('the end of the record', (state) => state.pauses.size === 0);
+});
+
+test('a disk image that is not configured cannot be paused', async (t) => {
+  const site = await ManagerSite.start(t);
+  site.manage();
+  await site.store.ask({ kind: 'pause', diskimage: 'other', by: 'root@host' });
+  await site.logged(/request 1, pause: disk image "other" is not configured; nothing is paused/);
+  assert.equal((await site.store.read()).pauses.size, 0);
 });
 
 test('a build that is requested during a build follows it; two such requests share a build', async (t) => {

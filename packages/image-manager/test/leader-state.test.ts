@@ -48,7 +48,10 @@ class HeldWrites {
 }
 
 function leaderState(writes: HeldWrites): LeaderState {
-  return new LeaderState({ builds: new Map(), uploads: new Map([[UPLOAD.id, UPLOAD]]) }, writes.leadership);
+  return new LeaderState(
+    { builds: new Map(), uploads: new Map([[UPLOAD.id, UPLOAD]]), pauses: new Map() },
+    writes.leadership,
+  );
 }
 
 async function turn(): Promise<void> {

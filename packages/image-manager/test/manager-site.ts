@@ -55,6 +55,8 @@ export class ManagerSite {
   /** Ports of the job servers. */
   readonly ports: readonly number[];
   configuration: ManagerConfiguration;
+  /** Whether the managers' configuration is being loaded. */
+  isReloading = false;
   readonly #t: TestContext;
   readonly #directory: string;
   readonly #servers: Map<number, JobServer>;
@@ -125,6 +127,7 @@ export class ManagerSite {
       servers: this.ports.map((port) => ({ host: HOST, port })),
       logger: this.log,
       pollInterval: 10,
+      isReloading: async () => this.isReloading,
       now: () => Date.now() + this.ahead,
       elapsed: () => performance.now() + this.elapsed,
       onEvent: (event) => this.events.push(event),

@@ -16,7 +16,9 @@ if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
   // As main does, in half the time.
   process.stdout.on('error', (error) => {
     if (error.code === 'EPIPE') return;
-    console.error(`nodepool-builder: the output cannot be written: ${error.message}; free space, or redirect it elsewhere`);
+    console.error(
+      `nodepool-builder: the output cannot be written: ${error.message}; free space, or redirect it elsewhere`,
+    );
     process.exitCode = 1;
   });
   process.stdout.write(`${version}\n`);

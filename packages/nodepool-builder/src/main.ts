@@ -124,8 +124,8 @@ export async function createProgram(
     })
     .configureOutput({
       outputError: (text, write) => {
-        const red = (word: string): string => styleText('red', word, { stream: process.stderr });
-        write(withSafeHint(program, text).replace(/^error:/, red));
+        const error = styleText('red', 'error:', { stream: process.stderr });
+        write(withSafeHint(program, text).replace(/^error:/, error));
       },
     })
     .addHelpText('after', NOTES)

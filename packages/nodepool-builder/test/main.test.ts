@@ -23,16 +23,16 @@ describe('--help', () => {
   }
 });
 
-describe('the error of a command that does not exist', () => {
-  /** What commander prints for a wrong command. */
-  async function errorOf(name: string): Promise<string> {
-    let error = '';
-    const fresh = await createProgram();
-    fresh.configureOutput({ writeErr: (text) => (error += text) });
-    await assert.rejects(fresh.parseAsync([name], { from: 'user' }));
-    return error;
-  }
+/** What commander prints for a wrong command. */
+async function errorOf(name: string): Promise<string> {
+  let error = '';
+  const fresh = await createProgram();
+  fresh.configureOutput({ writeErr: (text) => (error += text) });
+  await assert.rejects(fresh.parseAsync([name], { from: 'user' }));
+  return error;
+}
 
+describe('the error of a command that does not exist', () => {
   it('never suggests a command that deletes images', async () => {
     const typos = [...DELETING_COMMANDS].flatMap((name) => [
       ...Array.from(name, (_letter, index) => name.slice(0, index) + name.slice(index + 1)),
@@ -59,7 +59,13 @@ describe('the error of a command that does not exist', () => {
 describe('a command whose output cannot be written', () => {
   const source = ['--conditions=@nodepool-builder/source', '--input-type=module', '--eval'];
   const main = `import { main } from 'nodepool-builder'; process.exitCode = await main(process.argv.slice(1));`;
-  for (const line of ['--help', '--version', 'validate --help', 'completion bash', 'validate --schema']) {
+  for (const line of [
+    '--help',
+    '--version',
+    'validate --help',
+    'completion bash',
+    'validate ../../../examples/all-in-one/nodepool.yaml',
+  ]) {
     it(`ends "${line}" with a line and the exit code of a failure`, () => {
       const outcome = spawnSync(process.execPath, [...source, main, '--', ...line.split(' ')], {
         cwd: import.meta.dirname,

@@ -40,6 +40,7 @@ interface Server {
 
 const VERBS: Readonly<Record<string, keyof OfferedFunctions>> = {
   'image-build': 'builds',
+  'image-build-paused': 'builds',
   'image-upload': 'uploads',
   'image-delete': 'deletes',
 };
@@ -105,13 +106,14 @@ export class BuilderFleet implements AsyncDisposable {
    * @throws GearmanError, see {@link runJob}
    */
   async run(
-    functionName: string,
+    wanted: string,
     argument: Readonly<Record<string, unknown>>,
     unique: string,
     limits: RunLimits,
   ): Promise<Buffer> {
+    const functionName = this.#nameOffered(wanted);
     const { client, admin, address } = this.#serverFor(functionName);
-    const isBuild = functionName.startsWith('image-build:');
+    const isBuild = wanted.startsWith('image-build:');
     const imageId = isBuild
       ? String(argument['image-id'])
       : functionName.slice(functionName.indexOf(':') + 1);
@@ -152,6 +154,14 @@ export class BuilderFleet implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** The function of a builder whose configuration pauses a disk image, unless another builder offers the usual one. */
+  #nameOffered(functionName: string): string {
+    const paused = functionName.replace(/^image-build:/, 'image-build-paused:');
+    const isOffered = (name: string): boolean =>
+      this.#servers.some(({ workers }) => (workers.get(name) ?? 0) > 0);
+    return !isOffered(functionName) && isOffered(paused) ? paused : functionName;
   }
 
   /** Chooses a server where a builder offers the function; otherwise one that answers, where the job then waits. */

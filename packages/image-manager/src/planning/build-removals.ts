@@ -24,7 +24,7 @@ function* planRemoval(pass: Pass, { id }: Build, reason: string): Iterable<PlanI
 function whyNotNeeded(build: Build, diskimage: SurveyedDiskImage): string | undefined {
   if (build.state === 'deleting') return 'its deletion is not finished';
   if (build.state !== 'ready') return undefined;
-  const { name, entry, good, builds, targets } = diskimage;
+  const { name, entry, paused, good, builds, targets } = diskimage;
   if (entry === undefined) return `the configuration no longer has diskimage ${name}`;
   const newestOnDisk = good[0] ?? builds.find(({ state }) => state === 'ready');
   if (build === newestOnDisk) return undefined;
@@ -33,7 +33,7 @@ function whyNotNeeded(build: Build, diskimage: SurveyedDiskImage): string | unde
     return isNeeded ? undefined : 'it was withdrawn, and no provider needs it';
   }
   const rank = good.indexOf(build) + 1;
-  if (rank <= keptOf(entry) || entry.pause) return undefined;
+  if (rank <= keptOf(entry) || paused !== undefined) return undefined;
   return `it is number ${rank} of the ready builds, and keep is ${keptOf(entry)}`;
 }
 

@@ -27,7 +27,7 @@ function* planNewBuild(
   diskimage: SurveyedDiskImage,
   entry: ManagedDiskImage,
 ): Iterable<PlanItem> {
-  const { name } = diskimage;
+  const { name, paused } = diskimage;
   const subject = `diskimage ${name}`;
   const { now, requested, offered } = pass.observation;
   const cron = pass.crons.get(entry.rebuildCron ?? '');
@@ -41,14 +41,17 @@ function* planNewBuild(
     : [...occasionsToBuild(pass, diskimage, entry)];
   const due = occasions.find(({ at }) => at <= now);
   if (due === undefined) {
-    if (entry.pause) return;
+    if (paused !== undefined) {
+      if (!entry.pause) yield { subject, reason: `it is ${paused}` };
+      return;
+    }
     yield* later(diskimage, entry, occasions);
     if (entry.followsZuul === true) yield { subject, reason: whyNothingIsDue(pass, diskimage) };
     return;
   }
   const { reason } = due;
-  if (entry.pause && !isRequested) {
-    yield { subject, reason: `it is paused; a build is due: ${reason}` };
+  if (paused !== undefined) {
+    yield { subject, reason: `it is ${paused}; a build is due: ${reason}` };
     return;
   }
   if (!offered.builds.has(name)) {

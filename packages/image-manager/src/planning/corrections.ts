@@ -40,6 +40,16 @@ export function buildsToAdopt(
   return adopted;
 }
 
+/** Finds the disk images that somebody unpaused, and that the configuration no longer pauses. */
+export function uselessPauses(
+  { diskimages }: Pick<ManagerConfiguration, 'diskimages'>,
+  { pauses }: Pick<ManagerState, 'pauses'>,
+): readonly string[] {
+  return diskimages
+    .filter(({ name, pause }) => !pause && pauses.get(name)?.isPaused === false)
+    .map(({ name }) => name);
+}
+
 /** Tolerated difference between the clocks of two hosts, in milliseconds. */
 const TOLERANCE = 60_000;
 

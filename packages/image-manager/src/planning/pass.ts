@@ -78,7 +78,7 @@ export interface Observation {
   readonly absentSince: ReadonlyMap<string, number>;
   /** Times of the next attempts of tasks whose failure is not on record (deletions), by id. */
   readonly retryAt: ReadonlyMap<string, number>;
-  /** Disk images with a request for a build: due at once, despite age, pause and back-off. */
+  /** Disk images with a request for a build: due at once, despite age and back-off. */
   readonly requested: ReadonlySet<string>;
 }
 

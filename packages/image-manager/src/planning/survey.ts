@@ -5,7 +5,7 @@ import type {
   ManagedProviderImage,
   ManagerConfiguration,
 } from '../configuration.ts';
-import type { Build, ManagerState, Upload } from '../records.ts';
+import { type Build, type ManagerState, type Upload, whyPaused } from '../records.ts';
 import { succeeded } from './back-off.ts';
 
 /** A disk image that is configured or has builds. */
@@ -13,6 +13,8 @@ export interface SurveyedDiskImage {
   readonly name: string;
   /** Undefined if the configuration no longer has it. */
   readonly entry: ManagedDiskImage | undefined;
+  /** Who has paused it, in words; undefined if it is not paused. */
+  readonly paused: string | undefined;
   /** Newest first. */
   readonly builds: readonly Build[];
   /** Ready builds that are not withdrawn, newest first. Every provider should have the first. */
@@ -47,9 +49,11 @@ export function surveyOf(configuration: ManagerConfiguration, state: ManagerStat
   const diskimages = new Map<string, SurveyedDiskImage>();
   for (const name of new Set([...entries.keys(), ...buildsOf.keys()])) {
     const builds = buildsOf.get(name) ?? [];
+    const entry = entries.get(name);
     diskimages.set(name, {
       name,
-      entry: entries.get(name),
+      entry,
+      paused: entry && whyPaused(state, entry),
       builds,
       good: builds.filter((build) => build.state === 'ready' && !build.withdrawn),
       newestSuccess: builds.find(succeeded),
@@ -89,13 +93,18 @@ export interface ImageBinding {
   readonly provider: ManagedProvider;
   readonly image: ManagedProviderImage;
   readonly diskimage: ManagedDiskImage;
+  /** What is paused, in words: `provider cloud is paused`. Undefined if nothing is. */
+  readonly paused: string | undefined;
 }
 
-/** Names the paused entry of a binding; undefined if none is paused. */
-export function pausedBy({ provider, image, diskimage }: ImageBinding): string | undefined {
-  if (diskimage.pause) return `diskimage ${diskimage.name}`;
-  if (provider.pause) return `provider ${provider.name}`;
-  return image.pause ? `image ${image.name} of provider ${provider.name}` : undefined;
+function pausedPart(
+  state: ManagerState,
+  { provider, image, diskimage }: Omit<ImageBinding, 'paused'>,
+): string | undefined {
+  const paused = whyPaused(state, diskimage);
+  if (paused !== undefined) return `diskimage ${diskimage.name} is ${paused}`;
+  if (provider.pause) return `provider ${provider.name} is paused`;
+  return image.pause ? `image ${image.name} of provider ${provider.name} is paused` : undefined;
 }
 
 const NONE: readonly Upload[] = [];
@@ -114,7 +123,8 @@ function surveyTargets(
   const targets: Target[] = [];
   for (const provider of new Set([...entries.keys(), ...uploadsOf.keys()])) {
     const entry = entries.get(provider);
-    const bindings = entry === undefined ? new Map<string, ImageBinding>() : bindingsOf(entry, diskimages);
+    const bindings =
+      entry === undefined ? new Map<string, ImageBinding>() : bindingsOf(entry, diskimages, state);
     const uploadsHere = Map.groupBy(uploadsOf.get(provider) ?? [], ({ imageName }) => imageName);
     for (const imageName of new Set([...bindings.keys(), ...uploadsHere.keys()])) {
       const binding = bindings.get(imageName);
@@ -130,11 +140,14 @@ function surveyTargets(
 function bindingsOf(
   provider: ManagedProvider,
   diskimages: ReadonlyMap<string, ManagedDiskImage>,
+  state: ManagerState,
 ): ReadonlyMap<string, ImageBinding> {
   const bindings = new Map<string, ImageBinding>();
   for (const image of provider.images) {
     const diskimage = diskimages.get(image.diskimage);
-    if (diskimage !== undefined) bindings.set(image.name, { provider, image, diskimage });
+    if (diskimage === undefined) continue;
+    const binding = { provider, image, diskimage };
+    bindings.set(image.name, { ...binding, paused: pausedPart(state, binding) });
   }
   return bindings;
 }

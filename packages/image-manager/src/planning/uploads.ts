@@ -1,7 +1,7 @@
 import type { Build, Upload } from '../records.ts';
 import { failuresInARow, failuresInWords, retryTime } from './back-off.ts';
 import { type Pass, type PlanItem, type RecordStep, stepOfRecord } from './pass.ts';
-import { type ImageBinding, keptOf, pausedBy, type Target } from './survey.ts';
+import { type ImageBinding, keptOf, type Target } from './survey.ts';
 
 /** Plans the uploads that providers lack, and resumes uploads without a task. */
 export function* planUploads(pass: Pass): Iterable<PlanItem> {
@@ -21,9 +21,7 @@ export function* planUploads(pass: Pass): Iterable<PlanItem> {
 
 /** True if a target lacks a build and is not paused. */
 export function needsUpload(pass: Pass, target: Target, wanted: Build): boolean {
-  return (
-    target.binding !== undefined && pausedBy(target.binding) === undefined && lacks(pass, target, wanted)
-  );
+  return target.binding !== undefined && target.binding.paused === undefined && lacks(pass, target, wanted);
 }
 
 function lacks({ survey }: Pass, target: Target, wanted: Build): boolean {
@@ -43,8 +41,8 @@ function planNewUpload(
   const { provider, imageName } = target;
   const subject = `provider ${provider}: image ${imageName}`;
   const reason = `the provider lacks the newest build, ${wanted.id}`;
-  const paused = pausedBy(binding);
-  if (paused !== undefined) return { subject, reason: `${reason}; ${paused} is paused` };
+  const { paused } = binding;
+  if (paused !== undefined) return { subject, reason: `${reason}; ${paused}` };
   const other = target.uploads.find(({ state }) => state === 'uploading');
   if (other !== undefined) {
     return { subject, reason: `${reason}; its upload starts after that of ${other.imageId}` };
@@ -139,6 +137,6 @@ function whyNotNeeded(
   const ageOf = ({ imageId }: Upload): number => ages.get(imageId) ?? 0;
   const newer = new Set(good.filter((other) => ageOf(other) < ageOf(upload)).map(({ imageId }) => imageId));
   const keep = keptOf(binding.diskimage);
-  if (newer.size < keep || pausedBy(binding) !== undefined) return undefined;
+  if (newer.size < keep || binding.paused !== undefined) return undefined;
   return `its build is number ${newer.size + 1} of those with ready uploads, and keep is ${keep}`;
 }

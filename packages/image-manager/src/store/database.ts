@@ -33,6 +33,8 @@ export interface Database {
   /** Runs queries without others of this connection in between. A transaction that is still open afterwards is undone. */
   use<T>(work: (query: Query) => Promise<T>): Promise<T>;
   openSession(): Promise<Session>;
+  /** Describes the manager that holds the leader lock; undefined if none does. */
+  describeLeader(): Promise<string | undefined>;
   /** Converts an error to a StoreError with a remedy. A StoreError is returned as it is. */
   asStoreError(error: unknown): StoreError;
   close(): Promise<void>;

@@ -49,7 +49,7 @@ export async function* diagnoseStore(location: string, signal: AbortSignal): Asy
 
 async function lookAtSqlite(path: string): Promise<Look> {
   const location = `"${path}"`;
-  const { asStoreError } = await import('./sqlite-file.ts'); // imported on demand, as in open-state-store.ts
+  const { asStoreError, describeLeader } = await import('./sqlite-file.ts'); // imported on demand, as in open-state-store.ts
   try {
     if ((await unlessMissing(stat(path))) === undefined) {
       // A manager creates the file and the last directory of its path.
@@ -60,8 +60,7 @@ async function lookAtSqlite(path: string): Promise<Look> {
     await access(path, constants.R_OK | constants.W_OK);
     await access(dirname(path), constants.W_OK | constants.X_OK);
     const version = await readSqliteVersion(path);
-    const isLed = await isLocked(`${path}-leader`);
-    return { location, version, leader: isLed ? 'a manager of this host leads' : undefined };
+    return { location, version, leader: await describeLeader(path) };
   } catch (error) {
     throw asStoreError(error, path);
   }
@@ -85,37 +84,12 @@ function immutable(path: string): URL {
   return url;
 }
 
-const SQLITE_BUSY = 5;
-
-/** Whether a process holds the exclusive lock of a file: nobody else may read it then. */
-async function isLocked(path: string): Promise<boolean> {
-  if ((await unlessMissing(stat(path))) === undefined) return false;
-  const { DatabaseSync } = await import('node:sqlite');
-  const database = new DatabaseSync(path, { readOnly: true });
-  try {
-    database.prepare('select count(*) from sqlite_schema').get();
-    return false;
-  } catch (error) {
-    if ((error as { readonly errcode?: number }).errcode === SQLITE_BUSY) return true;
-    throw error;
-  } finally {
-    database.close();
-  }
-}
-
 /** Time limit of a query, in milliseconds. */
 const QUERY_TIMEOUT = 5000;
 
-const LEADER_QUERY = `
-  select coalesce(host(activity.client_addr), 'the host of the database') as host
-  from pg_locks left join pg_stat_activity as activity using (pid)
-  where locktype = 'advisory' and granted and classid = $1 and objid = $2
-    and database = (select oid from pg_database where datname = current_database())
-`;
-
 async function lookAtPostgres(url: string): Promise<Look> {
   // Imported on demand: most sites need no PostgreSQL.
-  const [{ Client }, { asStoreError, parseAccess }, { LEADER_LOCK, LOCKS }] = await Promise.all([
+  const [{ Client }, { asStoreError, parseAccess }, { leaderIn, LEADER_QUERY }] = await Promise.all([
     import('pg'),
     import('./postgres-access.ts'),
     import('./postgres-session.ts'),
@@ -137,9 +111,7 @@ async function lookAtPostgres(url: string): Promise<Look> {
       throw Object.assign(new Error('this user may not create the schema image_manager'), { code: '42501' });
     }
     const { version } = await row('select schema_version as version from image_manager.settings');
-    const { host } = await row(LEADER_QUERY, [LOCKS, LEADER_LOCK]);
-    const leader = typeof host === 'string' ? `a manager leads, on ${host}` : undefined;
-    return { location, version: Number(version), leader };
+    return { location, version: Number(version), leader: leaderIn(await row(LEADER_QUERY)) };
   } catch (error) {
     throw asStoreError(error, location, 'store-unreachable');
   } finally {

@@ -7,7 +7,7 @@ import { checkDocument, type ImageDocument } from '../documents.ts';
 import { messageOf, StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
 import type { StateStore, StoredState } from './state-store.ts';
-import { BUILDS, type Column, type RecordTable, UPLOADS } from './tables.ts';
+import { BUILDS, type Column, PAUSES, type RecordTable, UPLOADS } from './tables.ts';
 
 /** A record in an export: with `requested-at` for `requestedAt` and times in ISO 8601. */
 export type ExportedRecord = Readonly<Record<string, string | boolean>>;
@@ -27,19 +27,21 @@ export interface ExportedState {
   readonly 'next-number': number;
   readonly builds: readonly ExportedRecord[];
   readonly uploads: readonly ExportedRecord[];
+  readonly pauses?: readonly ExportedRecord[];
   /** Absent from {@link exportState}, because together they need much memory; see {@link exportDocuments}. */
   readonly documents?: readonly ExportedDocument[];
 }
 
 /** Exports a consistent snapshot of a store. Any process may call it at any time. */
 export async function exportState(store: StateStore): Promise<ExportedState> {
-  const { owner, nextNumber, builds, uploads } = await store.read();
+  const { owner, nextNumber, builds, uploads, pauses } = await store.read();
   return {
     version: 1,
     owner,
     'next-number': nextNumber,
     builds: Array.from(builds.values(), (build) => toExport(BUILDS, build)),
     uploads: Array.from(uploads.values(), (upload) => toExport(UPLOADS, upload)),
+    pauses: Array.from(pauses.values(), (pause) => toExport(PAUSES, pause)),
   };
 }
 
@@ -117,7 +119,8 @@ function toState(json: unknown): StoredState {
     for (const [index, { imageId }] of [...uploads.values()].entries()) {
       if (!builds.has(imageId)) throw new Error(`uploads[${index}].image-id: no build "${imageId}"`);
     }
-    return { owner, nextNumber, builds, uploads };
+    const pauses = toRecords(PAUSES, state.pauses ?? [], state);
+    return { owner, nextNumber, builds, uploads, pauses };
   } catch (error) {
     throw invalidExport(messageOf(error));
   }
@@ -134,10 +137,11 @@ function toRecords<T extends { readonly id: string }>(
     const path = `${table.name}[${index}].id`;
     if (records.has(record.id)) throw new Error(`${path}: "${record.id}" occurs twice`);
     const isAdopted = table.name === 'builds' && parseImportedImageId(record.id) !== undefined;
-    if (!isAdopted && !isOwn(record.id, owner)) {
+    const hasNumber = table.name !== 'pauses' && !isAdopted;
+    if (hasNumber && !isOwn(record.id, owner)) {
       throw new Error(`${path}: "${record.id}" does not belong to owner "${owner}"`);
     }
-    if (!isAdopted && Number.parseInt(buildKeyOf(record.id), 10) >= nextNumber) {
+    if (hasNumber && Number.parseInt(buildKeyOf(record.id), 10) >= nextNumber) {
       throw new Error(`${path}: the number in "${record.id}" is not below next-number, ${nextNumber}`);
     }
     records.set(record.id, record);
@@ -167,6 +171,7 @@ const READER = new JsonReader({
     'next-number': { type: 'integer', minimum: 1 },
     builds: { type: 'array', items: exportSchema(BUILDS.columns) },
     uploads: { type: 'array', items: exportSchema(UPLOADS.columns) },
+    pauses: { type: 'array', items: exportSchema(PAUSES.columns) },
     documents: { type: 'array' },
   },
 });

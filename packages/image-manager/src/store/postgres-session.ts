@@ -2,13 +2,26 @@ import { Socket } from 'node:net';
 import { Mutex } from '@nodepool-builder/image-builder/module-kit';
 import { Client } from 'pg';
 import type { StoreError } from '../errors.ts';
-import type { Query, Session } from './database.ts';
+import type { Query, Row, Session } from './database.ts';
 import { asStoreError, type PostgresAccess } from './postgres-access.ts';
 
 /** First key of our advisory locks: "imag" in ASCII. */
 export const LOCKS = 0x696d6167;
 /** Second key of the leader's lock. */
 export const LEADER_LOCK = 1;
+
+/** Query for the host of the manager that holds the lock. */
+export const LEADER_QUERY: string = `
+  select coalesce(host(activity.client_addr), 'the host of the database') as host
+  from pg_locks left join pg_stat_activity as activity using (pid)
+  where locktype = 'advisory' and granted and classid = ${LOCKS} and objid = ${LEADER_LOCK}
+    and database = (select oid from pg_database where datname = current_database())
+`;
+
+/** Describes the manager of the row of {@link LEADER_QUERY}; undefined without a row. */
+export function leaderIn(row: Row | undefined): string | undefined {
+  return typeof row?.host === 'string' ? `a manager leads, on ${row.host}` : undefined;
+}
 
 /** Time after which the server ends an idle session and releases its locks, in milliseconds. */
 const SERVER_TIMEOUT = 3000;

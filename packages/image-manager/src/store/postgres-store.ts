@@ -3,7 +3,7 @@ import type { StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
 import type { Database, Dialect, Query, Row, Session } from './database.ts';
 import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
-import { LOCKS, PostgresSession } from './postgres-session.ts';
+import { LEADER_QUERY, LOCKS, leaderIn, PostgresSession } from './postgres-session.ts';
 import { StateStore } from './state-store.ts';
 import { SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
 
@@ -98,6 +98,13 @@ class PostgresDatabase implements Database {
 
   async openSession(): Promise<Session> {
     return await PostgresSession.open(this.#access);
+  }
+
+  async describeLeader(): Promise<string | undefined> {
+    return await this.use(async (query) => {
+      const [row] = await query(LEADER_QUERY);
+      return leaderIn(row);
+    });
   }
 
   asStoreError(error: unknown): StoreError {

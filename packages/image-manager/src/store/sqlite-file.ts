@@ -99,6 +99,23 @@ export async function tryLock(path: string): Promise<DatabaseSync | undefined> {
   }
 }
 
+/** Describes the manager that holds the leader lock of a store; undefined if none does. */
+export async function describeLeader(path: string): Promise<string | undefined> {
+  const lock = `${path}-leader`;
+  if ((await stat(lock).catch(ignore('ENOENT'))) === undefined) return undefined;
+  const database = new DatabaseSync(lock, { readOnly: true });
+  try {
+    database.prepare('select count(*) from sqlite_schema').get();
+    return undefined;
+  } catch (error) {
+    // Nobody may read a file with an exclusive lock.
+    if (resultCode(error) === SQLITE_BUSY) return 'a manager of this host leads';
+    throw error;
+  } finally {
+    database.close();
+  }
+}
+
 /** Converts an error to a StoreError with a remedy. A StoreError is returned as it is. */
 export function asStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;

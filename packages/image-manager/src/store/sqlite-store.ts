@@ -2,7 +2,14 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Mutex } from '@nodepool-builder/image-builder/module-kit';
 import type { StoreError } from '../errors.ts';
 import type { Database, Query, Session } from './database.ts';
-import { asStoreError, openDatabase, SQLITE, type SqliteFile, tryLock } from './sqlite-file.ts';
+import {
+  asStoreError,
+  describeLeader,
+  openDatabase,
+  SQLITE,
+  type SqliteFile,
+  tryLock,
+} from './sqlite-file.ts';
 import { StateStore } from './state-store.ts';
 
 /**
@@ -52,6 +59,10 @@ class SqliteDatabase implements Database {
 
   async openSession(): Promise<Session> {
     return new SqliteSession(this, `${this.#path}-leader`);
+  }
+
+  async describeLeader(): Promise<string | undefined> {
+    return await describeLeader(this.#path);
   }
 
   rollBack(): void {

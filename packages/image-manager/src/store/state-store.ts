@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { digestOf, type ImageDocument } from '../documents.ts';
 import { StoreError } from '../errors.ts';
-import type { Build, ManagerState, PendingRequest, Request, Upload } from '../records.ts';
+import type { Build, ManagerState, Pause, PendingRequest, Request, Upload } from '../records.ts';
 import type { Database, Query, Row, Session } from './database.ts';
 import {
   BUILDS,
   checkSettings,
+  PAUSES,
   parseRequest,
   type RecordTable,
   RowReader,
@@ -32,6 +33,10 @@ export interface StateChange {
   readonly prunedBuilds?: readonly string[];
   /** Ids of uploads to delete. */
   readonly prunedUploads?: readonly string[];
+  /** Inserted, or replace the records with the same ids. */
+  readonly pauses?: readonly Pause[];
+  /** Ids of pauses to delete. */
+  readonly endedPauses?: readonly string[];
   /** Numbers of the requests that this change fulfils. */
   readonly handledRequests?: readonly number[];
 }
@@ -121,8 +126,9 @@ export class StateStore implements AsyncDisposable {
       const reader = new RowReader(location);
       const builds = await records(BUILDS);
       const uploads = await records(UPLOADS);
+      const pauses = await records(PAUSES);
       await query('commit');
-      return { owner, nextNumber, builds, uploads };
+      return { owner, nextNumber, builds, uploads, pauses };
     });
   }
 
@@ -156,6 +162,12 @@ export class StateStore implements AsyncDisposable {
           : await query(`select ${columns} where image_id = $1 and kind = $2 ${order}`, imageId, kind);
       return Array.from(rows, toDocument);
     });
+  }
+
+  /** Describes the manager that holds the leader lock; undefined if none does. Any process may call it at any time. */
+  async describeLeader(): Promise<string | undefined> {
+    this.#closed.signal.throwIfAborted();
+    return await this.#database.describeLeader();
   }
 
   /** Returns the pending requests, oldest first. */
@@ -290,7 +302,7 @@ export class Leadership {
    * otherwise as {@link write}
    */
   async restore(
-    { owner, nextNumber, builds, uploads }: StoredState,
+    { owner, nextNumber, builds, uploads, pauses }: StoredState,
     documents: Iterable<ImageDocument> | AsyncIterable<ImageDocument> = [],
   ): Promise<void> {
     const { location, dialect } = this.#database;
@@ -307,7 +319,11 @@ export class Leadership {
         const reason = 'the import would replace its records; import into a new store';
         throw new StoreError('store-not-empty', `${location} is not empty: ${reason}`);
       }
-      await this.#apply(query, { builds: [...builds.values()], uploads: [...uploads.values()] });
+      await this.#apply(query, {
+        builds: [...builds.values()],
+        uploads: [...uploads.values()],
+        pauses: [...pauses.values()],
+      });
       for await (const document of documents) await this.#add(query, document);
     });
     this.#onRestored(owner);
@@ -344,9 +360,11 @@ export class Leadership {
   async #apply(query: Query, change: StateChange): Promise<void> {
     await this.#put(query, BUILDS, change.builds ?? []);
     await this.#put(query, UPLOADS, change.uploads ?? []);
+    await this.#put(query, PAUSES, change.pauses ?? []);
     for (const document of change.documents ?? []) await this.#add(query, document);
     await this.#remove(query, 'uploads where id', 'text', change.prunedUploads ?? []);
     await this.#remove(query, 'builds where id', 'text', change.prunedBuilds ?? []);
+    await this.#remove(query, 'pauses where id', 'text', change.endedPauses ?? []);
     await this.#remove(query, 'requests where number', 'bigint', change.handledRequests ?? []);
   }
 

@@ -2,11 +2,20 @@ import type { ObjectSchema } from '@nodepool-builder/image-builder';
 import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { messageOf, StoreError } from '../errors.ts';
 import { OWNER } from '../ownership.ts';
-import { BUILD, type Build, type InvalidRequest, type Request, UPLOAD, type Upload } from '../records.ts';
+import {
+  BUILD,
+  type Build,
+  type InvalidRequest,
+  PAUSE,
+  type Pause,
+  type Request,
+  UPLOAD,
+  type Upload,
+} from '../records.ts';
 import type { Dialect } from './database.ts';
 
 /** Version of the tables. A release that changes them increments it. */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** A field of a record, in a store or in an export. */
 export interface Column {
@@ -22,7 +31,7 @@ export interface Column {
 
 /** Describes the records of one type, for stores and exports. */
 export interface RecordTable<T> {
-  readonly name: 'builds' | 'uploads';
+  readonly name: 'builds' | 'uploads' | 'pauses';
   readonly columns: readonly Column[];
   /** Returns a valid record. @throws Error with the place and the reason */
   readonly check: (record: unknown) => T;
@@ -30,6 +39,7 @@ export interface RecordTable<T> {
 
 export const BUILDS: RecordTable<Build> = recordTable('builds', BUILD);
 export const UPLOADS: RecordTable<Upload> = recordTable('uploads', UPLOAD);
+export const PAUSES: RecordTable<Pause> = recordTable('pauses', PAUSE);
 
 function recordTable<T>(name: RecordTable<T>['name'], schema: ObjectSchema): RecordTable<T> {
   const columns = Object.entries(schema.properties).map(([field, property]) => ({
@@ -47,10 +57,6 @@ const SQL_TYPES = { string: 'text', integer: 'bigint', boolean: 'boolean' };
 
 /** Returns the statements that create the tables. */
 export function tablesOf({ prefix, countingKey }: Dialect): string {
-  const columnsOf = ({ columns }: RecordTable<Build> | RecordTable<Upload>): string =>
-    columns
-      .map(({ name, type, isRequired }) => `${name} ${SQL_TYPES[type]}${isRequired ? ' not null' : ''}`)
-      .join(', ');
   return `
     create table ${prefix}settings (
       only_row integer primary key check (only_row = 1),
@@ -73,7 +79,18 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
       request text not null
     );
     ${documentsTable(prefix)}
+    ${pausesTable(prefix)}
   `;
+}
+
+function columnsOf({ columns }: Pick<RecordTable<never>, 'columns'>): string {
+  return columns
+    .map(({ name, type, isRequired }) => `${name} ${SQL_TYPES[type]}${isRequired ? ' not null' : ''}`)
+    .join(', ');
+}
+
+function pausesTable(prefix: string): string {
+  return `create table ${prefix}pauses (${columnsOf(PAUSES)}, primary key (id));`;
 }
 
 /** Bundles and package lists are in a table of their own, because readers of the records do not need them. */
@@ -115,7 +132,8 @@ export function upgradeOf(version: number, prefix: string, location: string): st
            alter table ${prefix}uploads add column cancelled_by text;`
         : ''
     }
-    ${documentsTable(prefix)}
+    ${version < 4 ? documentsTable(prefix) : ''}
+    ${pausesTable(prefix)}
     update ${prefix}settings set schema_version = ${SCHEMA_VERSION};
   `;
 }
@@ -216,6 +234,8 @@ const PROPERTIES = new Map([
   ['delete-build', readerOf('imageId')],
   ['delete-upload', readerOf('uploadId')],
   ['rollback', readerOf('diskimage')],
+  ['pause', readerOf('diskimage', 'by')],
+  ['unpause', readerOf('diskimage', 'by')],
   ['cancel', readerOf('id', 'by')],
 ]);
 

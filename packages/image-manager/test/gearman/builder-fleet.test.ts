@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { type TestContext, test } from 'node:test';
@@ -53,6 +54,21 @@ test('the status has the functions of all servers, but none without a worker', a
   const { offered, isComplete } = await fleet.status();
   assert.deepEqual([...offered.builds, ...offered.uploads], ['a']);
   assert.equal(isComplete, true);
+});
+
+test('a build goes to a builder whose configuration pauses it only if no other one offers it', async (t) => {
+  const { address } = await startServer(t);
+  workerFor(t, address, 'image-build-paused:debian');
+  const [fleet] = fleetOf(t, address);
+  const build = async (key: string): Promise<string> =>
+    String(await fleet.run('image-build:debian', {}, key, { time: 60, signal: t.signal }));
+  await waitUntil('the builder', async () => (await fleet.status()).offered.builds.has('debian'));
+  assert.equal(await build('one'), 'image-build-paused:debian');
+  workerFor(t, address, 'image-build:debian');
+  await waitUntil('the other builder', async () => {
+    await fleet.status();
+    return (await build(randomUUID())) === 'image-build:debian';
+  });
 });
 
 test('a server that does not answer causes one warning and an incomplete status', async (t) => {

@@ -28,7 +28,7 @@ for (const [state, isRecorded] of Object.entries(STATES)) {
     const listings = [{ provider: 'cloud', images: [image('x', record.id)] }];
     const found = findUnrecordedImages({
       owner: OWNER,
-      state: { builds, uploads },
+      state: { builds, uploads, pauses: new Map() },
       listings,
       offered: [BUILD.id],
     });
@@ -51,7 +51,7 @@ test('an adopted image that was deleted and comes back is ours; an unknown image
   const record: Build = { ...BUILD, id: known ?? '', state: 'deleted' };
   const found = findUnrecordedImages({
     owner: OWNER,
-    state: { builds: new Map([[record.id, record]]), uploads: new Map() },
+    state: { builds: new Map([[record.id, record]]), uploads: new Map(), pauses: new Map() },
     listings: [],
     offered: [record.id, unknown ?? ''],
   });

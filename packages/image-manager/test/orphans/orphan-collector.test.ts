@@ -26,7 +26,7 @@ class Collection {
   changes = 0;
 
   constructor() {
-    this.state = new LeaderState({ builds: new Map(), uploads: new Map() }, LEADERSHIP);
+    this.state = new LeaderState({ builds: new Map(), uploads: new Map(), pauses: new Map() }, LEADERSHIP);
     const timing = {
       retryDelay: 60,
       longestRetryDelay: 3600,

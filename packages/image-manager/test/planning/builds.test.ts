@@ -186,16 +186,37 @@ testSituations({
   'a paused disk image is not built': {
     given: debian({ pause: true }),
     steps: [],
-    waits: [/^diskimage debian: it is paused;/],
+    waits: [/^diskimage debian: it is paused by the configuration; a build is due: it has no ready build/],
+  },
+  'a disk image that somebody paused is not built, whatever the configuration says': {
+    given: debian({ pause: false }).pauseRecord(true),
+    steps: [],
+    waits: [
+      /^diskimage debian: it is paused by root@host since 20.*Z; a build is due: it has no ready build/,
+    ],
+  },
+  'a disk image that somebody paused waits even if nothing is due': {
+    given: debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR }).pauseRecord(true),
+    steps: [],
+    waits: [/^diskimage debian: it is paused by root@host since 20.*Z$/],
+  },
+  'a disk image that somebody unpaused is built, whatever the configuration says': {
+    given: debian({ pause: true }).pauseRecord(false),
+    steps: ['build debian'],
   },
 
   'a requested build is planned at once': {
     given: debian().build(1, 'ready').requested('debian'),
     steps: ['build debian'],
   },
-  'a requested build is planned despite pause and back-off': {
-    given: debian({ pause: true }).build(1, 'failed', { ago: 1 }).requested('debian'),
+  'a requested build is planned despite back-off': {
+    given: debian().build(1, 'failed', { ago: 1 }).requested('debian'),
     steps: ['build debian'],
+  },
+  'a requested build waits until its disk image is no longer paused': {
+    given: debian().build(1, 'ready').requested('debian').pauseRecord(true),
+    steps: [],
+    waits: [/it is paused by root@host since .*; a build is due: it was requested/],
   },
   'without a builder for it, a requested build waits': {
     given: debian().build(1, 'ready').requested('debian').withoutBuilders(),

@@ -89,7 +89,7 @@ function readsOf(given: Situation): number {
   const { configuration, observation } = given;
   const builds = new Map([...given.builds].map(([id, build]) => [id, counting(build)]));
   const uploads = new Map([...given.uploads].map(([id, upload]) => [id, counting(upload)]));
-  plan(configuration, { builds, uploads }, observation);
+  plan(configuration, { builds, uploads, pauses: new Map() }, observation);
   return reads;
 }
 

@@ -44,7 +44,7 @@ export class Simulation {
   }
 
   get state(): ManagerState {
-    return { builds: this.#builds, uploads: this.#uploads };
+    return { builds: this.#builds, uploads: this.#uploads, pauses: new Map() };
   }
 
   get jobs(): readonly string[] {

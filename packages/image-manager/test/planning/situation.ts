@@ -6,6 +6,7 @@ import {
   type ManagerConfiguration,
   type ManagerState,
   type Observation,
+  type Pause,
   type Plan,
   plan,
   type Upload,
@@ -35,6 +36,7 @@ export class Situation {
   readonly providers: ManagedProvider[] = [];
   readonly builds: Map<string, Build> = new Map();
   readonly uploads: Map<string, Upload> = new Map();
+  readonly pauses: Map<string, Pause> = new Map();
   readonly #absentSince = new Map<string, number>();
   readonly #inProgress = new Set<string>();
   readonly #retryAt = new Map<string, number>();
@@ -156,6 +158,12 @@ export class Situation {
     return this;
   }
 
+  /** Records that root@host paused or unpaused debian at {@link NOW}. */
+  pauseRecord(isPaused: boolean): this {
+    this.pauses.set('debian', { id: 'debian', isPaused, by: 'root@host', since: NOW });
+    return this;
+  }
+
   /** Moves the clock forward. */
   later(seconds: number): this {
     this.#now = NOW + seconds * 1000;
@@ -176,7 +184,7 @@ export class Situation {
   }
 
   get state(): ManagerState {
-    return { builds: this.builds, uploads: this.uploads };
+    return { builds: this.builds, uploads: this.uploads, pauses: this.pauses };
   }
 
   get observation(): Observation {

@@ -50,6 +50,7 @@ async function fill(store: StateStore): Promise<void> {
       upload(store.owner, third, plain),
       upload(store.owner, fourth, plain, { state: 'ready', externalId: 'e-1', endedAt: 0, seen: true }),
     ],
+    pauses: [{ id: 'debian', isPaused: true, by: 'root@host', since: 1_767_225_600_123 }],
   });
   await leadership.release();
 }
@@ -100,6 +101,9 @@ describe('an export', () => {
     ]);
     assert.equal(json.uploads[1]?.['image-id'], `debian-0000000001-${owner}`);
     assert.equal(json.uploads[1]?.['ended-at'], '1970-01-01T00:00:00.000Z');
+    assert.deepEqual(json.pauses, [
+      { id: 'debian', 'is-paused': true, by: 'root@host', since: '2026-01-01T00:00:00.123Z' },
+    ]);
   });
 
   it('moves from SQLite to PostgreSQL and back, with owner and next number', async (t) => {

@@ -156,7 +156,7 @@ describe('PostgreSQL: a database that cannot be used', () => {
     for (const table of ['builds', 'uploads']) {
       await admin.query(`alter table image_manager.${table} drop column cancelled_by`);
     }
-    await admin.query('drop table image_manager.documents');
+    await admin.query('drop table image_manager.documents, image_manager.pauses');
     await admin.query('update image_manager.settings set schema_version = 1');
     const updated = await openStateStore(location);
     t.after(() => updated.close());
@@ -165,14 +165,14 @@ describe('PostgreSQL: a database that cannot be used', () => {
     assert.deepEqual([...(await updated.read()).builds.values()], [known]);
   });
 
-  it('gets a table of documents if the release before wrote it', async (t) => {
+  it('gets tables of documents and pauses if an earlier release wrote it', async (t) => {
     const location = await server.createDatabase();
     const store = await openStateStore(location);
     const record = build(store.owner, 1, { cancelledBy: 'root@host' });
     await (await store.lead()).write({ builds: [record] });
     await store.close();
     const admin = await connectTo(t, location);
-    await admin.query('drop table image_manager.documents');
+    await admin.query('drop table image_manager.documents, image_manager.pauses');
     await admin.query('update image_manager.settings set schema_version = 3');
     const updated = await openStateStore(location);
     t.after(() => updated.close());

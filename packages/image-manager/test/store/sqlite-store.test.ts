@@ -97,7 +97,7 @@ describe('SQLite: the file', () => {
     const database = new DatabaseSync(path);
     database.exec('alter table builds drop column checksum; alter table builds drop column cancelled_by');
     database.exec('alter table uploads drop column cancelled_by; update settings set schema_version = 1');
-    database.exec('drop table documents');
+    database.exec('drop table documents; drop table pauses');
     database.close();
     const updated = await openUntilEnd(t, path);
     assert.deepEqual([...(await updated.read()).builds.values()], [record]);
@@ -106,14 +106,14 @@ describe('SQLite: the file', () => {
     assert.deepEqual([...(await updated.read()).builds.values()], [known]);
   });
 
-  it('gets a table of documents if the release before wrote it', async (t) => {
+  it('gets tables of documents and pauses if an earlier release wrote it', async (t) => {
     const path = newPath();
     const store = await openStateStore(path);
     const record = build(store.owner, 1, { cancelledBy: 'root@host' });
     await (await store.lead()).write({ builds: [record] });
     await store.close();
     const database = new DatabaseSync(path);
-    database.exec('drop table documents; update settings set schema_version = 3');
+    database.exec('drop table documents; drop table pauses; update settings set schema_version = 3');
     database.close();
     const updated = await openUntilEnd(t, path);
     const document = { kind: 'attestation', imageId: record.id, text: BUILD_BUNDLE } as const;

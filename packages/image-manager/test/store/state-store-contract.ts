@@ -63,6 +63,18 @@ export function stateStoreContract(
       );
     });
 
+    it('keeps who has paused a disk image, until that ends', async (t) => {
+      const store = await openNew(t);
+      const leadership = await store.lead();
+      const paused = { id: 'debian', isPaused: true, by: 'root@host', since: 1_767_225_600_123 };
+      const unpaused = { id: 'ubuntu', isPaused: false, by: 'alice', since: 1_767_225_600_456 };
+      await leadership.write({ pauses: [{ ...paused, by: 'somebody else' }, unpaused] });
+      await leadership.write({ pauses: [paused] });
+      assert.deepEqual([...(await store.read()).pauses.values()], [paused, unpaused]);
+      await leadership.write({ endedPauses: ['debian'] });
+      assert.deepEqual([...(await store.read()).pauses.values()], [unpaused]);
+    });
+
     it('replaces the characters that a database cannot store', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();

@@ -17,7 +17,7 @@ async function recordsAfter(answer: string, checksum?: string) {
   const record = upload('ownerabc', 2, of, { leftovers: true });
   const leadership = { write: async () => {} } as unknown as ManagerLeadership;
   const state = new LeaderState(
-    { builds: new Map([[of.id, of]]), uploads: new Map([[record.id, record]]) },
+    { builds: new Map([[of.id, of]]), uploads: new Map([[record.id, record]]), pauses: new Map() },
     leadership,
   );
   let asked: unknown;

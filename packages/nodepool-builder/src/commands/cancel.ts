@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Build, ManagerState, StateStore, Upload } from '@nodepool-builder/image-manager';
 import { jobServers } from '../configuration/gearman-server.ts';
@@ -8,6 +7,7 @@ import type { RunningJob } from '../control/running-jobs.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { hasStore, withStore } from './manager-store.ts';
 import { CommandError, usageError } from './output.ts';
+import { requireManager, serveRequest } from './served-request.ts';
 
 /** `cancel`: stops a build or an upload, wherever it runs or waits. */
 export const CANCEL: ConfiguredCommand = {
@@ -67,10 +67,6 @@ function idOf(job: RunningJob): string {
   return job['upload-id'] ?? job['image-id'];
 }
 
-/** Time limit for the manager to serve the request, and the pause between two looks, in milliseconds. */
-const TIMEOUT = 15_000;
-const PAUSE = 250;
-
 /** Has the manager cancel what it waits for. Returns undefined if it waits for nothing of this name. */
 async function withdraw(store: StateStore, id: string, by: string): Promise<string | undefined> {
   const [found] = recordsOf(await store.read(), id).filter(isPending);
@@ -78,20 +74,11 @@ async function withdraw(store: StateStore, id: string, by: string): Promise<stri
     ({ request }) => request.kind === 'build' && request.diskimage === id,
   );
   if (found === undefined && !isRequested) return undefined;
-  const number = await store.ask({ kind: 'cancel', id, by });
-  const end = performance.now() + TIMEOUT;
-  for (;;) {
-    const isServed = !(await store.requests()).some((pending) => pending.number === number);
-    const record = found && recordsOf(await store.read(), found.id)[0];
-    if (isServed && !(record && isPending(record))) return outcomeOf(record, id);
-    if (performance.now() > end) {
-      const reason = `the manager has not served request ${number} to cancel ${id} yet`;
-      throw new CommandError(`${reason}; it serves it within seconds once it runs`, {
-        exitReason: 'unreachable',
-      });
-    }
-    await delay(PAUSE);
-  }
+  await requireManager(store);
+  return await serveRequest(store, { kind: 'cancel', id, by }, (state, isUnserved) => {
+    const record = found && recordsOf(state, found.id)[0];
+    return isUnserved || (record && isPending(record)) ? undefined : outcomeOf(record, id);
+  });
 }
 
 function recordsOf({ builds, uploads }: ManagerState, id: string): readonly (Build | Upload)[] {

@@ -111,6 +111,8 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       },
       {
         summaries: {
+          'image-pause <diskimage>': 'have an image neither built nor uploaded for now',
+          'image-unpause <diskimage>': 'have a paused image built and uploaded again',
           'rollback <diskimage>': 'go back to the image before the newest',
           'dib-image-delete <image-id>': 'have an image deleted everywhere',
           'upload-delete <upload-id>': 'have an image deleted from one provider',

@@ -12,6 +12,7 @@ import { hasStore, withStore } from './manager-store.ts';
 import { warn } from './output.ts';
 import { PROGRESS_COLUMN, progressText, readRunningJobs } from './progress.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
+import { warnWithoutManager } from './served-request.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatSize, printRecords } from './table.ts';
 
 /** `image-list`: the uploads in the records of the manager; without a manager, the images that builders offer. */
@@ -28,12 +29,14 @@ export const IMAGE_LIST: ConfiguredCommand = {
     if (offered || !hasStore(configuration)) {
       await printRecords(await offeredImages(configuration), OFFERED_COLUMNS, json);
     } else {
-      const state = await withStore(configuration, (store) => store.read());
-      const uploads = [...state.uploads.values()];
-      const isRunning = uploads.some((upload) => upload.state === 'uploading');
-      const running = isRunning ? await readRunningJobs(jobServers(configuration)) : undefined;
-      const records = uploads.map((upload) => describeUpload(upload, running?.get(upload.id)));
-      await printRecords(records, UPLOAD_COLUMNS, json);
+      await withStore(configuration, async (store) => {
+        const uploads = [...(await store.read()).uploads.values()];
+        const isRunning = uploads.some((upload) => upload.state === 'uploading');
+        const running = isRunning ? await readRunningJobs(jobServers(configuration)) : undefined;
+        const records = uploads.map((upload) => describeUpload(upload, running?.get(upload.id)));
+        await printRecords(records, UPLOAD_COLUMNS, json);
+        if (!json) await warnWithoutManager(store, records);
+      });
     }
   },
 };

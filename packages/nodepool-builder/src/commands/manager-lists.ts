@@ -20,6 +20,7 @@ import { type StateView, withStateView, withStore } from './manager-store.ts';
 import { STANDARD_ERROR_LOGGER } from './output.ts';
 import { PROGRESS_COLUMN, readRunningJobs } from './progress.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
+import { warnWithoutManager } from './served-request.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatTime, printRecords, type ShownRecord } from './table.ts';
 
 /** A command that prints records as a table or as JSON. */
@@ -67,6 +68,9 @@ export const STATUS_RECORD = recordSchema({
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest ready image.' },
   requested: { ...TIME_OR_NULL, description: 'Time at which that image was requested there.' },
   error: { ...TEXT_OR_NULL, description: 'Why the last build or upload there failed, if it did.' },
+  'paused-by': { ...TEXT_OR_NULL, description: 'Who paused the disk image, unless the configuration does.' },
+  'paused-since': { ...TIME_OR_NULL, description: 'Time at which that was.' },
+  why: { ...TEXT_OR_NULL, description: 'Who or what pauses it, or else the error.' },
 });
 
 /** Schema of a record of `dib-image-list`. */
@@ -137,9 +141,9 @@ const LISTS: readonly ListCommand[] = [
       { heading: 'READY' },
       { heading: 'NEWEST', long: 'id' },
       ageColumn('requested'),
-      { heading: 'WHY', key: 'error', long: 'words' },
+      { heading: 'WHY', long: 'words' },
     ],
-    list: async (configuration, store) => imageStatus(configuration, await store.read()),
+    list: async (configuration, store) => await imageStatus(configuration, await store.read()),
   },
   {
     name: 'dib-image-list',
@@ -187,8 +191,11 @@ export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
         return;
       }
       const withRecords = isPreview ? withStateView : withStore;
-      const records = await withRecords(configuration, (store) => list(configuration, store));
-      await printRecords(records, columns, json, ifEmpty);
+      await withRecords(configuration, async (store) => {
+        const records = await list(configuration, store);
+        await printRecords(records, columns, json, ifEmpty);
+        if (!json) await warnWithoutManager(store, records);
+      });
     },
   }),
 );
@@ -301,15 +308,20 @@ function describeBuild(build: Build, job: LocatedJob | undefined): SettingsOf<ty
 }
 
 /** Describes the newest version of each disk image, on disk and in each provider. */
-function imageStatus(
+async function imageStatus(
   configuration: Configuration,
   state: ManagerState,
-): readonly SettingsOf<typeof STATUS_RECORD>[] {
+): Promise<readonly SettingsOf<typeof STATUS_RECORD>[]> {
+  const { whyPaused } = await import('@nodepool-builder/image-manager');
   const builds = [...state.builds.values()]
     .filter(({ withdrawn }) => !withdrawn)
     .map((build) => ({ ...build, imageId: build.id }));
   const uploads = [...state.uploads.values()];
-  return configuration.diskimages.flatMap(({ name: diskimage, pause }) => {
+  return configuration.diskimages.flatMap((entry) => {
+    const { name: diskimage } = entry;
+    const paused = whyPaused(state, entry);
+    const record = paused === undefined ? undefined : state.pauses.get(diskimage);
+    const pause = { 'paused-by': record?.by ?? null, 'paused-since': isoTime(record?.since) };
     const built = builds.filter((build) => build.diskimage === diskimage);
     const uploaded = uploads.filter((upload) => upload.diskimage === diskimage);
     const inProviders = configuration.providers.flatMap((provider) =>
@@ -319,11 +331,13 @@ function imageStatus(
           const there = uploaded.filter(
             (upload) => upload.provider === provider.name && upload.imageName === image.name,
           );
-          const isPaused = pause || provider.entry.pause || image.pause;
-          return { diskimage, place: `${provider.name}/${image.name}`, ...statusOf(there, isPaused) };
+          const pausedHere =
+            paused ?? (provider.entry.pause || image.pause ? 'paused by the configuration' : undefined);
+          const place = `${provider.name}/${image.name}`;
+          return { diskimage, place, ...statusOf(there, pausedHere), ...pause };
         }),
     );
-    return [{ diskimage, place: 'builders', ...statusOf(built, pause) }, ...inProviders];
+    return [{ diskimage, place: 'builders', ...statusOf(built, paused), ...pause }, ...inProviders];
   });
 }
 
@@ -337,21 +351,23 @@ interface Version {
 }
 
 /** The newest ready version, and the state of the last one. */
-function statusOf(versions: readonly Version[], isPaused: boolean) {
+function statusOf(versions: readonly Version[], paused: string | undefined) {
   const newestFirst = versions.toSorted((one, other) => other.requestedAt - one.requestedAt);
   const ready = newestFirst.filter(({ state }) => state === 'ready');
   const [newest] = ready;
   const [last] = newestFirst;
   const state = last?.state;
+  const error = (state === 'failed' && last?.error) || null;
   const isShown = state === 'building' || state === 'uploading' || state === 'failed';
   const current = isShown
     ? shownState({ state, cancelledBy: last?.cancelledBy })
     : newest && ('ready' as const);
   return {
-    status: isPaused ? ('paused' as const) : (current ?? ('missing' as const)),
+    status: paused !== undefined ? ('paused' as const) : (current ?? ('missing' as const)),
     ready: ready.length,
     newest: newest?.imageId ?? null,
     requested: isoTime(newest?.requestedAt),
-    error: (state === 'failed' && last?.error) || null,
+    error,
+    why: paused ?? error,
   };
 }

@@ -1,21 +1,37 @@
+import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ManagerState, Request, StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
+import { jobServers } from '../configuration/gearman-server.ts';
+import { thisUser } from '../control/control-jobs.ts';
+import { requireBuilderOf } from '../daemon/ask-servers.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { withStore } from './manager-store.ts';
 import { CommandError, findByName } from './output.ts';
+import { requireManager, serveRequest } from './served-request.ts';
+
+/** Configuration and user of a request to the manager. */
+export interface RequestSite {
+  readonly configuration: Configuration;
+  readonly servers: readonly ServerAddress[];
+  /** Who makes the request: `root@host`. */
+  readonly by: string;
+}
+
+/** A request to the manager, and what becomes of it. */
+interface Asked {
+  readonly request: Request;
+  /** @throws CommandError if the manager could not serve it now */
+  readonly check?: () => Promise<void>;
+  /** Says what has become of it; undefined if nothing has. */
+  readonly outcome: (state: ManagerState) => string | undefined;
+  /** Says why it waits, if the manager need not serve it now; undefined while it should. */
+  readonly whyWaiting?: (state: ManagerState) => string | undefined;
+}
 
 /** A command that puts a request into the store of the manager. */
 interface RequestCommand extends Omit<ConfiguredCommand, 'run'> {
-  /**
-   * The request.
-   *
-   * @throws CommandError if the manager would refuse it
-   */
-  readonly request: (
-    subject: string,
-    state: ManagerState,
-    configuration: Configuration,
-  ) => Request | Promise<Request>;
+  /** @throws CommandError if the manager would refuse it */
+  readonly ask: (subject: string, state: ManagerState, site: RequestSite) => Asked | Promise<Asked>;
 }
 
 function notFound(message: string): CommandError {
@@ -26,9 +42,63 @@ const REQUESTS: readonly RequestCommand[] = [
   {
     name: 'rebuild',
     description: '', // see rebuild.ts
-    request: (diskimage, _, { diskimages, file }) => {
-      findByName(diskimages, 'disk image', diskimage, file);
-      return { kind: 'build', diskimage };
+    ask: async (name, state, { configuration, servers }) => {
+      const entry = findByName(configuration.diskimages, 'disk image', name, configuration.file);
+      const { whyPaused } = await import('@nodepool-builder/image-manager');
+      const paused = whyPaused(state, entry);
+      if (paused !== undefined) {
+        const remedy = `run "nodepool-builder image-unpause ${name}" first`;
+        throw new CommandError(`disk image "${name}" is ${paused}; ${remedy}`, { exitReason: 'refused' });
+      }
+      const isNew = (id: string): boolean => !state.builds.has(id);
+      const running = ({ builds }: ManagerState) =>
+        [...builds.values()].find((build) => build.diskimage === name && build.state === 'building');
+      return {
+        request: { kind: 'build', diskimage: name },
+        check: () => requireBuilderOf(name, servers, configuration.file),
+        outcome: ({ builds }) => {
+          const build = [...builds.values()].findLast((one) => one.diskimage === name && isNew(one.id));
+          return build && `build ${build.id} has begun`;
+        },
+        whyWaiting: (now) => {
+          const current = running(now);
+          return current && `the build begins when ${current.id} has ended`;
+        },
+      };
+    },
+  },
+  {
+    name: 'image-pause',
+    argument: ['<diskimage>', 'name of the disk image'],
+    description:
+      'Has the manager build and upload a disk image no more, nor delete images of it by age, whatever "pause" in the ' +
+      'configuration says, until image-unpause. Running builds and uploads continue. The lists say who has paused it.',
+    example: 'debian',
+    ask: (name, _, { configuration, by }) => {
+      findByName(configuration.diskimages, 'disk image', name, configuration.file);
+      return {
+        request: { kind: 'pause', diskimage: name, by },
+        outcome: ({ pauses }) => (pauses.get(name)?.isPaused ? `disk image "${name}" is paused` : undefined),
+      };
+    },
+  },
+  {
+    name: 'image-unpause',
+    argument: ['<diskimage>', 'name of the disk image'],
+    description:
+      'Has the manager build and upload a disk image again, even if the configuration has "pause: true" for it. That ' +
+      'counts again after the next image-pause, or once the configuration has been without it.',
+    example: 'debian',
+    ask: async (name, { pauses }, { configuration, by }) => {
+      const entry = pauses.has(name)
+        ? { name, pause: false }
+        : findByName(configuration.diskimages, 'disk image', name, configuration.file);
+      const { whyPaused } = await import('@nodepool-builder/image-manager');
+      return {
+        request: { kind: 'unpause', diskimage: name, by },
+        outcome: (state) =>
+          whyPaused(state, entry) === undefined ? `disk image "${name}" is not paused` : undefined,
+      };
     },
   },
   {
@@ -38,14 +108,18 @@ const REQUESTS: readonly RequestCommand[] = [
       'Asks the manager to withdraw the newest image of a disk image. The image before it is in use again; the ' +
       'withdrawn one is deleted from each provider that has the older one.',
     example: 'debian',
-    request: async (diskimage, state) => {
+    ask: async (diskimage, state) => {
       if (![...state.builds.values()].some((build) => build.diskimage === diskimage)) {
         throw notFound(`disk image "${diskimage}" has no image; dib-image-list lists all images`);
       }
       const { rollback } = await import('@nodepool-builder/image-manager');
-      const outcome = rollback(state, diskimage);
-      if (typeof outcome === 'string') throw new CommandError(outcome, { exitReason: 'refused' });
-      return { kind: 'rollback', diskimage, imageId: outcome.builds?.[0]?.id };
+      const planned = rollback(state, diskimage);
+      if (typeof planned === 'string') throw new CommandError(planned, { exitReason: 'refused' });
+      const imageId = planned.builds?.[0]?.id ?? '';
+      return {
+        request: { kind: 'rollback', diskimage, imageId },
+        outcome: ({ builds }) => (builds.get(imageId)?.withdrawn ? `${imageId} is withdrawn` : undefined),
+      };
     },
   },
   {
@@ -55,9 +129,15 @@ const REQUESTS: readonly RequestCommand[] = [
       'Asks the manager to delete an image: in all providers, even if it is the last one there, and on disk. Another ' +
       'one is built when it is due, or at once if none is left. "image-delete" deletes only the files of a builder.',
     example: 'debian-0000000042-k7f3q2xa',
-    request: (imageId, { builds }) => {
-      if (builds.get(imageId)?.state === 'ready') return { kind: 'delete-build', imageId };
-      throw notFound(`image ${imageId} does not exist or is not ready; dib-image-list lists all images`);
+    ask: (imageId, { builds }) => {
+      if (builds.get(imageId)?.state !== 'ready') {
+        throw notFound(`image ${imageId} does not exist or is not ready; dib-image-list lists all images`);
+      }
+      return {
+        request: { kind: 'delete-build', imageId },
+        outcome: (state) =>
+          state.builds.get(imageId)?.state === 'ready' ? undefined : `image ${imageId} is being deleted`,
+      };
     },
   },
   {
@@ -67,59 +147,66 @@ const REQUESTS: readonly RequestCommand[] = [
       'Asks the manager to delete one image from one provider. If the image is still in use there, the manager uploads ' +
       'it again.',
     example: '0000000043-k7f3q2xa',
-    request: (uploadId, { uploads }) => {
-      if (/^(?:ready|missing)$/.test(uploads.get(uploadId)?.state ?? '')) {
-        return { kind: 'delete-upload', uploadId };
+    ask: (uploadId, { uploads }) => {
+      const isThere = (state: Pick<ManagerState, 'uploads'>): boolean =>
+        /^(?:ready|missing)$/.test(state.uploads.get(uploadId)?.state ?? '');
+      if (!isThere({ uploads })) {
+        throw notFound(
+          `upload ${uploadId} does not exist, or is neither ready nor missing; image-list lists all uploads`,
+        );
       }
-      throw notFound(
-        `upload ${uploadId} does not exist, or is neither ready nor missing; image-list lists all uploads`,
-      );
+      return {
+        request: { kind: 'delete-upload', uploadId },
+        outcome: (state) => (isThere(state) ? undefined : `upload ${uploadId} is being deleted`),
+      };
     },
   },
 ];
 
 /**
- * Puts the request of a command into the store of the manager.
+ * Puts the request of a command into the store of the manager, and waits until the manager has served it.
  *
- * @returns its number
- * @throws CommandError if the manager would refuse it; StoreError
+ * @returns what the manager has done, in words
+ * @throws CommandError `refused`; `unreachable` if no manager runs, and nothing is requested then; StoreError
  */
 export async function askManager(
   command: string,
   subject: string,
-  configuration: Configuration,
+  site: RequestSite,
   store: StateStore,
-): Promise<number> {
+): Promise<string> {
   const row = REQUESTS.find(({ name }) => name === command);
   if (row === undefined) throw new TypeError(`no command ${command}`);
-  const request = await row.request(subject, await store.read(), configuration);
-  if (request.kind !== 'rollback') return await store.ask(request);
-  const { number, isNew } = await store.askOnce(request);
-  if (isNew) return number;
-  const reason = `request ${number} to roll back disk image "${subject}" is still pending`;
-  const remedy = 'wait until the manager has served it; it serves requests only while it runs';
-  throw new CommandError(`${reason}; ${remedy}`, { exitReason: 'refused' });
+  const { request, check, outcome, whyWaiting } = await row.ask(subject, await store.read(), site);
+  await requireManager(store);
+  await check?.();
+  return await serveRequest(store, request, (state, isPending) => {
+    if (isPending) return whyWaiting?.(state);
+    const done = outcome(state);
+    if (done !== undefined) return done;
+    const remedy = 'see its log';
+    throw new CommandError(`the manager rejected the request to ${command} ${subject}; ${remedy}`, {
+      exitReason: 'refused',
+    });
+  });
 }
 
-/** Asks the manager, and prints the number of the request. */
+/** Asks the manager, and prints what it has done. */
 export async function sendRequest(
   command: string,
   subject: string,
   configuration: Configuration,
 ): Promise<void> {
+  const site = { configuration, servers: jobServers(configuration), by: thisUser() };
   await withStore(configuration, async (store) => {
-    const number = await askManager(command, subject, configuration, store);
-    console.error(`asked the manager (request ${number}); dib-image-list and image-list show what it does`);
+    console.error(await askManager(command, subject, site, store));
   });
 }
 
-/**
- * The commands that only send a request to the manager, which serves it within seconds, or once it runs. `rebuild` is in
- * a file of its own.
- */
+/** The commands that only send a request to the manager, which serves it within seconds. `rebuild` is in a file of its own. */
 export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.filter(
   ({ name }) => name !== 'rebuild',
-).map(({ request: _, ...row }) => ({
+).map(({ ask: _, ...row }) => ({
   ...row,
   run: (configuration, _options, subject) => sendRequest(row.name, subject, configuration),
 }));

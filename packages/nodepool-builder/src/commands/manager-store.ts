@@ -66,13 +66,14 @@ export function hasStore({ manager }: Configuration): boolean {
 }
 
 /** The part of the store that a read-only view of the manager's state needs. */
-export type StateView = Pick<StateStore, 'owner' | 'read' | 'requests'>;
+export type StateView = Pick<StateStore, 'owner' | 'read' | 'requests' | 'describeLeader'>;
 
 /** The state before the first run of a manager. */
 const EMPTY: StateView = {
   owner: '',
-  read: async () => ({ owner: '', nextNumber: 1, builds: new Map(), uploads: new Map() }),
+  read: async () => ({ owner: '', nextNumber: 1, builds: new Map(), uploads: new Map(), pauses: new Map() }),
   requests: async () => [],
+  describeLeader: async () => undefined,
 };
 
 /** Reads the manager's state, or an empty one before the first run of a manager. */

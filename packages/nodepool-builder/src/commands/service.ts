@@ -34,6 +34,8 @@ export interface ServiceSite {
   readonly modules: Modules;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly logger: (name: string) => Logger;
+  /** True while a changed configuration is being loaded, here or by another process of this host. */
+  readonly isReloading: () => Promise<boolean>;
 }
 
 /** A service that starts, and what hears of its reloads. */
@@ -81,13 +83,16 @@ export async function runService(
     try {
       for (const warning of warnings) logger.warn(formatDiagnostic(loggingConfig ?? '', warning));
       logWarnings(logger, loaded);
+      let reloading: Reloading | undefined;
       const starting = start({
         configuration: loaded.configuration,
         modules: loaded.plugins.modules,
         environment: process.env,
         logger: (name) => logging.logger(name),
+        isReloading: async () => (await reloading?.isRunning()) === true,
       });
-      const stopReloading = reloadOnChange(options, loaded, { logger, systemd, starting });
+      reloading = reloadOnChange(options, loaded, { logger, systemd, starting });
+      const { stop: stopReloading } = reloading;
       const service = await starting.catch((error: unknown) => {
         stopReloading();
         throw error;
@@ -109,18 +114,26 @@ export async function runService(
   }
 }
 
+/** Reloads of a service's configuration. */
+interface Reloading {
+  readonly isRunning: () => Promise<boolean>;
+  readonly stop: () => void;
+}
+
+/** Time after which other processes of this host have loaded a file, too: the next check of their watch. */
+const OTHERS_TIME = 2000;
+
 /**
  * Reloads the configuration at SIGHUP, and when one of its files changes, but not before the service runs. If the new
  * one is invalid, this is logged and the old one stays in force.
- *
- * @returns a function that ends this
  */
 function reloadOnChange(
   { config, secure }: ServiceOptions,
   { files, plugins }: LoadedConfiguration,
   { logger, systemd, starting }: StartingService,
-): () => void {
+): Reloading {
   let isClosed = false;
+  let running = 0;
   const reload = async (): Promise<void> => {
     const service = await starting.catch(() => undefined); // its error is reported once
     if (isClosed || service === undefined) return;
@@ -140,16 +153,21 @@ function reloadOnChange(
   // Reloads run one after the other, so that the newest configuration wins.
   let last: Promise<unknown> = starting.catch(() => {});
   const request = (): void => {
-    last = last.then(reload);
+    running += 1;
+    const end = (): void => {
+      running -= 1;
+    };
+    last = last.then(reload).finally(() => setTimeout(end, OTHERS_TIME).unref());
   };
   const watch = new FileWatch(request);
   watch.watch(files);
   process.on('SIGHUP', request);
-  return () => {
+  const stop = (): void => {
     isClosed = true;
     watch.close();
     process.off('SIGHUP', request);
   };
+  return { isRunning: async () => running > 0 || (await watch.hasChanged()), stop };
 }
 
 /** Logs the warnings of a configuration that is in force. */

@@ -1,4 +1,5 @@
 import { type Stats, type StatsListener, unwatchFile, watchFile } from 'node:fs';
+import { stat } from 'node:fs/promises';
 
 /**
  * Reports when a file changes, appears or disappears. It polls the paths, so that it notices every kind of replacement:
@@ -9,6 +10,8 @@ export class FileWatch {
   readonly #interval: number;
   readonly #listener: StatsListener;
   #files: ReadonlySet<string> = new Set();
+  /** States of the files when they were last reported. */
+  readonly #reported = new Map<string, string>();
   #pending: NodeJS.Timeout | undefined;
 
   /**
@@ -21,7 +24,10 @@ export class FileWatch {
       if (signature(now) === signature(before)) return; // called at once for a missing file
       clearTimeout(this.#pending);
       // Waits for one more check: the file may still be being written.
-      this.#pending = setTimeout(onChange, interval * 1.5);
+      this.#pending = setTimeout(() => {
+        for (const file of this.#files) void this.#remember(file);
+        onChange();
+      }, interval * 1.5);
     };
   }
 
@@ -30,15 +36,34 @@ export class FileWatch {
     const wanted = new Set(files);
     for (const file of this.#files) if (!wanted.has(file)) unwatchFile(file, this.#listener);
     for (const file of wanted) {
-      if (!this.#files.has(file)) watchFile(file, { interval: this.#interval }, this.#listener);
+      if (this.#files.has(file)) continue;
+      watchFile(file, { interval: this.#interval }, this.#listener);
+      void this.#remember(file);
     }
     this.#files = wanted;
+  }
+
+  /** Tells whether a file has changed since the last report; the next check notices that only later. */
+  async hasChanged(): Promise<boolean> {
+    for (const file of this.#files) {
+      const before = this.#reported.get(file);
+      if (before !== undefined && before !== (await stateOf(file))) return true;
+    }
+    return false;
+  }
+
+  async #remember(file: string): Promise<void> {
+    this.#reported.set(file, await stateOf(file));
   }
 
   close(): void {
     this.watch([]);
     clearTimeout(this.#pending);
   }
+}
+
+async function stateOf(file: string): Promise<string> {
+  return await stat(file).then(signature, () => 'missing');
 }
 
 function signature({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {

@@ -24,7 +24,7 @@ export function* missingKeys(
 }
 
 /** Length limit of function names in Gearman libraries, less the prefix `image-build:`. */
-const MAX_NAME_BYTES = 512 - 'image-build:'.length;
+const MAX_NAME_BYTES = 512 - 'image-build-paused:'.length;
 
 /** True if a name can be part of the name of a Gearman function. */
 export function isFunctionSubject(name: string): boolean {

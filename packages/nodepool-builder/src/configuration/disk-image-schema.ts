@@ -20,7 +20,9 @@ const COMMON = {
   pause: {
     type: 'boolean',
     default: false,
-    description: 'Not offered: its jobs wait at the job server, or go to another builder.',
+    description:
+      'Not offered: its jobs wait at the job server, or go to another builder. `image-unpause` overrules it for the ' +
+      'manager.',
   },
   'build-timeout': {
     type: 'number',

@@ -15,8 +15,8 @@ export async function stopCancelledJob(
   logger: Logger,
 ): Promise<void> {
   const verb = verbOf(job.function);
-  if (verb !== 'image-build' && verb !== 'image-upload') return;
-  const isBuild = verb === 'image-build';
+  const isBuild = verb === 'image-build' || verb === 'image-build-paused';
+  if (!isBuild && verb !== 'image-upload') return;
   const imageId = isBuild ? String(keysOf(job.payload)['image-id']) : subjectOf(job.function);
   try {
     await stopAtBuilder([server], imageId, GEARADMIN, isBuild ? undefined : uploadIdOf(job));

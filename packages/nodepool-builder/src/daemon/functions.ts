@@ -1,5 +1,8 @@
-/** `image-build` of a disk image, `image-upload` and `image-delete` of an image id. */
-export type Verb = 'image-build' | 'image-upload' | 'image-delete';
+/**
+ * `image-build` of a disk image, `image-upload` and `image-delete` of an image id. If the configuration pauses a disk
+ * image, `image-build-paused` takes the place of `image-build`: the manager alone submits it, after `image-unpause`.
+ */
+export type Verb = 'image-build' | 'image-build-paused' | 'image-upload' | 'image-delete';
 
 /** `image-build:debian`. */
 export function functionName(verb: Verb, subject: string): string {

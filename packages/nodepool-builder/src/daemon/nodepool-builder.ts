@@ -84,6 +84,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #controlWorker: Worker;
   readonly #handlers: Readonly<Record<Verb, JobHandler>> = {
     'image-build': (job) => this.#track(runBuildJob(this.#jobContext(), job)),
+    'image-build-paused': (job) => this.#handlers['image-build'](job),
     'image-upload': (job) => this.#track(runUploadJob(this.#jobContext(), job)),
     'image-delete': (job) => runDeleteJob(this.#jobContext(), job),
   };
@@ -249,8 +250,9 @@ export class NodepoolBuilder implements AsyncDisposable {
   /** Registers the functions of the disk images. */
   #offerBuilds(): void {
     if (this.#options.buildWorkers === 0) return;
-    const diskimages = this.#configuration.diskimages.filter(({ pause }) => !pause).map(({ name }) => name);
-    const functions = diskimages.map((name) => functionName('image-build', name));
+    const functions = this.#configuration.diskimages.map(({ name, pause }) =>
+      functionName(pause ? 'image-build-paused' : 'image-build', name),
+    );
     this.#buildWorker.setFunctions(new Map(functions.map((name) => [name, this.#handlers['image-build']])));
   }
 

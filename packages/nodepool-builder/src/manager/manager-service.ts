@@ -19,6 +19,8 @@ export interface ManagerServiceOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Returns a logger by name. */
   readonly logger: (name: string) => Logger;
+  /** True while a changed configuration is being loaded. */
+  readonly isReloading: () => Promise<boolean>;
   /** Called at each event, while the manager is the leader. It must not throw. */
   readonly onEvent?: ((event: ManagerEvent) => void) | undefined;
 }
@@ -58,6 +60,7 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
     store,
     servers,
     logger,
+    isReloading: options.isReloading,
   });
   const stop = new AbortController();
   const done = manager.run(stop.signal);

@@ -1,4 +1,4 @@
-import type { Build, ManagerState, Upload } from '@nodepool-builder/image-manager';
+import { type Build, type ManagerState, type Upload, whyPaused } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { EventFacts, EventKind } from './event.ts';
 
@@ -56,10 +56,13 @@ function endOf(work: Work, others: readonly Work[]): 'cancelled' | 'failed' | 'r
  */
 export function* newestImages(
   { providers, diskimages }: Pick<Configuration, 'providers' | 'diskimages'>,
-  { builds, uploads }: ManagerState,
+  records: ManagerState,
   now: number,
 ): Iterable<EventFacts & { readonly age: number }> {
-  const paused = new Set(diskimages.filter(({ pause }) => pause).map(({ name }) => name));
+  const { builds, uploads } = records;
+  const paused = new Set(
+    diskimages.filter((one) => whyPaused(records, one) !== undefined).map(({ name }) => name),
+  );
   const requestedAt = ({ imageId, requestedAt: uploadRequested }: Upload): number =>
     builds.get(imageId)?.requestedAt ?? uploadRequested;
   const ready = [...uploads.values()].filter(({ state }) => state === 'ready');

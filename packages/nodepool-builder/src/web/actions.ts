@@ -7,10 +7,12 @@ import { HttpError } from './http-error.ts';
 
 /** Actions of the page and the API. Each returns what happens now, in words. */
 export const ACTIONS = {
-  rebuild: (context: WebContext, name: string) => ask(context, 'rebuild', name),
-  rollback: (context: WebContext, name: string) => ask(context, 'rollback', name),
-  'delete-build': (context: WebContext, imageId: string) => ask(context, 'dib-image-delete', imageId),
-  'delete-upload': (context: WebContext, uploadId: string) => ask(context, 'upload-delete', uploadId),
+  rebuild: asking('rebuild'),
+  pause: asking('image-pause'),
+  unpause: asking('image-unpause'),
+  rollback: asking('rollback'),
+  'delete-build': asking('dib-image-delete'),
+  'delete-upload': asking('upload-delete'),
   'cancel-build': ({ view }: WebContext, imageId: string, user: User) =>
     cancel(view.servers, imageId, byOf(user), (work) => view.useStore(work)),
   'cancel-upload': ({ view }: WebContext, uploadId: string, user: User) =>
@@ -52,9 +54,12 @@ export function requireUser({ access }: WebContext, request: FastifyRequest, for
   return user;
 }
 
-async function ask({ view }: WebContext, command: string, subject: string): Promise<string> {
-  const number = await view.useStore((store) => askManager(command, subject, view.configuration, store));
-  return `asked the manager (request ${number})`;
+/** Does the same as a command. */
+function asking(command: string) {
+  return async ({ view }: WebContext, subject: string, user: User): Promise<string> => {
+    const site = { configuration: view.configuration, servers: view.servers, by: byOf(user) };
+    return await view.useStore((store) => askManager(command, subject, site, store));
+  };
 }
 
 function byOf({ name }: User): string {

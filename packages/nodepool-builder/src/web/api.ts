@@ -56,6 +56,8 @@ const ACTION_ROUTES: readonly (readonly [
   summary: string,
 ])[] = [
   ['POST', '/images/:id/rebuild', 'rebuild', 'Has an image built and uploaded now'],
+  ['POST', '/images/:id/pause', 'pause', 'Has an image neither built nor uploaded until it is unpaused'],
+  ['POST', '/images/:id/unpause', 'unpause', 'Has a paused image built and uploaded again'],
   ['POST', '/images/:id/rollback', 'rollback', 'Goes back to the image before the newest'],
   ['DELETE', '/builds/:id', 'delete-build', 'Has an image deleted everywhere'],
   ['DELETE', '/uploads/:id', 'delete-upload', 'Has an image deleted from one provider'],

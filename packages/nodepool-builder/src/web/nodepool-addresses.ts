@@ -3,7 +3,7 @@ import { printable } from '../printable.ts';
 import type { WebContext } from './context.ts';
 import type { SiteRecords } from './records.ts';
 import { siteRecords } from './site-records.ts';
-import type { Site } from './site-view.ts';
+import { RECORDS_PROBLEM, type Site } from './site-view.ts';
 
 /** A row of a list, with the keys of nodepool's JSON. */
 type Row = Readonly<Record<string, string | number | boolean | readonly string[] | null>>;
@@ -91,8 +91,7 @@ export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext)
   server.get('/ready', async (_request, reply) => {
     const { problems, servers } = await view.current();
     const silent = servers.filter(({ functions }) => functions === undefined).length;
-    // Each silent job server is a problem; there is no other one.
-    const isReady = silent < servers.length && problems.length === silent;
+    const isReady = silent < servers.length && !problems.some((one) => one.startsWith(RECORDS_PROBLEM));
     return await reply
       .code(isReady ? 200 : 503)
       .type('text/plain; charset=UTF-8')

@@ -113,7 +113,7 @@ export type Own = Pick<SiteRecords, 'builds' | 'uploads'>;
 
 /** @param own unfolded; undefined for a link to the page of the image, which the script follows */
 function imageCard(image: ImageRecord, own: Own | undefined, canAct: boolean): Html {
-  const { name, state, newest, providers, next, paused } = image;
+  const { name, state, newest, providers, next, paused, 'paused-by': by } = image;
   const good = providers.filter((place) => place.newest !== null && place.newest === newest).length;
   const [first] = next;
   const text = [name, state, ...providers.flatMap((place) => [place.provider, place.state])].join(' ');
@@ -125,7 +125,7 @@ function imageCard(image: ImageRecord, own: Own | undefined, canAct: boolean): H
   return html`<details class="image" data-part="image ${name}" data-text="${text.toLowerCase()}"${
     own !== undefined && html` open`
   }>
-<summary><h3 class="id">${name}</h3>${badge(state, paused ? ', paused' : '')}
+<summary><h3 class="id">${name}</h3>${badge(state, paused ? `, paused${by === null ? '' : ` by ${by}`}` : '')}
 <span>${newest === null ? 'no image' : age(image['newest-requested'])}</span>
 <span>${providers.length > 0 && `${good} of ${counted(providers.length, 'provider')}`}</span>
 <span class="next quiet">${first && nextOf(first)}</span></summary>
@@ -133,10 +133,14 @@ ${content}</details>`;
 }
 
 /** What comes next for a disk image, its builds and its uploads. */
-export function imageDetails({ name, next }: ImageRecord, { builds, uploads }: Own, canAct: boolean): Html {
-  return html`<div class="details">${
+export function imageDetails(image: ImageRecord, { builds, uploads }: Own, canAct: boolean): Html {
+  const { name, next, paused, 'paused-by': by, 'paused-since': since } = image;
+  return html`<div class="details">${by !== null && html`<p>Paused by ${by} ${age(since)} ago.</p>`}${
     canAct &&
-    html`<p>${actionLink('rebuild', name, 'Rebuild', name)} ${actionLink('rollback', name, 'Roll back', name)}</p>`
+    html`<p>${
+      paused ? actionLink('unpause', name, 'Unpause', name) : actionLink('rebuild', name, 'Rebuild', name)
+    } ${paused && by !== null ? '' : actionLink('pause', name, 'Pause', name)}
+${actionLink('rollback', name, 'Roll back', name)}</p>`
   }
 <h4>Next</h4>
 <ul class="records">${

@@ -130,6 +130,8 @@ function login(server: FastifyInstance, context: WebContext): void {
 const QUESTIONS: Readonly<Record<ActionName, readonly [title: string, button: string, explanation: string]>> =
   {
     rebuild: ['Rebuild', 'Rebuild', 'It is built now, and uploaded wherever it is used.'],
+    pause: ['Pause', 'Pause', 'It is neither built nor uploaded until somebody unpauses it.'],
+    unpause: ['Unpause', 'Unpause', 'It is built and uploaded again, even if the configuration pauses it.'],
     rollback: [
       'Roll back',
       'Roll back',

@@ -63,6 +63,8 @@ export const PLAN_RECORD = exactly({
   why: { ...TEXT, description: 'The reason.' },
 });
 
+const PAUSED = { ...FLAG, description: 'Whether it is neither built nor uploaded.' } as const;
+
 const PLACE = exactly({
   provider: { ...TEXT, description: 'Name of the provider.' },
   'image-name': { ...TEXT, description: 'Name of the image there.' },
@@ -72,7 +74,7 @@ const PLACE = exactly({
   },
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest good image there.' },
   'newest-requested': REQUESTED,
-  paused: FLAG,
+  paused: PAUSED,
 });
 
 /** Schema of an {@link ImageRecord}. */
@@ -82,7 +84,9 @@ export const IMAGE_RECORD = exactly({
     enum: ['ready', 'building', 'failed', 'cancelled', 'missing'],
     description: 'State of the last build; `missing` without one.',
   },
-  paused: FLAG,
+  paused: PAUSED,
+  'paused-by': { ...TEXT_OR_NULL, description: 'Who paused it; null if the configuration or nobody does.' },
+  'paused-since': { ...TEXT_OR_NULL, description: 'When that was, in ISO 8601; null likewise.' },
   ready: { ...COUNT, description: 'Number of good images at the builders.' },
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest good image.' },
   'newest-requested': REQUESTED,

@@ -1,4 +1,11 @@
-import type { Build, ManagerState, Plan, Step, Upload } from '@nodepool-builder/image-manager';
+import {
+  type Build,
+  type ManagerState,
+  type Plan,
+  type Step,
+  type Upload,
+  whyPaused,
+} from '@nodepool-builder/image-manager';
 import { type LocatedJob, progressOf, runningJobsOf } from '../control/builder-status.ts';
 import { subjectOf, verbOf } from '../daemon/functions.ts';
 import { shownState } from '../manager/shown-state.ts';
@@ -122,7 +129,7 @@ const UNRECORDED: Omit<BuildRecord, 'image-id' | 'diskimage'> = {
 };
 
 function imageRecords(
-  { configuration }: Site,
+  site: Site,
   builds: readonly BuildRecord[],
   uploads: readonly UploadRecord[],
   plan: readonly PlanRecord[],
@@ -131,12 +138,15 @@ function imageRecords(
   const uploadsOf = Map.groupBy(uploads, (upload) => placeKey(upload.provider, upload['image-name']));
   const stepsOf = Map.groupBy(plan, ({ diskimage }) => diskimage);
   const placesOf = Map.groupBy(
-    configuration.providers.flatMap(({ name, entry }) =>
+    site.configuration.providers.flatMap(({ name, entry }) =>
       entry.images.map((image) => ({ provider: name, image, paused: entry.pause || image.pause })),
     ),
     ({ image }) => image.diskimage,
   );
-  return configuration.diskimages.map(({ name, pause }): ImageRecord => {
+  return site.configuration.diskimages.map((entry): ImageRecord => {
+    const { name } = entry;
+    const pause = whyPaused(site.state, entry) !== undefined;
+    const record = pause ? site.state.pauses.get(name) : undefined;
     const own = (buildsOf.get(name) ?? []).filter(({ withdrawn }) => !withdrawn);
     const good = own.filter(({ state }) => state === 'ready');
     const last = own.find(({ state }) => state !== 'deleted' && state !== 'deleting');
@@ -144,6 +154,8 @@ function imageRecords(
       name,
       state: (last?.state as ImageRecord['state'] | undefined) ?? 'missing',
       paused: pause,
+      'paused-by': record?.by ?? null,
+      'paused-since': timeOf(record?.since),
       ready: good.length,
       newest: good[0]?.['image-id'] ?? null,
       'newest-requested': good[0]?.requested ?? null,

@@ -11,6 +11,7 @@ import {
 } from '@nodepool-builder/image-manager';
 import { hasStore } from '../commands/manager-store.ts';
 import { CommandError, messageOf } from '../commands/output.ts';
+import { NO_MANAGER } from '../commands/served-request.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { type BuilderStatus, readBuilderStatuses } from '../control/builder-status.ts';
 import { askServers } from '../daemon/ask-servers.ts';
@@ -54,7 +55,10 @@ export interface SiteViewOptions {
 /** Time limit for the answer of a job server, in milliseconds. */
 const TIMEOUT = 5000;
 
-const NO_RECORDS: ManagerState = { builds: new Map(), uploads: new Map() };
+/** Begin of the problem of a store that cannot be read. */
+export const RECORDS_PROBLEM = 'the records of the manager cannot be read';
+
+const NO_RECORDS: ManagerState = { builds: new Map(), uploads: new Map(), pauses: new Map() };
 
 /** A preview would log the same warning at each refresh; the page shows the problem. */
 const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
@@ -177,10 +181,14 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
       }
     };
     const [records, builders, servers] = await Promise.all([
-      or('the records of the manager cannot be read', this.#readRecords(configuration), undefined),
-      readBuilderStatuses(this.servers, signal).catch(() => []), // the job servers are listed as silent
+      or(RECORDS_PROBLEM, this.#readRecords(configuration), undefined),
+      readBuilderStatuses(this.servers, signal).catch((error: unknown) => {
+        if (error instanceof CommandError) problems.push(messageOf(error));
+        return []; // the job servers are listed as silent
+      }),
       Promise.all(this.servers.map((server) => askServer(server, signal))),
     ]);
+    if (records?.isManaged === false) problems.push(NO_MANAGER);
     const silent = servers.filter(({ functions }) => functions === undefined);
     for (const { address } of silent) problems.push(`job server ${address} does not answer`);
     const site = {
@@ -200,7 +208,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
 
   async #readRecords(
     configuration: Configuration,
-  ): Promise<{ readonly state: ManagerState; readonly plan: Plan } | undefined> {
+  ): Promise<{ readonly state: ManagerState; readonly plan: Plan; readonly isManaged: boolean } | undefined> {
     const store = await this.#openStore();
     if (store === undefined) return undefined;
     try {
@@ -212,7 +220,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
         servers: this.servers,
         logger: SILENT,
       });
-      return { state, plan };
+      return { state, plan, isManaged: (await store.describeLeader()) !== undefined };
     } catch (error) {
       await this.#closeStore(); // the next refresh opens it again
       throw error;

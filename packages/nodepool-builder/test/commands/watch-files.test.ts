@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { FileWatch } from '../../src/commands/watch-files.ts';
 
 /** Milliseconds between two checks. */
@@ -97,6 +98,17 @@ describe('a watched file', () => {
       assert.equal(place.count, 1);
     });
   }
+
+  it('has changed from its change until its report', async (t) => {
+    const place = watched(t);
+    writeFileSync(place.file, 'old');
+    place.watch.watch([place.file]);
+    await firstLook(place);
+    await waitUntil('the report', async () => !(await place.watch.hasChanged()));
+    writeFileSync(place.file, 'new text');
+    assert.equal(await place.watch.hasChanged(), true, 'before the watch has noticed it');
+    await waitUntil('the next report', async () => !(await place.watch.hasChanged()));
+  });
 
   it('is not reported while it keeps changing', async (t) => {
     const place = watched(t);

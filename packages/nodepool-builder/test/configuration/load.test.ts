@@ -487,7 +487,7 @@ describe('a configuration that is refused', () => {
       'a name that Gearman cannot carry',
       'images-dir: /i\ndiskimages:\n  - name: "a\\0b"\n',
       [
-        'nodepool.yaml:3:5: diskimages[0].name holds a control character or is longer than 500 bytes; choose a plain name',
+        'nodepool.yaml:3:5: diskimages[0].name holds a control character or is longer than 493 bytes; choose a plain name',
       ],
     ],
   ];

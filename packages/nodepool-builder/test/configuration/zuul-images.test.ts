@@ -266,7 +266,7 @@ describe('a diagnostic of zuul-images', () => {
       'a name that Gearman cannot carry',
       `zuul-images:\n  - {name: ${'a'.repeat(501)}, ${NEEDED}}\n`,
       [
-        'nodepool.yaml:3:6: zuul-images[0].name holds a control character or is longer than 500 bytes; choose a plain name',
+        'nodepool.yaml:3:6: zuul-images[0].name holds a control character or is longer than 493 bytes; choose a plain name',
         'nodepool.yaml:3:6: zuul-images[0].name leads to image-ids that builders refuse: each is longer than 238 bytes; choose a plain name',
       ],
     ],

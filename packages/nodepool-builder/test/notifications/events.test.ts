@@ -38,6 +38,7 @@ function stateOf(builds: readonly Build[], uploads: readonly Upload[] = []): Man
   return {
     builds: new Map(builds.map((build) => [build.id, build])),
     uploads: new Map(uploads.map((upload) => [upload.id, upload])),
+    pauses: new Map(),
   };
 }
 

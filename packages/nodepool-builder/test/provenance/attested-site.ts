@@ -122,7 +122,7 @@ export class AttestedSite {
   /** Everything that origins are read from, with the site's own key unless another one is given. */
   async source(publicKey: string = this.publicKey): Promise<OriginSource> {
     return {
-      state: { builds: new Map(this.builds), uploads: new Map(this.uploads) },
+      state: { builds: new Map(this.builds), uploads: new Map(this.uploads), pauses: new Map() },
       keys: await readTrustedKeys([publicKey]),
       store: {
         attestations: async (imageId, uploadId) => {

@@ -118,13 +118,37 @@ describe('the API of --web', () => {
       }
     }
     const { status, body } = await site.api('/images/docs/rebuild', { method: 'POST', headers: MAY_ACT });
-    assert.deepEqual([status, body], [202, { done: 'asked the manager (request 1)' }]);
+    assert.equal(status, 202);
+    assert.match((body as { readonly done: string }).done, /^build docs-\d+-\w+ has begun$/);
     check('/images/{id}/rebuild', 'post', 202, 'application/json', body);
     await waitUntil(
       'another build',
       async () => ((await site.api('/builds')).body as unknown[]).length === 2,
     );
-    await site.service.logged(/INFO nodepool\.web: token at 127\.0\.0\.1: rebuild docs: asked the manager/);
+    await site.service.logged(
+      /INFO nodepool\.web: token at 127\.0\.0\.1: rebuild docs: build docs-\S+ has begun/,
+    );
+  });
+
+  it('pauses and unpauses, and says who paused', async (t) => {
+    const site = await startWebSite(t);
+    await untilUploaded(site);
+    const act = async (action: string) =>
+      await site.api(`/images/docs/${action}`, { method: 'POST', headers: MAY_ACT });
+    assert.equal((await site.api('/images/docs/pause', { method: 'POST' })).status, 401);
+    assert.deepEqual(await act('pause'), { status: 202, body: { done: 'disk image "docs" is paused' } });
+    const { body } = await site.api('/images/docs');
+    assert.partialDeepStrictEqual(body, { paused: true, 'paused-by': 'token on the status page' });
+    assert.ok(Date.parse((body as { readonly 'paused-since': string })['paused-since']) <= Date.now());
+    const refused = await act('rebuild');
+    assert.equal(refused.status, 409);
+    assert.match(
+      (refused.body as { readonly error: string }).error,
+      /is paused by token on the status page since .*Z; run "nodepool-builder image-unpause docs" first/,
+    );
+    assert.equal((await act('unpause')).status, 202);
+    const { body: after } = await site.api('/images/docs');
+    assert.partialDeepStrictEqual(after, { paused: false, 'paused-by': null, 'paused-since': null });
   });
 
   it('sends an event for each change', async (t) => {

@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ManagerState, Request, StateStore } from '@nodepool-builder/image-manager';
+import { CommandError, warn } from './output.ts';
+import type { ShownRecord } from './table.ts';
+
+/** Time limit for the manager to serve a request, and the pause between two looks, in milliseconds. */
+const TIMEOUT = 30_000;
+const PAUSE = 250;
+
+/** @throws CommandError `unreachable` if no manager would serve a request */
+export async function requireManager(store: StateStore): Promise<void> {
+  if ((await store.describeLeader()) !== undefined) return;
+  throw new CommandError(`${NO_MANAGER}; nothing was requested`, { exitReason: 'unreachable' });
+}
+
+/** Warns at the end of a list if what it shows needs a manager: a state or a plan of now, or a record of what runs. */
+export async function warnWithoutManager(
+  store: Pick<StateStore, 'describeLeader'>,
+  records: readonly ShownRecord[],
+): Promise<void> {
+  const isOfNow = records.some(({ state }) => state === undefined || RUNNING.test(String(state)));
+  if (isOfNow && (await store.describeLeader()) === undefined) warn(NO_MANAGER);
+}
+
+const RUNNING = /^(?:building|uploading|deleting)$/;
+
+/** Says that nothing happens, and what to do. */
+export const NO_MANAGER = 'no manager runs; start "nodepool-builder manage", or the daemon with --all-in-one';
+
+/**
+ * Puts a request into the store of the manager, and waits until the manager has served it.
+ *
+ * @param outcomeOf says what has become of it; undefined to wait for more
+ * @throws CommandError `unreachable`; `refused` if the same rollback is pending
+ */
+export async function serveRequest(
+  store: StateStore,
+  request: Request,
+  outcomeOf: (state: ManagerState, isPending: boolean) => string | undefined,
+): Promise<string> {
+  const number = await submit(store, request);
+  const end = performance.now() + TIMEOUT;
+  for (;;) {
+    const isPending = (await store.requests()).some((pending) => pending.number === number);
+    const outcome = outcomeOf(await store.read(), isPending);
+    if (outcome !== undefined) return outcome;
+    if (performance.now() > end) {
+      const reason = `the manager has not served request ${number} within ${TIMEOUT / 1000} s`;
+      throw new CommandError(`${reason}; it serves it once it can: see "plan" and its log`, {
+        exitReason: 'unreachable',
+      });
+    }
+    await delay(PAUSE);
+  }
+}
+
+async function submit(store: StateStore, request: Request): Promise<number> {
+  if (request.kind !== 'rollback') return await store.ask(request);
+  const { number, isNew } = await store.askOnce(request);
+  if (isNew) return number;
+  const reason = `request ${number} to roll back disk image "${request.diskimage}" is still pending`;
+  throw new CommandError(`${reason}; wait until the manager has served it`, { exitReason: 'refused' });
+}
