@@ -17,7 +17,8 @@ export function nearestName(name: string, known: Iterable<string>): string | und
 
 /** Number of edits; two letters in the wrong order count as one. */
 function editsBetween(one: string, two: string): number {
-  const at = [...one].findIndex((letter, index) => letter !== two[index]);
+  let at = 0;
+  while (at < one.length && one[at] === two[at]) at += 1;
   const swapped = one.slice(0, at) + one.charAt(at + 1) + one.charAt(at) + one.slice(at + 2);
-  return at !== -1 && swapped === two ? 1 : leven(one, two);
+  return swapped === two && one !== two ? 1 : leven(one, two);
 }

@@ -273,12 +273,12 @@ async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal):
     provider.captures?.({ signal }) ?? [],
   ]);
   const orphans = [
-    ...listed(instances).map((instance) => ({
+    ...fulfilled(instances).map((instance) => ({
       subject: `instance ${instance.id} of build ${instance.buildId}`,
       changedAt: instance.launchedAt,
       remove: () => instance.destroy({ signal }),
     })),
-    ...listed(captures).map((capture) => ({
+    ...fulfilled(captures).map((capture) => ({
       subject: `snapshot ${capture.externalId} of build ${capture.imageId}`,
       changedAt: capture.capturedAt,
       remove: () => capture.discard({ signal }),
@@ -292,6 +292,6 @@ async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal):
   return { orphans };
 }
 
-function listed<T>(result: PromiseSettledResult<readonly T[]>): readonly T[] {
+function fulfilled<T>(result: PromiseSettledResult<readonly T[]>): readonly T[] {
   return result.status === 'fulfilled' ? result.value : [];
 }
