@@ -77,7 +77,7 @@ async function attempt(
   const object = options.useRanges ? await findObject(source, signal) : await findWhole(source, signal);
   let spool: Spool | undefined;
   try {
-    const coding = codingOf(name, object.contentEncoding);
+    const coding = codingOf(name, 'answer' in object ? object.contentEncoding : undefined);
     if (coding === undefined && (object.size ?? 0) > limit) throw tooLarge(name, limit);
     spool = await Spool.open(directory, object);
     const { reserve = checkFreeSpace } = options;

@@ -4,6 +4,7 @@ import { retryAfterSeconds } from '@nodepool-builder/image-builder/module-kit';
 import { nameOf } from './artifact-url.ts';
 import type { Answer, HttpSource } from './http-source.ts';
 import { RangesUnusable, TransientFailure } from './retries.ts';
+import { isIdentity } from './unpacking.ts';
 
 /** Milliseconds after a modification from which on its date identifies the content (RFC 9110, 8.8.2.2). */
 const DATE_IS_STRONG = 1000;
@@ -21,13 +22,12 @@ const RANGE_REFUSED: ReadonlySet<number> = new Set([400, 403, 405, 406, 412, 416
 /** Characters of an error's body that are searched. */
 const LONGEST_BODY = 4096;
 
-/** An object that is fetched in ranges. */
+/** An object that is fetched in ranges, as it is stored. */
 export interface RangedObject {
   /** Bytes. */
   readonly size: number;
   /** Identifies the content: entity tag or date, for If-Range. */
   readonly validator: string;
-  readonly contentEncoding: string | undefined;
 }
 
 /** Part of an object that is still missing. */
@@ -65,10 +65,9 @@ export async function findObject(
   const size = isEmpty ? 0 : rangeOf(answer.response)?.size;
   const validator = validatorOf(answer.response);
   answer.response.resume();
-  if ((statusCode === 206 || isEmpty) && size !== undefined && validator !== undefined) {
-    return { size, validator, contentEncoding: headers['content-encoding'] };
-  }
-  // Without a validator, ranges of two versions could be mixed.
+  // Without a validator, ranges of two versions could be mixed. A server that compresses may do so for each range.
+  const isUsable = (statusCode === 206 || isEmpty) && isIdentity(headers['content-encoding']);
+  if (isUsable && size !== undefined && validator !== undefined) return { size, validator };
   return await findWhole(source, signal);
 }
 

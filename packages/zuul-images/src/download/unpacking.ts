@@ -22,13 +22,18 @@ const ENCODINGS: Readonly<Record<string, Coding>> = { gzip: 'gzip', 'x-gzip': 'g
 export function codingOf(url: string, contentEncoding: string | undefined): Coding | undefined {
   const name = nameOf(url);
   const bySuffix = SUFFIXES[extname(name).toLowerCase()];
-  if (contentEncoding === undefined || contentEncoding === 'identity') return bySuffix;
+  if (contentEncoding === undefined || isIdentity(contentEncoding)) return bySuffix;
   const byServer = ENCODINGS[contentEncoding];
   if (byServer !== undefined && (bySuffix ?? byServer) === byServer) return byServer;
   throw new ImageError(
     'artifact-refused',
     `${name} is sent with the encoding "${contentEncoding}"; configure the server to send the file as it is stored`,
   );
+}
+
+/** Whether a server sends a file as it is stored. */
+export function isIdentity(contentEncoding: string = 'identity'): boolean {
+  return contentEncoding === 'identity';
 }
 
 /** Name of a URL, without the suffix of a compressed file. */

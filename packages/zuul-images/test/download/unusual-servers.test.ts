@@ -28,6 +28,8 @@ function afterProbe(ranged: Answer): Answer {
   });
 }
 
+const GZIP = { 'content-encoding': 'gzip' } as const;
+
 /** Sends the head of a response and some bytes, and closes the connection. */
 function cutOff(
   response: ServerResponse,
@@ -73,6 +75,12 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   }),
   'compresses the response although it must not': (_, response) => {
     response.writeHead(200, { 'content-encoding': 'gzip' }).end(PACKED);
+  },
+  'compresses each range although it must not': (request, response, count) => {
+    if (request.headers.range === undefined)
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(PACKED);
+    else if (count === 1) response.end(sendRange(request, response, PACKED, { etag: '"one"', ...GZIP }));
+    else assert.fail('a range was requested of a file that is compressed for each range');
   },
   'compresses the response and announces the size of the file': (_, response) => {
     cutOff(response, { 'content-encoding': 'gzip', 'content-length': 2 * CONTENT.length }, PACKED);
