@@ -132,11 +132,11 @@ export class ImageApi {
   ): Promise<readonly GlanceImage[]> {
     const owner = await this.projectId(signal);
     const wanted = owner === undefined ? filters : { ...filters, owner };
-    const found = new Map<string, GlanceImage>();
-    for (const query of [wanted, { ...wanted, os_hidden: 'true' }]) {
-      for (const image of await this.find(query, signal)) found.set(image.id, image);
-    }
-    return [...found.values()].filter((image) =>
+    const shown = await this.find(wanted, signal);
+    const hidden = await this.find({ ...wanted, os_hidden: 'true' }, signal).catch(unlessRefused);
+    // A cloud without hidden images may ignore the filter.
+    const all = new Map([...shown, ...hidden].map((image) => [image.id, image]));
+    return [...all.values()].filter((image) =>
       Object.entries(wanted).every(([name, value]) => image[name] === value),
     );
   }
@@ -201,6 +201,12 @@ export class ImageApi {
 /** For `catch`: replaces the error of a request that the cloud does not know or does not permit with undefined. */
 function unlessUnavailable(error: unknown): undefined {
   if (error instanceof OpenStackError && (error.status === 403 || error.status === 404)) return;
+  throw error;
+}
+
+/** For `catch`: no images if the cloud does not know a filter. */
+function unlessRefused(error: unknown): readonly GlanceImage[] {
+  if (error instanceof OpenStackError && error.code === 'bad-request') return [];
   throw error;
 }
 

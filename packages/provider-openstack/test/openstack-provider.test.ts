@@ -153,6 +153,26 @@ describe('the list', () => {
     });
   }
 
+  test('has the images of a cloud that knows no hidden ones, each once', async (t) => {
+    const cloud = await CloudDouble.start(t);
+    const ours = { nodepool_provider_name: 'cloud', nodepool_build_id: '1', nodepool_image_name: 'debian' };
+    const { id } = cloud.glance.importImage({ ...ours, disk_format: 'qcow2' }, Buffer.alloc(1));
+    const provider = openProvider(t, cloud.settings());
+    for (const answer of ['refuses', 'ignores']) {
+      cloud.intercept = ({ method, path, query }) => {
+        if (method !== 'GET' || path !== '/v2/images' || !query.has('os_hidden')) return undefined;
+        if (answer === 'refuses') return { status: 400, body: 'unknown filter os_hidden' };
+        query.delete('os_hidden');
+        return undefined;
+      };
+      assert.deepEqual(
+        (await provider.list()).map(({ externalId }) => externalId),
+        [id],
+        answer,
+      );
+    }
+  });
+
   test('has images whose size is no number, with size 0', async (t) => {
     const cloud = await CloudDouble.start(t);
     const ours = { nodepool_provider_name: 'cloud', nodepool_build_id: '1', nodepool_image_name: 'debian' };
