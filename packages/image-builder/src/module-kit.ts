@@ -74,6 +74,7 @@ export {
   type HttpRequest,
   type NetworkFailureKind,
   networkFailure,
+  staysWithHost,
 } from './http/http-client.ts';
 export {
   type ListBounds,

@@ -71,8 +71,8 @@ export class HttpClient {
         throwHttpErrors: false,
         retry: { limit: 0 },
         timeout: { request: timeout * 1000 },
-        followRedirect: ({ url: from, headers: { location = '' } }) =>
-          followsRedirects && form === undefined && staysWithHost(from, location),
+        followRedirect: (answer) =>
+          followsRedirects && form === undefined && isFollowed(method, answer.statusCode, answer),
       });
       // Its own event of an answer waits for the whole body.
       void sending.on('request', (outgoing) =>
@@ -92,6 +92,17 @@ export class HttpClient {
       throw new NetworkFailure('body-too-long', meter.reason, { status });
     }
   }
+}
+
+/** Whether the target of a redirect gets the same request: got would turn some into a GET, or drop their body. */
+function isFollowed(
+  method: string,
+  status: number,
+  { url: from, headers: { location = '' } }: { url: string; headers: IncomingHttpHeaders },
+): boolean {
+  if (!staysWithHost(from, location)) return false;
+  if (method === 'GET' || method === 'HEAD' || status === 307 || status === 308) return true;
+  return status !== 303 && URL.parse(location, from)?.origin === new URL(from).origin;
 }
 
 /** Whether a redirect may get the token: to the same host and port, or to `https://host/` after `http://host/`. */

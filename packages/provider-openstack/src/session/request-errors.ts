@@ -57,6 +57,8 @@ const REMEDIES: Partial<Record<OpenStackErrorCode, string>> = {
   'too-large': 'ask the operator of the cloud for a higher limit',
 };
 
+const REDIRECT_REMEDY = 'name the address of the service in clouds.yaml: auth_url, or an endpoint override';
+
 /** Glance and Swift report an exhausted quota only in the message. */
 const QUOTA_MESSAGE = /quota|over limit|limit\b.*\bexceeded|exceed\w*\b.*\blimit/i;
 
@@ -66,12 +68,13 @@ export function answerError(
   { status, headers, body }: HttpAnswer,
   { secrets = [], now }: { secrets?: readonly string[]; now: number },
 ): OpenStackError {
-  const isRedirect = status >= 300 && status < 400 && headers.location !== undefined;
-  const message = errorMessage(isRedirect ? `to ${headers.location}` : body, secrets);
+  const [target] = (status >= 300 && status < 400 ? headers.location : undefined)?.split(/[?#]/, 1) ?? [];
+  const message = errorMessage(target === undefined ? body : `to ${target}`, secrets);
   const retryAfter = retryAfterSeconds(headers['retry-after'], now);
   const code = codeOf(status, message, retryAfter);
   const quoted = message === '' ? '' : `: ${message.replace(/(?<!\.)\.$/, '')}`;
-  const remedy = REMEDIES[code] === undefined ? '' : `; ${REMEDIES[code]}`;
+  const known = target === undefined ? REMEDIES[code] : REDIRECT_REMEDY;
+  const remedy = known === undefined ? '' : `; ${known}`;
   const requestId = headers['x-openstack-request-id'];
   const trace = typeof requestId === 'string' ? ` (${requestId})` : '';
   const shown = `${status} ${STATUS_CODES[status] ?? ''}`.trim();

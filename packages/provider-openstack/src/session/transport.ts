@@ -7,6 +7,7 @@ import {
   type RetryLimits,
   RetryPolicy,
   SYSTEM_CLOCK,
+  staysWithHost,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
@@ -21,6 +22,8 @@ const DEFAULT_RETRY_LIMITS: RetryLimits = {
   longestDelay: 30,
   longestRetryAfter: 120,
 };
+
+const MAX_REDIRECTS = 5;
 
 export interface TransportOptions {
   readonly logger: Logger;
@@ -96,14 +99,24 @@ export class Transport {
     }
   }
 
-  /** Sends a PUT once. Resolves with an answer of any status. An error of the body is thrown unchanged. */
+  /**
+   * Sends a PUT once, and from its start to the target of a redirect that demands it and stays with the host. Resolves with
+   * an answer of any other status. An error of the body is thrown unchanged.
+   */
   async put(
     request: Omit<StreamPut, 'name' | 'agents' | 'body'> & { readonly body: () => AsyncIterable<Buffer> },
   ): Promise<HttpAnswer> {
     const agents = await this.#openAgents();
     await this.#rateLimiter.turn(request.signal);
     const name = this.#name({ method: 'PUT', url: request.url });
-    return await putStream({ ...request, body: request.body(), name, agents });
+    let { url } = request;
+    for (let redirects = 0; ; redirects += 1) {
+      const answer = await putStream({ ...request, url, body: request.body(), name, agents });
+      const { location = '' } = answer.headers;
+      const isRedirect = answer.status === 307 || answer.status === 308;
+      if (!isRedirect || redirects === MAX_REDIRECTS || !staysWithHost(url.href, location)) return answer;
+      url = new URL(location, url);
+    }
   }
 
   /** Sends a GET once. Resolves when an answer of any status starts. */

@@ -83,6 +83,33 @@ describe('a token', () => {
     );
   });
 
+  it('goes with the body from its start to a redirect of the same host only', async (t) => {
+    for (const [status, location, expected] of [
+      [307, '/v2/elsewhere', 204],
+      [308, '/v2/elsewhere', 204],
+      [302, '/v2/elsewhere', 302],
+      [307, 'http://localhost:1/v2/elsewhere', 307],
+      [307, '/v2/images/1/file', 307],
+    ] as const) {
+      const cloud = await KeystoneDouble.start(({ path }) =>
+        path === '/v2/images/1/file' ? { status, headers: { location } } : { status: 204 },
+      );
+      t.after(() => cloud[Symbol.asyncDispose]());
+      const client = openSession(cloud.url).client(IMAGES);
+      const sent = client.put('/images/1/file', () => Readable.from([Buffer.from('image')]), { size: 5 });
+      if (expected === 204) assert.equal((await sent).status, 204);
+      else
+        await assert.rejects(
+          sent,
+          failsWith('invalid-answer', `${expected}`, `to ${location}; name the address`),
+        );
+      assert.ok(cloud.requests.length <= 6);
+      const last = cloud.requests.at(-1);
+      if (expected === 204)
+        assert.deepEqual([last?.body, last?.headers['x-auth-token']], ['image', 'token-1']);
+    }
+  });
+
   it('that gets a second 401 is an error without the token', async (t) => {
     const cloud = await KeystoneDouble.start(({ headers }) => ({
       status: 401,

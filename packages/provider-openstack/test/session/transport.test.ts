@@ -112,13 +112,28 @@ describe('a redirect', () => {
     assert.deepEqual([last?.method, last?.body, last?.headers['x-auth-token']], ['POST', '{}', 't']);
   });
 
+  it('that would change the method or drop the body is an error', async (t) => {
+    const http = await startDouble(t, ({ path }) =>
+      path === '/303' ? { status: 303, headers: { location: '/other' } } : { status: 200 },
+    );
+    const request = { method: 'DELETE', url: new URL('/303', http.url), headers: {} } as const;
+    const answer = await transportTo().send(request);
+    assert.deepEqual([answer.status, http.requests.length], [303, 1]);
+    assert.ok(
+      failsWith('invalid-answer', '303 See Other: to /other; name')(transportTo().refusal(request, answer)),
+    );
+  });
+
   it('to another server is an error with its target', async (t) => {
-    const http = await startDouble(t, () => ({ status: 302, headers: { location: 'http://localhost:1/' } }));
+    const http = await startDouble(t, () => ({
+      status: 302,
+      headers: { location: 'http://localhost:1/?signature=s' },
+    }));
     const request = { method: 'GET', url: new URL(http.url), headers: { 'x-auth-token': 'gAAAA' } } as const;
     const answer = await transportTo().send(request);
     assert.equal(answer.status, 302);
     const error = transportTo().refusal(request, answer);
-    assert.ok(failsWith('invalid-answer', '302', 'http://localhost:1/')(error));
+    assert.ok(failsWith('invalid-answer', '302', 'to http://localhost:1/; name the address')(error));
   });
 });
 
