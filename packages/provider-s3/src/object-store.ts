@@ -234,8 +234,9 @@ export class ObjectStore {
   #error(what: string, error: unknown): Error {
     if (!(error instanceof Error) || error instanceof CloudError || error instanceof ImageError)
       return error as Error;
-    const { $metadata: { httpStatusCode: status = 0 } = {} } = error as {
+    const { $metadata: { httpStatusCode: status = 0 } = {}, $response: { headers = {} } = {} } = error as {
       $metadata?: { httpStatusCode?: number };
+      $response?: { headers?: Readonly<Record<string, string>> };
     };
     const [, known] = CODES.find(([pattern]) => pattern.test(error.name)) ?? [];
     if (known === undefined && status === 0) {
@@ -244,7 +245,11 @@ export class ObjectStore {
     }
     const byStatus = status === 403 ? 'forbidden' : status >= 500 ? 'service-unavailable' : 'bad-request';
     const reason = `${error.message === 'UnknownError' ? `status ${status}` : error.message} (${error.name})`;
-    const remedy = remedyFor(reason, PROTECTIONS);
+    const region = headers['x-amz-bucket-region'] ?? 'the region of the bucket';
+    const remedy =
+      status >= 300 && status < 400
+        ? { remedy: `set region-name to ${region}, or endpoint to the address of the bucket` }
+        : remedyFor(reason, PROTECTIONS);
     return new CloudError(known ?? byStatus, what, reason, { cause: error, ...remedy });
   }
 }

@@ -1,7 +1,10 @@
 // Not a unit test: it starts servers.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -412,4 +415,31 @@ test('doctor names the permissions that are missing, and leaves nothing', async 
   const reason = 'User: x is not authorized to perform: kms:GenerateDataKey on resource: y';
   assert.deepEqual(await check(['CreateMultipartUpload'], reason), [ok, 'problem: lack kms:GenerateDataKey']);
   assert.equal((await check(['ListObjectsV2'])).length, 1);
+});
+
+test('a bucket in another region is an error that names the region', async (t) => {
+  const { open, request } = await fixtureFor(t);
+  for (const [status, code] of [
+    [301, 'PermanentRedirect'],
+    [307, 'TemporaryRedirect'],
+  ] as const) {
+    const server = createServer((incoming, response) => {
+      incoming.resume();
+      const headers = { 'x-amz-bucket-region': 'eu-central-1', location: 'http://127.0.0.1:1/' };
+      response
+        .writeHead(status, headers)
+        .end(`<Error><Code>${code}</Code><Message>elsewhere</Message></Error>`);
+    });
+    t.after(() => void server.close());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const provider = open({ endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    await assert.rejects(provider.upload(await request()), (error: unknown) => {
+      assert.ok(error instanceof CloudError);
+      assert.match(
+        error.message,
+        /set region-name to eu-central-1, or endpoint to the address of the bucket/,
+      );
+      return true;
+    });
+  }
 });
