@@ -1,6 +1,6 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { elsewhere } from './schema-node.ts';
+import { ELSEWHERE, elsewhere } from './schema-node.ts';
 import { isMapping } from './yaml-document.ts';
 
 /** Keys of a provider since nodepool 0.4, each with its replacement here, which may depend on the types. */
@@ -55,7 +55,14 @@ export function laterKeys(mapping: keyof typeof REFUSED): Record<string, Setting
     key,
     { description: 'is a key of a later nodepool, and is not read here', not: {}, $comment: remedy },
   ]);
-  return { ...elsewhere(...LAUNCHER[mapping]), ...Object.fromEntries(refused) };
+  return {
+    ...elsewhere(...LAUNCHER[mapping]),
+    // beside `images`
+    ...(mapping === 'providers' && {
+      diskimages: { description: ELSEWHERE, items: { properties: laterKeys('images') } },
+    }),
+    ...Object.fromEntries(refused),
+  };
 }
 
 const KEPT = 'it is ignored: all formats stay in images-dir until the image is deleted; see "keep"';

@@ -134,6 +134,17 @@ describe('a key of a later nodepool', () => {
     });
   }
 
+  it('is refused in diskimages beside images, too', async (t) => {
+    const messages = await messagesOf(
+      t,
+      fileWith({ 'providers[0]': 'diskimages: [{name: noble,architecture: arm64}]' }),
+    );
+    assert.match(
+      messages.join('\n'),
+      /providers\[0\]\.diskimages\[0\]\.architecture is a key of a later nodepool/,
+    );
+  });
+
   it('is a warning if it only deletes local files', async (t) => {
     for (const text of ['keep-formats: [raw]', 'delete-after-upload: true']) {
       const messages = await messagesOf(t, fileWith({ 'diskimages[0]': text }));
