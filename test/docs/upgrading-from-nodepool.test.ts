@@ -7,7 +7,11 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { loadConfiguration } from 'nodepool-builder';
+import { IMAGE_TAGS } from '../../packages/image-builder/src/image-tags.ts';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import { statusFunction } from '../../packages/nodepool-builder/src/control/builder-status.ts';
+import { cancelFunction } from '../../packages/nodepool-builder/src/control/image-cancel.ts';
+import { logFunction } from '../../packages/nodepool-builder/src/control/image-log.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
@@ -67,6 +71,12 @@ test('docs/upgrading-from-nodepool.md names existing keys', () => {
     named.filter((key) => !known.has(key)),
     [],
   );
+});
+
+test('docs/upgrading-from-nodepool.md names the functions and properties that nodepool does not know', () => {
+  const functions = [statusFunction, logFunction, cancelFunction].map((name) => name(''));
+  for (const name of [...functions, ...Object.values(IMAGE_TAGS)])
+    assert.ok(page.includes(`\`${name}`), name);
 });
 
 test('docs/upgrading-from-nodepool.md converts a file of a later release', async (t) => {

@@ -1,3 +1,6 @@
+/** Default of `build-timeout` for builds that no person waits for: eight hours, as in nodepool, in seconds. */
+export const BUILD_TIMEOUT = 28_800;
+
 /** Milliseconds. */
 const UNITS: Readonly<Record<string, number>> = {
   s: 1000,

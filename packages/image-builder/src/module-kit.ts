@@ -54,7 +54,7 @@ export {
 export { type BlockOptions, type DiskBlock, sendBlocks } from './disk-blocks.ts';
 export type { ImageValidation } from './disk-image.ts';
 export { syncToDisk, writeDurably } from './durable.ts';
-export { parseDuration } from './duration.ts';
+export { BUILD_TIMEOUT, parseDuration } from './duration.ts';
 export { checkDisk, checkFormat, checkSelfContained } from './formats/check-format.ts';
 export {
   checkDiskSize,

@@ -4,7 +4,7 @@ import {
   type ObjectSchema,
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
-import { REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
+import { BUILD_TIMEOUT, REQUIRE_ATTESTATION } from '@nodepool-builder/image-builder/module-kit';
 
 /** Formats with another name in `zuul-images` and in a job's `metadata.format`. */
 const FORMAT_ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };
@@ -157,7 +157,7 @@ export const ZUUL_SETTINGS = {
     'build-timeout': {
       type: 'number',
       minimum: 1,
-      default: 14_400,
+      default: BUILD_TIMEOUT,
       description: 'Time limit of a download and its conversions, in seconds.',
     },
     'rebuild-age': NOT_BY_TIME,

@@ -4,7 +4,7 @@ import {
   type ObjectSchema,
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { BUILD_TIMEOUT, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
 import { laterKeys } from './later-nodepool.ts';
 import { NAME, TEXT } from './schema-node.ts';
@@ -27,7 +27,7 @@ const COMMON = {
   'build-timeout': {
     type: 'number',
     minimum: 1,
-    description: 'Time limit of a build in seconds. Default: no limit.',
+    description: `Time limit of a build in seconds. Default: ${BUILD_TIMEOUT}, eight hours, for a build that the manager requests; no limit for other clients, as in nodepool 0.3.`,
   },
   'disk-space': {
     type: 'number',

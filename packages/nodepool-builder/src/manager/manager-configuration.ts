@@ -1,8 +1,6 @@
+import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/module-kit';
 import type { ManagerConfiguration } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
-
-/** Default of `build-timeout`: eight hours, as in nodepool, in seconds. */
-const BUILD_TIMEOUT = 28_800;
 
 /** Default of `image-upload-timeout`: a day, in seconds, because builders abort stalled uploads earlier. */
 const UPLOAD_TIMEOUT = 86_400;

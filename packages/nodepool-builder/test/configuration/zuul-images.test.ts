@@ -52,7 +52,7 @@ async function diagnosticsOf(text: string): Promise<string[]> {
 }
 
 /** Settings of an entry that has only the keys that it needs. */
-const DEFAULTS = { 'poll-interval': 60, 'require-sha256': false, pause: false, 'build-timeout': 14_400 };
+const DEFAULTS = { 'poll-interval': 60, 'require-sha256': false, pause: false, 'build-timeout': 28_800 };
 
 const EMPTY = { envVars: {}, secrets: [], publicVariables: [], options: {} };
 
@@ -107,7 +107,7 @@ describe('zuul-images', () => {
           importsBuilds: true,
           pause: false,
           formats: ['raw'],
-          buildTimeout: 14_400,
+          buildTimeout: 28_800,
           keep: 2,
           settings: {
             ...DEFAULTS,

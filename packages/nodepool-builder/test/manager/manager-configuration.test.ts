@@ -105,7 +105,7 @@ describe("a manager's configuration", () => {
       pause: false,
       followsZuul: true,
       keep: 2,
-      buildTimeout: 14_400,
+      buildTimeout: 28_800,
     });
     assert.equal(
       (await zuulImage('pipelines: [post], auth: {token-file: t}, poll-interval: 5')).digest,
