@@ -26,7 +26,7 @@ describe('printable', () => {
 describe('a command', () => {
   it('prints no control character of an error', async () => {
     const { code, stderr } = await runInProcess('validate', 'a\x1b]0;title\x07\u202e.yaml');
-    assert.equal(code, 1);
+    assert.equal(code, 3);
     assert.match(stderr, /a\\u001b\]0;title\\u0007\\u202e\.yaml/);
     assert.doesNotMatch(stderr, /[^\P{Cc}\n]|\p{Bidi_Control}/u);
   });
