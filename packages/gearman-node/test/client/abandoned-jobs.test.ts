@@ -8,10 +8,10 @@ import { Worker as Thread } from 'node:worker_threads';
 import { ABANDONED, JobSubscribers, type Subscriber } from '../../src/client/job-subscribers.ts';
 import { Client, JobServer, Worker } from '../../src/index.ts';
 
-const JOBS = 2000;
+const JOBS = 5000;
 
 /** Bytes that a client may keep for a job that the server still has: handle, and place among its subscribers. */
-const BYTES_PER_JOB = 600;
+const BYTES_PER_JOB = 1000;
 
 /** Runs the server in a thread, whose heap is not measured. */
 const SERVER = `
@@ -86,6 +86,7 @@ async function abandon(client: Client, count: number, how: 'signal' | 'timeout')
     stop.abort(new Error('enough'));
     await ended;
   }
+  await client.status('H:none:1'); // the server has answered all requests before this one
 }
 
 function heapInUse(): number {
