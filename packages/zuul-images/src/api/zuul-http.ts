@@ -42,10 +42,11 @@ const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
   UnauthorizedZuulAdminClaimError:
     'the token has the claim zuul.admin, like all of zuul-admin create-auth-token; configure shared-secret instead',
   IncorrectAudienceError:
-    'set audience of auth, the claim aud, to client_id of the section auth in zuul.conf',
-  IssuerUnknownError: 'set issuer of auth, the claim iss, to issuer_id of the section auth in zuul.conf',
+    'set audience of shared-secret, or the claim aud of another token, to client_id of the section auth in zuul.conf',
+  IssuerUnknownError:
+    'set issuer of shared-secret, or the claim iss of another token, to issuer_id of the section auth in zuul.conf',
   AuthTokenInvalidSignatureException:
-    'the token is signed with another key than the section auth in zuul.conf names; correct the file of shared-secret',
+    'correct the file of shared-secret, or the key of another token: the section auth in zuul.conf has another one',
   TokenExpiredError:
     'let the token be renewed, compare the clocks of this host and of Zuul, and look for max_validity_time in zuul.conf',
   AuthTokenUnauthorizedException:
@@ -54,7 +55,7 @@ const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
   MissingClaimError: 'the token needs the claims aud, exp, iat, iss and sub',
   MissingUIDClaimError: 'the token needs the claim that uid_claim names in zuul.conf',
   JWKSException:
-    'Zuul cannot find the key of the token; compare issuer of auth with the section auth in zuul.conf',
+    'Zuul cannot find the key of the token; compare issuer of client-credentials with the section auth in zuul.conf',
 };
 
 /** Text of the 404 for an unknown tenant, since Zuul 8.0 and before. Other 404s have another text. */
