@@ -53,6 +53,17 @@ export class JsonReader<const S extends SettingsSchema> {
     if (this.#validate(value)) return value as SettingsOf<S>;
     throw new Error(reasonOf(this.#validate.errors?.[0], name));
   }
+
+  /** The valid ones of values that others have written: an invalid one of a thing that is not needed is ignored. */
+  valid(values: readonly unknown[]): SettingsOf<S>[] {
+    return values.flatMap((value) => {
+      try {
+        return [this.check(value)];
+      } catch {
+        return [];
+      }
+    });
+  }
 }
 
 /** Parses a JSON text. @throws Error that quotes nothing of the text, unlike that of `JSON.parse` */

@@ -31,12 +31,25 @@ export interface ListPage<T> {
   readonly next?: string | null | undefined;
 }
 
+type PageRequest<T> = (marker: string | undefined, size: number | undefined) => Promise<ListPage<T>>;
+
 export interface ListOptions {
   /** What an error is about: `provider store: ListObjectsV2`. */
   readonly subject: string;
   /** Bounds for lists of things that are more numerous than images. */
   readonly bounds?: Partial<ListBounds>;
+  /**
+   * Entries of a page, the most first; the next number is requested once the server refuses one. Default: undefined, the
+   * server's own number.
+   */
+  readonly pageSizes?: readonly (number | undefined)[];
 }
+
+/** Page sizes for servers that permit large pages. Some of them refuse what others only cut. */
+export const PAGE_SIZES: readonly (number | undefined)[] = [1000, 100, undefined];
+
+/** Codes of the errors with which servers refuse a page size: those of status 400, 412 and 413. */
+const REFUSALS: ReadonlySet<unknown> = new Set(['bad-request', 'too-large']);
 
 /** The list whose page is being requested: its bounds, and the bytes that it has received. */
 interface ListProgress {
@@ -57,12 +70,13 @@ export function withListBounds<T>(bounds: Partial<ListBounds>, work: () => T): T
  * Lists page by page, whatever the server does: a marker that comes a second time, and each bound, ends the list with an
  * error. HTTP clients count its bytes with a {@link responseMeter}.
  *
- * @param request gets one page; its argument is the marker of the page before, undefined for the first page
+ * @param request gets one page; its arguments are the marker of the page before, undefined for the first page, and the
+ * number of entries
  * @throws CloudError `endless-list`, or the error of a request
  */
 export async function* listPages<T>(
-  { subject, bounds: own }: ListOptions,
-  request: (marker: string | undefined) => Promise<ListPage<T>>,
+  { subject, bounds: own, pageSizes = [undefined] }: ListOptions,
+  request: PageRequest<T>,
 ): AsyncGenerator<readonly T[]> {
   const bounds = { ...LIST_BOUNDS, ...own, ...BOUNDS.getStore() };
   const progress: ListProgress = { bounds, received: 0 };
@@ -70,10 +84,11 @@ export async function* listPages<T>(
   const markers = new Set<string>();
   const endless = (reason: string): CloudError =>
     new CloudError('endless-list', subject, `the list does not end: ${reason}`);
+  const sizes = [...pageSizes];
   let marker: string | undefined;
   let entries = 0;
   for (let pages = 1; ; pages += 1) {
-    const page = await CURRENT.run(progress, () => request(marker));
+    const page = await CURRENT.run(progress, () => requestPage(request, marker, sizes));
     entries += page.entries.length;
     if (entries > bounds.entries) throw endless(`it has more than ${bounds.entries} entries`);
     yield page.entries;
@@ -88,11 +103,27 @@ export async function* listPages<T>(
   }
 }
 
+/** Requests a page, with ever fewer entries while the server refuses their number. */
+async function requestPage<T>(
+  request: PageRequest<T>,
+  marker: string | undefined,
+  sizes: (number | undefined)[],
+): Promise<ListPage<T>> {
+  let refusal: unknown;
+  for (;;) {
+    try {
+      return await request(marker, sizes[0]);
+    } catch (error) {
+      refusal ??= error;
+      // The last error would be about a request that this list does not need.
+      if (sizes.length === 1 || !REFUSALS.has((error as { code?: unknown }).code)) throw refusal;
+      sizes.shift();
+    }
+  }
+}
+
 /** Lists all entries, as {@link listPages} does. */
-export async function listAll<T>(
-  options: ListOptions,
-  request: (marker: string | undefined) => Promise<ListPage<T>>,
-): Promise<T[]> {
+export async function listAll<T>(options: ListOptions, request: PageRequest<T>): Promise<T[]> {
   const found: T[] = [];
   for await (const page of listPages(options, request)) for (const entry of page) found.push(entry);
   return found;
