@@ -68,19 +68,23 @@ export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
 export { Digester, type Slot } from './hashed-reader/digester.ts';
 export { SteadyFile } from './hashed-reader/steady-file.ts';
 export { checksumsOf } from './hashed-reader.ts';
+export { HttpAgent } from './http/http-agent.ts';
 export {
+  atOrigin,
   type HttpAnswer,
   HttpClient,
   type HttpRequest,
   type NetworkFailureKind,
   networkFailure,
+  noResponse,
   staysWithHost,
 } from './http/http-client.ts';
 export {
-  type ListBounds,
+  type ListOptions,
   type ListPage,
   listAll,
   listPages,
+  PAGE_SIZES,
   type ResponseMeter,
   readBounded,
   responseMeter,

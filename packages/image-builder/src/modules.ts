@@ -329,8 +329,6 @@ export interface ProviderServices<P = unknown> {
   /** Result of {@link ProviderModule.prepare}; rejects with its reason if that failed. */
   readonly prepared: () => Promise<P>;
   readonly logger: Logger;
-  /** Variables such as `https_proxy`. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /** Further services for a provider of images. */

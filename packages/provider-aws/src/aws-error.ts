@@ -1,7 +1,7 @@
 import {
   CloudError,
   type CloudErrorCode,
-  networkFailure,
+  noResponse,
   type RemedyTable,
   remedyFor,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -57,10 +57,7 @@ export function awsError(subject: string, error: unknown): Error {
   if (error instanceof CloudError || !(error instanceof Error)) return error as Error;
   const { $metadata: { httpStatusCode: status = 0 } = {}, name, message } = error as SdkError;
   const [, known] = CODES.find(([pattern]) => pattern.test(name)) ?? [];
-  if (known === undefined && status === 0) {
-    const failure = networkFailure(error);
-    return new CloudError('connection-failed', subject, `no answer: ${failure.message}`, { cause: error });
-  }
+  if (known === undefined && status === 0) return noResponse(subject, error);
   const code = known ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
   const reason = `${message} (${name})`;
   return new CloudError(code, subject, reason, { cause: error, ...remedyFor(reason, PROTECTIONS) });

@@ -1,7 +1,7 @@
 import type { EBS } from '@aws-sdk/client-ebs';
 import type { EC2 } from '@aws-sdk/client-ec2';
 import type { S3 } from '@aws-sdk/client-s3';
-import { CloudError, type ListBounds, listAll } from '@nodepool-builder/image-builder/module-kit';
+import { CloudError, HttpAgent, type ListOptions, listAll } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildHandler } from '@smithy/types';
 import { awsError } from './aws-error.ts';
 import { CHECK_PLACE, checkResponse, EBS_START, EC2_START, S3_START } from './check-response.ts';
@@ -26,6 +26,12 @@ export interface SessionOptions {
 /** What the SDK takes with each request. */
 interface RequestOptions {
   readonly abortSignal: AbortSignal;
+}
+
+/** Keys that request a page. Without a size, AWS sends everything in one response, however long. */
+interface PageQuery {
+  readonly NextToken?: string;
+  readonly MaxResults?: number;
 }
 
 /** The clients of one region. */
@@ -71,13 +77,13 @@ export class AwsRegion {
   async list<Page extends { readonly NextToken?: string | undefined }, Item>(
     task: string,
     signal: AbortSignal,
-    request: (page: { readonly NextToken?: string }, options: RequestOptions) => Promise<Page>,
+    request: (page: PageQuery, options: RequestOptions) => Promise<Page>,
     items: (page: Page) => readonly Item[] | undefined,
-    bounds: Partial<ListBounds> = {},
+    list: Omit<ListOptions, 'subject'> = {},
   ): Promise<Item[]> {
     const subject = this.#subject(task);
-    return await listAll({ subject, bounds }, async (marker) => {
-      const next = marker === undefined ? {} : { NextToken: marker };
+    return await listAll({ ...list, subject }, async (marker, size) => {
+      const next = { ...(marker && { NextToken: marker }), ...(size && { MaxResults: size }) };
       const page = await this.call(task, signal, (options) => request(next, options));
       const entries = items(page);
       if (entries !== undefined) return { entries, next: page.NextToken };
@@ -156,7 +162,10 @@ export class AwsSession {
       import('@aws-sdk/credential-providers'),
     ]);
     if (this.#isClosed) throw new CloudError('connection-failed', this.#subject, 'it is being closed');
+    const agent = new HttpAgent({ keepAlive: true, maxSockets: concurrency });
+    const agents = { httpAgent: agent, httpsAgent: agent };
     const chain = {
+      clientConfig: { requestHandler: agents },
       ...(profile !== undefined && { profile }),
       ...(credentialsFile !== undefined && { filepath: credentialsFile }),
       ignoreCache: true,
@@ -170,8 +179,7 @@ export class AwsSession {
       requestHandler: {
         connectionTimeout: 10_000,
         socketTimeout: 120_000, // the SDK only warns after a requestTimeout
-        httpsAgent: { maxSockets: concurrency },
-        httpAgent: { maxSockets: concurrency },
+        ...agents,
       },
     };
     const ec2 = new EC2({ ...settings, ...(endpoint && { endpoint }) });

@@ -8,6 +8,7 @@ import {
   withAbort,
   withTimeout,
 } from '@nodepool-builder/image-builder/module-kit';
+import { agentPolicy } from './agent-policy.ts';
 import { azureError } from './azure-error.ts';
 import { checkResponse } from './check-response.ts';
 
@@ -97,7 +98,8 @@ export class AzureSession {
       retryOptions: { maxRetries: options.retries ?? 5, maxRetryDelayInMs: 30_000 },
       ...(isPlain && { allowInsecureConnection: true }),
       additionalPolicies: [
-        { policy: checkResponse(`provider ${options.name}`), position: 'perCall' as const },
+        { policy: agentPolicy(), position: 'perCall' as const },
+        { policy: checkResponse(`provider ${options.name}`, endpoint), position: 'perCall' as const },
         ...(isPlain
           ? [{ policy: plainTokens(credential, scopeOf(account)), position: 'perRetry' as const }]
           : []),

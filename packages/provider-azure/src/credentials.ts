@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { TokenCredential } from '@azure/identity';
 import { CloudError, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { type AgentPolicy, agentPolicy } from './agent-policy.ts';
 import type { AzureCloudName } from './azure-session.ts';
 
 /** Sources of a token, by the value of `azure-credential`. */
@@ -74,20 +75,42 @@ export async function readServicePrincipal(path: string): Promise<ServicePrincip
 
 /** Creates a credential of `@azure/identity`. It sends no request. @throws CloudError, Error */
 export async function createCredential(settings: CredentialSettings): Promise<TokenCredential> {
+  let failure: unknown;
+  const policy = agentPolicy((error) => {
+    failure = error;
+  });
+  const credential = await openCredential(settings, [{ policy, position: 'perCall' }]);
+  return {
+    getToken: async (...request) =>
+      await credential.getToken(...request).catch((error: unknown) => {
+        // The SDK names only the kind of such a failure.
+        throw /\bnetwork_error\b/.test(String(error)) ? (failure ?? error) : error;
+      }),
+  };
+}
+
+type Policies = { readonly policy: AgentPolicy; readonly position: 'perCall' }[];
+
+async function openCredential(
+  settings: CredentialSettings,
+  additionalPolicies: Policies,
+): Promise<TokenCredential> {
   const identity = await import('@azure/identity');
   const { kind, authPath, tenantId, clientId, cloud } = settings;
   const authorityHost = AUTHORITIES[cloud];
-  const common = { authorityHost, ...(tenantId !== undefined && { tenantId }) };
+  const options = { authorityHost, additionalPolicies };
+  const common = { ...options, ...(tenantId !== undefined && { tenantId }) };
   if (authPath !== undefined) {
     const principal = await readServicePrincipal(authPath);
     const { clientSecret, certificate } = principal;
     return clientSecret === undefined
-      ? new identity.ClientCertificateCredential(principal.tenantId, principal.clientId, certificate ?? '', {
-          authorityHost,
-        })
-      : new identity.ClientSecretCredential(principal.tenantId, principal.clientId, clientSecret, {
-          authorityHost,
-        });
+      ? new identity.ClientCertificateCredential(
+          principal.tenantId,
+          principal.clientId,
+          certificate ?? '',
+          options,
+        )
+      : new identity.ClientSecretCredential(principal.tenantId, principal.clientId, clientSecret, options);
   }
   switch (kind) {
     case 'default':
@@ -99,7 +122,7 @@ export async function createCredential(settings: CredentialSettings): Promise<To
         }),
       });
     case 'environment':
-      return new identity.EnvironmentCredential({ authorityHost });
+      return new identity.EnvironmentCredential(options);
     case 'workload-identity':
       return new identity.WorkloadIdentityCredential({
         ...common,
@@ -107,8 +130,8 @@ export async function createCredential(settings: CredentialSettings): Promise<To
       });
     case 'managed-identity':
       return clientId === undefined
-        ? new identity.ManagedIdentityCredential()
-        : new identity.ManagedIdentityCredential({ clientId });
+        ? new identity.ManagedIdentityCredential({ additionalPolicies })
+        : new identity.ManagedIdentityCredential({ clientId, additionalPolicies });
     case 'azure-cli':
       return new identity.AzureCliCredential(common);
     case 'azure-developer-cli':

@@ -6,6 +6,7 @@ import {
   sendBlocks,
   withAbort,
 } from '@nodepool-builder/image-builder/module-kit';
+import { agentPolicy } from './agent-policy.ts';
 import { azureError } from './azure-error.ts';
 import { FOOTER_SIZE } from './fixed-vhd.ts';
 
@@ -144,7 +145,10 @@ export class DiskPages {
     };
     const options = {
       retryOptions: RETRIES,
-      additionalPolicies: [{ policy: answerTimeout, position: 'perRetry' as const }],
+      additionalPolicies: [
+        { policy: agentPolicy(), position: 'perCall' as const },
+        { policy: answerTimeout, position: 'perRetry' as const },
+      ],
     };
     return new Client(await grant(), new AnonymousCredential(), options);
   }

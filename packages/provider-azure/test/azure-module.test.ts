@@ -54,7 +54,6 @@ async function open(
     prepared: async () => (await prepared)?.prepared as { subscription: string },
     formats: ['raw'],
     logger: { debug() {}, info() {}, warn() {}, error() {} },
-    environment: {},
     onTask() {},
   });
   assert.ok(provider);

@@ -1,5 +1,10 @@
 import { readFile, stat } from 'node:fs/promises';
-import { CloudError, readBounded, responseMeter } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  HttpAgent,
+  readBounded,
+  responseMeter,
+} from '@nodepool-builder/image-builder/module-kit';
 import {
   type AuthClient,
   AwsClient,
@@ -43,6 +48,7 @@ const OF_LIBRARY: ReadonlySet<string> = new Set([
 export class GceCredentials extends GoogleAuth {
   readonly #path: string | undefined;
   readonly #subject: string;
+  readonly #agent = new HttpAgent({ keepAlive: true });
   #version: string | undefined;
   #reading: Promise<void> | undefined;
 
@@ -61,15 +67,19 @@ export class GceCredentials extends GoogleAuth {
       });
       await this.#reading;
     }
-    return await super.getClient();
+    const client = await super.getClient();
+    client.transporter.defaults.agent = this.#agent;
+    return client;
   }
 
   override async request<T>(options: GaxiosOptions): Promise<GaxiosResponse<T>> {
+    await this.#renewToken();
     return await super.request<T>({ timeout: CHUNK_TIME, ...options });
   }
 
   /** Refuses a response that is not JSON, such as the page of a proxy, and limits what the SDK reads into memory. */
   override async fetch<T>(...args: Parameters<AuthClient['fetch']>): Promise<GaxiosResponse<T>> {
+    await this.#renewToken();
     const meter = responseMeter(this.#subject);
     const response = await super.fetch<T>(...args);
     const { body: stream, ok: isSuccess, status } = response;
@@ -85,6 +95,16 @@ export class GceCredentials extends GoogleAuth {
   forget(): void {
     this.#version = undefined;
     if (this.#path === undefined) this.cachedCredential = null;
+  }
+
+  /** Gets a token if there is none. Nothing is missing in the project because its token endpoint is. */
+  async #renewToken(): Promise<void> {
+    const client = await this.getClient();
+    await client.getAccessToken().catch((error: Error & { readonly status?: number }) => {
+      if (error.status !== 404) throw error;
+      const reason = `the server of tokens responds with status 404: ${error.message}`;
+      throw new CloudError('auth-failed', this.#subject, reason);
+    });
   }
 
   async #read(path: string): Promise<void> {

@@ -3,7 +3,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import {
   CloudError,
   type CloudErrorCode,
-  networkFailure,
+  noResponse,
   type RemedyTable,
   remedyFor,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -111,10 +111,7 @@ export function googleError(subject: string, error: unknown, credentials: string
   const reasons = [reason, ...(errors ?? []).map((one) => one.reason), message].join(' ');
   const number = typeof code === 'number' ? (GRPC[code] ?? code) : Number(code) || 0;
   const known = codeOf(REASONS, reasons);
-  if (number === 0 && known === undefined) {
-    const failure = networkFailure(error);
-    return new CloudError('connection-failed', subject, `no answer: ${failure.message}`, { cause: error });
-  }
+  if (number === 0 && known === undefined) return noResponse(subject, error);
   if (number === 401) return refused(subject, `${credentials} are refused: ${message}`);
   const byStatus = STATUSES[number] ?? (number >= 500 ? 'service-unavailable' : 'bad-request');
   const meant = number === 403 || number === 429 || number === 0 ? (known ?? byStatus) : byStatus;

@@ -18,7 +18,7 @@ export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
     };
   },
   prepare: async () => ({ prepared: undefined, imageType: 'raw' }),
-  openImages(entry, { formats, logger, directory, environment, onTask }) {
+  openImages(entry, { formats, logger, directory, onTask }) {
     return new GceProvider({
       entry,
       formats,
@@ -27,7 +27,7 @@ export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
       session: {
         project: entry.project,
         credentialsFile:
-          entry['credentials-file'] ?? (environment.GOOGLE_APPLICATION_CREDENTIALS || undefined),
+          entry['credentials-file'] ?? (process.env.GOOGLE_APPLICATION_CREDENTIALS || undefined),
         endpoint: entry.endpoint,
         storageEndpoint: entry['storage-endpoint'],
         onTask,

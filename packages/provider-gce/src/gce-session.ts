@@ -1,3 +1,4 @@
+import { callbackify } from 'node:util';
 import type { GlobalOperationsClient, ImagesClient } from '@google-cloud/compute';
 import type { Storage } from '@google-cloud/storage';
 import type { Logger } from '@nodepool-builder/image-builder';
@@ -148,6 +149,19 @@ export class GceSession {
       protocol: url.protocol.slice(0, -1),
     };
     const options = { auth: auth as never, projectId, fallback: true as const, ...place };
+    const storage = new Storage({
+      projectId,
+      authClient: auth as never,
+      timeout: REQUEST_TIME * 1000,
+      // Names of objects belong to one upload: each request may be repeated.
+      retryOptions: {
+        idempotencyStrategy: IdempotencyStrategy.RetryAlways,
+        maxRetries: 5,
+        totalTimeout: SESSION_TIME,
+      },
+      ...(storageEndpoint && { apiEndpoint: storageEndpoint, useAuthWithCustomEndpoint: true }),
+    });
+    storage.makeAuthenticatedRequest = requestsBy(auth);
     return {
       project: projectId,
       images: new ImagesClient({ ...options, clientConfig: withoutRetries('Images') }),
@@ -155,20 +169,39 @@ export class GceSession {
         ...options,
         clientConfig: withoutRetries('GlobalOperations'),
       }),
-      storage: new Storage({
-        projectId,
-        authClient: auth as never,
-        timeout: REQUEST_TIME * 1000,
-        // Names of objects belong to one upload: each request may be repeated.
-        retryOptions: {
-          idempotencyStrategy: IdempotencyStrategy.RetryAlways,
-          maxRetries: 5,
-          totalTimeout: SESSION_TIME,
-        },
-        ...(storageEndpoint && { apiEndpoint: storageEndpoint, useAuthWithCustomEndpoint: true }),
-      }),
+      storage,
     };
   }
+}
+
+type Scalar = string | number | boolean;
+
+/** The part of a request of Cloud Storage's SDK that its methods in use have. */
+interface StorageRequest {
+  readonly uri: string;
+  readonly method?: 'GET' | 'POST' | 'DELETE';
+  readonly qs?: Readonly<Record<string, Scalar | readonly Scalar[] | undefined>>;
+  readonly json?: unknown;
+}
+
+/**
+ * Sends the requests for metadata of Cloud Storage by the credentials, as its SDK sends uploads: otherwise it has proxies
+ * and authorities of its own for them.
+ */
+function requestsBy(auth: GceCredentials): Storage['makeAuthenticatedRequest'] {
+  const send = async ({ uri, method = 'GET', qs = {}, json }: StorageRequest): Promise<unknown> => {
+    const url = new URL(uri);
+    for (const [name, values] of Object.entries(qs)) {
+      for (const value of [values ?? []].flat()) url.searchParams.append(name, String(value));
+    }
+    const body = typeof json === 'object' && json !== null ? { data: json } : {};
+    const request = { url, method, timeout: REQUEST_TIME * 1000, ...body };
+    const response = await auth.request(request).catch((error: Error & { readonly status?: number }) => {
+      throw error.status === undefined ? error : Object.assign(error, { code: error.status });
+    });
+    return response.data;
+  };
+  return callbackify(send) as Storage['makeAuthenticatedRequest'];
 }
 
 /** Methods of the SDK that are in use. */

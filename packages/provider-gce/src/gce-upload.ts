@@ -6,6 +6,7 @@ import { createGzip } from 'node:zlib';
 import type { File } from '@google-cloud/storage';
 import type { Progress, UploadRequest } from '@nodepool-builder/image-builder';
 import {
+  atOrigin,
   type BandwidthLimit,
   CloudError,
   dataExtents,
@@ -138,7 +139,8 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
         signal,
         async () => await file.createResumableUpload({ metadata }),
       );
-      record.session = uri;
+      // Its requests have a token, so that they stay at the endpoint, whatever host the server names.
+      record.session = atOrigin(new URL(uri), new URL(file.storage.apiEndpoint)).href;
       await records.write(record);
     }
     await session.once('Upload', signal, async () => {

@@ -29,7 +29,7 @@ export const OCI_MODULE: ProviderModule<typeof OCI_SETTINGS, readonly string[]> 
       prepared: authFiles(named, host),
       imageType: layout === 'container-image' ? ('tar' as const) : ('qcow2' as const),
     }),
-  openImages(entry, { prepared, formats, logger, directory, environment, onTask }) {
+  openImages(entry, { prepared, formats, logger, directory, onTask }) {
     const repository = parseRepository(entry.repository) ?? { host: 'localhost', path: 'invalid' };
     return new OciProvider({
       entry,
@@ -40,7 +40,6 @@ export const OCI_MODULE: ProviderModule<typeof OCI_SETTINGS, readonly string[]> 
         endpoint: endpointOf(entry, repository),
         credentials: async () =>
           await findCredentials(await prepared(), repository, `provider ${entry.name}`),
-        proxyEnv: environment,
         onTask,
       },
     });

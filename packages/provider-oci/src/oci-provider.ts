@@ -50,7 +50,7 @@ export interface OciProviderOptions {
   readonly formats: readonly ImageFormat[];
   /** Directory for records of unfinished uploads. Absent: this process uploads nothing. */
   readonly directory?: string | undefined;
-  readonly registry: Pick<RegistryOptions, 'endpoint' | 'credentials' | 'proxyEnv' | 'retry' | 'onTask'>;
+  readonly registry: Pick<RegistryOptions, 'endpoint' | 'credentials' | 'retry' | 'onTask'>;
   readonly logger: Logger;
 }
 

@@ -28,7 +28,8 @@ export const OCI_SETTINGS = {
       type: 'string',
       format: 'path',
       minLength: 1,
-      description: 'PEM file with the certificate of the authority of the registry. Default: those of Node.',
+      description:
+        'PEM file with the certificate of the authority of the registry. Default: `REQUESTS_CA_BUNDLE`, else those of Node.',
     },
     layout: {
       enum: ['artifact', 'container-disk', 'container-image'],

@@ -2,7 +2,7 @@ import {
   CloudError,
   type HttpClient,
   JsonReader,
-  networkFailure,
+  noResponse,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { Credentials } from './credentials.ts';
 import { RegistryError } from './registry-error.ts';
@@ -14,24 +14,24 @@ export interface Challenge {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
+/** A scheme, or a parameter with its value, in quotation marks or not (RFC 9110, 11.6.1). */
+const WORD = /([\w!#$%&'*+.^`|~-]+)(?:\s*(=)\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/g;
+
 /** Parses a header. Of several challenges, the first known one counts. */
 export function parseChallenge(header = ''): Challenge | undefined {
   const challenges: { readonly scheme: string; readonly parameters: Record<string, string> }[] = [];
-  // Every second part is the content of quotation marks.
-  const parts = header.split('"');
-  for (let at = 0; at < parts.length; at += 2) {
-    for (const word of (parts[at] ?? '').toLowerCase().split(/[\s,]/)) {
-      const parameters = challenges.at(-1)?.parameters;
-      if (word.endsWith('=') && parameters) parameters[word.slice(0, -1)] = parts[at + 1] ?? '';
-      else if (word !== '' && !word.includes('=')) challenges.push({ scheme: word, parameters: {} });
-    }
+  for (const [, word = '', hasValue, quoted, plain = ''] of header.matchAll(WORD)) {
+    const name = word.toLowerCase();
+    const value = quoted?.replaceAll(/\\(.)/g, '$1') ?? plain;
+    if (hasValue === undefined) challenges.push({ scheme: name, parameters: {} });
+    else Object.assign(challenges.at(-1)?.parameters ?? {}, { [name]: value });
   }
   return challenges.find(({ scheme }) => scheme === 'basic' || scheme === 'bearer');
 }
 
 const TOKEN = new JsonReader({
   type: 'object',
-  properties: { token: { type: 'string' }, access_token: { type: 'string' } },
+  properties: { token: { type: ['string', 'null'] }, access_token: { type: ['string', 'null'] } },
 });
 
 interface AuthRequest {
@@ -97,10 +97,14 @@ async function fetchToken(
   });
   const answer = await sent.catch((error: unknown) => {
     signal.throwIfAborted();
-    const { message } = networkFailure(error);
-    throw new CloudError('connection-failed', what, `no answer: ${message}`, { cause: error });
+    throw noResponse(what, error);
   });
-  if (answer.status !== 200) throw new RegistryError(what, answer);
+  if (answer.status !== 200) {
+    const error = new RegistryError(what, answer);
+    if (error.code !== 'not-found') throw error;
+    // The image is not missing because its registry names a wrong token service.
+    throw new CloudError('auth-failed', what, error.message, { remedy: 'check the registry that names it' });
+  }
   const { token, access_token: accessToken } = readToken(answer.body, what);
   const found = token || accessToken;
   if (found) return found;

@@ -20,7 +20,6 @@ const STATUSES: Readonly<Record<number, CloudErrorCode>> = {
   404: 'not-found',
   409: 'conflict',
   412: 'conflict',
-  413: 'quota-exceeded',
   429: 'rate-limited',
   507: 'quota-exceeded',
 };
@@ -30,17 +29,34 @@ const PROTECTIONS: RemedyTable = [
   [/immutable|locked|retention/i, 'exempt the tag from the rule of the registry, or remove its lock'],
 ];
 
+const TOO_LONG = 'raise the length of requests that the registry, or a proxy before it, permits';
+const NO_REPOSITORY = 'create the repository, or correct its name';
+
+/** Remedies that depend on the request. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  'POST 404': NO_REPOSITORY,
+  'PUT 404': NO_REPOSITORY,
+  'PATCH 413': TOO_LONG,
+  'PUT 413': TOO_LONG,
+  'DELETE 403': 'give the credentials the permission to delete',
+};
+
 /** An error that a registry answered. */
 export class RegistryError extends CloudError {
   readonly status: number;
   /** Seconds, of the header. */
   readonly retryAfter: number | undefined;
 
-  /** @param subject the provider and the request: `provider oci: GET ci/images:debian-1` */
-  constructor(subject: string, { status, headers, body }: HttpAnswer) {
+  /**
+   * @param subject the provider and the request: `provider oci: GET ci/images:debian-1`
+   * @param method of the request
+   */
+  constructor(subject: string, { status, headers, body }: HttpAnswer, method = 'GET') {
     const { code = '', message = '' } = firstError(body) ?? {};
     const reason = `${message || `status ${status}`}${code && ` (${code})`}`;
-    super(codeOf(status, code, message), subject, reason, remedyFor(reason, PROTECTIONS));
+    const known = codeOf(status, code, message);
+    const remedy = known === 'quota-exceeded' ? undefined : REMEDIES[`${method} ${status}`];
+    super(known, subject, reason, { ...(remedy && { remedy }), ...remedyFor(reason, PROTECTIONS) });
     this.status = status;
     this.retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
   }

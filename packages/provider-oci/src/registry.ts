@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
 import {
+  atOrigin,
   CloudError,
+  HttpAgent,
   type HttpAnswer,
   HttpClient,
   type HttpRequest,
@@ -11,6 +11,8 @@ import {
   listAll,
   type NetworkFailureKind,
   networkFailure,
+  noResponse,
+  PAGE_SIZES,
   type RetryLimits,
   RetryPolicy,
   unlessAbsent,
@@ -51,8 +53,6 @@ export interface RegistryOptions {
   readonly credentials: () => Promise<Credentials | undefined>;
   /** PEM file. Default: the authorities of Node. */
   readonly caFile?: string | undefined;
-  /** `https_proxy`, `http_proxy` and `no_proxy`, as in an environment. */
-  readonly proxyEnv?: Readonly<Record<string, string | undefined>> | undefined;
   readonly retry?: Partial<RetryLimits> | undefined;
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
@@ -108,7 +108,7 @@ export class Registry {
       // A redirect to a storage tells that a blob is there.
       if (answer.status < 300 || (answer.status < 400 && request.method === 'HEAD')) return answer;
       if (answer.status >= 400) {
-        const error = new RegistryError(`${this.subject}: ${task}`, answer);
+        const error = new RegistryError(`${this.subject}: ${task}`, answer, request.method);
         // Nothing is missing because a web page says so.
         if (answer.status !== 404 || !/^\s*</.test(answer.body)) throw error;
         throw this.#invalid(task, 'the response with status 404 is a web page');
@@ -123,8 +123,8 @@ export class Registry {
       if (kind === 'body-too-long') {
         throw new CloudError('response-too-large', `${this.subject}: ${task}`, message, { cause: error });
       }
-      const reason = `no answer from ${this.#options.endpoint.host}: ${message}${REMEDIES[kind] ?? ''}`;
-      throw new CloudError('connection-failed', `${this.subject}: ${task}`, reason, { cause: error });
+      const { host: from } = this.#options.endpoint;
+      throw noResponse(`${this.subject}: ${task}`, error, { from, remedies: REMEDIES });
     } finally {
       this.#options.onTask?.(task, performance.now() - start);
     }
@@ -170,8 +170,10 @@ export class Registry {
 
   /** All tags of the repository; none if it does not exist yet. */
   async tags(signal: AbortSignal): Promise<string[]> {
-    return await listAll({ subject: `${this.subject}: GET tags` }, async (marker) => {
-      const path = marker === undefined ? 'tags/list?n=1000' : this.resolve(marker);
+    const options = { subject: `${this.subject}: GET tags`, pageSizes: PAGE_SIZES };
+    return await listAll(options, async (marker, size) => {
+      const first = size === undefined ? 'tags/list' : `tags/list?n=${size}`;
+      const path = marker === undefined ? first : this.resolve(marker);
       const answer = await this.request({ task: 'GET tags', path, signal }).catch((error: unknown) => {
         if (marker !== undefined) throw error; // only the first page tells that there is no repository
         return unlessAbsent(error);
@@ -189,11 +191,18 @@ export class Registry {
     return (await this.request(request).catch(unlessAbsent)) !== undefined;
   }
 
-  /** The URL of a header `Location` or `Link`. @throws CloudError if it lacks TLS, unlike the endpoint */
+  /**
+   * The URL of a header `Location` or `Link`. A registry behind a balancer may name a host, port or scheme of its own: its
+   * API is requested at the endpoint. Other hosts, such as storage, get no token.
+   *
+   * @throws CloudError if it lacks TLS, unlike the endpoint
+   */
   resolve(location: string): URL {
+    const { endpoint } = this.#options;
     const url = URL.parse(location, this.#url('').href);
-    const wanted = this.#options.endpoint.protocol;
-    if (url !== null && (url.protocol === 'https:' || url.protocol === wanted)) return url;
+    const isOwn = url?.hostname === endpoint.hostname || url?.pathname.startsWith('/v2/');
+    if (url !== null && isOwn) return atOrigin(url, endpoint);
+    if (url !== null && (url.protocol === 'https:' || url.protocol === endpoint.protocol)) return url;
     const reason = `the registry names a location without TLS, ${url?.origin ?? 'which is no URL'}`;
     const remedy = 'correct the host in its configuration, or X-Forwarded-Proto of its proxy';
     throw new CloudError('bad-request', this.subject, `${reason}; ${remedy}`);
@@ -256,12 +265,9 @@ export class Registry {
   }
 
   async #open(): Promise<HttpClient> {
-    const { caFile, proxyEnv } = this.#options;
-    const ca = caFile === undefined ? {} : { ca: await this.#readAuthority(caFile) };
-    // A new connection for each request: after an error on an old one, nobody knows whether the request had an effect.
-    const common = { keepAlive: false, proxyEnv: { ...proxyEnv } };
-    const agents = { http: new HttpAgent(common), https: new HttpsAgent({ ...common, ...ca }) };
-    return new HttpClient({ timeout: TIMEOUT, agents });
+    const { caFile } = this.#options;
+    const ca = caFile === undefined ? undefined : await this.#readAuthority(caFile);
+    return new HttpClient({ timeout: TIMEOUT, agent: new HttpAgent({ ca }) });
   }
 
   async #readAuthority(path: string): Promise<Buffer> {
@@ -276,7 +282,7 @@ export class Registry {
 }
 
 const REMEDIES: Partial<Record<NetworkFailureKind, string>> = {
-  'unknown-authority': '; name the authority of its certificate in ca-file',
+  'unknown-authority': 'name the authority of its certificate in ca-file',
 };
 
 /** Digest of a manifest or a blob. */

@@ -131,20 +131,20 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
     const prepared = await loadCloudSettings(request, host);
     return { prepared, imageType: prepared.imageFormat };
   },
-  openImages(entry, { prepared, formats, logger, environment, onTask }) {
+  openImages(entry, { prepared, formats, logger, onTask }) {
     return new OpenStackProvider({
       name: entry.name,
       formats,
       settings: prepared,
       logger,
-      session: { rate: entry.rate, proxyEnv: environment, onTask },
+      session: { rate: entry.rate, onTask },
       retry: { ...RETRY, limit: entry['upload-retry-limit'] },
       imageImport: imageImport(entry),
       uploadTimeout: entry['image-upload-timeout'],
       bandwidthLimit: entry['bandwidth-limit'],
     });
   },
-  openInstances(entry, { prepared, logger, environment, owner, scope }) {
+  openInstances(entry, { prepared, logger, owner, scope }) {
     return new OpenStackInstanceProvider({
       ...instanceSettings(entry),
       name: entry.name,
@@ -152,7 +152,7 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
       scope,
       settings: prepared,
       logger,
-      session: { rate: entry.rate, proxyEnv: environment },
+      session: { rate: entry.rate },
     });
   },
 };

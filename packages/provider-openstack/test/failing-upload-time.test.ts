@@ -53,7 +53,6 @@ async function timeToFail(t: TestContext, intercept: Intercept): Promise<number>
     prepared: async () => cloud.settings(),
     formats: ['qcow2'],
     logger: SILENT,
-    environment: {},
     onTask() {},
   });
   assert.ok(provider);

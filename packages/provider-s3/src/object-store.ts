@@ -4,8 +4,9 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import {
   CloudError,
   type CloudErrorCode,
+  HttpAgent,
   listAll,
-  networkFailure,
+  noResponse,
   type RemedyTable,
   readBounded,
   remedyFor,
@@ -17,7 +18,8 @@ import type { S3Entry } from './s3-settings.ts';
 /** Codes of S3 that mean more than their HTTP status. */
 const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/SlowDown|Throttl|TooManyRequests/, 'rate-limited'],
-  [/QuotaExceeded|EntityTooLarge|LimitExceeded/, 'quota-exceeded'],
+  [/EntityTooLarge/, 'bad-request'],
+  [/QuotaExceeded|LimitExceeded/, 'quota-exceeded'],
   [/AccessDenied|^Forbidden$/, 'forbidden'],
   [/InvalidAccessKeyId|SignatureDoesNotMatch|Expired|CredentialsProviderError/, 'auth-failed'],
   [/NotFound|NoSuch/, 'not-found'],
@@ -26,12 +28,14 @@ const CODES: readonly (readonly [pattern: RegExp, code: CloudErrorCode])[] = [
   [/InvalidPart/, 'image-failed'],
 ];
 
-/** Protections that only somebody else has set: the provider sets none. */
-const PROTECTIONS: RemedyTable = [
+/** Remedies of reasons that say more than their codes. Protections are those of others: the provider sets none. */
+const REMEDIES: RemedyTable = [
   [
     /object.?lock|legal.?hold|retention|WORM/i,
     'end the legal hold or the retention of the object, which may come from a rule of the bucket',
   ],
+  [/\(EntityTooLarge\)/, 'ask the operator of the object store for a higher limit'],
+  [/\(NoSuchBucket\)/, 'create the bucket, or correct bucket-name'],
 ];
 
 /** Region that object stores other than AWS answer to. */
@@ -200,7 +204,15 @@ export class ObjectStore {
       import('@aws-sdk/credential-providers'),
     ]);
     // The chain itself would use the credentials of a file as long as the process runs.
-    const chain = { ...(profile && { profile }), ...(filepath && { filepath }), ignoreCache: true };
+    const agent = new HttpAgent({ keepAlive: true });
+    const agents = { httpAgent: agent, httpsAgent: agent };
+    const clientConfig = { requestHandler: agents };
+    const chain = {
+      clientConfig,
+      ...(profile && { profile }),
+      ...(filepath && { filepath }),
+      ignoreCache: true,
+    };
     const credentials = async (): Promise<Credentials> => {
       const { expiration = new Date(Date.now() + LIFETIME), ...rest } = await fromNodeProviderChain(chain)();
       return { ...rest, expiration };
@@ -213,7 +225,7 @@ export class ObjectStore {
       maxAttempts: attempts,
       // Content-MD5 protects the parts: other object stores do not know AWS's newer checksums.
       // Some stores are silent while they complete a large object.
-      requestHandler: { connectionTimeout: 10_000, socketTimeout: 300_000 },
+      requestHandler: { connectionTimeout: 10_000, socketTimeout: 300_000, ...agents },
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
     };
@@ -239,17 +251,14 @@ export class ObjectStore {
       $response?: { headers?: Readonly<Record<string, string>> };
     };
     const [, known] = CODES.find(([pattern]) => pattern.test(error.name)) ?? [];
-    if (known === undefined && status === 0) {
-      const { message } = networkFailure(error);
-      return new CloudError('connection-failed', what, `no answer: ${message}`, { cause: error });
-    }
+    if (known === undefined && status === 0) return noResponse(what, error);
     const byStatus = status === 403 ? 'forbidden' : status >= 500 ? 'service-unavailable' : 'bad-request';
     const reason = `${error.message === 'UnknownError' ? `status ${status}` : error.message} (${error.name})`;
     const region = headers['x-amz-bucket-region'] ?? 'the region of the bucket';
     const remedy =
       status >= 300 && status < 400
         ? { remedy: `set region-name to ${region}, or endpoint to the address of the bucket` }
-        : remedyFor(reason, PROTECTIONS);
+        : remedyFor(reason, REMEDIES);
     return new CloudError(known ?? byStatus, what, reason, { cause: error, ...remedy });
   }
 }

@@ -14,7 +14,6 @@ const [configured] = configuration.providers;
 const provider = configured?.module.openImages?.(configured.entry, {
   formats: ['raw'],
   directory,
-  environment: process.env,
   prepared: () => {
     const { error, value } = configured.prepared;
     return error ? Promise.reject(error) : Promise.resolve(value);

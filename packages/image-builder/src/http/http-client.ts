@@ -1,7 +1,10 @@
-import type { Agent as HttpAgent, IncomingHttpHeaders } from 'node:http';
-import type { Agent as HttpsAgent } from 'node:https';
+import type { Agent, IncomingHttpHeaders } from 'node:http';
+import type { Agent as TlsAgent } from 'node:https';
+import { CloudError } from '../cloud-error.ts';
 import { errnoOf } from '../system-error.ts';
+import { HttpAgent } from './http-agent.ts';
 import { responseMeter } from './list-pages.ts';
+import { HttpSettingsError } from './proxy-choice.ts';
 
 /** A request whose body and answer fit into memory. */
 export interface HttpRequest {
@@ -30,18 +33,18 @@ export interface HttpClientOptions {
   readonly timeout: number;
   /** Limit of a response's body, in bytes. Default: that of lists, {@link responseMeter}. */
   readonly longestBody?: number;
-  /** They decide about certificates and proxies. Default: those of Node. */
-  readonly agents?: { readonly http?: HttpAgent; readonly https?: HttpsAgent };
-  /** PEM certificates of authorities, in place of Node's. */
-  readonly ca?: readonly string[];
+  /** It decides about certificates and proxies. Default: an {@link HttpAgent} with its defaults. */
+  readonly agent?: Agent;
 }
 
 /** HTTP for APIs, with limits of time and length. It sends each request once; {@link RetryPolicy} repeats. */
 export class HttpClient {
   readonly #options: HttpClientOptions;
+  readonly #agent: Agent;
 
   constructor(options: HttpClientOptions) {
     this.#options = options;
+    this.#agent = options.agent ?? new HttpAgent();
   }
 
   /**
@@ -54,7 +57,7 @@ export class HttpClient {
     const { url, headers, body, form, signal, followsRedirects = true, ...request } = sent;
     signal?.throwIfAborted();
     const { method = form === undefined ? 'GET' : 'POST' } = request;
-    const { timeout, agents, ca, longestBody } = this.#options;
+    const { timeout, longestBody } = this.#options;
     const { default: got } = await import('got'); // not at the top: many commands send no request
     const meter = responseMeter(url.host, longestBody);
     const tooLong = new AbortController();
@@ -65,8 +68,7 @@ export class HttpClient {
         headers: { ...headers },
         ...(body !== undefined && { body }),
         ...(form !== undefined && { form: { ...form } }),
-        ...(agents !== undefined && { agent: agents }),
-        ...(ca !== undefined && { https: { certificateAuthority: [...ca] } }),
+        agent: { http: this.#agent, https: this.#agent as TlsAgent },
         signal: signal === undefined ? tooLong.signal : AbortSignal.any([signal, tooLong.signal]),
         throwHttpErrors: false,
         retry: { limit: 0 },
@@ -114,6 +116,17 @@ export function staysWithHost(from: string, location: string): boolean {
   return to.origin === origin || isUpgrade;
 }
 
+/**
+ * The path and query of a link at the scheme, host and port of a configured URL. A server behind a balancer may name others
+ * in its links, and a token must not follow them.
+ */
+export function atOrigin(link: URL, configured: URL): URL {
+  const url = new URL(configured.origin);
+  url.pathname = link.pathname;
+  url.search = link.search;
+  return url;
+}
+
 /** Kind of a {@link NetworkFailure}. */
 export type NetworkFailureKind =
   /** The certificate is signed by an unknown authority. */
@@ -124,6 +137,8 @@ export type NetworkFailureKind =
   | 'other-host-name'
   | 'redirect-loop'
   | 'body-too-long'
+  /** A setting of this host prevents the request, such as a proxy that asks for a password. The reason has the remedy. */
+  | 'not-configured'
   /** There was no connection: the request had no effect. */
   | 'not-sent'
   /** The server may have received the request. */
@@ -150,6 +165,7 @@ const KINDS: Readonly<Record<string, NetworkFailureKind>> = {
   EAI_AGAIN: 'not-sent',
   EHOSTUNREACH: 'not-sent',
   ENETUNREACH: 'not-sent',
+  ERR_PROXY_TUNNEL: 'not-sent',
 };
 
 /** A request without a usable answer. The message is the reason alone; it holds no header and no user information. */
@@ -202,9 +218,31 @@ export function networkFailure(error: unknown): NetworkFailure {
   const cause = isOfGot && source === error ? undefined : source;
   const code = errnoOf(error) ?? errnoOf(cause);
   const message = (cause instanceof Error && cause.message) || code || 'unknown error';
-  // Node names a proxy that refuses a tunnel by its whole URL.
-  const reason = (protocolFault(message, code) ?? message).replaceAll(/\/\/[^\s/@]*@/g, '//***@');
-  const shown =
-    reason === message || cause === undefined ? cause : Object.assign(new Error(reason), { code });
-  return new NetworkFailure(KINDS[code ?? ''] ?? 'no-answer', reason, { cause: shown });
+  const kind = cause instanceof HttpSettingsError ? 'not-configured' : (KINDS[code ?? ''] ?? 'no-answer');
+  return new NetworkFailure(kind, protocolFault(message, code) ?? message, { cause });
+}
+
+const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>> = {
+  'unknown-authority': 'name the file of the authority that signed its certificate in REQUESTS_CA_BUNDLE',
+  'invalid-certificate': 'ask the operator of the service to replace its certificate',
+  'other-host-name': 'use the host name in its certificate',
+};
+
+/**
+ * Converts the error of a request without a response.
+ *
+ * @param subject what failed: `provider aws: RegisterImage`
+ * @param options the host of the service, and remedies that replace those of certificates
+ */
+export function noResponse(
+  subject: string,
+  error: unknown,
+  options: { readonly from?: string; readonly remedies?: typeof CERTIFICATE_REMEDIES } = {},
+): CloudError {
+  const { from, remedies = {} } = options;
+  const { kind, message } = networkFailure(error);
+  const code = kind === 'not-configured' ? 'bad-request' : 'connection-failed';
+  const remedy = remedies[kind] ?? CERTIFICATE_REMEDIES[kind];
+  const reason = `no answer${from === undefined ? '' : ` from ${from}`}: ${message}`;
+  return new CloudError(code, subject, reason, { cause: error, ...(remedy && { remedy }) });
 }

@@ -37,7 +37,6 @@ export function openJobProviders(
   setFlagsFromString('--heap-growing-percent=40'); // as in the daemon
   const providers = new Providers({
     logger: () => STANDARD_ERROR_LOGGER,
-    environment: process.env,
     instances: { directory, owner: JOB_OWNER, ...(scope !== undefined && { scope }) },
   });
   providers.configure(configuration);

@@ -268,7 +268,7 @@ async function unrecordedImages(
   store: StateView,
 ): Promise<readonly UnrecordedImage[]> {
   const { listUnrecordedImages } = await import('@nodepool-builder/image-manager');
-  const providers = new Providers({ logger: () => STANDARD_ERROR_LOGGER, environment: process.env });
+  const providers = new Providers({ logger: () => STANDARD_ERROR_LOGGER });
   providers.configure(configuration);
   try {
     return await listUnrecordedImages(

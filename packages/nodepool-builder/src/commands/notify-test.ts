@@ -47,7 +47,7 @@ async function notifyTest(
     'image-id': 'test',
     reason: `this is a test by ${thisUser()}, and nothing has failed`,
   });
-  const answer = await deliver(entry, event, process.env, signal).catch((cause: unknown) => {
+  const answer = await deliver(entry, event, signal).catch((cause: unknown) => {
     signal.throwIfAborted();
     throw new CommandError(`${name} was not told: ${messageOf(cause)}`, { cause });
   });

@@ -49,10 +49,7 @@ export interface NodepoolBuilderOptions {
   readonly uploadWorkers?: number;
   /** True to run a job server in this process, on loopback. Default: only if the configuration names none. */
   readonly embeddedGearmand?: boolean;
-  /**
-   * Environment variables: `STATSD_HOST` and `STATSD_PORT` turn on metrics; clouds are reached through `http_proxy`,
-   * `https_proxy` and `no_proxy`. Default: empty.
-   */
+  /** Environment variables: `STATSD_HOST` and `STATSD_PORT` turn on metrics. Default: empty. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /**
    * Milliseconds, from the first connection to a job server, in which the job of an upload that a crash interrupted must
@@ -131,8 +128,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       repository.on('deleteForgotten', (id) => this.#offerImage(id));
     }
     this.#running.on('changed', () => void this.#offerLogs());
-    const { environment = {} } = options;
-    this.#notifier = new Notifier({ logger: options.logger('nodepool.notifications'), environment });
+    this.#notifier = new Notifier({ logger: options.logger('nodepool.notifications') });
     const events = new JobEvents();
     this.#running.on('ended', (job) => {
       const event = events.eventOf(job);
@@ -351,7 +347,6 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   const identity = await builderIdentity(directory);
   const providers = new Providers({
     logger,
-    environment,
     onTask: (provider, task, milliseconds) => statistics.task(provider, task, milliseconds),
     instances: { directory, owner: identity },
   });

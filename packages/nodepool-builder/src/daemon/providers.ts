@@ -16,8 +16,6 @@ import { findCloudImage, resolveCloudImage } from './choose-image.ts';
 /** Settings of {@link Providers}. */
 export interface ProvidersOptions {
   readonly logger: (name: string) => Logger;
-  /** Environment with the proxies for clouds. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
   /** Receives the duration of each request to a cloud, in milliseconds. */
   readonly onTask?: (provider: string, task: string, milliseconds: number) => void;
   /** Default: no instances. */
@@ -162,11 +160,9 @@ export class Providers implements BuilderServices, Disposable {
   }
 
   #services({ prepared }: ProviderConfiguration): ProviderServices {
-    const { logger, environment } = this.#options;
     return {
       prepared: () => (prepared.error ? Promise.reject(prepared.error) : Promise.resolve(prepared.value)),
-      logger: logger('nodepool.ProviderManager'),
-      environment,
+      logger: this.#options.logger('nodepool.ProviderManager'),
     };
   }
 }

@@ -35,7 +35,6 @@ export function siteChecks(loaded: LoadedConfiguration): SiteChecks {
   const { configuration, plugins } = loaded;
   const providers = new Providers({
     logger: () => SILENT,
-    environment: process.env,
     instances: { directory: configuration['images-dir'], owner: 'doctor' },
   });
   providers.configure(configuration);

@@ -15,8 +15,6 @@ const AGE_INTERVAL = 60_000;
 export interface ManagerServiceOptions {
   readonly configuration: Configuration;
   readonly servers: readonly ServerAddress[];
-  /** Environment with the proxies for clouds. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
   /** Returns a logger by name. */
   readonly logger: (name: string) => Logger;
   /** True while a changed configuration is being loaded. */
@@ -40,13 +38,13 @@ export interface ManagerService {
  * @throws StoreError if the store cannot be opened
  */
 export async function startManagerService(options: ManagerServiceOptions): Promise<ManagerService> {
-  const { configuration, servers, environment } = options;
+  const { configuration, servers } = options;
   const logger = options.logger('nodepool.manager');
   setFlagsFromString('--heap-growing-percent=30'); // an unknown flag causes only a message
   const store = await openStateStore(configuration.manager.store);
-  const providers = new Providers({ logger: options.logger, environment });
+  const providers = new Providers({ logger: options.logger });
   providers.configure(configuration);
-  const notifier = new Notifier({ logger: options.logger('nodepool.notifications'), environment });
+  const notifier = new Notifier({ logger: options.logger('nodepool.notifications') });
   notifier.configure(configuration.notifications);
   let current = configuration;
   const manager = new ImageManager({

@@ -1,7 +1,5 @@
 import { createHmac } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
 import {
   createMask,
   type HttpAnswer,
@@ -46,7 +44,6 @@ export class DeliveryError extends Error {
 /**
  * Sends an event once: to the webhook, or to the command.
  *
- * @param environment with `https_proxy`, `http_proxy` and `no_proxy`
  * @returns what the receiver answered, for `notify-test`
  * @throws DeliveryError
  * @throws the signal's reason
@@ -54,28 +51,21 @@ export class DeliveryError extends Error {
 export async function deliver(
   entry: NotificationSettings,
   event: NotificationEvent,
-  environment: Readonly<Record<string, string | undefined>>,
   signal: AbortSignal,
 ): Promise<string> {
   return entry.command === undefined
-    ? await post(entry, event, environment, signal)
+    ? await post(entry, event, signal)
     : await run(entry, entry.command, event, signal);
 }
 
 async function post(
   entry: NotificationSettings,
   event: NotificationEvent,
-  environment: Readonly<Record<string, string | undefined>>,
   signal: AbortSignal,
 ): Promise<string> {
   const url = await urlOf(entry);
   const body = JSON.stringify(event);
-  const common = { keepAlive: false, proxyEnv: { ...environment } };
-  const client = new HttpClient({
-    timeout: entry.timeout,
-    longestBody: LONGEST_ANSWER,
-    agents: { http: new HttpAgent(common), https: new HttpsAgent(common) },
-  });
+  const client = new HttpClient({ timeout: entry.timeout, longestBody: LONGEST_ANSWER });
   const headers = {
     'content-type': 'application/json',
     'user-agent': `nodepool-builder/${packageVersion()}`,
@@ -84,10 +74,10 @@ async function post(
   const sent = client.send({ method: 'POST', url, headers, body, signal, followsRedirects: false });
   const answer = await sent.catch((error: unknown): HttpAnswer => {
     signal.throwIfAborted();
-    const { message, status: answeredStatus } = networkFailure(error);
+    const { kind, message, status: answeredStatus } = networkFailure(error);
     // The status counts: a receiver that has accepted the event must not get it again because its page is long.
     if (answeredStatus !== undefined) return { status: answeredStatus, headers: {}, body: message };
-    throw new DeliveryError(`no answer: ${message}`, { retriable: true });
+    throw new DeliveryError(`no answer: ${message}`, { retriable: kind !== 'not-configured' });
   });
   const { status, headers: answered } = answer;
   if (status >= 200 && status < 300) return `status ${status}`;

@@ -7,8 +7,6 @@ import { EVENTS, type EventFacts, type EventKind, makeEvent, type NotificationEv
 /** Settings of a {@link Notifier}. */
 export interface NotifierOptions {
   readonly logger: Logger;
-  /** Environment with the proxies. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
   /** Attempts and pauses of a delivery; for tests. */
   readonly retries?: RetryPolicy;
 }
@@ -151,13 +149,13 @@ class Receiver {
   }
 
   async #send({ event, since }: Waiting): Promise<void> {
-    const { logger, environment } = this.#options;
+    const { logger } = this.#options;
     const { entry } = this;
     const subject = `notification ${entry.name}: ${event.event} of ${event['image-id']}`;
     const left = entry['retry-time'] - (performance.now() - since) / 1000;
     // Each receiver has a time of its own, whatever the work that notifies it is limited to.
     const budget = new RetryBudget(Math.max(0, left));
-    const deliverOnce = (): Promise<string> => deliver(entry, event, environment, this.#closed.signal);
+    const deliverOnce = (): Promise<string> => deliver(entry, event, this.#closed.signal);
     try {
       const delivery = budget.run(() =>
         this.#retries.run(deliverOnce, {

@@ -17,8 +17,6 @@ const TIMEOUT = 60_000;
 export interface CloudImageWatchOptions {
   readonly configuration: Pick<Configuration, 'providers'>;
   readonly logger: Logger;
-  /** Environment with the proxies for clouds. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
   /** Pause between two looks, in milliseconds. Default 60,000. */
   readonly interval?: number;
 }
@@ -40,8 +38,7 @@ export class CloudImageWatch {
 
   constructor(options: CloudImageWatchOptions) {
     this.#options = options;
-    const { logger, environment } = options;
-    this.#providers = new Providers({ logger: () => logger, environment });
+    this.#providers = new Providers({ logger: () => options.logger });
     this.#watching = this.#watch(options.configuration, this.#stop.signal);
   }
 

@@ -20,8 +20,6 @@ export interface WebServiceOptions {
   readonly configuration: Configuration;
   readonly servers: readonly ServerAddress[];
   readonly logger: (name: string) => Logger;
-  /** Environment with the proxies for clouds. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
   readonly events: EventMetrics;
   /** The builder of this process. */
   readonly builder?: LocalBuilder;
@@ -49,7 +47,6 @@ export async function startWebService(site: WebServiceOptions): Promise<WebServi
   const cloudImages = new CloudImageWatch({
     configuration: site.configuration,
     logger,
-    environment: site.environment,
   });
   const view = new SiteView({
     configuration: site.configuration,

@@ -26,7 +26,6 @@ function open(t: TestContext, used: readonly string[] = []): Providers {
   const directory = temporaryDirectory(t);
   const providers = new Providers({
     logger: () => new RecordingLogger(),
-    environment: {},
     instances: { directory, owner: 'builder' },
   });
   providers.used(used);

@@ -74,7 +74,7 @@ function startPausingNotifier(t: TestContext, pause: number, ...entries: readonl
   const logger = new RecordingLogger();
   const { lines } = logger;
   const limits = { attempts: 100, firstDelay: pause, longestDelay: pause, longestRetryAfter: 1 };
-  const notifier = new Notifier({ logger, environment: {}, retries: new RetryPolicy(limits) });
+  const notifier = new Notifier({ logger, retries: new RetryPolicy(limits) });
   undoAfter(t, () => notifier.close());
   notifier.configure(entries);
   const hasLogged = (pattern: RegExp): Promise<boolean> =>

@@ -23,7 +23,7 @@ class Site {
 
   private constructor(pool: string, configuration: Configuration) {
     this.pool = pool;
-    this.watch = new CloudImageWatch({ configuration, logger: this.logger, environment: {}, interval: 5 });
+    this.watch = new CloudImageWatch({ configuration, logger: this.logger, interval: 5 });
   }
 
   static async start(t: TestContext): Promise<Site> {

@@ -91,7 +91,7 @@ async function toldPassword(
 async function probeWinrm(address: InstanceAddress, signal: AbortSignal): Promise<void> {
   const authority = authorityOf(address);
   const agent = new Agent({ rejectUnauthorized: false });
-  const http = new HttpClient({ timeout: PROBE_TIMEOUT, agents: { https: agent } });
+  const http = new HttpClient({ timeout: PROBE_TIMEOUT, agent });
   const url = new URL(`https://${authority}/wsman`);
   const { status } = await http.send({
     method: 'POST',

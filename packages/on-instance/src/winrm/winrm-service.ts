@@ -83,8 +83,8 @@ export class WinrmService {
     signal: AbortSignal | undefined,
     timeLimit: number,
   ): Promise<HttpAnswer> {
-    const agents = { https: this.#agent };
-    const http = new HttpClient({ timeout: timeLimit / 1000, longestBody: LONGEST_BODY, agents });
+    const agent = this.#agent;
+    const http = new HttpClient({ timeout: timeLimit / 1000, longestBody: LONGEST_BODY, agent });
     try {
       return await http.send({
         method: 'POST',

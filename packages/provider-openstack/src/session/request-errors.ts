@@ -8,7 +8,8 @@ import {
 import { OpenStackError, type OpenStackErrorCode } from '../openstack-error.ts';
 
 const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>> = {
-  'unknown-authority': 'name the file of the authority that signed it as cacert of the cloud in clouds.yaml',
+  'unknown-authority':
+    'name the file of the authority that signed it as cacert in clouds.yaml, or in REQUESTS_CA_BUNDLE',
   'invalid-certificate': 'ask the operator of the cloud to replace it',
   'other-host-name': 'use the host name in the certificate',
 };
@@ -21,6 +22,8 @@ export function networkError(request: string, error: unknown): OpenStackError {
     const text = `${request}: the certificate is not trusted: ${reason}; ${CERTIFICATE_REMEDIES[kind]}`;
     return new OpenStackError('certificate-untrusted', text, { cause });
   }
+  if (kind === 'not-configured')
+    return new OpenStackError('invalid-settings', `${request}: ${reason}`, { cause });
   const code = kind === 'body-too-long' || kind === 'redirect-loop' ? 'invalid-answer' : 'connection-failed';
   return new OpenStackError(code, `${request}: no answer: ${reason}`, { cause });
 }
@@ -52,6 +55,10 @@ const REMEDIES: Partial<Record<OpenStackErrorCode, string>> = {
   forbidden: 'give the user a role that may do this',
   'quota-exceeded': 'delete what is not needed, or ask for a larger quota',
   'not-found': 'check the endpoint if every request fails with this error',
+};
+
+/** Remedies of requests that send something. */
+const UPLOAD_REMEDIES: Partial<Record<OpenStackErrorCode, string>> = {
   'wrong-format':
     'compare the format of the file, which qemu-img info shows, with image-type of the provider',
   'too-large': 'ask the operator of the cloud for a higher limit',
@@ -62,18 +69,25 @@ const REDIRECT_REMEDY = 'name the address of the service in clouds.yaml: auth_ur
 /** Glance and Swift report an exhausted quota only in the message. */
 const QUOTA_MESSAGE = /quota|over limit|limit\b.*\bexceeded|exceed\w*\b.*\blimit/i;
 
-/** Translates an answer into an error. `request` names the cloud, the method and the path; `secrets` are masked. */
+/**
+ * Translates an answer into an error.
+ *
+ * @param request names the cloud, the method and the path
+ * @param sent the method of the request, and secrets to mask
+ */
 export function answerError(
   request: string,
   { status, headers, body }: HttpAnswer,
-  { secrets = [], now }: { secrets?: readonly string[]; now: number },
+  { method, secrets = [], now }: { method: string; secrets?: readonly string[]; now: number },
 ): OpenStackError {
   const [target] = (status >= 300 && status < 400 ? headers.location : undefined)?.split(/[?#]/, 1) ?? [];
   const message = errorMessage(target === undefined ? body : `to ${target}`, secrets);
   const retryAfter = retryAfterSeconds(headers['retry-after'], now);
-  const code = codeOf(status, message, retryAfter);
+  const isRead = method === 'GET' || method === 'HEAD';
+  const code = codeOf(status, message, { retryAfter, isRead });
   const quoted = message === '' ? '' : `: ${message.replace(/(?<!\.)\.$/, '')}`;
-  const known = target === undefined ? REMEDIES[code] : REDIRECT_REMEDY;
+  const byRequest = REMEDIES[code] ?? (isRead ? undefined : UPLOAD_REMEDIES[code]);
+  const known = target === undefined ? byRequest : REDIRECT_REMEDY;
   const remedy = known === undefined ? '' : `; ${known}`;
   const requestId = headers['x-openstack-request-id'];
   const trace = typeof requestId === 'string' ? ` (${requestId})` : '';
@@ -81,8 +95,13 @@ export function answerError(
   return new OpenStackError(code, `${request}: ${shown}${quoted}${remedy}${trace}`, { status, retryAfter });
 }
 
-function codeOf(status: number, message: string, retryAfter: number | undefined): OpenStackErrorCode {
-  if ((status === 403 || status === 413) && QUOTA_MESSAGE.test(message)) return 'quota-exceeded';
+function codeOf(
+  status: number,
+  message: string,
+  { retryAfter, isRead }: { retryAfter: number | undefined; isRead: boolean },
+): OpenStackErrorCode {
+  // What only reads uses no quota: a message about a limit is about the length of the list.
+  if (!isRead && (status === 403 || status === 413) && QUOTA_MESSAGE.test(message)) return 'quota-exceeded';
   // Rackspace's rate limit
   if (status === 413 && retryAfter !== undefined) return 'rate-limited';
   if (status < 400) return 'invalid-answer';

@@ -1,6 +1,6 @@
 /* oxlint-disable eslint/no-underscore-dangle -- _write and _writev are how a Writable is implemented */
 import { addAbortListener, once } from 'node:events';
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { type Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { Writable } from 'node:stream';
@@ -8,7 +8,6 @@ import { pipeline } from 'node:stream/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
 import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
-import type { Agents } from './agents.ts';
 import { networkError } from './request-errors.ts';
 
 /** Bytes of an answer's text; the rest of a longer one is not read. */
@@ -22,8 +21,8 @@ export interface StreamRead {
   readonly headers: Readonly<Record<string, string>>;
   /** Seconds without a byte after which the request fails; for a PUT also the limit for the answer. */
   readonly stallTimeout: number;
-  /** Default: those of Node. */
-  readonly agents?: Agents;
+  /** Default: that of Node. */
+  readonly agent?: Agent;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -52,10 +51,9 @@ export interface StreamAnswer {
  * @throws OpenStackError `connection-failed`, `certificate-untrusted`
  */
 export async function readStream(read: StreamRead): Promise<StreamAnswer> {
-  const { name, url, headers, agents, stallTimeout, signal } = read;
-  const isTls = url.protocol === 'https:';
-  const request = (isTls ? httpsRequest : httpRequest)(url, {
-    agent: isTls ? agents?.https : agents?.http,
+  const { name, url, headers, agent, stallTimeout, signal } = read;
+  const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
+    agent,
     headers,
     ...(signal && { signal }),
   });
@@ -119,11 +117,10 @@ async function* piecesOf(name: string, stream: AsyncIterable<Buffer>): AsyncGene
  *   body is not `size` bytes long; errors of the body unchanged
  */
 export async function putStream(put: StreamPut): Promise<HttpAnswer> {
-  const { name, url, body, size, agents, stallTimeout, signal } = put;
-  const isTls = url.protocol === 'https:';
-  const request = (isTls ? httpsRequest : httpRequest)(url, {
+  const { name, url, body, size, agent, stallTimeout, signal } = put;
+  const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
     method: 'PUT',
-    agent: isTls ? agents?.https : agents?.http,
+    agent,
     headers: { ...put.headers, 'content-length': size },
   });
   request.once('socket', keepReadingAfterEpipe);

@@ -1,6 +1,9 @@
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
 import type { Logger } from '@nodepool-builder/image-builder';
 import {
   type Clock,
+  HttpAgent,
   type HttpAnswer,
   HttpClient,
   type HttpRequest,
@@ -11,7 +14,6 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
-import { type Agents, createAgents } from './agents.ts';
 import { answerError, networkError } from './request-errors.ts';
 import { putStream, readStream, type StreamAnswer, type StreamPut, type StreamRead } from './streams.ts';
 
@@ -31,8 +33,6 @@ export interface TransportOptions {
   readonly rate?: number;
   /** Default {@link DEFAULT_RETRY_LIMITS}. */
   readonly retry?: Partial<RetryLimits>;
-  /** `https_proxy`, `http_proxy` and `no_proxy`, as in an environment; needs Node 22.21. Default: none. */
-  readonly proxyEnv?: Readonly<Record<string, string | undefined>>;
   /** Default {@link SYSTEM_CLOCK}. */
   readonly clock?: Clock;
   /** Jitter of the delays, from 0 to below 1. Default `Math.random`. */
@@ -52,7 +52,7 @@ export class Transport {
   readonly #options: TransportOptions;
   readonly #rateLimiter: RateLimiter;
   readonly #retries: RetryPolicy;
-  #agents: Promise<Agents> | undefined;
+  #agent: Promise<HttpAgent> | undefined;
 
   constructor(settings: CloudSettings, options: TransportOptions) {
     const { rate = 0, retry, clock = SYSTEM_CLOCK, random = Math.random } = options;
@@ -85,12 +85,16 @@ export class Transport {
     });
   }
 
+  warn(message: string): void {
+    this.#options.logger.warn(message);
+  }
+
   /** Sends a request once. Resolves with an answer of any status. */
   async send(request: HttpRequest & { readonly method: Method }): Promise<HttpAnswer> {
     const { signal } = request;
-    const agents = await this.#openAgents();
+    const agent = await this.#openAgent();
     await this.#rateLimiter.turn(signal);
-    const client = new HttpClient({ timeout: this.#settings.apiTimeout, agents });
+    const client = new HttpClient({ timeout: this.#settings.apiTimeout, agent });
     try {
       return await client.send({ ...request, headers: { accept: 'application/json', ...request.headers } });
     } catch (error) {
@@ -104,14 +108,14 @@ export class Transport {
    * an answer of any other status. An error of the body is thrown unchanged.
    */
   async put(
-    request: Omit<StreamPut, 'name' | 'agents' | 'body'> & { readonly body: () => AsyncIterable<Buffer> },
+    request: Omit<StreamPut, 'name' | 'agent' | 'body'> & { readonly body: () => AsyncIterable<Buffer> },
   ): Promise<HttpAnswer> {
-    const agents = await this.#openAgents();
+    const agent = await this.#openAgent();
     await this.#rateLimiter.turn(request.signal);
     const name = this.#name({ method: 'PUT', url: request.url });
     let { url } = request;
     for (let redirects = 0; ; redirects += 1) {
-      const answer = await putStream({ ...request, url, body: request.body(), name, agents });
+      const answer = await putStream({ ...request, url, body: request.body(), name, agent });
       const { location = '' } = answer.headers;
       const isRedirect = answer.status === 307 || answer.status === 308;
       if (!isRedirect || redirects === MAX_REDIRECTS || !staysWithHost(url.href, location)) return answer;
@@ -120,10 +124,10 @@ export class Transport {
   }
 
   /** Sends a GET once. Resolves when an answer of any status starts. */
-  async read(request: Omit<StreamRead, 'name' | 'agents'>): Promise<StreamAnswer> {
-    const agents = await this.#openAgents();
+  async read(request: Omit<StreamRead, 'name' | 'agent'>): Promise<StreamAnswer> {
+    const agent = await this.#openAgent();
     await this.#rateLimiter.turn(request.signal);
-    return await readStream({ ...request, name: this.#name({ method: 'GET', url: request.url }), agents });
+    return await readStream({ ...request, name: this.#name({ method: 'GET', url: request.url }), agent });
   }
 
   /** Translates an answer into an error. */
@@ -131,6 +135,7 @@ export class Transport {
     const { password, token, secret } = this.#settings.auth as Readonly<Record<string, unknown>>;
     const secrets = [password, token, secret, request.headers?.['x-auth-token']];
     return answerError(this.#name(request), answer, {
+      method: request.method,
       secrets: secrets.filter((value) => typeof value === 'string'),
       now: this.clock.now(),
     });
@@ -155,15 +160,40 @@ export class Transport {
     return `cloud ${this.cloud}: ${method} ${origin}${pathname}`;
   }
 
-  #openAgents(): Promise<Agents> {
-    if (this.#agents === undefined) {
-      this.#agents = createAgents(this.#settings, this.#options.proxyEnv);
-      this.#agents.catch(() => {
-        this.#agents = undefined;
+  #openAgent(): Promise<HttpAgent> {
+    if (this.#agent === undefined) {
+      this.#agent = createAgent(this.#settings);
+      this.#agent.catch(() => {
+        this.#agent = undefined;
       });
     }
-    return this.#agents;
+    return this.#agent;
   }
+}
+
+/** @throws OpenStackError `invalid-settings`: a file of the TLS settings cannot be read or used */
+async function createAgent({ name, tls }: CloudSettings): Promise<HttpAgent> {
+  const invalid = (what: string, cause: unknown, remedy: string): OpenStackError => {
+    const reason = (cause as Error).message;
+    return new OpenStackError('invalid-settings', `cloud ${name}: ${what}: ${reason}; ${remedy}`, { cause });
+  };
+  const read = async (path: string | undefined, key: string): Promise<Buffer | undefined> => {
+    try {
+      return path === undefined ? undefined : await readFile(path);
+    } catch (cause) {
+      throw invalid(key, cause, 'correct it in clouds.yaml');
+    }
+  };
+  const ca = await read(tls.caFile, 'cacert');
+  const cert = await read(tls.certFile, 'cert');
+  const key = (await read(tls.keyFile, 'key')) ?? cert;
+  try {
+    createSecureContext({ ca, cert, key });
+  } catch (cause) {
+    const remedy = 'they must be PEM files that belong together';
+    throw invalid('cacert, cert and key cannot be used', cause, remedy);
+  }
+  return new HttpAgent({ ca, cert, key, rejectUnauthorized: tls.verify });
 }
 
 /** Lets requests start at least an interval apart; their duration does not matter. */

@@ -17,8 +17,11 @@ import { readAuthorities, ZuulHttp } from './zuul-http.ts';
 
 const RETRIES: RetryLimits = { attempts: 4, firstDelay: 1, longestDelay: 30, longestRetryAfter: 60 };
 
-/** Builds per page: Zuul's own default. */
-const PAGE_LENGTH = 50;
+/** Builds per page: Zuul's own default, and fewer for a server or proxy that refuses as many. */
+const PAGE_LENGTHS = [50, 10] as const;
+
+/** Builds that cannot be read, of which one warning each is logged. */
+const MAX_WARNINGS = 100;
 
 /** Flags of `builds` by Zuul's release, the newest first: old servers refuse `complete` (4.7) and `final` (4.0). */
 const SERVER_GENERATIONS: readonly (readonly string[])[] = [['complete', 'final'], ['final'], []];
@@ -34,7 +37,7 @@ export interface ZuulApiOptions {
   readonly logger: Logger;
   /** Default: none. */
   readonly credentials?: ZuulCredentials | undefined;
-  /** Default: a client that trusts Node's authorities. */
+  /** Default: a client without further authorities. */
   readonly http?: ZuulHttp;
   readonly clock?: Clock;
   /** Attempts of a request. Default 4. */
@@ -54,9 +57,15 @@ export async function openZuulApi(
   options: Pick<ZuulApiOptions, 'attempts'> = {},
 ): Promise<ZuulApi> {
   const { 'api-url': apiUrl, tenant, auth } = settings;
-  const http = new ZuulHttp({ ca: await readAuthorities(settings) });
+  const http = new ZuulHttp({ furtherCa: await readAuthorities(settings) });
   const credentials = createCredentials(auth, { http });
   return new ZuulApi({ ...options, apiUrl, tenant, credentials, http, logger });
+}
+
+/** Part of a list. */
+interface PageRange {
+  readonly skip: number;
+  readonly limit: number;
 }
 
 /** The REST API of Zuul, for one tenant. It sends the token, and retries transient errors. */
@@ -73,6 +82,7 @@ export class ZuulApi {
   /** Index into {@link SERVER_GENERATIONS}. */
   #generation = 0;
   #warned = false;
+  readonly #unreadable = new Set<string>();
 
   /** @throws ZuulError `invalid-settings` */
   constructor(options: ZuulApiOptions) {
@@ -95,17 +105,21 @@ export class ZuulApi {
    */
   async *builds(query: BuildQuery, signal: AbortSignal): AsyncGenerator<readonly ZuulBuild[]> {
     const seen = new Set<string>();
-    const pages = listPages({ subject: `${this.name}: list of builds` }, async (marker = '0') => {
-      const entries = await this.#page(query, Number(marker), signal);
-      const next = String(Number(marker) + PAGE_LENGTH);
-      return { entries, next: entries.length < PAGE_LENGTH ? undefined : next };
+    const list = { subject: `${this.name}: list of builds`, pageSizes: PAGE_LENGTHS };
+    let length = 0;
+    const pages = listPages(list, async (marker = '0', size = PAGE_LENGTHS[0]) => {
+      length = size;
+      const entries = await this.#page(query, { skip: Number(marker), limit: size }, signal);
+      const next = String(Number(marker) + size);
+      return { entries, next: entries.length < size ? undefined : next };
     });
-    for await (const page of pages) {
+    for await (const entries of pages) {
+      const page = this.#read(entries);
       // Builds that end between two requests shift the list, so that a page may start with known builds.
       const fresh = page.filter(({ uuid }) => !seen.has(uuid));
       for (const { uuid } of fresh) seen.add(uuid);
       yield fresh.filter((build) => matchesQuery(build, query));
-      if (page.length >= PAGE_LENGTH && fresh.length === 0) {
+      if (entries.length >= length && fresh.length === 0) {
         throw new ZuulError(
           'invalid-answer',
           `${this.name}: it lists the same builds on every page; check that proxies pass on the query`,
@@ -114,13 +128,33 @@ export class ZuulApi {
     }
   }
 
-  async #page(query: BuildQuery, skip: number, signal: AbortSignal): Promise<readonly ZuulBuild[]> {
+  /** Reads the builds of a page. One that cannot be read is ignored, with a warning: it is not imported. */
+  #read(entries: readonly unknown[]): readonly ZuulBuild[] {
+    const builds: ZuulBuild[] = [];
+    let reason = '';
+    for (const entry of entries) {
+      try {
+        builds.push(parseBuild(entry));
+      } catch (error) {
+        reason = (error as Error).message;
+        if (this.#unreadable.has(reason) || this.#unreadable.size >= MAX_WARNINGS) continue;
+        this.#unreadable.add(reason);
+        this.#logger.warn(`${this.name}: a build is ignored, because it cannot be read: ${reason}`);
+      }
+    }
+    if (builds.length > 0 || entries.length === 0) return builds;
+    const request = `GET ${new URL('builds', this.#base).pathname}`;
+    const message = `the answer is invalid: ${reason}; check that the URL is that of the service`;
+    throw new ZuulError('invalid-answer', `${this.name}: ${request}: ${message}`);
+  }
+
+  async #page(query: BuildQuery, range: PageRange, signal: AbortSignal): Promise<readonly unknown[]> {
     this.#base ??= await tenantApiUrl((url, read) => this.#get(url, read, signal), this.#url);
     for (let generation = this.#generation; ; generation += 1) {
       try {
-        const parameters = buildParameters(query, SERVER_GENERATIONS[generation] ?? [], skip);
+        const parameters = buildParameters(query, SERVER_GENERATIONS[generation] ?? [], range);
         const url = new URL(`builds?${parameters.toString()}`, this.#base);
-        const page = await this.#get(url, (value) => LIST.check(value).map(parseBuild), signal);
+        const page = await this.#get(url, (value) => LIST.check(value), signal);
         this.#generation = generation;
         return page;
       } catch (error) {
@@ -185,13 +219,17 @@ export class ZuulApi {
  *
  * @param flags must not be repeated: Zuul answers 500
  */
-export function buildParameters(query: BuildQuery, flags: readonly string[], skip: number): URLSearchParams {
+export function buildParameters(
+  query: BuildQuery,
+  flags: readonly string[],
+  { skip, limit }: PageRange,
+): URLSearchParams {
   const parameters = new URLSearchParams({ project: query.project, job_name: query.job });
   for (const pipeline of query.pipelines) parameters.append('pipeline', pipeline);
   if (query.branch !== undefined) parameters.append('branch', query.branch);
   parameters.append('result', 'SUCCESS');
   for (const flag of flags) parameters.append(flag, 'true');
-  parameters.append('limit', `${PAGE_LENGTH}`);
+  parameters.append('limit', `${limit}`);
   parameters.append('skip', `${skip}`);
   return parameters;
 }

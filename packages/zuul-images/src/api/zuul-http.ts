@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
-import { getCACertificates } from 'node:tls';
 import {
+  HttpAgent,
   type HttpAnswer,
   HttpClient,
   type HttpRequest,
@@ -66,8 +66,8 @@ const ERROR_NAME = /^\w{1,60}$/;
 
 /** Settings of a {@link ZuulHttp}. */
 export interface ZuulHttpOptions {
-  /** PEM certificates of authorities, in place of Node's. */
-  readonly ca?: readonly string[] | undefined;
+  /** PEM certificates of further authorities. */
+  readonly furtherCa?: string | undefined;
   /** Seconds for a whole request. Default 45. */
   readonly timeout?: number;
 }
@@ -76,8 +76,8 @@ export interface ZuulHttpOptions {
 export class ZuulHttp {
   readonly #client: HttpClient;
 
-  constructor({ ca, timeout = TIMEOUT }: ZuulHttpOptions = {}) {
-    this.#client = new HttpClient({ timeout, ...(ca !== undefined && { ca }) });
+  constructor({ furtherCa, timeout = TIMEOUT }: ZuulHttpOptions = {}) {
+    this.#client = new HttpClient({ timeout, agent: new HttpAgent({ furtherCa }) });
   }
 
   /**
@@ -102,9 +102,10 @@ function requestError(name: string, error: unknown): ZuulError {
   const failure = (code: ZuulErrorCode, text: string): ZuulError =>
     new ZuulError(code, `${name}: ${text}`, { cause });
   if (isCertificate) {
-    const text = `the certificate is not trusted: ${message}; set ca-file to its authority, or replace it`;
+    const text = `the certificate is not trusted: ${message}; set ca-file or REQUESTS_CA_BUNDLE to its authority, or replace it`;
     return failure('certificate-untrusted', text);
   }
+  if (kind === 'not-configured') return failure('invalid-settings', message);
   if (kind === 'redirect-loop') return failure('redirected', 'the URL redirects in a loop; correct it');
   if (kind !== 'body-too-long') return failure('connection-failed', `no answer: ${message}`);
   return failure('invalid-answer', `${message}; check that the URL is that of the service`);
@@ -166,20 +167,19 @@ function readAnswer<T>(name: string, { headers, body }: HttpAnswer, read: (value
 }
 
 /**
- * PEM certificates of Node's authorities and those of `ca-file`, for the API and the artifacts; undefined without a file.
+ * PEM certificates of `ca-file`, for the API and the artifacts; undefined without a file.
  *
  * @throws ZuulError `invalid-settings`
  */
 export async function readAuthorities({
   'ca-file': caFile,
-}: Pick<ZuulSettings, 'ca-file'>): Promise<readonly string[] | undefined> {
+}: Pick<ZuulSettings, 'ca-file'>): Promise<string | undefined> {
   if (caFile === undefined) return undefined;
-  const further = await readFile(caFile, 'utf8').catch((cause: unknown) => {
+  return await readFile(caFile, 'utf8').catch((cause: unknown) => {
     throw new ZuulError(
       'invalid-settings',
       `ca-file cannot be read: ${(cause as Error).message}; correct the path or its permissions`,
       { cause },
     );
   });
-  return [...getCACertificates('default'), further];
 }

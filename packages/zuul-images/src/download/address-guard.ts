@@ -75,14 +75,18 @@ export class AddressGuard {
   }
 
   /**
-   * Checks an address in a URL. Names are checked by {@link lookup}.
+   * Checks an address in a URL. Names are checked by {@link lookup}, or here if a proxy will look them up: it may know
+   * names that this host does not know.
    *
    * @throws ImageError `artifact-refused`
    */
-  async check(url: URL): Promise<void> {
+  async check(url: URL, isProxied = false): Promise<void> {
     const host = hostOf(url.href);
-    if (isIP(host) === 0 || (await this.#isAllowed(host, host))) return;
-    throw refused(nameOf(url), host);
+    if (isIP(host) !== 0 && !(await this.#isAllowed(host, host))) throw refused(nameOf(url), host);
+    if (isIP(host) !== 0 || !isProxied) return;
+    await this.#lookUp(host, {}).catch((error: unknown) => {
+      if (error instanceof ImageError) throw error;
+    });
   }
 
   /** Option `lookup` of requests: resolves a name, without the addresses that are not allowed. */

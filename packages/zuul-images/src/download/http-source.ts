@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { networkFailure } from '@nodepool-builder/image-builder/module-kit';
+import { HttpAgent, networkFailure } from '@nodepool-builder/image-builder/module-kit';
 import type { AddressGuard } from './address-guard.ts';
 import { nameOf, wireUrl } from './artifact-url.ts';
 import { TransientFailure } from './retries.ts';
@@ -23,8 +23,8 @@ export interface ArtifactAccess {
   readonly guard: AddressGuard;
   /** Base URL of the buckets that `s3://` names. */
   readonly s3Endpoint?: string | undefined;
-  /** PEM certificates of authorities, in place of Node's. */
-  readonly ca?: readonly string[] | undefined;
+  /** PEM certificates of further authorities. */
+  readonly furtherCa?: string | undefined;
 }
 
 /** A response, with its URL after redirects. */
@@ -43,20 +43,19 @@ export class HttpSource {
   readonly #url: URL;
   readonly #guard: AddressGuard;
   readonly #stall: number;
-  readonly #http = new HttpAgent({ keepAlive: true });
-  readonly #https: HttpsAgent;
+  readonly #agent: HttpAgent;
 
   /**
    * @param url absolute: http, https or s3
    * @param stall milliseconds after which a connection without an answer, or with too few bytes, counts as lost
    * @throws ImageError `invalid-configuration`
    */
-  constructor(url: string, { guard, s3Endpoint, ca }: ArtifactAccess, stall: number = STALL) {
+  constructor(url: string, { guard, s3Endpoint, furtherCa }: ArtifactAccess, stall: number = STALL) {
     this.#url = wireUrl(url, s3Endpoint);
     this.name = nameOf(this.#url);
     this.#guard = guard;
     this.#stall = stall;
-    this.#https = new HttpsAgent({ keepAlive: true, ...(ca !== undefined && { ca: [...ca] }) });
+    this.#agent = new HttpAgent({ keepAlive: true, furtherCa });
   }
 
   /**
@@ -110,8 +109,7 @@ export class HttpSource {
 
   /** Closes all connections. */
   close(): void {
-    this.#http.destroy();
-    this.#https.destroy();
+    this.#agent.destroy();
   }
 
   async #send(
@@ -119,10 +117,9 @@ export class HttpSource {
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<IncomingMessage> {
-    await this.#guard.check(url);
-    const isTls = url.protocol === 'https:';
-    const request = (isTls ? requestHttps : requestHttp)(url, {
-      agent: isTls ? this.#https : this.#http,
+    await this.#guard.check(url, this.#agent.usesProxy(url));
+    const request = (url.protocol === 'https:' ? requestHttps : requestHttp)(url, {
+      agent: this.#agent,
       lookup: this.#guard.lookup,
       headers: { 'accept-encoding': 'identity', ...headers },
       signal,
@@ -168,7 +165,10 @@ async function* chunksOf(response: IncomingMessage): AsyncGenerator<Buffer, void
 function failure(url: URL, error: unknown, signal: AbortSignal): Error {
   signal.throwIfAborted();
   if (error instanceof ImageError) return error;
-  return new TransientFailure(`${nameOf(url)}: ${networkFailure(error).message}`, error);
+  const { kind, message } = networkFailure(error);
+  const reason = `${nameOf(url)}: ${message}`;
+  if (kind === 'not-configured') return new ImageError('download-failed', reason, { cause: error });
+  return new TransientFailure(reason, error);
 }
 
 function redirected(from: URL, location: string): URL {

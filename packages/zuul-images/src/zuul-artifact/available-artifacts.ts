@@ -35,7 +35,7 @@ export async function artifactAccessOf(settings: ZuulSettings): Promise<Artifact
   const { 'api-url': apiUrl, 's3-endpoint': s3Endpoint, 'allowed-hosts': allowedHosts = [] } = settings;
   const configuredUrls = s3Endpoint === undefined ? [apiUrl] : [apiUrl, s3Endpoint];
   const guard = new AddressGuard({ configuredUrls, allowedHosts });
-  return { guard, s3Endpoint, ca: await readAuthorities(settings) };
+  return { guard, s3Endpoint, furtherCa: await readAuthorities(settings) };
 }
 
 /**

@@ -25,7 +25,7 @@ describe('a certificate', () => {
     const tls = await selfSigned();
     const zuul = await startZuul(t, { tls });
     const { uuid } = zuul.table().add();
-    const fixture = new ApiFixture(zuul, { http: new ZuulHttp({ ca: [tls.cert] }) });
+    const fixture = new ApiFixture(zuul, { http: new ZuulHttp({ furtherCa: tls.cert }) });
     assert.deepEqual(await fixture.uuids(), [uuid]);
   });
 

@@ -1,0 +1,164 @@
+import { type ClientRequest, Agent as DirectAgent, type IncomingMessage } from 'node:http';
+import { Agent as DirectTlsAgent } from 'node:https';
+import type { Duplex } from 'node:stream';
+import { checkServerIdentity, createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import { Agent, type AgentConnectOpts } from 'agent-base';
+import { bundledAuthorities } from './authorities.ts';
+import { HttpSettingsError, proxyFor, type Variables } from './proxy-choice.ts';
+
+/** Settings of an {@link HttpAgent}. */
+export interface HttpAgentOptions {
+  /** PEM certificates of authorities. Default: {@link bundledAuthorities}, else Node's. */
+  readonly ca?: string | Buffer | undefined;
+  /** PEM certificates of authorities in addition to the default. */
+  readonly furtherCa?: string | undefined;
+  /** PEM certificate and key of this client. */
+  readonly cert?: string | Buffer | undefined;
+  readonly key?: string | Buffer | undefined;
+  /** Default true. */
+  readonly rejectUnauthorized?: boolean;
+  /**
+   * Whether connections serve several requests. Default false: on a connection that the server is closing, the error would
+   * not tell whether the request had an effect.
+   */
+  readonly keepAlive?: boolean;
+  /** Direct connections to one host at a time. Default: no limit. */
+  readonly maxSockets?: number;
+  /** Default: that of this process. */
+  readonly environment?: Variables;
+}
+
+/** Time limit for a connection through a proxy, in milliseconds. */
+const PROXY_TIMEOUT = 60_000;
+
+/**
+ * The agent of all HTTP clients, for http and https. It connects through the proxy that {@link proxyFor} chooses, and
+ * trusts the authorities of the environment.
+ */
+export class HttpAgent extends Agent {
+  readonly #options: HttpAgentOptions;
+  readonly #environment: Variables;
+  #context: SecureContext | undefined;
+  #direct: DirectAgent | undefined;
+  #directTls: DirectTlsAgent | undefined;
+
+  constructor(options: HttpAgentOptions = {}) {
+    super({ keepAlive: options.keepAlive ?? false });
+    this.#options = options;
+    this.#environment = options.environment ?? process.env;
+  }
+
+  /** Whether requests to a URL go through a proxy, which looks up the name of its host. @throws HttpSettingsError */
+  usesProxy({ protocol, hostname, port }: URL): boolean {
+    const isTls = protocol === 'https:';
+    const host = hostname.replaceAll(/[[\]]/g, '');
+    return (
+      proxyFor({ isTls, host, port: Number(port || (isTls ? 443 : 80)) }, this.#environment) !== undefined
+    );
+  }
+
+  /** Called by `node:http` for each request. Only the request knows its protocol, whatever the client sets. */
+  addRequest(request: ClientRequest, options: object): void {
+    const base = Agent.prototype as unknown as Pick<HttpAgent, 'addRequest'>;
+    base.addRequest.call(this, request, { ...options, secureEndpoint: request.protocol === 'https:' });
+  }
+
+  /** Called by agent-base for each connection. @throws HttpSettingsError; Error that names the proxy */
+  override async connect(request: ClientRequest, options: AgentConnectOpts): Promise<Duplex | DirectAgent> {
+    const { maxSockets = Number.POSITIVE_INFINITY, rejectUnauthorized = true } = this.#options;
+    const pool = { keepAlive: this.keepAlive, maxSockets };
+    const { host = 'localhost', secureEndpoint: isTls } = options;
+    const port: unknown = options.port; // some clients set a text
+    const proxy = proxyFor({ isTls, host, port: Number(port) }, this.#environment);
+    if (!isTls) {
+      if (proxy !== undefined) return await this.#connectThrough(proxy, request, options);
+      this.#direct ??= new DirectAgent(pool);
+      return this.#direct;
+    }
+    this.#context ??= this.#createContext();
+    const tls = { secureContext: this.#context, rejectUnauthorized };
+    if (proxy !== undefined) return await this.#connectThrough(proxy, request, { ...options, ...tls });
+    this.#directTls ??= new DirectTlsAgent({ ...pool, ...tls });
+    return this.#directTls;
+  }
+
+  override destroy(): void {
+    super.destroy();
+    this.#direct?.destroy();
+    this.#directTls?.destroy();
+  }
+
+  #createContext(): SecureContext {
+    const { ca = bundledAuthorities(this.#environment), furtherCa, cert, key } = this.#options;
+    const all = furtherCa === undefined ? ca : [...[ca ?? getCACertificates('default')].flat(), furtherCa];
+    return createSecureContext({ ca: all as string[], cert, key });
+  }
+
+  async #connectThrough(proxy: URL, request: ClientRequest, options: AgentConnectOpts): Promise<Duplex> {
+    const abort = new AbortController();
+    const onClose = (): void => abort.abort(new Error('the request was aborted'));
+    request.once('close', onClose);
+    const late = new Error(`no connection within ${PROXY_TIMEOUT / 1000} s`);
+    const timer = setTimeout(() => abort.abort(late), PROXY_TIMEOUT);
+    const ca = proxy.protocol === 'https:' && bundledAuthorities(this.#environment);
+    const connection = { signal: abort.signal, ...(ca && { ca: [...ca] }) };
+    try {
+      return await openTunnel(proxy, request, options, connection);
+    } catch (error) {
+      if (error instanceof HttpSettingsError) throw error;
+      const cause = abort.signal.aborted ? (abort.signal.reason as Error) : (error as NodeJS.ErrnoException);
+      const reason = `the proxy ${proxy.host} cannot be used: ${cause.message}`;
+      throw Object.assign(new Error(reason), { code: (error as NodeJS.ErrnoException).code });
+    } finally {
+      clearTimeout(timer);
+      request.off('close', onClose);
+    }
+  }
+}
+
+/** Connects to a server by a tunnel; for plain HTTP to the proxy, which gets the whole URL. */
+async function openTunnel(
+  proxy: URL,
+  request: ClientRequest,
+  options: AgentConnectOpts,
+  connection: object,
+): Promise<Duplex> {
+  if (!options.secureEndpoint) {
+    const { HttpProxyAgent } = await import('http-proxy-agent'); // not at the top: most sites have no proxy
+    const emit = request.emit.bind(request);
+    // A further listener would not keep the client from the response.
+    request.emit = (event: string, ...values: unknown[]): boolean => {
+      const isRefused = event === 'response' && (values[0] as IncomingMessage).statusCode === 407;
+      if (isRefused) request.destroy(refusal(proxy, 407));
+      return isRefused || emit(event, ...values);
+    };
+    return await new HttpProxyAgent(proxy, connection).connect(request as never, options);
+  }
+  const { HttpsProxyAgent } = await import('https-proxy-agent');
+  let status = 200;
+  request.once('proxyConnect', ({ statusCode }: { statusCode: number }) => {
+    status = statusCode;
+  });
+  // By default, Node compares the certificate of an address with the name of the proxy.
+  const name = options.servername || options.host || 'localhost';
+  const identity: typeof checkServerIdentity = (_, certificate) => checkServerIdentity(name, certificate);
+  const tls = { ...options, checkServerIdentity: identity, host: options.host ?? 'localhost' };
+  const socket = await new HttpsProxyAgent(proxy, connection).connect(request, tls);
+  if (status === 200) return socket;
+  socket.destroy();
+  throw refusal(proxy, status);
+}
+
+/** The error of a proxy's response. The statuses of a gateway may pass. */
+function refusal(proxy: URL, status: number): Error {
+  if (status >= 502 && status <= 504) {
+    return Object.assign(new Error(`it responds with status ${status}`), { code: 'ERR_PROXY_TUNNEL' });
+  }
+  const remedy =
+    status === 407
+      ? 'write a user and a password into its URL, percent-encoded: http://user:password@host:port'
+      : 'ask its operator to permit the connection, or name the host in no_proxy';
+  return new HttpSettingsError(
+    `the proxy ${proxy.host} refuses the connection with status ${status}; ${remedy}`,
+  );
+}

@@ -1,0 +1,90 @@
+import { BlockList, isIP } from 'node:net';
+
+/** Environment variables. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** A request cannot be sent, or a proxy refuses it, until somebody corrects a setting. No message has a secret. */
+export class HttpSettingsError extends Error {
+  override readonly name = 'HttpSettingsError';
+}
+
+/** Where a request goes. */
+export interface Destination {
+  readonly isTls: boolean;
+  /** Name or address, without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * Chooses the proxy for a request as python3-requests does: `https_proxy` or `http_proxy`, else `all_proxy`, unless
+ * `no_proxy` names the host.
+ *
+ * @returns undefined for a direct connection
+ * @throws HttpSettingsError
+ */
+export function proxyFor(destination: Destination, environment: Variables): URL | undefined {
+  const found = [destination.isTls ? 'https_proxy' : 'http_proxy', 'all_proxy'].find((name) =>
+    variable(environment, name),
+  );
+  if (found === undefined) return undefined;
+  const noProxy = environment.no_proxy || environment.NO_PROXY || '';
+  if (isExcluded(destination, noProxy)) return undefined;
+  return proxyUrl(variable(environment, found) ?? '', found);
+}
+
+/** The spelling in lower case counts, even if it is empty. */
+function variable(environment: Variables, name: string): string | undefined {
+  return environment[name] ?? environment[name.toUpperCase()];
+}
+
+/** The URL of a proxy, which may have no scheme. */
+function proxyUrl(text: string, name: string): URL {
+  const url = URL.parse(/^[a-z][a-z\d+.-]*:\/\//i.test(text) ? text : `http://${text.replace(/^\/\//, '')}`);
+  if (url !== null && url.hostname !== '' && /^https?:$/.test(url.protocol)) {
+    // A percent sign that encodes nothing stands for itself.
+    for (const part of ['username', 'password'] as const)
+      url[part] = url[part].replaceAll(/%(?![\da-f]{2})/gi, '%25');
+    return url;
+  }
+  const isSocks = /^socks/i.test(text);
+  const reason = isSocks
+    ? 'a SOCKS proxy, which is not supported'
+    : 'no proxy: its value is not the URL of one';
+  throw new HttpSettingsError(
+    `${name} names ${reason}; set it to http://proxy.example.com:3128, or unset it`,
+  );
+}
+
+/** Whether `no_proxy` names the host: its name, the end of its name, its address or network, any of them with the port. */
+function isExcluded({ host: named, port }: Destination, noProxy: string): boolean {
+  const host = named.toLowerCase();
+  const names = [host, `${host}:${port}`];
+  return noProxy
+    .toLowerCase()
+    .split(',')
+    .map((entry) => entry.trim())
+    .some((entry) => {
+      if (entry === '*' || entry === '') return entry === '*';
+      const end = entry.replace(/^\*?\./, '');
+      if (host === end || host.endsWith(`.${end}`)) return true;
+      // requests takes any end of a name, also one within a word.
+      return isIP(host) === 0 ? names.some((name) => name.endsWith(entry)) : coversAddress(entry, host, port);
+    });
+}
+
+/** Whether an entry is the address, or a network such as `10.0.0.0/8`. An IPv6 address may have brackets. */
+function coversAddress(entry: string, host: string, port: number): boolean {
+  const withoutPort = entry.replace(/^(\[.*\]|[\d.]+):(\d+)$/, (whole, address: string, named: string) =>
+    Number(named) === port ? address : whole,
+  );
+  const [address = '', prefix] = withoutPort.replaceAll(/[[\]]/g, '').split('/');
+  const family = isIP(address);
+  if (family === 0) return false;
+  const bits = family === 4 ? 32 : 128;
+  const length = prefix === undefined ? bits : Number(prefix);
+  if (!/^[1-9]\d*$/.test(prefix ?? '1') || length > bits) return false;
+  const list = new BlockList();
+  list.addSubnet(address, length, family === 4 ? 'ipv4' : 'ipv6');
+  return list.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6');
+}

@@ -1,0 +1,24 @@
+import { HttpAgent } from '@nodepool-builder/image-builder/module-kit';
+
+/** A policy in the pipelines of the SDK. */
+export interface AgentPolicy {
+  readonly name: string;
+  sendRequest<Q extends object, A>(request: Q, next: (request: Q) => Promise<A>): Promise<A>;
+}
+
+/**
+ * Creates the policy that sends all requests of a client by an {@link HttpAgent}, in place of the SDK's own proxies.
+ *
+ * @param onFailure called with the error of a request without a response
+ */
+export function agentPolicy(onFailure: (error: unknown) => void = () => {}): AgentPolicy {
+  const agent = new HttpAgent({ keepAlive: true });
+  return {
+    name: 'agent',
+    sendRequest: async (request, next) =>
+      await next(Object.assign(request, { agent })).catch((error: unknown) => {
+        onFailure(error);
+        throw error;
+      }),
+  };
+}
