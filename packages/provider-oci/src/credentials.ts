@@ -28,18 +28,20 @@ export function authFiles(named: string | undefined, { env, home }: AuthEnvironm
   ];
 }
 
-const TEXT = { type: 'string' } as const;
+const TEXT = { type: ['string', 'null'] } as const;
+
+/** Values by registries: those of others may be anything. */
+const ENTRIES = { type: ['object', 'null'] } as const;
 
 const AUTH_FILE = new JsonReader({
   type: 'object',
-  properties: {
-    auths: {
-      type: 'object',
-      additionalProperties: { type: 'object', properties: { auth: TEXT, identitytoken: TEXT } },
-    },
-    credHelpers: { type: 'object', additionalProperties: TEXT },
-    credsStore: TEXT,
-  },
+  properties: { auths: ENTRIES, credHelpers: ENTRIES, credsStore: {} },
+});
+
+/** What it has for the registry. */
+const AUTH = new JsonReader({
+  type: ['object', 'null'],
+  properties: { auth: TEXT, identitytoken: TEXT, username: TEXT, password: TEXT },
 });
 
 type AuthFile = ReturnType<(typeof AUTH_FILE)['parse']>;
@@ -75,14 +77,15 @@ async function readAuthFile(path: string, subject: string): Promise<AuthFile | u
 }
 
 async function lookUp(
-  { auths = {}, credHelpers = {}, credsStore }: AuthFile,
+  { auths, credHelpers, credsStore }: AuthFile,
   repository: RepositoryName,
   subject: string,
 ): Promise<Credentials | undefined> {
-  const byName = new Map(Object.entries(auths).map(([name, entry]) => [normalized(name), entry]));
+  const byName = new Map(Object.entries(Object(auths)).map(([name, entry]) => [normalized(name), entry]));
   const { host } = repository;
-  const helper = credHelpers[host] ?? credsStore;
-  if (helper !== undefined) {
+  const helpers = Object(credHelpers) as Readonly<Record<string, unknown>>;
+  const helper = Object.hasOwn(helpers, host) ? helpers[host] : credsStore;
+  if (typeof helper === 'string' && helper !== '') {
     const found = await askHelper(
       helper,
       host === 'docker.io' ? 'https://index.docker.io/v1/' : host,
@@ -91,11 +94,20 @@ async function lookUp(
     if (found !== undefined) return found;
   }
   for (const name of namesOf(repository)) {
-    const { auth, identitytoken } = byName.get(name) ?? {};
+    const { auth, identitytoken, username, password } = readAuth(byName.get(name), `${subject}: "${name}"`);
     if (identitytoken) return { identityToken: identitytoken };
     if (auth) return split(Buffer.from(auth, 'base64').toString());
+    if (username) return { username, password: password ?? '' };
   }
   return undefined;
+}
+
+function readAuth(entry: unknown, subject: string): NonNullable<ReturnType<(typeof AUTH)['check']>> {
+  try {
+    return AUTH.check(entry ?? null) ?? {};
+  } catch (error) {
+    throw new CloudError('auth-failed', subject, `it cannot be read: ${(error as Error).message}`);
+  }
 }
 
 /** `registry/ci/images`, `registry/ci`, `registry`: the longest that is known counts, as in podman. */

@@ -69,22 +69,21 @@ export function annotationsOf(
   };
 }
 
-const TEXT = { type: 'string' } as const;
+/** A manifest may be that of others: what is not used may be anything. */
+const READER = new JsonReader({ type: 'object', properties: { annotations: {}, manifests: {} } });
 
-const READER = new JsonReader({
+const DESCRIPTOR = new JsonReader({
   type: 'object',
-  properties: {
-    annotations: { type: 'object', additionalProperties: TEXT },
-    manifests: {
-      type: 'array',
-      items: { type: 'object', required: ['digest'], properties: { digest: TEXT, mediaType: TEXT } },
-    },
-  },
+  required: ['digest'],
+  properties: { digest: { type: 'string' }, mediaType: {} },
 });
 
 /** Reads a manifest. Undefined if the provider did not push it. */
 export function readImage(provider: string, tag: string, manifest: StoredManifest): OciImage | undefined {
-  const { annotations = {} } = parse(manifest.text) ?? {};
+  const texts = Object.entries(Object(parse(manifest.text)?.annotations)).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string',
+  );
+  const annotations = Object.fromEntries(texts);
   const tagged = readImageTags(annotations);
   if (tagged?.provider !== provider) return undefined;
   const uploaded = Date.parse(annotations[UPLOADED] ?? '');
@@ -98,7 +97,7 @@ export function readImage(provider: string, tag: string, manifest: StoredManifes
 }
 
 /** Types of manifests that name others. */
-const INDEX_TYPES: ReadonlySet<string | undefined> = new Set([
+const INDEX_TYPES: ReadonlySet<unknown> = new Set([
   INDEX_TYPE,
   'application/vnd.docker.distribution.manifest.list.v2+json',
 ]);
@@ -111,7 +110,8 @@ export async function digestsBelow(
   const found = new Set<string>();
   const queue = [...manifests];
   for (const { text } of queue) {
-    for (const { digest, mediaType } of parse(text)?.manifests ?? []) {
+    const named = parse(text)?.manifests;
+    for (const { digest, mediaType } of DESCRIPTOR.valid(Array.isArray(named) ? named : [])) {
       if (found.has(digest)) continue;
       found.add(digest);
       const index = INDEX_TYPES.has(mediaType) ? await read(digest) : undefined;

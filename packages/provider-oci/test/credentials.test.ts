@@ -65,6 +65,50 @@ test('passwords and identity tokens of docker and podman', async (t) => {
   });
 });
 
+test('a name and a password count in place of auth, and entries of other registries may be anything', async (t) => {
+  const { find } = await files(t);
+  const own = { username: 'u', password: 'p:q' };
+  const others = { 'null.example.com': null, 'odd.example.com': 7, 'list.example.com': [{ auth: 1 }] };
+  assert.deepEqual(await find({ auths: { ...others, 'registry.example.com': own } }), own);
+  assert.deepEqual(await find({ auths: { 'registry.example.com': { ...own, auth: '', email: null } } }), own);
+  const auth = { ...authOf('a:b'), username: 'u', password: 'p' };
+  assert.deepEqual(await find({ auths: { 'registry.example.com': auth } }), { username: 'a', password: 'b' });
+  const entry = { auths: { ...others, 'registry.example.com': { ...own, identitytoken: null } } };
+  const foreign = {
+    credHelpers: { 'odd.example.com': null, 'other.example.com': 'nonexistent' },
+    HttpHeaders: 1,
+  };
+  for (const credsStore of ['', null])
+    assert.deepEqual(await find({ ...entry, ...foreign, credsStore }), own);
+  for (const nothing of [
+    { auths: null },
+    { auths: { 'registry.example.com': null } },
+    { credHelpers: null },
+  ]) {
+    assert.equal(await find(nothing), undefined);
+  }
+});
+
+test('a helper that is switched off for a registry leaves its entry in the file', async (t) => {
+  const { find } = await files(t);
+  const file = { auths: { 'registry.example.com': authOf('a:b') }, credsStore: 'nonexistent' };
+  const own = { 'registry.example.com': '' };
+  assert.deepEqual(await find({ ...file, credHelpers: own }), { username: 'a', password: 'b' });
+});
+
+test('an entry of the registry itself that cannot be read is an error without its content', async (t) => {
+  const { find } = await files(t);
+  const found = find({ auths: { 'registry.example.com': { auth: [SECRET] } } });
+  await assert.rejects(found, (error: Error) => {
+    assert.match(
+      error.message,
+      /config\.json: "registry\.example\.com": it cannot be read: auth is not a string;/,
+    );
+    assert.doesNotMatch(error.message, /hunter2/);
+    return true;
+  });
+});
+
 test('credential helpers get the name of the registry on their standard input', async (t) => {
   const { find, helper } = await files(t);
   await helper('plain', `read server; echo "{\\"Username\\":\\"of-$server\\",\\"Secret\\":\\"${SECRET}\\"}"`);

@@ -150,8 +150,7 @@ test('no bytes travel to a location without TLS', async (t) => {
   const { registry, requests } = await openRegistry(
     t,
     (request, answer) => {
-      const host = request.headers.host ?? '';
-      const location = `http://${host}/v2/ci/images/blobs/uploads/1`;
+      const location = 'http://storage.invalid/uploads/1';
       if (request.method === 'HEAD') answer.writeHead(404).end();
       else answer.writeHead(202, { location }).end();
     },
@@ -161,7 +160,7 @@ test('no bytes travel to a location without TLS', async (t) => {
     uploadSmallBlob(registry, Buffer.from('secret'), async () => {}, SIGNAL),
     {
       code: 'bad-request',
-      message: /^provider ci: the registry names a location without TLS, http:\/\/127/,
+      message: /^provider ci: the registry names a location without TLS, http:\/\/storage\.invalid/,
     },
   );
   assert.deepEqual(
@@ -177,6 +176,120 @@ test('all pages of the tags are read', async (t) => {
     answer.end(JSON.stringify({ name: 'ci/images', tags: [last === null ? 'a' : 'b'] }));
   });
   assert.deepEqual(await registry.tags(SIGNAL), ['a', 'b']);
+});
+
+test('the locations of a registry behind a balancer are requested at its endpoint', async (t) => {
+  const origins = ['http://registry.internal.invalid:5000', 'https://127.0.0.1', 'http://127.0.0.1:1', ''];
+  for (const isSecure of [true, false]) {
+    const { registry, requests } = await openRegistry(
+      t,
+      ({ method }, answer) => {
+        const origin = origins[requests.length % origins.length];
+        if (method === 'HEAD') answer.writeHead(404).end();
+        else if (method === 'PUT') answer.writeHead(201).end();
+        else answer.writeHead(202, { location: `${origin}/v2/ci/images/blobs/uploads/1?_state=a%2Bb` }).end();
+      },
+      { isSecure },
+    );
+    for (const content of ['1', '2', '3', '4']) {
+      await uploadSmallBlob(registry, Buffer.from(content), async () => {}, SIGNAL);
+    }
+    const puts = requests.filter((line) => line.startsWith('PUT'));
+    assert.equal(puts.length, 4);
+    for (const line of puts) {
+      assert.match(line, /^PUT \/v2\/ci\/images\/blobs\/uploads\/1\?_state=a%2Bb&digest=sha256%3A/);
+    }
+  }
+});
+
+test('a link to the next tags that names another host is followed at the endpoint, with the token', async (t) => {
+  const { registry } = await openRegistry(
+    t,
+    (request, answer) => {
+      if (request.headers.authorization !== 'Basic dTpw') {
+        answer.writeHead(401, { 'www-authenticate': 'Basic realm=r' }).end();
+        return;
+      }
+      const last = new URL(request.url ?? '', 'http://localhost').searchParams.get('last');
+      const link = '<https://registry.internal.invalid/v2/ci/images/tags/list?n=1&last=a>; rel="next"';
+      if (last === null) answer.setHeader('link', link);
+      answer.end(JSON.stringify({ name: 'ci/images', tags: [last === null ? 'a' : 'b'] }));
+    },
+    { credentials: { username: 'u', password: 'p' } },
+  );
+  assert.deepEqual(await registry.tags(SIGNAL), ['a', 'b']);
+});
+
+for (const [limit, status] of [
+  [100, 413],
+  [100, 400],
+  [50, 400],
+] as const) {
+  test(`a registry that refuses more than ${limit} tags with ${status} is asked for fewer`, async (t) => {
+    const all = Array.from({ length: 120 }, (_, index) => `tag-${String(index).padStart(3, '0')}`);
+    const { registry } = await openRegistry(t, (request, answer) => {
+      const query = new URL(request.url ?? '', 'http://localhost').searchParams;
+      const size = Number(query.get('n') ?? 30);
+      const errors = [{ code: 'PAGINATION_NUMBER_INVALID', message: 'requested limit is too high' }];
+      if (size > limit) {
+        answer.writeHead(status).end(JSON.stringify({ errors }));
+        return;
+      }
+      const rest = all.filter((tag) => tag > (query.get('last') ?? ''));
+      const tags = rest.slice(0, size);
+      const link = `</v2/ci/images/tags/list?n=${size}&last=${tags.at(-1)}>; rel="next"`;
+      if (rest.length > size) answer.setHeader('link', link);
+      answer.end(JSON.stringify({ name: 'ci/images', tags }));
+    });
+    assert.deepEqual(await registry.tags(SIGNAL), all);
+  });
+}
+
+test('the error of a registry that refuses each page is the first one, with no remedy for another request', async (t) => {
+  const { registry, requests } = await openRegistry(t, (_request, answer) => {
+    const message = 'requested limit is too high';
+    answer.writeHead(413).end(JSON.stringify({ errors: [{ code: 'TOO_MANY_TAGS_REQUESTED', message }] }));
+  });
+  await assert.rejects(registry.tags(SIGNAL), {
+    code: 'bad-request',
+    message: 'provider ci: GET tags: requested limit is too high (TOO_MANY_TAGS_REQUESTED)',
+  });
+  assert.deepEqual(requests, [
+    'GET /v2/ci/images/tags/list?n=1000',
+    'GET /v2/ci/images/tags/list?n=100',
+    'GET /v2/ci/images/tags/list',
+  ]);
+});
+
+test('the remedy of an error fits the request', async (t) => {
+  const { registry } = await openRegistry(t, (request, answer) => {
+    const status = Number(/\/status-(\d+)/.exec(request.url ?? '')?.[1]);
+    answer.writeHead(status).end('{}');
+  });
+  const remedyOf = async (method: 'GET' | 'PUT' | 'DELETE', status: number): Promise<string> => {
+    const sent = registry.send({ task: 'X', method, path: `status-${status}`, signal: SIGNAL });
+    const error = (await sent.catch((reason: unknown) => reason)) as Error;
+    return error.message.replace(/^provider ci: X: status \d+(; )?/, '');
+  };
+  assert.equal(await remedyOf('GET', 413), '');
+  assert.match(await remedyOf('PUT', 413), /^raise the length of requests/);
+  assert.match(await remedyOf('PUT', 404), /^create the repository/);
+  assert.equal(await remedyOf('GET', 404), '');
+  assert.match(await remedyOf('DELETE', 403), /permission to delete$/);
+  assert.match(await remedyOf('GET', 403), /^give the credentials this permission/);
+  assert.match(await remedyOf('GET', 507), /^delete what is not needed/);
+});
+
+test('nothing is missing because the token service does not exist', async (t) => {
+  const { registry } = await openRegistry(t, (request, answer) => {
+    if (request.url?.startsWith('/token')) answer.writeHead(404).end('{}');
+    else
+      answer
+        .writeHead(401, { 'www-authenticate': `Bearer realm="http://${request.headers.host}/token"` })
+        .end();
+  });
+  await assert.rejects(registry.tags(SIGNAL), { code: 'auth-failed', message: /token of 127\.0\.0\.1/ });
+  await assert.rejects(registry.manifest('a', SIGNAL), { code: 'auth-failed' });
 });
 
 test('a registry that is busy is asked again, after the time that it names', async (t) => {
