@@ -1,4 +1,4 @@
-import { listAll } from '@nodepool-builder/image-builder/module-kit';
+import { listAll, PAGE_SIZES } from '@nodepool-builder/image-builder/module-kit';
 import {
   type GlanceImage,
   type GlanceTask,
@@ -6,8 +6,8 @@ import {
   IMAGE_READER,
   IMAGE_TASKS,
   IMPORT_METHODS,
-  type ImagePage,
   PROTECTED_BY_US,
+  QUOTA_READER,
   type QuotaUsage,
   TASK_READER,
   USAGE,
@@ -36,9 +36,6 @@ export interface ImageData {
 
 /** Codes of a refused deletion. */
 const REFUSALS: readonly string[] = ['bad-request', 'forbidden', 'conflict'];
-
-/** Images per page. */
-const PAGE_SIZE = '1000';
 
 const PATCH = { 'content-type': 'application/openstack-images-v2.1-json-patch' };
 
@@ -102,7 +99,11 @@ export class ImageApi {
 
   /** `GET /v2/info/usage`: the project's quotas in use; none on clouds before 2022, or without limits in Keystone. */
   async usage(signal: AbortSignal): Promise<Readonly<Record<string, QuotaUsage>>> {
-    return (await this.#client.get('/info/usage', USAGE, { signal }).catch(unlessUnavailable))?.usage ?? {};
+    const found = await this.#client.get('/info/usage', USAGE, { signal }).catch(unlessUnavailable);
+    const quotas = Object.entries(found?.usage ?? {});
+    return Object.fromEntries(
+      quotas.flatMap(([name, quota]) => QUOTA_READER.valid([quota]).map((read) => [name, read])),
+    );
   }
 
   async get(id: string, signal: AbortSignal): Promise<GlanceImage> {
@@ -118,13 +119,13 @@ export class ImageApi {
   async imageTasks(id: string, signal: AbortSignal): Promise<readonly GlanceTask[]> {
     const options = { task: 'ImageTaskGet', signal } as const;
     const found = this.#client.get(imagePath(id, '/tasks'), IMAGE_TASKS, options);
-    return (await found.catch(unlessUnavailable))?.tasks ?? [];
+    return TASK_READER.valid((await found.catch(unlessUnavailable))?.tasks ?? []);
   }
 
   /**
    * `GET /v2/images`, page by page: the project's own images with these properties, in any status, hidden ones included.
    * Foreign images do not count, because anybody can publish one with our properties. Clouds that do not filter by
-   * property are supported.
+   * property are supported. One of these images that cannot be read is an error: it must not look as if it were missing.
    */
   async list(
     filters: Readonly<Record<string, string>>,
@@ -132,22 +133,48 @@ export class ImageApi {
   ): Promise<readonly GlanceImage[]> {
     const owner = await this.projectId(signal);
     const wanted = owner === undefined ? filters : { ...filters, owner };
-    const shown = await this.find(wanted, signal);
-    const hidden = await this.find({ ...wanted, os_hidden: 'true' }, signal).catch(unlessRefused);
+    const isWanted = (image: unknown): boolean =>
+      typeof image !== 'object' ||
+      image === null ||
+      Object.entries(wanted).every(
+        ([name, value]) => (image as Readonly<Record<string, unknown>>)[name] === value,
+      );
+    const read = (images: readonly unknown[]): readonly GlanceImage[] =>
+      images.filter(isWanted).map((image) => IMAGE_READER.check(image, 'an image in the list'));
+    const shown = await this.#list(wanted, signal, read);
+    const hidden = await this.#list({ ...wanted, os_hidden: 'true' }, signal, read).catch(unlessRefused);
     // A cloud without hidden images may ignore the filter.
-    const all = new Map([...shown, ...hidden].map((image) => [image.id, image]));
-    return [...all.values()].filter((image) =>
-      Object.entries(wanted).every(([name, value]) => image[name] === value),
-    );
+    return [...new Map([...shown, ...hidden].map((image) => [image.id, image])).values()];
   }
 
-  /** `GET /v2/images`, page by page: everything that the cloud returns for a query. */
+  /** `GET /v2/images`, page by page: everything that the cloud returns for a query, without images that cannot be read. */
   async find(query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<readonly GlanceImage[]> {
-    return await listAll({ subject: `cloud ${this.cloud}: list of images` }, async (marker) => {
-      const page = marker === undefined ? { ...query, limit: PAGE_SIZE } : queryOf(marker);
+    return await this.#list(query, signal, (images) => {
+      const valid = IMAGE_READER.valid(images);
+      if (valid.length < images.length) {
+        const count = images.length - valid.length;
+        this.#client.warn(`the list of images has ${count} that cannot be read; they are ignored`);
+      }
+      return valid;
+    });
+  }
+
+  /** @param read throws an Error if a page is invalid */
+  async #list(
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    read: (images: readonly unknown[]) => readonly GlanceImage[],
+  ): Promise<readonly GlanceImage[]> {
+    const check = (value: unknown): { entries: readonly GlanceImage[]; next: string | null | undefined } => {
+      const { images, next } = IMAGE_PAGE.check(value);
+      return { entries: read(images), next };
+    };
+    const list = { subject: `cloud ${this.cloud}: list of images`, pageSizes: PAGE_SIZES };
+    return await listAll(list, async (marker, size) => {
+      const first = { ...query, ...(size !== undefined && { limit: String(size) }) };
+      const page = marker === undefined ? first : queryOf(marker);
       const request: RequestOptions = { task: 'GlanceImageList', query: page, signal };
-      const { images: entries, next }: ImagePage = await this.#client.get('/images', IMAGE_PAGE, request);
-      return { entries, next };
+      return await this.#client.get('/images', { check }, request);
     });
   }
 
@@ -200,7 +227,7 @@ export class ImageApi {
 
 /** For `catch`: replaces the error of a request that the cloud does not know or does not permit with undefined. */
 function unlessUnavailable(error: unknown): undefined {
-  if (error instanceof OpenStackError && (error.status === 403 || error.status === 404)) return;
+  if (error instanceof OpenStackError && /^(?:forbidden|not-found)$/.test(error.code)) return;
   throw error;
 }
 

@@ -1,4 +1,4 @@
-import { JsonReader, listAll, utcTime } from '@nodepool-builder/image-builder/module-kit';
+import { JsonReader, listAll, PAGE_SIZES, utcTime } from '@nodepool-builder/image-builder/module-kit';
 import { unlessAbsent } from './openstack-error.ts';
 import type { OpenStackSession } from './session/openstack-session.ts';
 import type { PutOptions, ServiceClient } from './session/service-client.ts';
@@ -18,9 +18,6 @@ export interface ListedObject {
   readonly name: string;
   readonly changedAt: Date;
 }
-
-/** Names per page. */
-const PAGE_SIZE = '1000';
 
 /** The part of Swift's API that large objects need. Each method is one request, `list` one for each page. */
 export class ObjectStore {
@@ -76,8 +73,8 @@ export class ObjectStore {
   /** Lists the objects of a container by a prefix of their names; none if the container does not exist. */
   async list(container: string, prefix: string, signal: AbortSignal): Promise<readonly ListedObject[]> {
     const subject = `cloud ${this.#client.cloud}: list of container ${container}`;
-    return await listAll({ subject }, async (marker = '') => {
-      const query = { format: 'json', prefix, limit: PAGE_SIZE, marker };
+    return await listAll({ subject, pageSizes: PAGE_SIZES }, async (marker = '', size) => {
+      const query = { format: 'json', prefix, marker, ...(size !== undefined && { limit: String(size) }) };
       const options = { task: 'ContainerGet', query, signal } as const;
       const found = this.#client.get(pathOf(container), { check: readObjects }, options);
       const entries = (await found.catch(unlessAbsent)) ?? [];

@@ -10,7 +10,8 @@ export interface CatalogEndpoint {
   /** `public`, `internal` or `admin`. */
   readonly interface: string;
   readonly regionId: string | undefined;
-  readonly url: string;
+  /** Undefined if the catalog has null or another value. */
+  readonly url: string | undefined;
 }
 
 /**
@@ -24,19 +25,23 @@ export function findEndpoint(
   service: ServiceSettings,
 ): string {
   const wanted = service.interface.replace(/URL$/, '');
-  const found = catalog.find(
+  const found = catalog.filter(
     (endpoint) =>
       endpoint.type === service.type &&
       endpoint.interface === wanted &&
       (service.name === undefined || endpoint.name === service.name) &&
       (service.regionName === undefined || endpoint.regionId === service.regionName),
   );
-  if (found !== undefined) return found.url;
+  const url = found.find((endpoint) => endpoint.url !== undefined)?.url;
+  if (url !== undefined) return url;
   const name = service.name === undefined ? '' : ` called ${service.name}`;
   const region = service.regionName === undefined ? '' : ` in region ${service.regionName}`;
+  const what = `${wanted} endpoint of a service of type ${service.type}${name}${region}`;
   throw new OpenStackError(
     'no-such-service',
-    `cloud ${cloud}: no ${wanted} endpoint of a service of type ${service.type}${name}${region}; ${alternatives(catalog, service.type)}`,
+    found.length === 0
+      ? `cloud ${cloud}: no ${what}; ${alternatives(catalog, service.type)}`
+      : `cloud ${cloud}: the ${what} has no URL in the catalog; ask the operator of the cloud to add it`,
   );
 }
 

@@ -1,5 +1,5 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { atOrigin, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
 
 /** Version and URL of Keystone's API. */
@@ -36,9 +36,10 @@ export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefin
 export function listedIdentityApi(auth: KeystoneAuth, answer: unknown): IdentityApi | undefined {
   const apis = versionsIn(answer).flatMap(({ id, status, links }) => {
     const version = /^v(2|3)\b/.exec(id)?.[1];
-    const self = links.find(({ rel }) => rel === 'self');
-    if (version === undefined || self === undefined || !USABLE.test(String(status))) return [];
-    return [{ version: version === '2' ? 2 : 3, url: linked(auth.url, self.href) } as const];
+    const self = LINK.valid(links).find(({ rel }) => rel === 'self');
+    const url = self && linked(auth.url, self.href);
+    if (version === undefined || url === undefined || !USABLE.test(String(status))) return [];
+    return [{ version: version === '2' ? 2 : 3, url } as const];
   });
   const v3 = apis.find(({ version }) => version === 3);
   return namesDomains(auth) ? v3 : (apis.find(({ version }) => version === 2) ?? v3);
@@ -47,25 +48,25 @@ export function listedIdentityApi(auth: KeystoneAuth, answer: unknown): Identity
 const VERSION = {
   type: 'object',
   required: ['id', 'links'],
-  properties: {
-    id: { type: 'string' },
-    status: {},
-    links: {
-      type: 'array',
-      items: { type: 'object', required: ['href'], properties: { rel: {}, href: { type: 'string' } } },
-    },
-  },
+  properties: { id: { type: 'string' }, status: {}, links: { type: 'array' } },
 } as const;
+
+const VERSION_READER = new JsonReader(VERSION);
+
+const LINK = new JsonReader({
+  type: 'object',
+  required: ['rel', 'href'],
+  properties: { rel: { type: 'string' }, href: { type: 'string' } },
+});
 
 const VERSIONS = new JsonReader({
   type: 'object',
   properties: {
-    version: VERSION,
+    version: {},
     versions: {
       type: ['array', 'object'],
-      items: VERSION,
       required: ['values'],
-      properties: { values: { type: 'array', items: VERSION } },
+      properties: { values: { type: 'array' } },
     },
   },
 });
@@ -73,16 +74,19 @@ const VERSIONS = new JsonReader({
 /** Keystone's root has `versions.values` or `versions`, a version's root has `version`. */
 function versionsIn(answer: unknown): readonly SettingsOf<typeof VERSION>[] {
   const { version, versions = [] } = VERSIONS.check(answer, 'the list of versions');
-  if (version !== undefined) return [version];
-  return 'length' in versions ? versions : versions.values;
+  const listed = version === undefined ? ('length' in versions ? versions : versions.values) : [version];
+  return VERSION_READER.valid(listed);
 }
 
-/** A Keystone behind a TLS proxy may list itself as http; passwords are still sent over TLS. */
-function linked(authUrl: string, href: string): string {
-  const url = new URL(href, authUrl);
+/**
+ * The URL of a link at the scheme and host of auth_url, as in keystoneauth: a Keystone behind a balancer may name others. A
+ * relative link is below auth_url. Undefined if it is invalid.
+ */
+function linked(authUrl: string, href: string): string | undefined {
   const base = new URL(authUrl);
-  const safe = base.protocol === 'https:' && url.protocol !== 'https:' ? new URL(url.pathname, base) : url;
-  return safe.href.replace(/(?<!\/)\/+$/, '');
+  base.pathname = base.pathname.replace(/\/*$/, '/');
+  const url = URL.parse(href, base.href);
+  return url === null ? undefined : atOrigin(url, base).href.replace(/(?<!\/)\/+$/, '');
 }
 
 function namesDomains(auth: KeystoneAuth): boolean {

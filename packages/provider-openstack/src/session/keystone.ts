@@ -59,7 +59,13 @@ export class Keystone {
       signal,
     } as const;
     const answer = await this.#transport.send(request);
-    if (answer.status >= 300) throw this.#transport.refusal(request, answer);
+    if (answer.status >= 300) {
+      const cause = this.#transport.refusal(request, answer);
+      if (cause.code !== 'not-found') throw cause;
+      // Nothing is missing in the cloud because Keystone is elsewhere.
+      const message = `${cause.message}; correct auth_url in clouds.yaml`;
+      throw new OpenStackError('invalid-settings', message, { cause });
+    }
     const now = this.#transport.clock.now();
     return this.#transport.parse(request, answer, (value) => read({ headers: answer.headers, value, now }));
   }

@@ -15,7 +15,7 @@ const PAGE = new JsonReader({ type: 'object' });
 
 const ITEMS = new JsonReader({ type: 'array' });
 
-const LINKS = new JsonReader({ type: 'array', items: { type: 'object', properties: { rel: {} } } });
+const LINK = new JsonReader({ type: 'object', required: ['rel'], properties: { rel: {} } });
 
 /**
  * Lists resources of Nova or Neutron, page by page. All pages but the last have a link to the next one.
@@ -27,8 +27,8 @@ export async function listResources<T extends { readonly id: string }>(
   { path, name, query, reader, signal }: ListRequest<T>,
 ): Promise<readonly T[]> {
   const check = (answer: unknown): { items: readonly T[]; hasNext: boolean } => {
-    const { [name]: items, [`${name}_links`]: links = [] } = PAGE.check(answer);
-    const hasNext = LINKS.check(links, `${name}_links`).some(({ rel }) => rel === 'next');
+    const { [name]: items, [`${name}_links`]: links } = PAGE.check(answer);
+    const hasNext = LINK.valid(ITEMS.check(links ?? [], `${name}_links`)).some(({ rel }) => rel === 'next');
     return { items: ITEMS.check(items, name).map((item) => reader.check(item)), hasNext };
   };
   return await listAll({ subject: `cloud ${client.cloud}: list of ${name}` }, async (marker) => {

@@ -91,6 +91,11 @@ export class ServiceClient {
     return this.#parts.settings.name;
   }
 
+  /** Logs what was ignored in a response. */
+  warn(message: string): void {
+    this.#parts.transport.warn(`cloud ${this.cloud}: ${message}`);
+  }
+
   /** Sends JSON and reads JSON. Retried after transient errors, and after a 401 once with a new token. */
   async json<T = undefined>(
     method: Method,

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ObjectSchema } from '@nodepool-builder/image-builder';
 import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
 import type { AuthScope, KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
 import type { CatalogEndpoint } from './catalog.ts';
@@ -17,6 +16,7 @@ export interface TokenRequest {
 
 const TEXT = { type: 'string' } as const;
 const TIME = { type: 'string', format: 'time' } as const;
+const CATALOG = { type: ['array', 'null'] } as const;
 
 /** `POST /v3/auth/tokens` (Identity API v3, "Authentication and token management"). */
 export const V3: TokenRequest = {
@@ -38,13 +38,13 @@ export const V3: TokenRequest = {
   read({ headers, value, now }) {
     const { 'x-subject-token': id } = V3_HEADERS.check(headers, 'the headers');
     const { token } = V3_ANSWER.check(value);
-    const catalog = endpointsIn(token.catalog, (endpoint) => [
-      {
+    const catalog = endpointsIn(token.catalog, (values) =>
+      V3_ENDPOINT.valid(values).map((endpoint) => ({
         interface: endpoint.interface,
-        regionId: [endpoint.region_id, endpoint.region].find((region) => typeof region === 'string'),
-        url: endpoint.url,
-      },
-    ]);
+        regionId: textOf(endpoint.region_id) ?? textOf(endpoint.region),
+        url: textOf(endpoint.url),
+      })),
+    );
     const expiresAt = expiry(token.expires_at, token.issued_at, now);
     return { id, expiresAt, catalog, projectId: token.project?.id };
   },
@@ -66,6 +66,12 @@ function named({ id, name, domainId, domainName }: NamedInDomain): object {
   return domainName === undefined ? { name } : { name, domain: { name: domainName } };
 }
 
+const V3_ENDPOINT = new JsonReader({
+  type: 'object',
+  required: ['interface'],
+  properties: { interface: TEXT, url: {}, region_id: {}, region: {} },
+});
+
 const V3_HEADERS = new JsonReader({
   type: 'object',
   required: ['x-subject-token'],
@@ -82,12 +88,8 @@ const V3_ANSWER = new JsonReader({
       properties: {
         expires_at: TIME,
         issued_at: TIME,
-        project: { type: 'object', required: ['id'], properties: { id: TEXT } },
-        catalog: catalogOf({
-          type: 'object',
-          required: ['interface', 'url'],
-          properties: { interface: TEXT, url: TEXT, region_id: {}, region: {} },
-        } as const),
+        project: { type: ['object', 'null'], required: ['id'], properties: { id: TEXT } },
+        catalog: CATALOG,
       },
     },
   },
@@ -106,19 +108,20 @@ export const V2: TokenRequest = {
   },
   read({ value, now }) {
     const { token, serviceCatalog } = V2_ANSWER.check(value).access;
-    const catalog = endpointsIn(serviceCatalog, (endpoint) =>
-      (['public', 'internal', 'admin'] as const).flatMap((which) => {
-        const { region, [`${which}URL` as const]: url } = endpoint;
-        const regionId = typeof region === 'string' ? region : undefined;
-        return url === undefined ? [] : [{ interface: which, regionId, url }];
-      }),
+    const catalog = endpointsIn(serviceCatalog, (values) =>
+      V2_ENDPOINT.valid(values).flatMap((endpoint) =>
+        (['public', 'internal', 'admin'] as const).flatMap((which) => {
+          const { region, [`${which}URL` as const]: url } = endpoint;
+          return url === undefined ? [] : [{ interface: which, regionId: textOf(region), url: textOf(url) }];
+        }),
+      ),
     );
     const project = token.tenant?.id;
     return {
       id: token.id,
       expiresAt: expiry(token.expires, token.issued_at, now),
       catalog,
-      projectId: typeof project === 'string' ? project : undefined,
+      projectId: textOf(project),
     };
   },
 };
@@ -131,6 +134,11 @@ function tenant({ id, name }: NamedInDomain): object {
   if (id !== undefined) return { tenantId: id };
   return name === undefined ? {} : { tenantName: name };
 }
+
+const V2_ENDPOINT = new JsonReader({
+  type: 'object',
+  properties: { region: {}, publicURL: {}, internalURL: {}, adminURL: {} },
+});
 
 const V2_ANSWER = new JsonReader({
   type: 'object',
@@ -151,38 +159,30 @@ const V2_ANSWER = new JsonReader({
             tenant: { type: 'object', properties: { id: {} } },
           },
         },
-        serviceCatalog: catalogOf({
-          type: 'object',
-          properties: { region: {}, publicURL: TEXT, internalURL: TEXT, adminURL: TEXT },
-        } as const),
+        serviceCatalog: CATALOG,
       },
     },
   },
 });
 
-/** Schema of a catalog. */
-function catalogOf<const Endpoint extends ObjectSchema>(endpoint: Endpoint) {
-  const endpoints = { type: ['array', 'null'], items: endpoint } as const;
-  const properties = { type: TEXT, name: {}, endpoints } as const;
-  const service = { type: 'object', required: ['type'], properties } as const;
-  return { type: ['array', 'null'], items: service } as const;
-}
+const SERVICE = new JsonReader({
+  type: 'object',
+  required: ['type', 'endpoints'],
+  properties: { type: TEXT, name: {}, endpoints: { type: 'array' } },
+});
 
-interface CatalogService<Endpoint> {
-  readonly type: string;
-  readonly name?: unknown;
-  readonly endpoints?: readonly Endpoint[] | null;
-}
-
-function endpointsIn<Endpoint>(
-  catalog: readonly CatalogService<Endpoint>[] | null | undefined,
-  read: (endpoint: Endpoint) => readonly Omit<CatalogEndpoint, 'type' | 'name'>[],
+/** The endpoints of a catalog. Services and endpoints that cannot be read are left out: the cloud may have others. */
+function endpointsIn(
+  catalog: readonly unknown[] | null | undefined,
+  read: (endpoints: readonly unknown[]) => readonly Omit<CatalogEndpoint, 'type' | 'name'>[],
 ): CatalogEndpoint[] {
-  return (catalog ?? []).flatMap(({ type, name, endpoints }) =>
-    (endpoints ?? []).flatMap(read).map((endpoint) => {
-      return { type, name: typeof name === 'string' ? name : undefined, ...endpoint };
-    }),
+  return SERVICE.valid(catalog ?? []).flatMap(({ type, name, endpoints }) =>
+    read(endpoints).map((endpoint) => ({ type, name: textOf(name), ...endpoint })),
   );
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** Keystone's clock may be wrong: only the life of the token counts. v2 omits the zone. */

@@ -33,6 +33,17 @@ describe('the endpoint of a service', () => {
     assert.equal(find({ interface: 'publicURL' }), 'http://glance/public/north');
   });
 
+  it('without a URL does not count, and is an error if it is the wanted one', () => {
+    const nameless = { ...endpoint('image', 'old', 'public', 'north'), url: undefined };
+    assert.equal(find({}, [nameless, ...CATALOG]), 'http://glance/public/north');
+    const error = failsWith(
+      'no-such-service',
+      'the public endpoint of a service of type image',
+      'has no URL',
+    );
+    assert.throws(() => find({}, [nameless]), error);
+  });
+
   it('that is missing is an error that lists the services', () => {
     const wrong = failsWith('no-such-service', 'type object-store', 'services of type identity, image');
     assert.throws(() => find({ type: 'object-store' }), wrong);

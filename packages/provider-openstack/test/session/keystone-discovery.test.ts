@@ -81,17 +81,45 @@ describe("Keystone's version in its list", () => {
     assert.equal(listedIdentityApi(withDomains('http://k'), { versions: { values } }), undefined);
   });
 
-  it('keeps TLS', () => {
-    const answer = { versions: { values: [version('v3.14', 'http://inside:5000/v3/')] } };
-    assert.equal(listedIdentityApi(withDomains('https://k'), answer)?.url, 'https://k/v3');
+  describe('has the scheme and host of auth_url, and the path of the link', () => {
+    const rows: [authUrl: string, href: string, url: string][] = [
+      ['https://k', 'http://inside:5000/v3/', 'https://k/v3'],
+      ['http://k:5000/identity', 'https://inside/identity/v3/', 'http://k:5000/identity/v3'],
+      ['https://k:13000', 'https://k:5000/v3', 'https://k:13000/v3'],
+      ['https://k/identity', 'v3/', 'https://k/identity/v3'],
+      ['https://k/identity/', './v3', 'https://k/identity/v3'],
+      ['https://k/identity', '/v3/', 'https://k/v3'],
+      ['https://k/identity', '//inside/identity/v3', 'https://k/identity/v3'],
+      ['https://k', 'http://inside//other.example/v3', 'https://k//other.example/v3'],
+      ['https://[::1]:5000', 'http://127.0.0.1:1/v3', 'https://[::1]:5000/v3'],
+    ];
+    for (const [authUrl, href, url] of rows) {
+      it(`${href} at ${authUrl}`, () => {
+        const answer = { versions: { values: [version('v3.14', href)] } };
+        assert.equal(listedIdentityApi(withDomains(authUrl), answer)?.url, url);
+      });
+    }
+  });
+
+  it('is found among versions and links that cannot be read', () => {
+    const links = [
+      null,
+      { href: 'http://k/docs' },
+      { rel: 'describedby', href: 7 },
+      { rel: 'self', href: '/v3' },
+    ];
+    const odd = [null, 'v1', { id: 3, links: [] }, { id: 'v3.0' }, { id: 'v2.0', links: null }];
+    const values = [...odd, { id: 'v3.14', status: 'stable', links }];
+    for (const answer of [{ versions: { values } }, { versions: values }]) {
+      assert.equal(listedIdentityApi(withDomains('http://k'), answer)?.url, 'http://k/v3');
+    }
+    const broken = version('v3.14', 'http://[');
+    assert.equal(listedIdentityApi(withDomains('http://k'), { versions: [broken] }), undefined);
   });
 
   it('that is invalid is an error that names the field', () => {
     const auth = withDomains('http://k');
     assert.throws(() => listedIdentityApi(auth, undefined), /the list of versions is not an object/);
-    assert.throws(
-      () => listedIdentityApi(auth, { versions: { values: [{ id: 3, links: [] }] } }),
-      /values\[0\]\.id is not/,
-    );
+    assert.throws(() => listedIdentityApi(auth, { versions: { values: 3 } }), /values is not a list/);
   });
 });

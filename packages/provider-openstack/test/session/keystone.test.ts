@@ -88,6 +88,37 @@ describe('Keystone', () => {
     await assert.rejects(askAs(passwordAuth(cloud.url)), wrong);
   });
 
+  it('behind a balancer is asked at auth_url, whatever host and scheme its list names', async (t) => {
+    const links = [
+      'https://inside:5000/identity/v3/',
+      'http://inside:5000/identity/v3/',
+      'v3/',
+      '/identity/v3',
+    ];
+    for (const href of links) {
+      const version = { id: 'v3.14', status: 'stable', links: [{ rel: 'self', href }] };
+      const cloud = await cloudOf(t, (url) => ({
+        'GET /identity': { status: 300, json: { versions: { values: [version] } } },
+        'POST /identity/v3/auth/tokens': v3Token(url),
+        ...OK,
+      }));
+      assert.equal(await askAs(passwordAuth(`${cloud.url}/identity`)), 200, href);
+    }
+  });
+
+  it('at a wrong path is an error of auth_url, and nothing is missing in the cloud because of it', async (t) => {
+    for (const status of [404, 410]) {
+      const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status } }));
+      const wrong = failsWith(
+        'invalid-settings',
+        '/v3/auth/tokens',
+        `${status}`,
+        'correct auth_url in clouds.yaml',
+      );
+      await assert.rejects(askAs(passwordAuth(`${cloud.url}/v3`)), wrong);
+    }
+  });
+
   it('at the URL of another server is an error', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'GET /': { status: 200, text: '<h1>It works!</h1>' } }));
     await assert.rejects(askAs(passwordAuth(cloud.url)), failsWith('invalid-answer', 'GET'));

@@ -79,6 +79,32 @@ describe('the answer of Keystone v3', () => {
     assert.deepEqual([unscoped.projectId, unscoped.catalog], [undefined, []]);
   });
 
+  it('has what can be read of a catalog', () => {
+    const [service] = token.catalog;
+    const endpoint = { interface: 'public', url: 'http://g' };
+    const catalog = [
+      null,
+      { type: null, endpoints: [endpoint] },
+      { type: 'dns', endpoints: null },
+      { type: 'dns', endpoints: [{ interface: 'admin', region: 'R', url: null }] },
+      {
+        type: 'image',
+        name: 7,
+        endpoints: [null, { url: 'http://x' }, { ...endpoint, region_id: null, region: 7 }],
+      },
+      service,
+    ];
+    const value = { token: { ...token, project: null, catalog } };
+    const found = read({ headers: { 'x-subject-token': 'id' }, value, now: NOW });
+    const unknown = { name: undefined, regionId: undefined };
+    assert.deepEqual(found.catalog, [
+      { type: 'dns', name: undefined, interface: 'admin', regionId: 'R', url: undefined },
+      { type: 'image', ...unknown, interface: 'public', url: 'http://g' },
+      { type: 'image', name: 'glance', interface: 'public', regionId: 'north', url: 'http://g' },
+    ]);
+    assert.equal(found.projectId, undefined);
+  });
+
   const invalid: [string, Record<string, string>, object, RegExp][] = [
     ['no header', {}, { token }, /x-subject-token is missing/],
     ['no token', { 'x-subject-token': 'id' }, {}, /token is missing/],
@@ -143,6 +169,19 @@ describe('the answer of Keystone v2', () => {
         { ...service, interface: 'internal', url: 'http://internal' },
       ],
     });
+  });
+
+  it('has what can be read of a catalog', () => {
+    const odd = { region: null, publicURL: null, internalURL: 7 };
+    const serviceCatalog = [null, { type: 'dns' }, { type: 'image', endpoints: [null, odd, endpoint] }];
+    const { catalog } = read({ headers: {}, value: { access: { ...access, serviceCatalog } }, now: NOW });
+    const urls = catalog.map(({ interface: which, url }) => `${which} ${url}`);
+    assert.deepEqual(urls, [
+      'public undefined',
+      'internal undefined',
+      'public http://public',
+      'internal http://internal',
+    ]);
   });
 
   it('without the time of issue has the expiry', () => {
