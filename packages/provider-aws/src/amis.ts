@@ -1,5 +1,5 @@
 import type { Filter, Image, Snapshot, Tag } from '@aws-sdk/client-ec2';
-import { IMAGE_TAGS, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, PAGE_SIZES, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';
 import { poll } from './poll.ts';
@@ -33,14 +33,6 @@ export async function findImages(
   return await listImages(region, { Owners: ['self'], Filters }, signal);
 }
 
-/** Entries of a page. Without a size, AWS sends everything in one response, however long. */
-const PAGE_SIZE = 1000;
-
-/** AWS refuses a page size for a list of ids. */
-function pageSize({ ImageIds }: { readonly ImageIds?: unknown }): { MaxResults?: number } {
-  return ImageIds === undefined ? { MaxResults: PAGE_SIZE } : {};
-}
-
 /** Lists AMIs, all pages of them. */
 export async function listImages(
   region: AwsRegion,
@@ -50,8 +42,10 @@ export async function listImages(
   return await region.list(
     'DescribeImages',
     signal,
-    (page, options) => region.ec2.describeImages({ ...pageSize(query), ...query, ...page }, options),
+    (page, options) => region.ec2.describeImages({ ...query, ...page }, options),
     ({ Images }) => Images,
+    // AWS refuses a page size for a list of ids.
+    query.ImageIds === undefined ? { pageSizes: PAGE_SIZES } : {},
   );
 }
 
@@ -74,9 +68,9 @@ export async function listSnapshots(
   return await region.list(
     'DescribeSnapshots',
     signal,
-    (page, options) =>
-      region.ec2.describeSnapshots({ OwnerIds: ['self'], Filters, MaxResults: PAGE_SIZE, ...page }, options),
+    (page, options) => region.ec2.describeSnapshots({ OwnerIds: ['self'], Filters, ...page }, options),
     ({ Snapshots }) => Snapshots,
+    { pageSizes: PAGE_SIZES },
   );
 }
 

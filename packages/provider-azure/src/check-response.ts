@@ -1,7 +1,8 @@
-import { CloudError, responseMeter } from '@nodepool-builder/image-builder/module-kit';
+import { atOrigin, CloudError, responseMeter } from '@nodepool-builder/image-builder/module-kit';
 
 /** The part of a request of the SDK that the policy reads and changes. */
 interface PolicyRequest {
+  url: string;
   abortSignal?: { readonly aborted: boolean };
   onDownloadProgress?: (progress: { readonly loadedBytes: number }) => void;
 }
@@ -23,12 +24,14 @@ interface Policy {
 
 /**
  * Creates the policy that refuses every response that Resource Manager never sends, such as the page of a proxy. It also
- * limits what the SDK reads into memory.
+ * limits what the SDK reads into memory. Links in responses, such as that to the next page, are requested at the endpoint:
+ * requests have a token.
  */
-export function checkResponse(subject: string): Policy {
+export function checkResponse(subject: string, endpoint: string): Policy {
   return {
     name: 'checkResponse',
     async sendRequest(request, next) {
+      request.url = atOrigin(new URL(request.url), new URL(endpoint)).href;
       const meter = responseMeter(subject);
       const tooLong = new AbortController();
       const { abortSignal: given } = request;

@@ -1,11 +1,17 @@
 // Not a unit test: it starts servers.
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { GceCredentials } from '../src/gce-credentials.ts';
 import { type GceFixture, gceFixture, requestFor, SECRET } from './gce-fixture.ts';
 
 /** Whether an error names the refused credentials, with a reason and a remedy, and quotes no secret. */
@@ -141,4 +147,36 @@ test('other credentials are an error that names their type', async (t) => {
   const fixture = await gceFixture(t);
   await writeFile(join(fixture.directory, 'credentials.json'), JSON.stringify({ type: 'gdch' }));
   await assert.rejects(fixture.open().list(), /credentials of the type "gdch"/);
+});
+
+test('no image is missing because the server of tokens responds with 404', async (t) => {
+  const server = createServer((_request, response) => response.writeHead(404).end('<html>not here</html>'));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const directory = await mkdtemp(join(tmpdir(), 'gce-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const { privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  });
+  const path = join(directory, 'credentials.json');
+  const key = {
+    type: 'service_account',
+    client_email: 'ci@example.com',
+    private_key: privateKey,
+    token_uri: `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`,
+  };
+  await writeFile(path, JSON.stringify(key));
+  const credentials = new GceCredentials(path, {}, 'provider gce');
+  const url = 'http://127.0.0.1:1/';
+  for (const send of [() => credentials.request({ url }), () => credentials.fetch(url)]) {
+    await assert.rejects(send(), {
+      code: 'auth-failed',
+      message: /^provider gce: the server of tokens responds with status 404/,
+    });
+  }
 });

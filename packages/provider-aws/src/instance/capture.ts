@@ -305,7 +305,7 @@ interface SnapshotDisk {
 }
 
 /** A disk of 4 TiB that is full of data. */
-const BLOCK_BOUNDS = { entries: 2 ** 23, bytes: 2 ** 31 };
+const BLOCKS = { bounds: { entries: 2 ** 23, bytes: 2 ** 31 }, pageSizes: [10_000, 1000, undefined] };
 
 async function listBlocks(region: AwsRegion, SnapshotId: string, signal: AbortSignal): Promise<SnapshotDisk> {
   let [size, blockSize] = [0, 0];
@@ -313,10 +313,7 @@ async function listBlocks(region: AwsRegion, SnapshotId: string, signal: AbortSi
     'ListSnapshotBlocks',
     signal,
     async (page, options) => {
-      const listed = await region.ebs.listSnapshotBlocks(
-        { SnapshotId, MaxResults: 10_000, ...page },
-        options,
-      );
+      const listed = await region.ebs.listSnapshotBlocks({ SnapshotId, ...page }, options);
       [size, blockSize] = [(listed.VolumeSize ?? 0) * 2 ** 30, listed.BlockSize ?? 0];
       return listed;
     },
@@ -325,7 +322,7 @@ async function listBlocks(region: AwsRegion, SnapshotId: string, signal: AbortSi
         index,
         token,
       })),
-    BLOCK_BOUNDS,
+    BLOCKS,
   );
   return { size, blockSize, blocks };
 }
