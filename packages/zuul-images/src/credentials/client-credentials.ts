@@ -59,12 +59,16 @@ export async function requestToken(
       return { value: bearerToken(token, `the answer of ${name}`), expiresAt };
     });
   } catch (error) {
-    if (!(error instanceof ZuulError) || (error.status !== 400 && error.status !== 401)) throw error;
-    const { status } = error;
-    const [reason] = error.message.split(';', 1);
-    const message = `${reason}; check the client, its secret and the scope`;
-    throw new ZuulError('credentials-unusable', message, { status });
+    throw withRemedy(error, 'check the client, its secret and the scope');
   }
+}
+
+/** The remedies of {@link ZuulHttp} are about Zuul's API. */
+function withRemedy(error: unknown, remedy: string): unknown {
+  if (!(error instanceof ZuulError) || error.retriable) return error;
+  const { status = 0 } = error;
+  const [reason] = error.message.split(';', 1);
+  return status < 400 ? error : new ZuulError('credentials-unusable', `${reason}; ${remedy}`, { status });
 }
 
 async function discover(issuer: string, http: ZuulHttp, signal: AbortSignal): Promise<Provider> {
@@ -77,7 +81,11 @@ async function discover(issuer: string, http: ZuulHttp, signal: AbortSignal): Pr
   }
   const url = new URL('.well-known/openid-configuration', base);
   const name = `OpenID provider ${issuer}: GET ${url.pathname}`;
-  return await http.json(name, { url, signal }, (value) => readProvider(value, base));
+  return await http
+    .json(name, { url, signal }, (value) => readProvider(value, base))
+    .catch((error: unknown) => {
+      throw withRemedy(error, 'correct the issuer of Zuul tokens');
+    });
 }
 
 function readProvider(value: unknown, issuer: URL): Provider {

@@ -9,7 +9,7 @@ export function directly({ rows }: BuildTable): Pick<ZuulApi, 'builds'> {
   return {
     async *builds(query) {
       for (let skip = 0; ; skip += 50) {
-        const parameters = buildParameters(query, ['complete', 'final'], skip);
+        const parameters = buildParameters(query, ['complete', 'final'], { skip, limit: 50 });
         const answer = listBuilds(rows, parameters, ZUUL_RELEASES['11.3']);
         const page = 'builds' in answer ? answer.builds : [];
         yield page.map(parseBuild).filter((build) => matchesQuery(build, query));

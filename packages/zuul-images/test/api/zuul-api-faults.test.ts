@@ -56,7 +56,6 @@ describe('a transient error', () => {
 
 describe('an answer that is not a list of builds', () => {
   const faults: readonly (readonly [ZuulFault, ZuulErrorCode, ...string[]])[] = [
-    ['bad-request', 'bad-request', '400 Bad Request'],
     ['login-page', 'invalid-answer', 'text/html', 'login'],
     ['login-redirect', 'redirected', '302 Found to http://localhost:9;', 'login'],
     ['half-json', 'invalid-answer', 'not JSON'],
@@ -75,6 +74,30 @@ describe('an answer that is not a list of builds', () => {
       assert.deepEqual(fixture.clock.sleeps, []);
     });
   }
+});
+
+test('a page of 50 builds that is refused is requested with fewer, then the refusal is thrown', async (t) => {
+  const zuul = await startZuul(t);
+  const { uuid } = zuul.table().add();
+  zuul.fail('bad-request');
+  assert.deepEqual(await new ApiFixture(zuul).uuids(), [uuid]);
+  const limits = zuul.listings.map(({ query }) => query.get('limit'));
+  assert.deepEqual(limits, ['50', '10']);
+  zuul.fail('bad-request', 'bad-request');
+  const fixture = new ApiFixture(zuul);
+  await assert.rejects(fixture.builds(), zuulFailure('bad-request', '/builds: 400 Bad Request'));
+  assert.deepEqual(fixture.clock.sleeps, []);
+});
+
+test('a build that cannot be read is ignored with one warning, and the others are listed', async (t) => {
+  const zuul = await startZuul(t);
+  const { uuid } = zuul.table().add();
+  zuul.table().add([], { uuid: 7 as never });
+  const fixture = new ApiFixture(zuul);
+  for (const _ of [1, 2]) assert.deepEqual(await fixture.uuids(), [uuid]);
+  const warnings = fixture.logger.lines.filter((line) => line.startsWith('warn'));
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0] ?? '', /a build is ignored, because it cannot be read: uuid is not a string$/);
 });
 
 test('a redirect loop is an error', async (t) => {
