@@ -1,11 +1,19 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import type { ImageFile } from '@nodepool-builder/image-builder';
+import type { ImageFile, Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import { dataSize, type GlanceImage, reportedDigests, storedDigest } from '../glance-image.ts';
+import type { ImageApi } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import type { FileData } from './file-data.ts';
 import { diskFormat } from './image-properties.ts';
-import type { ImageUpload } from './image-upload.ts';
+
+/** The parts of an upload that its verification needs. */
+interface VerifiedUpload {
+  readonly images: Pick<ImageApi, 'cloud'>;
+  readonly request: Pick<UploadRequest, 'file'>;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
 
 /**
  * Compares the stored data with the file, as far as the cloud describes it. Some clouds convert what they receive, and
@@ -15,7 +23,7 @@ import type { ImageUpload } from './image-upload.ts';
  * @throws OpenStackError `checksum-mismatch`
  */
 export async function verifyImage(
-  { images: { cloud }, request, logger, signal }: ImageUpload,
+  { images: { cloud }, request, logger, signal }: VerifiedUpload,
   image: GlanceImage,
   file: FileData,
 ): Promise<void> {
