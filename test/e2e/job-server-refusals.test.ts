@@ -122,7 +122,7 @@ describe('a command whose job server refuses it names the reason, with the exit 
       assert.equal(code, EXIT_CODES.refused.code, `${line}: ${stderr}`);
       assert.match(
         stderr,
-        /the job server refuses jobs for image-\S+; add it to "submit" of this certificate in the access list/,
+        /ACCESS_DENIED: Not allowed to submit jobs of this function, image-\S+; add it to "submit" of this certificate in the access list/,
       );
     }
   });

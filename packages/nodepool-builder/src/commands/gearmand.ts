@@ -85,7 +85,8 @@ connection is lost.
 
 async function run(options: GearmandOptions): Promise<void> {
   setFlagsFromString('--heap-growing-percent=40'); // many peers leave much garbage; an unknown flag causes only a message
-  const { listen, port, jobRetries, allowShutdown, logLevel = 'info', ...settings } = options;
+  const { listen, port, jobRetries, allowShutdown, logLevel = 'info', ...others } = options;
+  const { tlsCert, tlsKey: _key, tlsCa: _ca, accessList: _list, ...settings } = others;
   const security = await readSecurity(options);
   const { openLogging } = await import('../logging/logging.ts');
   const { defaultLogSettings } = await import('../logging/read-log-settings.ts');
@@ -99,7 +100,7 @@ async function run(options: GearmandOptions): Promise<void> {
     maxAttempts: jobRetries === 0 ? undefined : jobRetries,
     cancelWarning,
     onCancelRunning: async (job) => {
-      if (settings.tlsCert !== undefined) {
+      if (tlsCert !== undefined) {
         const reason = 'this server has no certificate to tell its builder';
         logger.warn(`job ${job.handle} of ${job.function} is cancelled, but may still run: ${reason}`);
         return;

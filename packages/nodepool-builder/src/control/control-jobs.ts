@@ -52,7 +52,7 @@ export async function serversOffering(
 export function explainDenial(name: string, error: unknown): unknown {
   if (!(error instanceof ServerError && error.serverCode === 'ACCESS_DENIED')) return error;
   const remedy = 'add it to "submit" of this certificate in the access list of the job server';
-  return new CommandError(`the job server refuses jobs for ${name}; ${remedy}`, {
+  return new CommandError(`${error.message}, ${name}; ${remedy}`, {
     exitReason: 'refused',
     cause: error,
   });
