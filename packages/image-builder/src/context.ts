@@ -83,8 +83,8 @@ export interface BuildContext {
   readonly log: (line: string) => void;
   /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */
   readonly buildLog: Pick<BuildLog, 'path' | 'name' | 'mask' | 'write'>;
-  /** Reports progress: `done` of `total`, in any unit. */
-  readonly progress: (done: number, total: number) => void;
+  /** Reports progress: `done` of `total`, in any unit, and the name of the part of the build that runs. */
+  readonly progress: (done: number, total: number, phase?: string) => void;
   /**
    * Creates a private directory below `parent`, for temporary files on another file system. It is removed with the build,
    * including its mounts, even if this process dies.

@@ -101,6 +101,7 @@ export class DibBuilder extends BaseImageBuilder {
     const materials = context.isAttested
       ? new DibMaterials(context, command, { ...context.environment, ...env })
       : undefined;
+    const progressOf = dibProgress();
     await context.run(command, args, {
       env,
       onLine: (line) => {
@@ -108,8 +109,8 @@ export class DibBuilder extends BaseImageBuilder {
         if (CONVERSION.test(line) && formats.includes('raw')) {
           announceDisks(context).catch(() => {}); // they are read when the build has ended
         }
-        const done = progressOfLine(line);
-        if (done !== undefined) context.progress(done, 100);
+        const progress = progressOf(line);
+        if (progress !== undefined) context.progress(progress.done, 100, progress.phase);
       },
     });
     await materials?.report(output);
@@ -196,30 +197,46 @@ export function dibVariables(diskimage: DiskImage, output: string): Record<strin
 const CONVERSION = /(?:^|\| )Converting image using qemu-img/;
 
 /**
- * Start of each stage of disk-image-create, and the percentage that is done by then in a Debian image of ordinary size. A
+ * Stages of disk-image-create, each with the percentage that is done at its start in a Debian image of ordinary size. A
  * build may lack some hooks.
  */
-const STAGES: readonly (readonly [start: RegExp, done: number])[] = [
-  [hook('extra-data'), 30],
-  [hook('root'), 2],
-  [hook('pre-install'), 32],
-  [hook('install'), 35],
-  [hook('post-install'), 55],
-  [hook('post-root'), 65],
-  [hook('block-device'), 67],
-  [hook('pre-finalise'), 72],
-  [hook('finalise'), 74],
-  [hook('cleanup'), 80],
-  [CONVERSION, 82],
-  [/(?:^|\| )Image file \S+ created/, 95],
-  [/(?:^|\| )Build completed successfully/, 100],
+const STAGES: readonly { readonly phase: string; readonly start: RegExp; readonly done: number }[] = [
+  hook('extra-data.d', 30),
+  hook('root.d', 2),
+  hook('pre-install.d', 32),
+  hook('install.d', 35),
+  hook('post-install.d', 55),
+  hook('post-root.d', 65),
+  hook('block-device.d', 67),
+  hook('pre-finalise.d', 72),
+  hook('finalise.d', 74),
+  hook('cleanup.d', 80),
+  { phase: 'conversion', start: CONVERSION, done: 82 },
+  { phase: 'conversion', start: /(?:^|\| )Image file \S+ created/, done: 95 },
+  { phase: 'cleanup', start: /(?:^|\| )Build completed successfully/, done: 100 },
 ];
 
-function hook(name: string): RegExp {
-  return new RegExp(`dib-run-parts Running \\S*/${name}\\.d/`);
+function hook(phase: string, done: number) {
+  return { phase, start: new RegExp(`dib-run-parts Running \\S*/${phase}/`), done };
 }
 
-/** Percentage of a build that is done when this line of output appears; undefined if the line starts no stage. */
-export function progressOfLine(line: string): number | undefined {
-  return STAGES.find(([start]) => start.test(line))?.[1];
+/** Lines of output after which half of a stage counts as done. debootstrap prints some 600. */
+const HALF_OF_STAGE = 300;
+
+/** Returns a function that derives the progress of a build from its lines of output: undefined before the first stage. */
+export function dibProgress(): (
+  line: string,
+) => { readonly done: number; readonly phase: string } | undefined {
+  let stage: (typeof STAGES)[number] | undefined;
+  let lines = 0;
+  return (line) => {
+    const started = STAGES.find(({ start }) => start.test(line));
+    if (started !== undefined && started !== stage) [stage, lines] = [started, 0];
+    if (stage === undefined) return undefined;
+    const { phase, done } = stage;
+    const next = Math.min(...STAGES.map((other) => other.done).filter((other) => other > done), 100);
+    const part = lines / (lines + HALF_OF_STAGE);
+    lines += 1;
+    return { phase, done: done + (next - done) * part };
+  };
 }

@@ -91,11 +91,14 @@ export {
 } from './http/list-pages.ts';
 export {
   type Clock,
+  type Retry,
   RetryBudget,
   type RetryLimits,
   RetryPolicy,
+  reportRetry,
   retryAfterSeconds,
   SYSTEM_CLOCK,
+  watchRetries,
 } from './http/retry-policy.ts';
 export {
   combineFilters,

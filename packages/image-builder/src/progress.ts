@@ -5,20 +5,22 @@ type Listener = (progress: Progress) => void;
 /** Minimum time between two calls, in milliseconds. */
 const INTERVAL = 200;
 
-/** Reports progress in whole percent: always increasing, at most five times a second, and each change of `waiting`. */
+/** Reports progress in whole percent: always increasing, at most five times a second, and each change of `waiting` and `phase`. */
 export function steadyProgress(listener: Listener): Listener {
   let last = 0;
   let nextAt = 0;
   let wasWaiting: string | undefined;
-  return ({ done, total, waiting }) => {
+  let lastPhase: string | undefined;
+  return ({ done, total, ...state }) => {
+    const { waiting, phase } = state;
     const percent = total > 0 ? Math.min(100, Math.floor((done / total) * 100)) : 0;
     const now = performance.now();
     const isLater = percent > last && (now >= nextAt || percent === 100);
-    if (!isLater && waiting === wasWaiting) return;
+    if (!isLater && waiting === wasWaiting && phase === lastPhase) return;
     last = Math.max(last, percent);
-    wasWaiting = waiting;
+    [wasWaiting, lastPhase] = [waiting, phase];
     nextAt = now + INTERVAL;
-    listener({ done: last, total: 100, ...(waiting !== undefined && { waiting }) });
+    listener({ ...state, done: last, total: 100 });
   };
 }
 

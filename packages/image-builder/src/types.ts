@@ -16,6 +16,8 @@ export interface Progress {
   readonly total: number;
   /** The thing that the operation waits for, such as disk space. Absent while it works. */
   readonly waiting?: string;
+  /** The part of the operation that runs, such as `install.d`; absent if it has no parts. */
+  readonly phase?: string;
 }
 
 /** Options of every long call. */

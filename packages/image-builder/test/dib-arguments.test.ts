@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { withCode } from '../../../test/fixtures/with-code.ts';
-import { dibArguments, dibVariables, progressOfLine } from '../src/dib.ts';
+import { dibArguments, dibProgress, dibVariables } from '../src/dib.ts';
 import type { ImageFormat } from '../src/index.ts';
 
 function argumentsFor(
@@ -102,7 +102,8 @@ const LINES = [
 ];
 
 test('progress grows over the lines of a build', () => {
-  const seen = LINES.map((line) => progressOfLine(line));
+  const progressOf = dibProgress();
+  const seen = LINES.map((line) => progressOf(line)?.done);
   assert.ok(seen.every((done) => done !== undefined));
   assert.deepEqual(
     seen,
@@ -111,7 +112,22 @@ test('progress grows over the lines of a build', () => {
   assert.equal(seen.at(-1), 100);
 });
 
-test('other lines report no progress', () => {
+test('progress grows within a stage, whose name it has, and does not reach the next stage', () => {
+  const progressOf = dibProgress();
+  progressOf(LINES[0] ?? '');
+  const seen = Array.from({ length: 600 }, (_, index) => progressOf(`I: Retrieving package ${index}`));
+  assert.deepEqual(new Set(seen.map((progress) => progress?.phase)), new Set(['root.d']));
+  const [first = 0, half = 0, last = 0] = [0, 300, 599].map((index) => seen[index]?.done);
+  assert.ok(
+    2 < first && first < 3 && 15 < half && half < 18 && half + 2 < last && last < 30,
+    `${first} ${half} ${last}`,
+  );
+  const { done = 0 } = progressOf(LINES[0] ?? '') ?? {};
+  assert.ok(done > last, 'the next script of the stage does not reset it');
+  assert.deepEqual(progressOf(LINES[3] ?? ''), { phase: 'install.d', done: 35 });
+});
+
+test('lines before the first stage report no progress', () => {
   for (const line of [
     '',
     'Setting up libc6',
@@ -119,6 +135,6 @@ test('other lines report no progress', () => {
     'echo Build completed successfully',
     '+ echo dib-run-parts Running hooks/root.d',
   ]) {
-    assert.equal(progressOfLine(line), undefined, line);
+    assert.equal(dibProgress()(line), undefined, line);
   }
 });

@@ -83,7 +83,7 @@ export function createBuildContext(parts: BuildParts): CoreContext {
     },
     log: (line) => void log.write(line),
     buildLog: log,
-    progress: (done, total) => onProgress({ done, total }),
+    progress: (done, total, phase) => onProgress({ done, total, ...(phase !== undefined && { phase }) }),
     temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
     reserveSpace,
     becomesOutput,

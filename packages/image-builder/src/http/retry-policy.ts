@@ -45,6 +45,42 @@ export interface RetryOptions {
   readonly onBudgetSpent?: (attempt: number) => void;
 }
 
+/** A failed attempt after which another one follows. */
+export interface Retry {
+  readonly error: Error;
+  /** Number of the next attempt, from 2. */
+  readonly attempt: number;
+  /** Attempts in all. */
+  readonly attempts: number;
+  /** Seconds until the next attempt. */
+  readonly delay: number;
+}
+
+const LISTENER = new AsyncLocalStorage<(retry: Retry | undefined) => void>();
+
+/**
+ * Runs an operation, and reports the retries of all its requests, whichever service they go to.
+ *
+ * @param listener called before each delay, and with `undefined` once a retried request has ended; listeners of
+ * operations around this one are called, too
+ */
+export function watchRetries<T>(
+  listener: (retry: Retry | undefined) => void,
+  work: () => Promise<T>,
+): Promise<T> {
+  const outer = LISTENER.getStore();
+  const both = (retry: Retry | undefined): void => {
+    listener(retry);
+    outer?.(retry);
+  };
+  return LISTENER.run(both, work);
+}
+
+/** Reports a retry to the operation that it belongs to. */
+export function reportRetry(retry: Retry | undefined): void {
+  LISTENER.getStore()?.(retry);
+}
+
 /** Retries with exponential back-off, jitter and `Retry-After`, within the {@link RetryBudget} of the operation. */
 export class RetryPolicy {
   readonly limits: RetryLimits;
@@ -86,7 +122,9 @@ export class RetryPolicy {
     let firstFailure: number | undefined;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await work(attempt);
+        const result = await work(attempt);
+        if (attempt > 1) reportRetry(undefined);
+        return result;
       } catch (error) {
         if (!(error instanceof Error) || !mayRetry(error) || signal?.aborted) throw error;
         firstFailure ??= budget?.failure() ?? 0;
@@ -98,6 +136,7 @@ export class RetryPolicy {
           throw error;
         }
         onRetry(error, pause, attempt);
+        reportRetry({ error, attempt: attempt + 1, attempts: this.limits.attempts, delay: pause });
         await this.sleep(pause, signal);
       }
     }

@@ -107,8 +107,14 @@ export async function withConvertedFile<T>(
   const temporary = await makeTemporaryDirectory(directory, '.nodepool-builder-upload-');
   try {
     const path = join(temporary, `image.${formatRow(format).extension}`);
+    const { size: sourceSize } = await stat(source.path);
     await withProgress(`conversion of ${basename(source.path)} to ${format}`, (onProgress) =>
-      convertImage(source, format, path, { signal, onProgress, largestDisk, compress }),
+      convertImage(source, format, path, {
+        signal,
+        onProgress: (progress) => onProgress({ ...progress, size: sourceSize }),
+        largestDisk,
+        compress,
+      }),
     );
     const { size } = await stat(path);
     return await use({ format, path, size, checksums: await checksumsOf(path, { signal }) });

@@ -1,12 +1,15 @@
 import type { Progress, SettingsOf } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { Retry, SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 
 /** Properties of a {@link Reading}. */
 export const READING_PROPERTIES = {
   percent: { type: 'integer' },
   'bytes-per-second': { type: 'integer' }, // of a transfer
   'seconds-left': { type: 'integer' }, // an estimate
+  phase: { type: 'string' }, // the part of the operation that runs
   waiting: { type: 'string' }, // the thing that the operation waits for
+  retrying: { type: 'string' }, // the attempt that follows, or runs, and the last error
+  'retry-at': { type: 'string' }, // start of that attempt, in ISO 8601
 } as const satisfies Readonly<Record<string, SettingsSchema>>;
 
 const READING = {
@@ -32,9 +35,6 @@ const SAMPLE_INTERVAL = 1000;
 /** Percentage at which a percentage that follows from the time stops. */
 const MOST_BY_TIME = 95;
 
-/** Percentage from which the time so far allows an estimate of the time left. */
-const LEAST_FOR_ESTIMATE = 5;
-
 /** Settings of a {@link ProgressMeter}. */
 interface MeterOptions {
   /** Seconds that the operation took last time. Default: unknown. */
@@ -45,7 +45,7 @@ interface MeterOptions {
 
 /**
  * Measures the rate of an operation and estimates the time left: that of a transfer from its rate, that of another
- * operation from its duration last time, or else from its progress so far.
+ * operation from its duration last time. The first build has no estimate: its parts differ too much in their speed.
  */
 export class ProgressMeter {
   readonly #expected: number;
@@ -57,6 +57,8 @@ export class ProgressMeter {
   #size: number | undefined;
   #percent = 0;
   #waiting: string | undefined;
+  #phase: string | undefined;
+  #retry: Pick<Reading, 'retrying' | 'retry-at'> = {};
 
   constructor({ expected = 0, now = () => performance.now() }: MeterOptions = {}) {
     this.#expected = expected * 1000;
@@ -64,15 +66,29 @@ export class ProgressMeter {
     this.#started = now();
   }
 
-  update({ done, total, size, waiting }: MeteredProgress): void {
+  update({ done, total, size, waiting, phase }: MeteredProgress): void {
     this.#waiting = waiting;
-    this.#part = total > 0 ? Math.min(1, done / total) : 0;
+    this.#phase = phase;
+    const part = total > 0 ? Math.min(1, done / total) : 0;
+    if (part > this.#part) this.#retry = {};
+    this.#part = part;
     this.#size = size;
     const at = this.#now();
     const last = this.#samples.at(-1);
     if (last !== undefined && at - last.at < SAMPLE_INTERVAL) return;
     this.#samples.push({ at, part: this.#part });
     while ((this.#samples[1]?.at ?? at) < at - WINDOW) this.#samples.shift();
+  }
+
+  /** Takes the last retry of a request; undefined once it has ended. */
+  retry(retry: Retry | undefined): void {
+    this.#retry =
+      retry === undefined
+        ? {}
+        : {
+            retrying: `attempt ${retry.attempt} of ${retry.attempts}, after ${retry.error.message}`,
+            'retry-at': new Date(Date.now() + retry.delay * 1000).toISOString(),
+          };
   }
 
   /** Progress at this moment. The percentage never decreases. */
@@ -85,6 +101,8 @@ export class ProgressMeter {
     const left = this.#part === 1 ? undefined : this.#timeLeft(elapsed, speed);
     return {
       percent: this.#percent,
+      ...(this.#phase !== undefined && { phase: this.#phase }),
+      ...this.#retry,
       ...(speed !== undefined && { 'bytes-per-second': Math.round(speed * 1000 * (this.#size ?? 0)) }),
       ...(left !== undefined && { 'seconds-left': Math.ceil(left / 1000) }),
     };
@@ -101,8 +119,6 @@ export class ProgressMeter {
   /** In milliseconds. */
   #timeLeft(elapsed: number, speed: number | undefined): number | undefined {
     if (this.#size !== undefined) return speed ? (1 - this.#part) / speed : undefined;
-    if (elapsed < this.#expected) return this.#expected - elapsed;
-    if (this.#part * 100 < LEAST_FOR_ESTIMATE) return undefined;
-    return (elapsed * (1 - this.#part)) / this.#part;
+    return elapsed < this.#expected ? this.#expected - elapsed : undefined;
   }
 }

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { type SettingsSchema, watchRetries } from '@nodepool-builder/image-builder/module-kit';
 import { reportProgress } from '../jobs/job-reply.ts';
 import { CancelledError } from './cancelled-error.ts';
 import { type MeteredProgress, ProgressMeter, READING_PROPERTIES, type Reading } from './progress-meter.ts';
@@ -84,12 +84,14 @@ export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }
     this.emit('changed');
     try {
       const report = reportProgress(job);
-      const result = await work(
-        (progress) => {
-          meter.update(progress);
-          report(progress);
-        },
-        AbortSignal.any([job.signal, cancel.signal]),
+      const onProgress = (progress: MeteredProgress): void => {
+        meter.update(progress);
+        report(progress);
+      };
+      const signal = AbortSignal.any([job.signal, cancel.signal]);
+      const result = await watchRetries(
+        (retry) => meter.retry(retry),
+        () => work(onProgress, signal),
       );
       this.emit('ended', { ...started, payload: job.payload, isInterrupted: false });
       return result;

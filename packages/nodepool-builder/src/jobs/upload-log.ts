@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { BuildLog, hiddenValues } from '@nodepool-builder/image-builder/module-kit';
+import { BuildLog, hiddenValues, type Retry, watchRetries } from '@nodepool-builder/image-builder/module-kit';
 import { localTime } from '../logging/record-format.ts';
 import { reasonOf } from './job-reply.ts';
 
@@ -32,13 +32,14 @@ export async function withUploadLog<T>(
       write(message);
       logger[level](message, meta);
     };
+  const onRetry = (retry: Retry | undefined): void => {
+    if (retry === undefined) return;
+    const { attempt, attempts, delay, error } = retry;
+    write(`retrying in ${delay.toFixed(1)} s (attempt ${attempt} of ${attempts}): ${error.message}`);
+  };
+  const levels = { debug: both('debug'), info: both('info'), warn: both('warn'), error: both('error') };
   try {
-    return await work({
-      debug: both('debug'),
-      info: both('info'),
-      warn: both('warn'),
-      error: both('error'),
-    });
+    return await watchRetries(onRetry, () => work(levels));
   } catch (error) {
     write(`failed: ${reasonOf(error)}`);
     throw error;

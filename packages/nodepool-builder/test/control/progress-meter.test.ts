@@ -62,14 +62,14 @@ describe('the progress of a build', () => {
   it('stays below 100 % if it takes longer than the last one', () => {
     const at = meterAt(100);
     at(50).update({ done: 50, total: 100 });
-    assert.deepEqual(at(200).read(), { percent: 95, 'seconds-left': 200 });
+    assert.deepEqual(at(200).read(), { percent: 95 });
   });
 
-  it('has the time left that follows from its progress if it is the first one', () => {
+  it('has no time left if it is the first one, but the part that runs', () => {
     const at = meterAt();
     assert.deepEqual(at(50).read(), { percent: 0 });
-    at(60).update({ done: 25, total: 100 });
-    assert.deepEqual(at(60).read(), { percent: 25, 'seconds-left': 180 });
+    at(60).update({ done: 25, total: 100, phase: 'root.d' });
+    assert.deepEqual(at(60).read(), { percent: 25, phase: 'root.d' });
   });
 
   it('never goes back', () => {
@@ -78,6 +78,20 @@ describe('the progress of a build', () => {
     at(91).update({ done: 35, total: 100 });
     assert.equal(at(91).read().percent, 91);
   });
+});
+
+it('tells the next attempt and the error until it ends or goes on', (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 });
+  const at = meterAt();
+  const retry = { error: new Error('no route to host'), attempt: 5, attempts: 6, delay: 11.4 };
+  at(1).retry(retry);
+  const retrying = 'attempt 5 of 6, after no route to host';
+  assert.deepEqual(at(1).read(), { percent: 0, retrying, 'retry-at': '1970-01-01T00:16:51.400Z' });
+  at(2).retry(undefined);
+  assert.deepEqual(at(2).read(), { percent: 0 });
+  at(3).retry(retry);
+  at(4).update({ done: 1, total: 100 });
+  assert.deepEqual(at(4).read(), { percent: 1 });
 });
 
 it('tells what an operation waits for, and no time left meanwhile', () => {

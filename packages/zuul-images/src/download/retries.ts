@@ -1,5 +1,5 @@
 import { ImageError, type Logger } from '@nodepool-builder/image-builder';
-import { type RetryLimits, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
+import { type RetryLimits, RetryPolicy, reportRetry } from '@nodepool-builder/image-builder/module-kit';
 
 /** A request that may succeed later. */
 export class TransientFailure extends Error {
@@ -56,6 +56,7 @@ export class Retries {
       throw new ImageError('download-failed', message, { cause: failure });
     }
     this.#logger?.warn(`${failure.message}; the next attempt is in ${delay.toFixed(1)} s`);
+    reportRetry({ error: failure, attempt: this.#failures + 1, attempts, delay });
     await this.#policy.sleep(delay, signal).catch(() => signal.throwIfAborted());
   }
 }
