@@ -112,7 +112,7 @@ test('a cancelled build is cancelled in the records of the manager, which builds
   assert.equal(next?.what, 'build');
   assert.match(
     String(next.why),
-    RegExp(`^the last build was cancelled by ${ME}; the cancelled build, .* is `),
+    RegExp(`^the last build was cancelled by ${ME}; the cancelled build, .*, reaches rebuild-age, `),
   );
   const due = Date.parse(String(build.requested)) + 86_400_000;
   assert.equal(Date.parse(String(next.when)), due, 'by its rebuild-age');

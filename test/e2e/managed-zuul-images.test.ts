@@ -46,7 +46,7 @@ it('the manager uploads builds imported from Zuul, and keeps the configured numb
   const [build, ...others] = await site.list('dib-image-list');
   assert.deepEqual(others, []);
   assert.deepEqual(
-    [build?.['image-id'], build?.diskimage, build?.state, build?.requested, build?.why],
+    [build?.['image-id'], build?.diskimage, build?.state, build?.requested, build?.reason],
     [first, 'noble', 'ready', '2026-02-01T00:00:00.000Z', 'Zuul built it'],
   );
   const plan = await site.list('plan');

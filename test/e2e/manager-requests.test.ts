@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { hostname } from 'node:os';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { startBuilder } from '../fixtures/builder-process.ts';
@@ -7,6 +8,8 @@ import { runInProcess } from '../fixtures/command-in-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { errorOf, idOf, startService } from '../fixtures/managed-service.ts';
 import { docsImage, endAfter, provider } from '../fixtures/managed-site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
 
 describe('the requests', () => {
   it('rollback returns to the previous build, and is rejected if there is none', async (t) => {
@@ -25,6 +28,24 @@ describe('the requests', () => {
       await errorOf('not-found', site, 'rollback', 'dosc'),
       /disk image "dosc" has no image; dib-image-list lists/,
     );
+  });
+
+  it('a failed upload of an image that was rolled back no longer counts', async (t) => {
+    const directory = await mkdtemp(join(tmpdir(), 'hook-'));
+    undoAfter(t, () => rm(directory, { recursive: true }));
+    const hook = join(directory, 'hook');
+    await writeFile(hook, '#!/bin/sh\ncase "$3" in *docs-0000000003*) exit 1;; esac\n', { mode: 0o755 });
+    const { site, process: service } = await startService(t, {
+      providers: [provider('east', { 'post-upload-hook': hook })],
+    });
+    await runInProcess('rebuild', 'docs', '-c', site.config);
+    const inEast = async () => (await site.list('image-status')).find(({ place }) => place === 'east/docs');
+    await waitUntil('the failed upload', async () => (await inEast())?.status === 'failed');
+    assert.equal((await runInProcess('rollback', 'docs', '-c', site.config)).code, 0);
+    await service.logged(/build docs-0000000003-\w+ is deleted/);
+    const status = await inEast();
+    assert.partialDeepStrictEqual(status, { status: 'ready', ready: 1, error: null });
+    assert.match(String(status?.newest), /^docs-0000000001-/);
   });
 
   it('are refused while no manager runs, and nothing is done later', async (t) => {

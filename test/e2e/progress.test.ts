@@ -68,7 +68,7 @@ test('the lists show the progress of what runs', async (t) => {
   ]);
   assert.match(
     await site.table('dib-image-list'),
-    new RegExp(`^IMAGE-ID +STATE +PROGRESS +AGE +WHY\\n.* building +0 % on ${HOST} `),
+    new RegExp(`^IMAGE-ID +STATE +PROGRESS +AGE +REASON\\n.* building +0 % on ${HOST} `),
   );
   const [building] = await site.list('image-list', '--offered');
   assert.deepEqual(building?.running, [`build on ${HOST}: 0 %`]);

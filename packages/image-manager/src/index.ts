@@ -21,6 +21,7 @@ export type { UnrecordedImage } from './orphans/find-orphans.ts';
 export { cronError } from './planning/due.ts';
 export type { LaterBuild, Observation, OfferedFunctions, Plan, Step, Wait } from './planning/pass.ts';
 export { plan } from './planning/plan.ts';
+export { newestFirst } from './planning/survey.ts';
 export { listUnrecordedImages, type PreviewOptions, previewPlan } from './preview.ts';
 export {
   type Build,
@@ -31,7 +32,7 @@ export {
   type Upload,
   whyPaused,
 } from './records.ts';
-export { rollback } from './request-handler.ts';
+export { rollback, rollbackChoices } from './request-handler.ts';
 export { diagnoseStore } from './store/diagnose-store.ts';
 export {
   type ExportedDocument,

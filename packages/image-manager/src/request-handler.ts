@@ -1,6 +1,6 @@
 import { CancelRequest } from './gearman/job-failure.ts';
 import { newestFirst } from './planning/survey.ts';
-import type { InvalidRequest, ManagerState, PendingRequest, Request, Upload } from './records.ts';
+import type { Build, InvalidRequest, ManagerState, PendingRequest, Request, Upload } from './records.ts';
 import type { StateChange } from './store/state-store.ts';
 import { deletionOf } from './tasks/delete.ts';
 import type { TaskContext, Tasks } from './tasks/tasks.ts';
@@ -135,17 +135,26 @@ function isDeletable({ state }: Upload): boolean {
 }
 
 /**
- * Withdraws the newest build that is on disk or in a provider, so that the previous one is in use again.
+ * Returns the builds of a disk image that are on disk or in a provider and were not withdrawn, newest first. A rollback
+ * withdraws the first, so that the second is in use again.
+ */
+export function rollbackChoices({ builds, uploads }: ManagerState): (diskimage: string) => readonly Build[] {
+  const uploaded = new Set<string>();
+  for (const upload of uploads.values()) if (upload.state === 'ready') uploaded.add(upload.imageId);
+  const good = [...builds.values()].filter(
+    (build) => !build.withdrawn && (build.state === 'ready' || uploaded.has(build.id)),
+  );
+  const goodOf = Map.groupBy(good, ({ diskimage }) => diskimage);
+  return (diskimage) => newestFirst(goodOf.get(diskimage) ?? []);
+}
+
+/**
+ * Withdraws the newest of the {@link rollbackChoices}, so that the previous one is in use again.
  *
  * @param imageId the build to withdraw; with another one as the newest, the rollback is rejected. Default: the newest.
  */
 export function rollback(state: ManagerState, diskimage: string, imageId?: string): Outcome {
-  const uploaded = new Set<string>();
-  for (const upload of state.uploads.values()) if (upload.state === 'ready') uploaded.add(upload.imageId);
-  const good = [...state.builds.values()]
-    .filter((build) => build.diskimage === diskimage && !build.withdrawn)
-    .filter((build) => build.state === 'ready' || uploaded.has(build.id));
-  const [newest, previous] = newestFirst(good);
+  const [newest, previous] = rollbackChoices(state)(diskimage);
   if (newest === undefined) {
     return `disk image "${diskimage}" has no ready build to withdraw; request a build`;
   }

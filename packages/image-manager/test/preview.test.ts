@@ -13,7 +13,7 @@ test('a preview returns the plan and changes nothing', async (t) => {
     async () => (await previewPlan(optionsOf(site))).steps.length > 0,
   );
   const { steps } = await previewPlan(optionsOf(site));
-  assert.deepEqual(steps, [{ kind: 'build', diskimage: 'debian', reason: 'it has no ready build' }]);
+  assert.deepEqual(steps, [{ kind: 'build', diskimage: 'debian', reason: 'its first ready build' }]);
   await site.store.ask({ kind: 'build', diskimage: 'debian' });
   const [requested] = (await previewPlan(optionsOf(site))).steps;
   assert.equal(requested?.reason, 'it was requested');

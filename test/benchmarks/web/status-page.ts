@@ -163,13 +163,13 @@ function recordsOf(owner: string): {
         ...common,
         id: imageId,
         configuration: '0'.repeat(64),
-        reason: 'it has no ready build',
+        reason: 'its first ready build',
         withdrawn: false,
       });
       for (const provider of PROVIDERS) {
         const id = newId();
         const place = { provider, imageName: diskimage, externalId: id };
-        const reason = 'the provider lacks the newest build';
+        const reason = 'the first image there';
         uploads.push({ ...common, ...place, id, imageId, reason, leftovers: false, seen: true });
       }
     }

@@ -5,9 +5,11 @@ import type { Pass } from './pass.ts';
 import type { SurveyedDiskImage } from './survey.ts';
 import { needsUpload } from './uploads.ts';
 
-/** A reason to build, and the time from which it holds: milliseconds since 1970. */
+/** A reason to build, and the time from which it holds. */
 export interface Occasion {
+  /** Milliseconds since 1970. */
   readonly at: number;
+  /** Becomes the `reason` of the build's record, where it must still be true once the build is ready. */
   readonly reason: string;
 }
 
@@ -48,21 +50,19 @@ function* byConfiguration(
   { newestSuccess, builds }: SurveyedDiskImage,
   { digest }: ManagedDiskImage,
 ): Iterable<Occasion> {
-  if (newestSuccess === undefined || !builds.some(({ state }) => state === 'ready')) {
-    yield { at: -Infinity, reason: 'it has no ready build' };
+  if (newestSuccess === undefined) yield { at: -Infinity, reason: 'its first ready build' };
+  else if (!builds.some(({ state }) => state === 'ready')) {
+    yield { at: -Infinity, reason: 'its ready builds were deleted' };
   } else if (newestSuccess.configuration !== digest) {
-    yield {
-      at: -Infinity,
-      reason: `its configuration has changed since the newest build, ${newestSuccess.id}`,
-    };
+    yield { at: -Infinity, reason: `its configuration has changed since ${newestSuccess.id}` };
   }
 }
 
 function byAge({ observation }: Pass, build: Build, { rebuildAge }: ManagedDiskImage): readonly Occasion[] {
   if (rebuildAge === undefined) return [];
-  const age = durationInWords((observation.now - build.requestedAt) / 1000);
-  const reason = `${named(build)} is ${age} old; rebuild-age is ${durationInWords(rebuildAge)}`;
-  return [{ at: build.requestedAt + rebuildAge * 1000, reason }];
+  const at = build.requestedAt + rebuildAge * 1000;
+  const reaches = at <= observation.now ? 'has reached' : 'reaches';
+  return [{ at, reason: `${named(build)} ${reaches} rebuild-age, ${durationInWords(rebuildAge)}` }];
 }
 
 function byCron({ crons }: Pass, build: Build, { rebuildCron = '' }: ManagedDiskImage): readonly Occasion[] {
@@ -74,7 +74,7 @@ function byCron({ crons }: Pass, build: Build, { rebuildCron = '' }: ManagedDisk
 }
 
 function named({ id, cancelledBy }: Build): string {
-  return cancelledBy === undefined ? `the newest build, ${id},` : `the cancelled build, ${id},`;
+  return cancelledBy === undefined ? id : `the cancelled build, ${id},`;
 }
 
 function* byAbsence(pass: Pass, { targets, good }: SurveyedDiskImage): Iterable<Occasion> {
@@ -85,7 +85,7 @@ function* byAbsence(pass: Pass, { targets, good }: SurveyedDiskImage): Iterable<
   const absence = durationInWords((pass.observation.now - since) / 1000);
   yield {
     at: since + pass.timing.absenceLimit * 1000,
-    reason: `a provider needs the newest build, ${wanted.id}, but no builder has offered it for ${absence}`,
+    reason: `no builder offered ${wanted.id}, which a provider needed, for ${absence}`,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Build, Upload } from '../records.ts';
-import { failuresInARow, failuresInWords, retryTime } from './back-off.ts';
+import { failuresInARow, failuresInWords, retryTime, succeeded } from './back-off.ts';
 import { type Pass, type PlanItem, type RecordStep, stepOfRecord } from './pass.ts';
 import { type ImageBinding, keptOf, type Target } from './survey.ts';
 
@@ -66,7 +66,14 @@ function planNewUpload(
       until,
     };
   }
-  return { kind: 'upload', imageId: wanted.id, diskimage: wanted.diskimage, provider, imageName, reason };
+  const { id: imageId, diskimage } = wanted;
+  return { kind: 'upload', imageId, diskimage, provider, imageName, reason: whyUploaded(target) };
+}
+
+/** The `reason` of a new upload's record, where it must still be true once the image is ready. */
+function whyUploaded({ good: [best], uploads }: Target): string {
+  if (best !== undefined) return `it replaces ${best.imageId}`;
+  return uploads.some(succeeded) ? 'the last image there was deleted or lost' : 'the first image there';
 }
 
 /**

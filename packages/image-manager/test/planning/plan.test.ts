@@ -47,7 +47,7 @@ test('a plan lists later builds with time and reason', () => {
     {
       diskimage: 'debian',
       at: NOW + 23 * HOUR * 1000,
-      reason: `the newest build, ${imageId(1)}, is 60 minutes old; rebuild-age is 24 hours`,
+      reason: `${imageId(1)} reaches rebuild-age, 24 hours`,
     },
   ]);
   deepEqual(given.later(23 * HOUR).plan().laterBuilds, [], 'now it is a step');
@@ -59,7 +59,7 @@ test('a plan says who cancelled the last build, and when the next one is due', (
     .build(1, 'failed', { ago: HOUR, cancelledBy: 'root@here' });
   const reason =
     'the last build was cancelled by root@here; ' +
-    `the cancelled build, ${imageId(1)}, is 60 minutes old; rebuild-age is 24 hours`;
+    `the cancelled build, ${imageId(1)}, reaches rebuild-age, 24 hours`;
   deepEqual(given.plan().laterBuilds, [{ diskimage: 'debian', at: NOW + 23 * HOUR * 1000, reason }]);
 });
 

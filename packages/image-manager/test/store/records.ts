@@ -9,7 +9,7 @@ export function build(owner: string, number: number, fields: Partial<Build> = {}
     diskimage: 'debian',
     state: 'building',
     configuration: 'c0ffee',
-    reason: 'it has no ready build',
+    reason: 'its first ready build',
     requestedAt: Date.UTC(2026, 0, 1) + number,
     withdrawn: false,
     ...fields,

@@ -6,7 +6,7 @@ import { jobServers } from '../configuration/gearman-server.ts';
 import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/builder-status.ts';
 import { askServers } from '../daemon/ask-servers.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
-import { shownState } from '../manager/shown-state.ts';
+import { shownError, shownState } from '../manager/shown-state.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { hasStore, withStore } from './manager-store.ts';
 import { warn } from './output.ts';
@@ -75,7 +75,11 @@ const UPLOAD_COLUMNS: readonly Column[] = [
   { heading: 'WHY', key: 'error', long: 'words' },
 ];
 
-function describeUpload(upload: Upload, job: LocatedJob | undefined): SettingsOf<typeof UPLOAD_RECORD> {
+/** Describes an upload in the records of the manager. */
+export function describeUpload(
+  upload: Upload,
+  job: LocatedJob | undefined,
+): SettingsOf<typeof UPLOAD_RECORD> {
   return {
     'image-id': upload.imageId,
     'upload-id': upload.id,
@@ -85,7 +89,7 @@ function describeUpload(upload: Upload, job: LocatedJob | undefined): SettingsOf
     state: shownState(upload),
     requested: new Date(upload.requestedAt).toISOString(),
     reason: upload.reason,
-    error: upload.error ?? null,
+    error: shownError(upload),
     ...progressOf(job),
   };
 }

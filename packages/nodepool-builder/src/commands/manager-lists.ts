@@ -5,7 +5,6 @@ import type {
   PreviewOptions,
   Step,
   UnrecordedImage,
-  Upload,
 } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
@@ -13,8 +12,9 @@ import { jobServers } from '../configuration/gearman-server.ts';
 import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/builder-status.ts';
 import { Providers } from '../daemon/providers.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
-import { shownState } from '../manager/shown-state.ts';
+import { obsoleteIn, shownError, shownState, sumUp } from '../manager/shown-state.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
+import { describeUpload } from './image-list.ts';
 import { showOrigin } from './image-origin.ts';
 import { type StateView, withStateView, withStore } from './manager-store.ts';
 import { STANDARD_ERROR_LOGGER } from './output.ts';
@@ -62,12 +62,16 @@ export const STATUS_RECORD = recordSchema({
   place: { ...TEXT, description: '`builders`, or `PROVIDER/IMAGE`, as in `providers[].images[].name`.' },
   status: {
     enum: ['paused', 'building', 'uploading', 'ready', 'failed', 'cancelled', 'missing'],
-    description: 'State of the last build or upload there; `missing` if there is no ready image.',
+    description:
+      'State of the last build or upload there, apart from images that were rolled back; `missing` if there is no ready image.',
   },
   ready: { ...COUNT, description: 'Number of ready images.' },
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest ready image.' },
   requested: { ...TIME_OR_NULL, description: 'Time at which that image was requested there.' },
-  error: { ...TEXT_OR_NULL, description: 'Why the last build or upload there failed, if it did.' },
+  error: {
+    ...TEXT_OR_NULL,
+    description: 'Why it has this status: the error of a failure, or who cancelled it.',
+  },
   'paused-by': { ...TEXT_OR_NULL, description: 'Who paused the disk image, unless the configuration does.' },
   'paused-since': { ...TIME_OR_NULL, description: 'Time at which that was.' },
   why: { ...TEXT_OR_NULL, description: 'Who or what pauses it, or else the error.' },
@@ -85,7 +89,6 @@ export const BUILD_RECORD = recordSchema({
   requested: { ...TIME, description: 'Time of the request.' },
   reason: { ...TEXT, description: 'Why it was requested.' },
   error: { ...TEXT_OR_NULL, description: 'Why it failed.' },
-  why: { ...TEXT, description: 'The error, or else `rolled back`, or the reason.' },
   ...PROGRESS_PROPERTIES,
 });
 
@@ -130,7 +133,7 @@ const LISTS: readonly ListCommand[] = [
     name: 'image-status',
     description:
       'Shows for each disk image its newest good image and the age of it, at the builders and in each provider, and ' +
-      'the reason if the last build or upload there failed. With the id of an image, shows what it was built from, ' +
+      'the error if the last build or upload there failed. With the id of an image, shows what it was built from, ' +
       'which packages changed since the build before, and where the proofs of its uploads stand.',
     argument: ['[image-id]', 'id of an image, as dib-image-list shows it'],
     show: showOrigin,
@@ -148,13 +151,17 @@ const LISTS: readonly ListCommand[] = [
   {
     name: 'dib-image-list',
     description:
-      'Lists the builds in the records of the manager, with the reason for each and for each failure.',
+      'Lists the builds in the records of the manager, with the reason of each request and the error of each failure.',
     columns: [
       { heading: 'IMAGE-ID' },
-      { heading: 'STATE' },
+      {
+        heading: 'STATE',
+        format: (state, { withdrawn }) => (withdrawn === true ? `${state}, rolled back` : state),
+      },
       PROGRESS_COLUMN,
       ageColumn('requested'),
-      { heading: 'WHY', long: 'words' },
+      { heading: 'REASON', long: 'words' },
+      { heading: 'WHY', key: 'error', long: 'words', sparse: true },
     ],
     list: async (configuration, store) => {
       const builds = [...(await store.read()).builds.values()];
@@ -293,7 +300,7 @@ function describeUnrecorded(unrecorded: UnrecordedImage): SettingsOf<typeof UNRE
 }
 
 function describeBuild(build: Build, job: LocatedJob | undefined): SettingsOf<typeof BUILD_RECORD> {
-  const { id, diskimage, withdrawn, requestedAt, reason, error } = build;
+  const { id, diskimage, withdrawn, requestedAt, reason } = build;
   return {
     'image-id': id,
     diskimage,
@@ -301,73 +308,54 @@ function describeBuild(build: Build, job: LocatedJob | undefined): SettingsOf<ty
     withdrawn,
     requested: new Date(requestedAt).toISOString(),
     reason,
-    error: error ?? null,
-    why: error ?? (withdrawn ? 'rolled back' : reason),
+    error: shownError(build),
     ...progressOf(job),
   };
 }
 
-/** Describes the newest version of each disk image, on disk and in each provider. */
+type BuildRow = ReturnType<typeof describeBuild>;
+type UploadRow = ReturnType<typeof describeUpload>;
+
+/** Sums up each disk image at the builders and in each provider. */
 async function imageStatus(
   configuration: Configuration,
   state: ManagerState,
 ): Promise<readonly SettingsOf<typeof STATUS_RECORD>[]> {
-  const { whyPaused } = await import('@nodepool-builder/image-manager');
-  const builds = [...state.builds.values()]
-    .filter(({ withdrawn }) => !withdrawn)
-    .map((build) => ({ ...build, imageId: build.id }));
-  const uploads = [...state.uploads.values()];
-  return configuration.diskimages.flatMap((entry) => {
-    const { name: diskimage } = entry;
-    const paused = whyPaused(state, entry);
+  const { newestFirst, whyPaused } = await import('@nodepool-builder/image-manager');
+  const isObsolete = obsoleteIn(configuration.diskimages, state);
+  const builds = newestFirst([...state.builds.values()]).map((build) => describeBuild(build, undefined));
+  const uploads = Map.groupBy(newestFirst([...state.uploads.values()]), (one) => one.diskimage);
+  return configuration.diskimages.flatMap((image) => {
+    const { name: diskimage } = image;
+    const paused = whyPaused(state, image);
     const record = paused === undefined ? undefined : state.pauses.get(diskimage);
     const pause = { 'paused-by': record?.by ?? null, 'paused-since': isoTime(record?.since) };
+    const statusAt = (place: string, records: readonly (BuildRow | UploadRow)[], pausedHere?: string) => {
+      const { newest, state: status, ...more } = sumUp(records, isObsolete);
+      const requested = newest?.requested ?? null;
+      return {
+        diskimage,
+        place,
+        ...more,
+        ...pause,
+        status: pausedHere === undefined ? status : ('paused' as const),
+        newest: newest?.['image-id'] ?? null,
+        requested,
+        why: pausedHere ?? more.error,
+      };
+    };
     const built = builds.filter((build) => build.diskimage === diskimage);
-    const uploaded = uploads.filter((upload) => upload.diskimage === diskimage);
-    const inProviders = configuration.providers.flatMap((provider) =>
-      provider.entry.images
+    const inProviders = configuration.providers.flatMap(({ name: provider, entry }) =>
+      entry.images
         .filter((image) => image.diskimage === diskimage)
         .map((image) => {
-          const there = uploaded.filter(
-            (upload) => upload.provider === provider.name && upload.imageName === image.name,
-          );
-          const pausedHere =
-            paused ?? (provider.entry.pause || image.pause ? 'paused by the configuration' : undefined);
-          const place = `${provider.name}/${image.name}`;
-          return { diskimage, place, ...statusOf(there, pausedHere), ...pause };
+          const there = (uploads.get(diskimage) ?? [])
+            .filter((upload) => upload.provider === provider && upload.imageName === image.name)
+            .map((upload) => describeUpload(upload, undefined));
+          const here = paused ?? (entry.pause || image.pause ? 'paused by the configuration' : undefined);
+          return statusAt(`${provider}/${image.name}`, there, here);
         }),
     );
-    return [{ diskimage, place: 'builders', ...statusOf(built, paused), ...pause }, ...inProviders];
+    return [statusAt('builders', built, paused), ...inProviders];
   });
-}
-
-/** The part that a build and an upload have in common. */
-interface Version {
-  readonly state: (Build | Upload)['state'];
-  readonly cancelledBy?: string | undefined;
-  readonly imageId: string;
-  readonly requestedAt: number;
-  readonly error?: string | undefined;
-}
-
-/** The newest ready version, and the state of the last one. */
-function statusOf(versions: readonly Version[], paused: string | undefined) {
-  const newestFirst = versions.toSorted((one, other) => other.requestedAt - one.requestedAt);
-  const ready = newestFirst.filter(({ state }) => state === 'ready');
-  const [newest] = ready;
-  const [last] = newestFirst;
-  const state = last?.state;
-  const error = (state === 'failed' && last?.error) || null;
-  const isShown = state === 'building' || state === 'uploading' || state === 'failed';
-  const current = isShown
-    ? shownState({ state, cancelledBy: last?.cancelledBy })
-    : newest && ('ready' as const);
-  return {
-    status: paused !== undefined ? ('paused' as const) : (current ?? ('missing' as const)),
-    ready: ready.length,
-    newest: newest?.imageId ?? null,
-    requested: isoTime(newest?.requestedAt),
-    error,
-    why: paused ?? error,
-  };
 }

@@ -106,7 +106,7 @@ const REQUESTS: readonly RequestCommand[] = [
     argument: ['<diskimage>', 'name of the disk image'],
     description:
       'Asks the manager to withdraw the newest image of a disk image. The image before it is in use again; the ' +
-      'withdrawn one is deleted from each provider that has the older one.',
+      'withdrawn one is deleted at the builders and from each provider that has an older one.',
     example: 'debian',
     ask: async (diskimage, state) => {
       if (![...state.builds.values()].some((build) => build.diskimage === diskimage)) {

@@ -134,7 +134,7 @@ function withoutLineBreaks(record: ShownRecord): ShownRecord {
   return Object.fromEntries(entries);
 }
 
-/** The long values of a record, each on lines of its own: `  why: it has no ready build`. */
+/** The long values of a record, each on lines of its own: `  why: no space left`. */
 function linesBelow(record: ShownRecord = {}, columns: readonly Column[], width: number): readonly string[] {
   return columns.flatMap((column) => {
     const text = cell(column, withoutLineBreaks(record));

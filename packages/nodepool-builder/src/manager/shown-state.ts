@@ -1,3 +1,5 @@
+import type { Build, Upload } from '@nodepool-builder/image-manager';
+
 /** The state that people see: a build or an upload that was cancelled counts as failed for the manager only. */
 export function shownState<S extends string>({
   state,
@@ -7,4 +9,66 @@ export function shownState<S extends string>({
   readonly cancelledBy?: string | undefined;
 }): S | 'cancelled' {
   return state === 'failed' && cancelledBy !== undefined ? 'cancelled' : state;
+}
+
+/** Why a build or an upload has its state now; null if the state says it all. */
+export function shownError({ state, error }: Pick<Build | Upload, 'state' | 'error'>): string | null {
+  return error ?? (state === 'missing' ? 'the provider no longer lists it' : null);
+}
+
+/**
+ * Makes a test for records that no longer count: nobody wants the image of a build that was rolled back, and a build
+ * of another configuration may have failed because of that configuration.
+ */
+export function obsoleteIn(
+  diskimages: readonly { readonly name: string; readonly digest: string }[],
+  { builds }: { readonly builds: ReadonlyMap<string, Build> },
+): (imageId: string) => boolean {
+  const digests = new Map(diskimages.map(({ name, digest }) => [name, digest]));
+  return (imageId) => {
+    const build = builds.get(imageId);
+    if (build === undefined) return false;
+    return (
+      build.withdrawn || (build.state === 'failed' && build.configuration !== digests.get(build.diskimage))
+    );
+  };
+}
+
+/** A build or an upload as a list shows it. */
+interface ShownWork {
+  readonly 'image-id': string;
+  readonly state: string;
+  readonly requested: string | null;
+  readonly error: string | null;
+}
+
+/** States of a build or an upload that hide the ready images before it. */
+const DECISIVE = ['building', 'uploading', 'failed', 'cancelled'] as const;
+
+type Decisive<R extends ShownWork> = Extract<R['state'], (typeof DECISIVE)[number]>;
+
+/**
+ * Sums up the builds of a disk image, or its uploads to one image of a provider.
+ *
+ * @param records newest first
+ * @param isObsolete of an image-id
+ */
+export function sumUp<R extends ShownWork>(records: readonly R[], isObsolete: (imageId: string) => boolean) {
+  const isReady = ({ state }: R): boolean => state === 'ready';
+  const wanted = records.filter((record) => !isObsolete(record['image-id']));
+  const good = wanted.filter(isReady);
+  // A provider keeps an image that was rolled back until it has another one.
+  const kept = good.length > 0 ? [] : records.filter((record) => isReady(record) && 'provider' in record);
+  const [newest, ...older] = [...good, ...kept];
+  const [last] = wanted;
+  const decisive = DECISIVE.find((state) => state === last?.state) as Decisive<R> | undefined;
+  const rolledBack = kept[0] && `${kept[0]['image-id']} was rolled back, but no older image is there`;
+  return {
+    state: decisive ?? (newest === undefined ? ('missing' as const) : ('ready' as const)),
+    /** Why it has this state; null if the state says it all. */
+    error: (decisive === undefined && newest !== undefined ? rolledBack : last?.error) ?? null,
+    newest,
+    /** Number of ready images. */
+    ready: newest === undefined ? 0 : 1 + older.length,
+  };
 }

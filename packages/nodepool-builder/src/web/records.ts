@@ -64,14 +64,21 @@ export const PLAN_RECORD = exactly({
 });
 
 const PAUSED = { ...FLAG, description: 'Whether it is neither built nor uploaded.' } as const;
+const PLACE_ERROR = {
+  ...TEXT_OR_NULL,
+  description:
+    'Why it has this state: the error of a failure, or who cancelled it; null if the state says it all.',
+} as const;
 
 const PLACE = exactly({
   provider: { ...TEXT, description: 'Name of the provider.' },
   'image-name': { ...TEXT, description: 'Name of the image there.' },
   state: {
-    enum: ['ready', 'uploading', 'failed', 'cancelled', 'deleting', 'deleted', 'missing'],
-    description: 'State of the last upload.',
+    enum: ['ready', 'uploading', 'failed', 'cancelled', 'missing'],
+    description:
+      'State of the last upload, apart from images that were rolled back; `missing` if there is no ready image.',
   },
+  error: PLACE_ERROR,
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest good image there.' },
   'newest-requested': REQUESTED,
   paused: PAUSED,
@@ -82,14 +89,20 @@ export const IMAGE_RECORD = exactly({
   name: { ...TEXT, description: 'Name of the disk image.' },
   state: {
     enum: ['ready', 'building', 'failed', 'cancelled', 'missing'],
-    description: 'State of the last build; `missing` without one.',
+    description:
+      'State of the last build, apart from images that were rolled back; `missing` if there is no ready image.',
   },
+  error: PLACE_ERROR,
   paused: PAUSED,
   'paused-by': { ...TEXT_OR_NULL, description: 'Who paused it; null if the configuration or nobody does.' },
   'paused-since': { ...TEXT_OR_NULL, description: 'When that was, in ISO 8601; null likewise.' },
   ready: { ...COUNT, description: 'Number of good images at the builders.' },
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest good image.' },
   'newest-requested': REQUESTED,
+  'rollback-to': {
+    ...TEXT_OR_NULL,
+    description: 'Id of the image that a rollback puts in use again; null if there is no older image.',
+  },
   providers: { type: 'array', items: PLACE, description: 'The providers that use it.' },
   next: { type: 'array', items: PLAN_RECORD, description: 'What comes next.' },
 });

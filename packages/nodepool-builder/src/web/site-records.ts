@@ -2,13 +2,14 @@ import {
   type Build,
   type ManagerState,
   type Plan,
+  rollbackChoices,
   type Step,
   type Upload,
   whyPaused,
 } from '@nodepool-builder/image-manager';
 import { type LocatedJob, progressOf, runningJobsOf } from '../control/builder-status.ts';
 import { subjectOf, verbOf } from '../daemon/functions.ts';
-import { shownState } from '../manager/shown-state.ts';
+import { obsoleteIn, shownError, shownState, sumUp } from '../manager/shown-state.ts';
 import type {
   BuildRecord,
   ImageRecord,
@@ -69,7 +70,7 @@ function commonFields<S extends string>(record: Build | Upload, state: S, job: L
     requested: timeOf(record.requestedAt),
     ended: timeOf(record.endedAt),
     reason: record.reason,
-    error: record.error ?? null,
+    error: shownError(record),
     'cancelled-by': record.cancelledBy ?? null,
     ...progressOf(job),
   };
@@ -129,13 +130,15 @@ const UNRECORDED: Omit<BuildRecord, 'image-id' | 'diskimage'> = {
 };
 
 function imageRecords(
-  site: Site,
+  { configuration, state }: Site,
   builds: readonly BuildRecord[],
   uploads: readonly UploadRecord[],
   plan: readonly PlanRecord[],
 ): readonly ImageRecord[] {
+  const isObsolete = obsoleteIn(configuration.diskimages, state);
+  const choicesOf = rollbackChoices(state);
   const buildsOf = Map.groupBy(builds, ({ diskimage }) => diskimage);
-  const uploadsOf = Map.groupBy(uploads, (upload) => placeKey(upload.provider, upload['image-name']));
+  const uploadsOf = Map.groupBy(uploads, (one) => placeKey(one.diskimage, one.provider, one['image-name']));
   const stepsOf = Map.groupBy(plan, ({ diskimage }) => diskimage);
   const placesOf = Map.groupBy(
     site.configuration.providers.flatMap(({ name, entry }) =>
@@ -143,41 +146,42 @@ function imageRecords(
     ),
     ({ image }) => image.diskimage,
   );
-  return site.configuration.diskimages.map((entry): ImageRecord => {
+  return configuration.diskimages.map((entry): ImageRecord => {
     const { name } = entry;
-    const pause = whyPaused(site.state, entry) !== undefined;
-    const record = pause ? site.state.pauses.get(name) : undefined;
-    const own = (buildsOf.get(name) ?? []).filter(({ withdrawn }) => !withdrawn);
-    const good = own.filter(({ state }) => state === 'ready');
-    const last = own.find(({ state }) => state !== 'deleted' && state !== 'deleting');
+    const pause = whyPaused(state, entry) !== undefined;
+    const record = pause ? state.pauses.get(name) : undefined;
+    const { ready, ...built } = placeOf(buildsOf.get(name) ?? [], isObsolete);
     return {
       name,
-      state: (last?.state as ImageRecord['state'] | undefined) ?? 'missing',
+      ...built,
       paused: pause,
       'paused-by': record?.by ?? null,
       'paused-since': timeOf(record?.since),
-      ready: good.length,
-      newest: good[0]?.['image-id'] ?? null,
-      'newest-requested': good[0]?.requested ?? null,
+      ready,
+      'rollback-to': choicesOf(name)[1]?.id ?? null,
       providers: (placesOf.get(name) ?? []).map(({ provider, image, paused }): PlaceRecord => {
-        const there = uploadsOf.get(placeKey(provider, image.name)) ?? [];
-        const ready = there.find(({ state }) => state === 'ready');
-        return {
-          provider,
-          'image-name': image.name,
-          state: there[0]?.state ?? 'missing',
-          newest: ready?.['image-id'] ?? null,
-          'newest-requested': ready?.requested ?? null,
-          paused: pause || paused,
-        };
+        const { ready: _, ...there } = placeOf(
+          uploadsOf.get(placeKey(name, provider, image.name)) ?? [],
+          isObsolete,
+        );
+        return { provider, 'image-name': image.name, ...there, paused: pause || paused };
       }),
       next: stepsOf.get(name) ?? [],
     };
   });
 }
 
-function placeKey(provider: string, imageName: string): string {
-  return JSON.stringify([provider, imageName]);
+/** The fields that a disk image at the builders and an image in a provider have in common. */
+function placeOf<R extends BuildRecord | UploadRecord>(
+  records: readonly R[],
+  isObsolete: (imageId: string) => boolean,
+) {
+  const { newest, ...more } = sumUp(records, isObsolete);
+  return { ...more, newest: newest?.['image-id'] ?? null, 'newest-requested': newest?.requested ?? null };
+}
+
+function placeKey(...names: readonly string[]): string {
+  return JSON.stringify(names);
 }
 
 function planRecords({ steps, waits, laterBuilds }: Plan, site: Site): readonly PlanRecord[] {

@@ -56,7 +56,7 @@ export class AttestedSite {
       diskimage: 'debian',
       state: 'ready',
       configuration: 'c0ffee',
-      reason: 'it has no ready build',
+      reason: 'its first ready build',
       requestedAt: Date.UTC(2026, 0, 1) + this.builds.size,
       withdrawn: false,
     };
