@@ -28,7 +28,45 @@ async function startBuild(site: WebSite): Promise<string> {
   });
 }
 
+/** Prints lines of several widths, of which most wrap, waits for the file `go`, prints more, and waits for `end`. */
+const LONG_LINES = `
+lines() { seq 2000 | awk -v of="$1" '{ printf "%d ", $1; for (n = $1 % 700; n > 0; n--) printf "x"; print " of " of }'; }
+lines first
+until [ -e "$1/go" ]; do sleep 0.1; done
+lines later
+until [ -e "$1/end" ]; do sleep 0.1; done
+truncate -s 1M "$2"
+`;
+
 describe('the page of a build', () => {
+  it('shows the end of the log while "Follow the end" is ticked', async (t) => {
+    const directory = await mkdtemp(join(tmpdir(), 'log-page-'));
+    undoAfter(t, () => rm(directory, { recursive: true }));
+    const command = ['bash', '-c', LONG_LINES, 'build', directory, '{output.raw}'];
+    const diskimages = [{ name: 'docs', builder: 'command', command }];
+    const site = await startWebSite(t, { diskimages, providers: [] });
+    const imageId = await startBuild(site);
+    const browser = await startBrowser(t);
+    const { page, errors } = await openPage(browser, `${site.url}/builds/${imageId}`);
+    const endIsInSight = (text: string) =>
+      page.waitForFunction(`(() => {
+        const { scrollTop, scrollHeight, clientHeight, lastElementChild } = document.querySelector('#log');
+        const isAtEnd = scrollHeight - scrollTop - clientHeight < 2;
+        return isAtEnd && lastElementChild?.textContent.endsWith('${text}') && document.querySelector('#follow').checked;
+      })()`);
+    await endIsInSight('of first');
+    await writeFile(join(directory, 'go'), '');
+    await endIsInSight('of later');
+    await page.hover('#log');
+    await page.mouse.wheel({ deltaY: -3000 });
+    await page.waitForFunction("!document.querySelector('#follow').checked");
+    await page.click('#follow');
+    await endIsInSight('of later');
+    await writeFile(join(directory, 'end'), '');
+    await page.waitForFunction("document.querySelector('#live').textContent === 'the log is complete'");
+    assert.deepEqual(errors, []);
+  });
+
   it('follows its log, keeps colours harmless, and searches', async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'log-page-'));
     undoAfter(t, () => rm(directory, { recursive: true }));

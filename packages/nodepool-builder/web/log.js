@@ -1,6 +1,7 @@
 // Follows a log, and searches in it. The server sends each part as HTML that it has escaped.
+import { follow as followEvents } from './live.js';
+
 const log = document.querySelector('#log');
-const live = document.querySelector('#live');
 const follow = document.querySelector('#follow');
 const search = document.querySelector('#search');
 const found = document.querySelector('#found');
@@ -19,39 +20,47 @@ function append() {
   const template = document.createElement('template');
   template.innerHTML = html;
   shownText += template.content.textContent.length;
+  for (const part of template.content.children) heights.observe(part);
   log.append(template.content);
   while (shownText > MOST_TEXT && log.childElementCount > 1) {
     shownText -= log.firstElementChild.textContent.length;
     log.firstElementChild.remove();
     document.querySelector('#cut').hidden = false;
   }
-  if (follow.checked) log.scrollTop = log.scrollHeight;
   if (search.value !== '') scheduleSearch();
 }
 
-const events = new EventSource(log.dataset.events);
-events.addEventListener('lines', ({ data }) => {
-  if (waiting.length === 0) requestAnimationFrame(append);
-  waiting.push(JSON.parse(data).html);
-});
-events.addEventListener('end', ({ data }) => {
-  events.close();
-  live.textContent = JSON.parse(data).reason;
-});
-events.addEventListener('open', () => {
-  live.textContent = 'live';
-});
-events.addEventListener('error', () => {
-  live.textContent = 'not connected; trying again';
-});
+const events = followEvents(
+  (last) => (last === '' ? log.dataset.events : `${log.dataset.events}?offset=${encodeURIComponent(last)}`),
+  {
+    lines: ({ html }) => {
+      if (waiting.length === 0) requestAnimationFrame(append);
+      waiting.push(html);
+    },
+    end: ({ reason }) => events.end(reason),
+  },
+  () => 'live',
+);
+
+/** The last position that the reader or the script chose. */
+let position = { top: 0, height: 0 };
+
+function scrollToEnd() {
+  if (follow.checked) log.scrollTop = log.scrollHeight;
+  position = { top: log.scrollTop, height: log.scrollHeight };
+}
+
+// The browser learns the height of a part once it is in sight, and each time the end moves.
+const heights = new ResizeObserver(scrollToEnd);
 
 /** Following ends when the reader scrolls up, and goes on at the end of the log. */
 log.addEventListener('scroll', () => {
-  follow.checked = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  const { scrollTop: top, scrollHeight: height, clientHeight } = log;
+  if (height - top - clientHeight < 40) follow.checked = true;
+  else if (height === position.height && top < position.top) follow.checked = false;
+  position = { top, height };
 });
-follow.addEventListener('change', () => {
-  if (follow.checked) log.scrollTop = log.scrollHeight;
-});
+follow.addEventListener('change', scrollToEnd);
 
 /** Shows what has changed of the build, apart from its log. */
 async function updateFacts() {
@@ -143,4 +152,3 @@ search.addEventListener('keydown', (event) => {
 document.querySelector('#next').addEventListener('click', () => go(1));
 document.querySelector('#previous').addEventListener('click', () => go(-1));
 document.querySelector('#tools').hidden = false;
-log.scrollTop = log.scrollHeight;

@@ -1,8 +1,9 @@
 // Keeps the overview up to date: it replaces the parts that have changed, and filters the images.
+import { follow } from './live.js';
+
 const parts = new Map();
 for (const part of document.querySelectorAll('[data-part]')) parts.set(part.dataset.part, part);
 
-const live = document.querySelector('#live');
 const filter = document.querySelector('#filter');
 const { version } = document.body.dataset;
 
@@ -47,6 +48,7 @@ function replacePart(name, html) {
   template.innerHTML = html;
   const after = template.content.firstElementChild;
   if (before.open !== undefined) keepOpen(before, after);
+  else keepUnfolded(before, after);
   const focused = before.contains(document.activeElement)
     ? pathTo(before, document.activeElement)
     : undefined;
@@ -62,6 +64,12 @@ function keepOpen(before, after) {
     link.replaceChildren(...shown.childNodes);
   }
   after.open = before.open;
+}
+
+/** Leaves the rest of a list as it was, folded or unfolded. */
+function keepUnfolded(before, after) {
+  if (before.querySelector('details[open]') === null) return;
+  for (const rest of after.querySelectorAll('details')) rest.open = true;
 }
 
 /** Shows the builds and uploads of an image that is unfolded. */
@@ -143,30 +151,26 @@ function measure(name, start, isShown) {
   );
 }
 
-function showTime() {
-  live.textContent = `live, ${new Date().toLocaleTimeString()}`;
-}
-
 if (filter !== null) {
   filter.closest('[hidden]').hidden = false;
   filter.addEventListener('input', applyFilter);
 }
 if (version !== undefined) {
-  const events = new EventSource(`/events?since=${encodeURIComponent(version)}`);
-  events.addEventListener('parts', ({ data }) => {
-    const start = performance.now();
-    const isIdle = pending.size === 0;
-    const seen = take(JSON.parse(data));
-    if (isIdle) replaceParts();
-    showTime();
-    measure('update', start, () => ![...seen].some((name) => pending.has(name)));
-    measure('whole-update', start, () => pending.size === 0);
-  });
-  // Something came or went: the page has another structure.
-  events.addEventListener('reload', () => location.reload());
-  events.addEventListener('open', showTime);
-  events.addEventListener('error', () => {
-    live.textContent = 'not connected; trying again';
-  });
+  follow(
+    (last) => `/events?since=${encodeURIComponent(last || version)}`,
+    {
+      parts: (changed) => {
+        const start = performance.now();
+        const isIdle = pending.size === 0;
+        const seen = take(changed);
+        if (isIdle) replaceParts();
+        measure('update', start, () => ![...seen].some((name) => pending.has(name)));
+        measure('whole-update', start, () => pending.size === 0);
+      },
+      // Something came or went: the page has another structure.
+      reload: () => location.reload(),
+    },
+    (time) => `live, ${time}`,
+  );
 }
 setInterval(updateAges, 10_000);

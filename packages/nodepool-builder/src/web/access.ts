@@ -15,6 +15,9 @@ const MAX_SESSIONS = 1000;
 
 export const SESSION_COOKIE = 'nodepool-builder';
 
+/** Name of whoever sends the token, which several people may know. */
+const TOKEN_HOLDER = 'token holder';
+
 /** A person or a program that may act. */
 export interface User {
   /** Name in records and logs. */
@@ -75,7 +78,7 @@ export class Access {
     const [, bearer] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
     // A page of elsewhere cannot have a browser send this header.
     if (bearer !== undefined)
-      return this.isToken(bearer) ? { name: 'token', formToken: undefined } : undefined;
+      return this.isToken(bearer) ? { name: TOKEN_HOLDER, formToken: undefined } : undefined;
     const name = this.#header === undefined ? undefined : headers[this.#header];
     if (typeof name === 'string' && name !== '' && this.#proxies.has(plainAddress(socket.remoteAddress))) {
       return { name, formToken: this.#sign(`form of user ${name}`) };
@@ -83,7 +86,7 @@ export class Access {
     const session = cookies[SESSION_COOKIE];
     if (session === undefined || (this.#sessions.get(this.#sign(session)) ?? 0) <= Date.now())
       return undefined;
-    return { name: 'login', formToken: this.#sign(`form of session ${session}`) };
+    return { name: TOKEN_HOLDER, formToken: this.#sign(`form of session ${session}`) };
   }
 
   isToken(text: string): boolean {

@@ -1,7 +1,13 @@
 import type { FastifyReply } from 'fastify';
 import { printable } from '../printable.ts';
 
-/** Pause between two comments that keep a silent stream open, in milliseconds. */
+/** Keeps a silent stream open. */
+const COMMENT = ':\n\n';
+
+/** Keeps a silent stream open; a script hears it, and knows that the connection is not lost. */
+export const ALIVE = 'event: alive\ndata: {}\n\n';
+
+/** Pause between two of them, in milliseconds. */
 const KEEP_ALIVE = 15_000;
 
 /** Bytes that may wait for a slow browser; beyond them, it is disconnected, and connects again where it was. */
@@ -17,8 +23,12 @@ export class EventStream {
   readonly #raw: FastifyReply['raw'];
   readonly #closed = new AbortController();
 
-  /** Takes over the connection of a request. */
-  constructor(reply: FastifyReply) {
+  /**
+   * Takes over the connection of a request.
+   *
+   * @param keepAlive sent every 15 s
+   */
+  constructor(reply: FastifyReply, keepAlive = COMMENT) {
     reply.hijack();
     this.#raw = reply.raw;
     for (const [name, value] of Object.entries(reply.getHeaders())) {
@@ -29,7 +39,7 @@ export class EventStream {
       'x-accel-buffering': 'no',
     });
     this.#raw.write('retry: 2000\n\n');
-    const timer = setInterval(() => this.#raw.write(':\n\n'), KEEP_ALIVE);
+    const timer = setInterval(() => this.#raw.write(keepAlive), KEEP_ALIVE);
     this.#raw.on('error', () => {}); // `close` follows
     this.#raw.once('close', () => {
       clearInterval(timer);

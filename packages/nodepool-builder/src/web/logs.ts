@@ -4,7 +4,7 @@ import { messageOf } from '../commands/output.ts';
 import { builderLog, type LogName } from '../control/builder-log.ts';
 import { printable } from '../printable.ts';
 import type { WebContext } from './context.ts';
-import { EventStream, formatEvent } from './event-stream.ts';
+import { ALIVE, EventStream, formatEvent } from './event-stream.ts';
 import { HttpError, statusOf } from './http-error.ts';
 import { type LogPart, LogSources, SHORTENED_NOTE } from './log-source.ts';
 import { API } from './openapi.ts';
@@ -141,7 +141,7 @@ async function follow(
   make: (part: Lines) => Buffer,
 ): Promise<void> {
   const last = Number(request.headers['last-event-id'] ?? request.query.offset ?? 0);
-  const stream = new EventStream(reply);
+  const stream = new EventStream(reply, make === asHtml ? ALIVE : undefined);
   const key = JSON.stringify(name);
   await sources
     .use(key, builderLog(view.servers, name), async (source) => {

@@ -11,11 +11,15 @@ export function proofText({ state, reason, 'key-id': keyId, 'key-file': file }: 
 ${keyId !== null && html`<span class="quiet id" title="${keyId}">key ${keyId.slice(0, 12)} in ${file}</span>`}`;
 }
 
-/** The origin of a build: its proof, its materials, and the packages that changed. */
-export function buildOrigin(origin: BuildOrigin): Html {
+/**
+ * The origin of a build: its proof, its materials, and the packages that changed.
+ *
+ * @param hasProof false to leave the proof out
+ */
+export function buildOrigin(origin: BuildOrigin, hasProof = true): Html {
   const { proof, builder, materials, packages } = origin;
   return html`<section aria-labelledby="origin"><h2 id="origin">Origin</h2>
-<dl><dt>Proof</dt><dd>${proofText(proof)}</dd>
+<dl>${hasProof && html`<dt>Proof</dt><dd>${proofText(proof)}</dd>`}
 ${builder !== null && html`<dt>Built by</dt><dd>${builder}</dd>`}</dl>
 <p><a href="/api/v1/builds/${encodeURIComponent(origin['image-id'])}/origin">The whole origin in the API</a></p>
 ${

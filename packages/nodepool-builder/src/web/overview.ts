@@ -18,6 +18,9 @@ const LONGEST_PLAN = 100;
 /** With at most this number of disk images, the page shows each one unfolded. */
 const FEW_IMAGES = 8;
 
+/** Longest list above the images; the rest of it is folded. */
+const MOST_IN_SIGHT = 3;
+
 /** A part of the overview: it is rendered when somebody sees it. */
 export type Part = () => Html;
 
@@ -61,20 +64,26 @@ export function* overviewParts(
   yield part('builders', [shown, servers], () => builderList(records));
 }
 
-/** Builds and uploads that failed, and that nothing newer has replaced. */
+/** Builds and uploads whose failure is the state of their disk image, at the builders or in a provider. */
 function failuresOf({ images, builds, uploads }: SiteRecords): readonly (BuildRecord | UploadRecord)[] {
-  const failed: (BuildRecord | UploadRecord)[] = [];
-  for (const { name, state } of images) {
-    if (state !== 'failed') continue;
-    const build = builds.find((one) => one.diskimage === name && one.state === 'failed');
-    if (build !== undefined) failed.push(build);
-  }
-  const latest = new Map<string, UploadRecord>();
-  for (const upload of uploads) {
-    const key = JSON.stringify([upload.provider, upload['image-name']]);
-    if (!latest.has(key)) latest.set(key, upload);
-  }
-  return [...failed, ...[...latest.values()].filter(({ state }) => state === 'failed')];
+  const failedBuilds = Map.groupBy(builds.filter(isFailed), ({ diskimage }) => diskimage);
+  const failedUploads = Map.groupBy(uploads.filter(isFailed), placeOf);
+  return images.flatMap((image) => [
+    ...(isFailed(image) ? (failedBuilds.get(image.name) ?? []).slice(0, 1) : []),
+    ...image.providers.flatMap((place) =>
+      isFailed(place)
+        ? (failedUploads.get(placeOf({ ...place, diskimage: image.name })) ?? []).slice(0, 1)
+        : [],
+    ),
+  ]);
+}
+
+function isFailed({ state }: { readonly state: string }): boolean {
+  return state === 'failed';
+}
+
+function placeOf(place: Pick<UploadRecord, 'diskimage' | 'provider' | 'image-name'>): string {
+  return JSON.stringify([place.diskimage, place.provider, place['image-name']]);
 }
 
 function summaryOf({ images, builders }: SiteRecords): string {
@@ -98,13 +107,25 @@ function failureList(failures: readonly (BuildRecord | UploadRecord)[]): Html {
   if (failures.length === 0) return html`<section data-part="failures" hidden></section>`;
   return html`<section data-part="failures" aria-labelledby="failures">
 <h2 id="failures">Failures</h2>
-<ul class="records card">${failures.map((record) => recordItem(record, false))}</ul></section>`;
+${briefList(
+  failures.map((record) => recordItem(record, false)),
+  'failure',
+)}</section>`;
+}
+
+/** The first items of a list; the others are folded, so that the images stay in sight. */
+function briefList(items: readonly Html[], noun: string): Html {
+  const more = items.slice(MOST_IN_SIGHT);
+  return html`<div class="card brief"><ul class="records">${items.slice(0, MOST_IN_SIGHT)}</ul>
+${
+  more.length > 0 &&
+  html`<details><summary>${counted(more.length, `more ${noun}`)}</summary><ul class="records">${more}</ul></details>`
+}</div>`;
 }
 
 function runningList(running: readonly (BuildRecord | UploadRecord)[], canAct: boolean): Html {
   const items = running.map((record) => recordItem(record, canAct));
-  const list =
-    items.length > 0 ? html`<ul class="records card">${items}</ul>` : html`<p class="quiet">Nothing.</p>`;
+  const list = items.length > 0 ? briefList(items, 'job') : html`<p class="quiet">Nothing.</p>`;
   return html`<section data-part="running" aria-labelledby="running"><h2 id="running">Running</h2>${list}</section>`;
 }
 
@@ -114,7 +135,9 @@ export type Own = Pick<SiteRecords, 'builds' | 'uploads'>;
 /** @param own unfolded; undefined for a link to the page of the image, which the script follows */
 function imageCard(image: ImageRecord, own: Own | undefined, canAct: boolean): Html {
   const { name, state, newest, providers, next, paused, 'paused-by': by } = image;
-  const good = providers.filter((place) => place.newest !== null && place.newest === newest).length;
+  const good = providers.filter(
+    (place) => place.newest !== null && (newest ?? place.newest) === place.newest,
+  );
   const [first] = next;
   const text = [name, state, ...providers.flatMap((place) => [place.provider, place.state])].join(' ');
   const path = `/images/${encodeURIComponent(name)}`;
@@ -127,20 +150,20 @@ function imageCard(image: ImageRecord, own: Own | undefined, canAct: boolean): H
   }>
 <summary><h3 class="id">${name}</h3>${badge(state, paused ? `, paused${by === null ? '' : ` by ${by}`}` : '')}
 <span>${newest === null ? 'no image' : age(image['newest-requested'])}</span>
-<span>${providers.length > 0 && `${good} of ${counted(providers.length, 'provider')}`}</span>
+<span>${providers.length > 0 && `${good.length} of ${counted(providers.length, 'provider')}`}</span>
 <span class="next quiet">${first && nextOf(first)}</span></summary>
 ${content}</details>`;
 }
 
 /** What comes next for a disk image, its builds and its uploads. */
 export function imageDetails(image: ImageRecord, { builds, uploads }: Own, canAct: boolean): Html {
-  const { name, next, paused, 'paused-by': by, 'paused-since': since } = image;
+  const { name, next, paused, 'paused-by': by, 'paused-since': since, 'rollback-to': rollbackTo } = image;
   return html`<div class="details">${by !== null && html`<p>Paused by ${by} ${age(since)} ago.</p>`}${
     canAct &&
     html`<p>${
       paused ? actionLink('unpause', name, 'Unpause', name) : actionLink('rebuild', name, 'Rebuild', name)
     } ${paused && by !== null ? '' : actionLink('pause', name, 'Pause', name)}
-${actionLink('rollback', name, 'Roll back', name)}</p>`
+${rollbackTo !== null && actionLink('rollback', name, 'Roll back', name)}</p>`
   }
 <h4>Next</h4>
 <ul class="records">${
@@ -163,8 +186,8 @@ function recordItems(records: readonly (BuildRecord | UploadRecord)[], canAct: b
  *
  * @param more at the end
  */
-export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean, more?: Html): Html {
-  const { state, requested, error, reason, host } = record;
+export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean, more?: Html | false): Html {
+  const { state, requested, error, host } = record;
   const imageId = record['image-id'];
   const where =
     'provider' in record &&
@@ -176,7 +199,7 @@ export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean, 
 ${requested !== null && html`<span class="quiet">${age(requested)} ago</span>`}
 ${progress(record, `Progress of ${imageId}`)} ${host !== null && html`<span class="quiet">on ${host}</span>`}
 ${canAct && html`<span class="actions">${recordActions(record)}</span>`}
-<span class="why quiet">${by === null ? (error ?? reason) : `cancelled by ${by}`}</span>${more}</li>`;
+<span class="why quiet">${by === null ? error : `cancelled by ${by}`}</span>${more}</li>`;
 }
 
 /** Links to what can be done with a build or an upload. */

@@ -1,8 +1,9 @@
+import { rollbackChoices } from '@nodepool-builder/image-manager';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LOGIN_SECONDS, SESSION_COOKIE } from './access.ts';
 import { ACTIONS, type ActionName, act, requireUser } from './actions.ts';
 import type { WebContext } from './context.ts';
-import { EventStream } from './event-stream.ts';
+import { ALIVE, EventStream } from './event-stream.ts';
 import { Feed } from './feed.ts';
 import { type Html, html } from './html.ts';
 import { HttpError, statusOf } from './http-error.ts';
@@ -77,7 +78,7 @@ ${parts.slice(Math.max(first, 4) + images.length).map(({ text }) => text)}`;
       const feed = feedFor(request);
       const last = request.headers['last-event-id'] ?? request.query.since;
       feed.update(await view.current());
-      const stream = new EventStream(reply);
+      const stream = new EventStream(reply, ALIVE);
       feed.follow(String(last ?? ''), stream.closed, ({ changed, isNew, version }) => {
         if (isNew) {
           stream.send('reload', {}, version);
@@ -135,7 +136,7 @@ const QUESTIONS: Readonly<Record<ActionName, readonly [title: string, button: st
     rollback: [
       'Roll back',
       'Roll back',
-      'The newest image is withdrawn: it is deleted from each provider that has the one before, which is in use again.',
+      'It is deleted at the builders and in each provider that has an older image.',
     ],
     'delete-build': ['Delete image', 'Delete', 'It is deleted in all providers and on disk.'],
     'delete-upload': [
@@ -146,6 +147,20 @@ const QUESTIONS: Readonly<Record<ActionName, readonly [title: string, button: st
     'cancel-build': ['Cancel build', 'Cancel the build', 'The build stops, and nothing of it is left.'],
     'cancel-upload': ['Cancel upload', 'Cancel the upload', 'The upload stops, and nothing of it is left.'],
   };
+
+/**
+ * Names the image that a rollback withdraws, and the one that is in use again.
+ *
+ * @throws HttpError 409
+ */
+async function rollbackText({ view }: WebContext, diskimage: string): Promise<string> {
+  const { state } = await view.current();
+  const [newest, previous] = rollbackChoices(state)(diskimage);
+  if (newest === undefined || previous === undefined) {
+    throw new HttpError(409, `disk image ${diskimage} has no older image to roll back to`);
+  }
+  return `${previous.id} is in use again. ${newest.id} is withdrawn.`;
+}
 
 /** @throws HttpError 404 */
 function readAction({ params, query }: FastifyRequest<ActionRoute>): { action: ActionName; subject: string } {
@@ -163,7 +178,7 @@ function actionPages(server: FastifyInstance, context: WebContext): void {
     const user = context.access.userOf(request);
     if (user === undefined) throw new HttpError(401, 'you may only look; log in first');
     const [title, button, explanation] = QUESTIONS[action];
-    const content = html`<p>${explanation}</p>
+    const content = html`<p>${action === 'rollback' && (await rollbackText(context, subject))} ${explanation}</p>
 <form method="post"><input type="hidden" name="token" value="${user.formToken}">
 <p><button class="main">${button}</button> <a href="/">Back</a></p></form>`;
     return await sendPage(context, request, reply, { title: `${title} ${subject}`, content });

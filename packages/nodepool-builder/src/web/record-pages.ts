@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import type { Proof } from '../provenance/origin-record.ts';
 import type { WebContext } from './context.ts';
 import { type Html, html } from './html.ts';
 import { HttpError } from './http-error.ts';
@@ -8,6 +9,7 @@ import { buildOrigin, proofText, uploadOrigin } from './origin-parts.ts';
 import { imageDetails, recordActions, recordItem } from './overview.ts';
 import type { BuildRecord, UploadRecord } from './records.ts';
 import { siteRecords } from './site-records.ts';
+import type { Site } from './site-view.ts';
 
 /** The page of a disk image, with its builds and uploads. */
 export function imagePage(server: FastifyInstance, context: WebContext): void {
@@ -27,7 +29,8 @@ export function imagePage(server: FastifyInstance, context: WebContext): void {
 export function recordPages(server: FastifyInstance, context: WebContext): void {
   server.get<{ Params: { id: string } }>('/builds/:id', async (request, reply) => {
     const { id } = request.params;
-    const { builds, uploads } = siteRecords(await context.view.current());
+    const site = await context.view.current();
+    const { builds, uploads } = siteRecords(site);
     const build = builds.find((one) => one['image-id'] === id);
     if (build === undefined) throw new HttpError(404, `there is no build ${id}`);
     const canAct = context.access.userOf(request) !== undefined;
@@ -36,27 +39,38 @@ export function recordPages(server: FastifyInstance, context: WebContext): void 
     const proofs = new Map(origin.uploads.map((one) => [one['upload-id'], one.proof]));
     const item = (one: UploadRecord): Html => {
       const proof = proofs.get(one['upload-id']);
-      return recordItem(one, canAct, proof && html`<span class="why">${proofText(proof)}</span>`);
+      const shown = proof !== undefined && isShown(proof, site);
+      return recordItem(one, canAct, shown && html`<span class="why">${proofText(proof)}</span>`);
     };
     const content = html`<div id="facts">${facts(build, canAct)}
 <h2>Uploads</h2>
 <ul class="records card">${
       own.length > 0 ? own.map(item) : html`<li class="quiet">None.</li>`
-    }</ul>${buildOrigin(origin)}</div>${log('builds', id)}`;
+    }</ul>${buildOrigin(origin, isShown(origin.proof, site))}</div>${log('builds', id)}`;
     return await sendPage(context, request, reply, { title: id, content, script: 'log.js' });
   });
 
   server.get<{ Params: { id: string } }>('/uploads/:id', async (request, reply) => {
     const { id } = request.params;
-    const { uploads } = siteRecords(await context.view.current());
+    const site = await context.view.current();
+    const { uploads } = siteRecords(site);
     const upload = uploads.find((one) => one['upload-id'] === id);
     if (upload === undefined) throw new HttpError(404, `there is no upload ${id}`);
     const canAct = context.access.userOf(request) !== undefined;
     const origin = await context.origins.upload(id);
     const content = html`<div id="facts">${facts(upload, canAct)}
-${origin && uploadOrigin(origin.proof)}</div>${log('uploads', id)}`;
+${origin && isShown(origin.proof, site) && uploadOrigin(origin.proof)}</div>${log('uploads', id)}`;
     return await sendPage(context, request, reply, { title: `Upload ${id}`, content, script: 'log.js' });
   });
+}
+
+/** Whether a proof says something: nothing is proven where nothing is attested. */
+function isShown({ state }: Proof, { configuration }: Site): boolean {
+  const key = 'require-attestation';
+  const isRequired = [configuration, ...configuration.providers.map(({ entry }) => entry)].some(
+    (one) => one[key],
+  );
+  return state !== 'unproven' || configuration.attestation !== undefined || isRequired;
 }
 
 /** What the records say of a build or an upload. */
@@ -75,11 +89,14 @@ ${
 <dt>Provider</dt><dd>${record.provider}, as ${record['image-name']}</dd>
 ${record['external-id'] !== null && html`<dt>Id there</dt><dd>${record['external-id']}</dd>`}`
 }
-${requested !== null && html`<dt>Requested</dt><dd>${age(requested)} ago</dd>`}
+${requested !== null && html`<dt>Requested</dt><dd>${age(requested)} ago: ${reason}</dd>`}
 ${ended !== null && html`<dt>Ended</dt><dd>${age(ended)} ago</dd>`}
-<dt>Why</dt><dd>${reason}</dd>
-${error !== null && html`<dt>Failure</dt><dd class="why">${error}</dd>`}
-${by !== null && html`<dt>Cancelled by</dt><dd>${by}</dd>`}
+${
+  by === null
+    ? error !== null &&
+      html`<dt>${record.state === 'failed' ? 'Failure' : 'Cause'}</dt><dd class="why">${error}</dd>`
+    : html`<dt>Cancelled by</dt><dd>${by}</dd>`
+}
 ${host !== null && html`<dt>Builder</dt><dd>${host}</dd>`}</dl>
 ${canAct && html`<p>${recordActions(record)}</p>`}`;
 }

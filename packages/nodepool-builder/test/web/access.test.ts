@@ -31,12 +31,12 @@ describe('Access', () => {
     const access = await Access.open({ webTokenFile: await tokenFile(t, TOKEN) });
     const [session, other] = [access.startSession(), access.startSession()];
     const userOf = (cookie: string) => access.userOf(requestWith({}, { session: cookie }))?.name;
-    assert.equal(userOf(session), 'login');
+    assert.equal(userOf(session), 'token holder');
     for (const forged of ['', 'x', `9${session}`, session.replace(/.$/, '')]) {
       assert.equal(userOf(forged), undefined, forged);
     }
     access.endSession(requestWith({}, { session }));
-    assert.deepEqual([userOf(session), userOf(other)], [undefined, 'login']);
+    assert.deepEqual([userOf(session), userOf(other)], [undefined, 'token holder']);
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 12 * 3600 * 1000 + 1 });
     assert.equal(userOf(other), undefined);
   });
