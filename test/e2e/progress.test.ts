@@ -5,9 +5,17 @@ import { rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { freePort } from '../../scripts/free-port.ts';
 import { type BuilderProcess, builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { runInProcess } from '../fixtures/command-in-process.ts';
-import { createManagedSite, endAfter, type ManagedSite, provider } from '../fixtures/managed-site.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
+import {
+  createManagedSite,
+  docsImage,
+  endAfter,
+  type ManagedSite,
+  provider,
+} from '../fixtures/managed-site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 const HOST = hostname();
@@ -89,6 +97,91 @@ test('the lists show the progress of what runs', async (t) => {
     { state: 'uploading', percent: null, host: null },
   ]);
   assert.ok(performance.now() - started < 5000, 'without a job server, the list is not slow');
+});
+
+test('a build that waits is queued, and says for what, in lists, on the page and to who follows it', async (t) => {
+  const site = await createManagedSite(t);
+  const gate = join(site.directory, 'gate');
+  await writeFile(gate, '');
+  const command = ['sh', '-c', `${untilOpen(gate)}; truncate -s 1M "$1"`, 'sh', '{output.raw}'];
+  const diskimages = ['first', 'second'].map((name) => ({ name, builder: 'command', command }));
+  await site.configure({ diskimages, providers: [] });
+  const service = endAfter(t, await startBuilder(site.config, '--all-in-one', '--web', '0'));
+  const [url = ''] = /http\S+/.exec(await service.logged(/status page at http/)) ?? [];
+  const { running, queued } = await waitUntil('a build that runs, and one that waits', async () => {
+    const found = await site.list('dib-image-list');
+    const [first] = found.filter(({ host }) => host === HOST);
+    const [second] = found.filter((build) => build.waiting?.startsWith('a free builder; '));
+    return first !== undefined && second !== undefined && { running: first, queued: second };
+  });
+  const waiting = `a free builder; ${HOST} works on ${running['image-id']}`;
+  assert.partialDeepStrictEqual(queued, { state: 'queued', percent: null, host: null, waiting });
+  const { stdout: table } = await runInProcess('dib-image-list', '-c', site.config);
+  assert.match(
+    table,
+    RegExp(`${queued['image-id']} +queued [^]*waiting for a free builder; ${HOST} works on`),
+  );
+  const status = (await site.list('image-status')).find((place) => place.status === 'queued');
+  assert.partialDeepStrictEqual(status, { place: 'builders', error: null, waiting });
+  const log = await runCommand('logs', String(queued['image-id']), '-c', site.config);
+  assert.match(
+    log.stderr,
+    RegExp(`${queued['image-id']} is queued, waiting for ${waiting}; it has no log before`),
+  );
+  const page = await (await fetch(url)).text();
+  assert.match(
+    page,
+    RegExp(`<span class="badge queued">queued</span>[^]*waiting for a free builder; ${HOST} works on`),
+  );
+
+  const { promise: shown, resolve } = Promise.withResolvers<string>();
+  const [program, args] = builderCommand('image-build', 'second', '-c', site.config);
+  const follower = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  t.after(() => follower.kill('SIGKILL'));
+  follower.stderr.setEncoding('utf8').on('data', (text: string) => {
+    if (text.includes('waiting')) resolve(text);
+  });
+  assert.match(await shown, /image-build:second: 0 %, waiting for a free builder/);
+});
+
+test('an upload to a cloud that is down says why it is retried, when, and which attempt follows', async (t) => {
+  const port = await freePort();
+  const site = await createManagedSite(t, {
+    diskimages: [docsImage()],
+    providers: [
+      {
+        name: 'down',
+        'auth-url': `http://127.0.0.1:${port}/v3`,
+        username: 'builder',
+        password: 'secret',
+        'project-name': 'images',
+        'image-type': 'raw',
+        images: [{ name: 'docs', diskimage: 'docs' }],
+      },
+    ],
+  });
+  endAfter(t, await startBuilder(site.config, '--all-in-one'));
+  const upload = await waitUntil('a retry', async () => {
+    const [found] = await site.list('image-list');
+    return found?.retrying != null && found;
+  });
+  assert.equal(upload.state, 'uploading');
+  assert.match(
+    String(upload.retrying),
+    RegExp(`^attempt [2-6] of 6, after .*127.0.0.1:${port}.*ECONNREFUSED`),
+  );
+  assert.ok(Date.parse(String(upload['retry-at'])) > Date.parse(String(upload.requested)));
+  const { stdout: table } = await runInProcess('image-list', '-c', site.config);
+  assert.match(table, /progress: 0 %, retrying( in \d+ s)?: attempt [2-6] of 6, after/);
+  const log = await runCommand(
+    'logs',
+    String(upload['image-id']),
+    '--upload',
+    String(upload['upload-id']),
+    '-c',
+    site.config,
+  );
+  assert.match(log.stdout, RegExp(`retrying in \\d+\\.\\d s \\(attempt 2 of 6\\): .*127.0.0.1:${port}`));
 });
 
 test('who follows a build sees the time change, and the time left if the same was built before', async (t) => {

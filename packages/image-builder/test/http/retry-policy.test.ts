@@ -3,9 +3,11 @@ import { describe, it } from 'node:test';
 import type { Clock } from '../../src/http/retry-policy.ts';
 import {
   type RetriableError,
+  type Retry,
   RetryBudget,
   RetryPolicy,
   retryAfterSeconds,
+  watchRetries,
 } from '../../src/http/retry-policy.ts';
 
 const LIMITS = { attempts: 6, firstDelay: 1, longestDelay: 30, longestRetryAfter: 120 };
@@ -103,6 +105,25 @@ describe('a retry policy', () => {
     });
     assert.deepEqual(reports, [['attempt 1 failed', 1, 1]]);
   });
+});
+
+/** Makes a listener that collects retries. */
+function report(into: unknown[]) {
+  return (found: Retry | undefined) =>
+    void into.push(found && [found.error.message, found.attempt, found.attempts, found.delay]);
+}
+
+it('an operation learns of the retries of its requests, and when they have ended', async () => {
+  const outer: unknown[] = [];
+  const inner: unknown[] = [];
+  await watchRetries(report(outer), async () => {
+    await watchRetries(report(inner), () => retry(new ManualClock(), 2));
+    await retry(new ManualClock(), 0);
+    await assert.rejects(retry(new ManualClock(), 1, { retriable: false }));
+  });
+  await retry(new ManualClock(), 1);
+  const expected = [['attempt 1 failed', 2, 6, 1], ['attempt 2 failed', 3, 6, 2], undefined];
+  assert.deepEqual([outer, inner], [expected, expected]);
 });
 
 describe('the budget of an operation', () => {

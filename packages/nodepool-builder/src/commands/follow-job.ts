@@ -36,7 +36,7 @@ export async function followJob(
           const end = AbortSignal.any([signal, left.signal]);
           const job = client.submit(name, JSON.stringify({ ...argument, reason: true }), { signal: end });
           const following = new AbortController();
-          const polling = pollProgress(servers, name, job.handle, onReading, following.signal);
+          const polling = pollProgress({ servers, name, client }, job.handle, onReading, following.signal);
           const leave = (error: Error): void => left.abort(error);
           onInterrupt = interrupts(request, client, job.handle, { note, leave, signal: end });
           try {

@@ -3,14 +3,16 @@ import type { Upload } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
-import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/builder-status.ts';
+import { type LocatedJob, PROGRESS_PROPERTIES } from '../control/builder-status.ts';
+import { standingOf, type Work } from '../control/work.ts';
 import { askServers } from '../daemon/ask-servers.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
 import { shownError, shownState } from '../manager/shown-state.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { hasStore, withStore } from './manager-store.ts';
+import { readState, readWork } from './manager-work.ts';
 import { warn } from './output.ts';
-import { PROGRESS_COLUMN, progressText, readRunningJobs } from './progress.ts';
+import { PROGRESS_COLUMN, progressText } from './progress.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { warnWithoutManager } from './served-request.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatSize, printRecords } from './table.ts';
@@ -30,10 +32,8 @@ export const IMAGE_LIST: ConfiguredCommand = {
       await printRecords(await offeredImages(configuration), OFFERED_COLUMNS, json);
     } else {
       await withStore(configuration, async (store) => {
-        const uploads = [...(await store.read()).uploads.values()];
-        const isRunning = uploads.some((upload) => upload.state === 'uploading');
-        const running = isRunning ? await readRunningJobs(jobServers(configuration)) : undefined;
-        const records = uploads.map((upload) => describeUpload(upload, running?.get(upload.id)));
+        const { uploads, work } = await readState(configuration, store);
+        const records = Array.from(uploads.values(), (upload) => describeUpload(upload, work));
         await printRecords(records, UPLOAD_COLUMNS, json);
         if (!json) await warnWithoutManager(store, records);
       });
@@ -49,7 +49,7 @@ export const UPLOAD_RECORD = recordSchema({
   'image-name': { ...TEXT, description: '`providers[].images[].name`.' },
   'external-id': { ...TEXT_OR_NULL, description: 'Id in the provider, once the image is ready.' },
   state: {
-    enum: ['uploading', 'ready', 'missing', 'failed', 'cancelled', 'deleting', 'deleted'],
+    enum: ['queued', 'uploading', 'ready', 'missing', 'failed', 'cancelled', 'deleting', 'deleted'],
     description: 'State of the upload.',
   },
   requested: { ...TIME, description: 'Time of the request.' },
@@ -76,21 +76,18 @@ const UPLOAD_COLUMNS: readonly Column[] = [
 ];
 
 /** Describes an upload in the records of the manager. */
-export function describeUpload(
-  upload: Upload,
-  job: LocatedJob | undefined,
-): SettingsOf<typeof UPLOAD_RECORD> {
+export function describeUpload(upload: Upload, work?: Work): SettingsOf<typeof UPLOAD_RECORD> {
+  const { id, imageId } = upload;
   return {
     'image-id': upload.imageId,
     'upload-id': upload.id,
     provider: upload.provider,
     'image-name': upload.imageName,
     'external-id': upload.externalId ?? null,
-    state: shownState(upload),
     requested: new Date(upload.requestedAt).toISOString(),
     reason: upload.reason,
     error: shownError(upload),
-    ...progressOf(job),
+    ...standingOf({ id, state: shownState(upload), job: functionName('image-upload', imageId) }, work),
   };
 }
 
@@ -123,10 +120,10 @@ type OfferedImage = SettingsOf<typeof OFFERED_IMAGE_RECORD>;
 
 /** Images that builders offer to the job servers, and those in `images-dir` of this host. */
 async function offeredImages(configuration: Configuration): Promise<readonly OfferedImage[]> {
-  const [functions, local, jobs] = await Promise.all([
+  const [functions, local, { jobs }] = await Promise.all([
     askServers(jobServers(configuration), (admin) => admin.status()),
     readLocalImages(configuration['images-dir']),
-    readRunningJobs(jobServers(configuration)),
+    readWork(jobServers(configuration)),
   ]);
   const builders = new Map<string, number>();
   for (const { name, availableWorkers } of functions) {

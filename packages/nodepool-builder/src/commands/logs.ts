@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import { Option } from 'commander';
+import type { Configuration } from '../configuration/configuration.ts';
 import { builderLog, type LogName } from '../control/builder-log.ts';
 import { readBuilderStatuses } from '../control/builder-status.ts';
 import { logFunction } from '../control/image-log.ts';
 import { askServers } from '../daemon/ask-servers.ts';
+import { functionName } from '../daemon/functions.ts';
 import { printable } from '../printable.ts';
 import { SHORTENED_NOTE } from '../web/log-source.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
@@ -30,14 +32,23 @@ export const LOGS: ConfiguredCommand = {
     new Option('--upload <upload-id>', 'the log of this upload, with the upload-id that image-list shows'),
   ],
   example: 'debian-20161118140211-9f3c --follow',
-  ask: async ({ servers }, { follow, upload }: LogsOptions, id) => {
-    await untilStopSignal(async (signal) => {
-      const name =
-        upload === undefined
-          ? { imageId: await imageOf(servers, id, signal) }
-          : { imageId: id, uploadId: upload };
-      await printLog(servers, name, follow === true, signal);
-    });
+  ask: async ({ servers, load }, { follow, upload }: LogsOptions, id) => {
+    try {
+      await untilStopSignal(async (signal) => {
+        const name =
+          upload === undefined
+            ? { imageId: await imageOf(servers, id, signal) }
+            : { imageId: id, uploadId: upload };
+        await printLog(servers, name, follow === true, signal);
+      });
+    } catch (error) {
+      const isMissing = error instanceof CommandError && error.exitReason === 'not-found';
+      const waiting = isMissing ? await waitOf(await load(), upload ?? id) : undefined;
+      if (waiting === undefined) throw error;
+      throw new CommandError(`${waiting}; it has no log before a builder starts it`, {
+        exitReason: 'not-found',
+      });
+    }
   },
 };
 
@@ -58,6 +69,28 @@ async function imageOf(servers: readonly ServerAddress[], id: string, signal: Ab
   const found = running ?? built.at(-1);
   if (found !== undefined) console.error(`log of build ${found}:`);
   return found ?? id;
+}
+
+/** Says what a build or an upload of the manager waits for; undefined if it does not wait. */
+async function waitOf(configuration: Configuration, id: string): Promise<string | undefined> {
+  const { hasStore, withStore } = await import('./manager-store.ts');
+  if (!hasStore(configuration)) return undefined;
+  const { readState } = await import('./manager-work.ts');
+  const { builds, uploads, work } = await withStore(configuration, (store) =>
+    readState(configuration, store),
+  );
+  const record =
+    uploads.get(id) ??
+    builds.get(id) ??
+    [...builds.values()].find(({ state, diskimage }) => state === 'building' && diskimage === id);
+  if (record === undefined) return undefined;
+  const job =
+    'imageId' in record
+      ? functionName('image-upload', record.imageId)
+      : functionName('image-build', record.diskimage);
+  const { standingOf } = await import('../control/work.ts');
+  const { state, waiting } = standingOf({ id: record.id, state: record.state, job }, work);
+  return state === 'queued' ? `${record.id} is queued, waiting for ${waiting}` : undefined;
 }
 
 /** @throws CommandError `not-found`; GearmanError */

@@ -9,7 +9,9 @@ import type {
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
-import { type LocatedJob, PROGRESS_PROPERTIES, progressOf } from '../control/builder-status.ts';
+import { PROGRESS_PROPERTIES } from '../control/builder-status.ts';
+import { standingOf, type Work } from '../control/work.ts';
+import { functionName } from '../daemon/functions.ts';
 import { Providers } from '../daemon/providers.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
 import { obsoleteIn, shownError, shownState, sumUp } from '../manager/shown-state.ts';
@@ -17,8 +19,9 @@ import type { ConfiguredCommand } from './configured-command.ts';
 import { describeUpload } from './image-list.ts';
 import { showOrigin } from './image-origin.ts';
 import { type StateView, withStateView, withStore } from './manager-store.ts';
+import { readState } from './manager-work.ts';
 import { STANDARD_ERROR_LOGGER } from './output.ts';
-import { PROGRESS_COLUMN, readRunningJobs } from './progress.ts';
+import { PROGRESS_COLUMN, progressText } from './progress.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { warnWithoutManager } from './served-request.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatTime, printRecords, type ShownRecord } from './table.ts';
@@ -61,7 +64,7 @@ export const STATUS_RECORD = recordSchema({
   diskimage: { ...TEXT, description: '`diskimages[].name`.' },
   place: { ...TEXT, description: '`builders`, or `PROVIDER/IMAGE`, as in `providers[].images[].name`.' },
   status: {
-    enum: ['paused', 'building', 'uploading', 'ready', 'failed', 'cancelled', 'missing'],
+    enum: ['paused', 'queued', 'building', 'uploading', 'ready', 'failed', 'cancelled', 'missing'],
     description:
       'State of the last build or upload there, apart from images that were rolled back; `missing` if there is no ready image.',
   },
@@ -72,9 +75,14 @@ export const STATUS_RECORD = recordSchema({
     ...TEXT_OR_NULL,
     description: 'Why it has this status: the error of a failure, or who cancelled it.',
   },
+  waiting: { ...TEXT_OR_NULL, description: 'Thing that it waits for, such as a free builder.' },
+  retrying: {
+    ...TEXT_OR_NULL,
+    description: 'While requests fail: the number of the attempt, and the last error.',
+  },
   'paused-by': { ...TEXT_OR_NULL, description: 'Who paused the disk image, unless the configuration does.' },
   'paused-since': { ...TIME_OR_NULL, description: 'Time at which that was.' },
-  why: { ...TEXT_OR_NULL, description: 'Who or what pauses it, or else the error.' },
+  why: { ...TEXT_OR_NULL, description: 'Who or what pauses it, or else the error, or what it waits for.' },
 });
 
 /** Schema of a record of `dib-image-list`. */
@@ -82,7 +90,7 @@ export const BUILD_RECORD = recordSchema({
   'image-id': { ...TEXT, description: 'Id of the image.' },
   diskimage: { ...TEXT, description: '`diskimages[].name`.' },
   state: {
-    enum: ['building', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'],
+    enum: ['queued', 'building', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'],
     description: 'State of the build.',
   },
   withdrawn: { type: 'boolean', description: 'Whether it was rolled back.' },
@@ -146,7 +154,8 @@ const LISTS: readonly ListCommand[] = [
       ageColumn('requested'),
       { heading: 'WHY', long: 'words' },
     ],
-    list: async (configuration, store) => await imageStatus(configuration, await store.read()),
+    list: async (configuration, store) =>
+      await imageStatus(configuration, await readState(configuration, store)),
   },
   {
     name: 'dib-image-list',
@@ -164,10 +173,8 @@ const LISTS: readonly ListCommand[] = [
       { heading: 'WHY', key: 'error', long: 'words', sparse: true },
     ],
     list: async (configuration, store) => {
-      const builds = [...(await store.read()).builds.values()];
-      const isRunning = builds.some(({ state }) => state === 'building');
-      const running = isRunning ? await readRunningJobs(jobServers(configuration)) : undefined;
-      return builds.map((build) => describeBuild(build, running?.get(build.id)));
+      const { builds, work } = await readState(configuration, store);
+      return Array.from(builds.values(), (build) => describeBuild(build, work));
     },
   },
   {
@@ -299,17 +306,16 @@ function describeUnrecorded(unrecorded: UnrecordedImage): SettingsOf<typeof UNRE
   return { place: unrecorded.provider, ...ids, ours };
 }
 
-function describeBuild(build: Build, job: LocatedJob | undefined): SettingsOf<typeof BUILD_RECORD> {
+function describeBuild(build: Build, work?: Work): SettingsOf<typeof BUILD_RECORD> {
   const { id, diskimage, withdrawn, requestedAt, reason } = build;
   return {
     'image-id': id,
     diskimage,
-    state: shownState(build),
     withdrawn,
     requested: new Date(requestedAt).toISOString(),
     reason,
     error: shownError(build),
-    ...progressOf(job),
+    ...standingOf({ id, state: shownState(build), job: functionName('image-build', diskimage) }, work),
   };
 }
 
@@ -319,15 +325,15 @@ type UploadRow = ReturnType<typeof describeUpload>;
 /** Sums up each disk image at the builders and in each provider. */
 async function imageStatus(
   configuration: Configuration,
-  state: ManagerState,
+  { work, ...state }: ManagerState & { readonly work?: Work },
 ): Promise<readonly SettingsOf<typeof STATUS_RECORD>[]> {
   const { newestFirst, whyPaused } = await import('@nodepool-builder/image-manager');
   const isObsolete = obsoleteIn(configuration.diskimages, state);
-  const builds = newestFirst([...state.builds.values()]).map((build) => describeBuild(build, undefined));
+  const builds = newestFirst([...state.builds.values()]).map((build) => describeBuild(build, work));
   const uploads = Map.groupBy(newestFirst([...state.uploads.values()]), (one) => one.diskimage);
-  return configuration.diskimages.flatMap((image) => {
-    const { name: diskimage } = image;
-    const paused = whyPaused(state, image);
+  return configuration.diskimages.flatMap((configured) => {
+    const { name: diskimage } = configured;
+    const paused = whyPaused(state, configured);
     const record = paused === undefined ? undefined : state.pauses.get(diskimage);
     const pause = { 'paused-by': record?.by ?? null, 'paused-since': isoTime(record?.since) };
     const statusAt = (place: string, records: readonly (BuildRow | UploadRow)[], pausedHere?: string) => {
@@ -341,7 +347,7 @@ async function imageStatus(
         status: pausedHere === undefined ? status : ('paused' as const),
         newest: newest?.['image-id'] ?? null,
         requested,
-        why: pausedHere ?? more.error,
+        why: pausedHere ?? more.error ?? (progressText(more) || null),
       };
     };
     const built = builds.filter((build) => build.diskimage === diskimage);
@@ -351,7 +357,7 @@ async function imageStatus(
         .map((image) => {
           const there = (uploads.get(diskimage) ?? [])
             .filter((upload) => upload.provider === provider && upload.imageName === image.name)
-            .map((upload) => describeUpload(upload, undefined));
+            .map((upload) => describeUpload(upload, work));
           const here = paused ?? (entry.pause || image.pause ? 'paused by the configuration' : undefined);
           return statusAt(`${provider}/${image.name}`, there, here);
         }),

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ServerAddress } from '@nodepool-builder/gearman-node';
-import type { findRunningJob as FindRunningJob, LocatedJob } from '../control/builder-status.ts';
+import type { Client, ServerAddress } from '@nodepool-builder/gearman-node';
+import type { findRunningJob as FindRunningJob } from '../control/builder-status.ts';
 import { type MeteredProgress, ProgressMeter, type Reading } from '../control/progress-meter.ts';
 import { printable } from '../printable.ts';
 import { warn } from './output.ts';
@@ -31,7 +31,7 @@ export const withProgress: WithProgress = async (title, task) => {
   const meter = new ProgressMeter();
   let measured: Reading | undefined;
   const read = (): Reading => {
-    const reading = meter.read();
+    const reading = measured?.waiting === undefined ? meter.read() : { percent: 0 };
     return { ...reading, ...measured, percent: Math.max(reading.percent, measured?.percent ?? 0) };
   };
   const display = process.stderr.isTTY ? await openBar(title) : openLines(title);
@@ -104,14 +104,17 @@ function noteAboveBar(line: string): void {
   process.stderr.write(`\r\x1b[K\x1b[?7h${printable(line)}\n\x1b[?7l`);
 }
 
-/** Prints a line for each 5 %, and for each minute. */
+/** Prints a line for each 5 %, for each minute, and for each change of what is done or waited for. */
 function openLines(title: string): ProgressDisplay {
   let next = 0;
   let last = Number.NEGATIVE_INFINITY;
+  let state: string | undefined;
   const show = (reading: Reading): void => {
-    const { percent } = reading;
+    const { percent, phase, waiting, retrying } = reading;
     const now = performance.now();
-    if (percent < next && now - last < LINE_INTERVAL) return;
+    const isSame = state === (waiting ?? retrying ?? phase);
+    if (percent < next && now - last < LINE_INTERVAL && isSame) return;
+    state = waiting ?? retrying ?? phase;
     next = percent < 100 ? Math.min(percent + 5, 100) : Number.POSITIVE_INFINITY;
     last = now;
     console.error(`${title}: ${progressText(reading)}`);
@@ -119,21 +122,31 @@ function openLines(title: string): ProgressDisplay {
   return { show, note: (line) => console.error(line), stop: () => {} };
 }
 
-/** Formats progress: `35 %, 12.3 MiB/s, 3 min left`. */
+/** Formats progress: `35 %, 12.3 MiB/s, 3 min left`; before its begin, `waiting for a free builder`. */
 export function progressText(reading: Shown): string {
-  return `${String(reading.percent)} %${waitRateAndTimeLeft(reading)}`;
+  const percent = typeof reading.percent === 'number' ? `, ${reading.percent} %` : '';
+  return `${percent}${waitRateAndTimeLeft(reading)}`.slice(', '.length);
 }
 
 /** A reading, or a record that contains one. */
 type Shown = { readonly [K in keyof Reading]?: unknown };
 
-function waitRateAndTimeLeft({ waiting, 'bytes-per-second': rate, 'seconds-left': left }: Shown): string {
+function waitRateAndTimeLeft(reading: Shown): string {
+  const { phase, waiting, retrying, 'bytes-per-second': rate, 'seconds-left': left } = reading;
   const texts = [
+    ...(typeof phase === 'string' ? [`in ${phase}`] : []),
     ...(typeof waiting === 'string' ? [`waiting for ${waiting}`] : []),
+    ...(typeof retrying === 'string' ? [`retrying${untilRetry(reading)}: ${retrying}`] : []),
     ...(typeof rate === 'number' ? [`${formatSize(String(rate))}/s`] : []),
     ...(typeof left === 'number' ? [`${formatAge(left * 1000)} left`] : []),
   ];
   return texts.map((text) => `, ${text}`).join('');
+}
+
+/** ` in 11 s`; nothing once the attempt has begun. */
+function untilRetry({ 'retry-at': at }: Shown): string {
+  const pause = typeof at === 'string' ? Date.parse(at) - Date.now() : 0;
+  return pause > 0 ? ` in ${formatAge(pause)}` : '';
 }
 
 /** Formats a duration in milliseconds as `1:05:09`. */
@@ -152,40 +165,43 @@ export const findRunningJob: typeof FindRunningJob = async (...args) =>
 /** Time between two questions to the builders, in milliseconds. */
 const POLL_INTERVAL = 5000;
 
-/** Asks the builders how far a job is until the signal aborts. Builders that do not answer change nothing. */
+/** Time until the first question: most jobs have started by then. */
+const FIRST_POLL = 1000;
+
+/**
+ * Asks job server and builders how far a job is until the signal aborts. Without an answer, the job's own status counts.
+ *
+ * @param name function of the job
+ */
 export async function pollProgress(
-  servers: readonly ServerAddress[],
-  functionOfJob: string,
+  {
+    servers,
+    name,
+    client,
+  }: { servers: readonly ServerAddress[]; name: string; client: Pick<Client, 'status'> },
   accepted: Promise<string>,
   onReading: (reading: Reading) => void,
   signal: AbortSignal,
 ): Promise<void> {
   const handle = await accepted.catch(() => undefined);
   if (handle === undefined) return;
-  while (!signal.aborted) {
-    await delay(POLL_INTERVAL, undefined, { signal }).catch(() => {});
+  for (let pause = FIRST_POLL; ; pause = POLL_INTERVAL) {
+    await delay(pause, undefined, { signal }).catch(() => {});
     if (signal.aborted) return;
-    const job = await findRunningJob(servers, functionOfJob, handle, signal);
-    if (job !== undefined) onReading(job);
+    const status = await client.status(handle).catch(() => undefined);
+    if (status?.known && !status.running) onReading({ percent: 0, waiting: 'a free builder' });
+    else onReading((await findRunningJob(servers, name, handle, signal)) ?? { percent: 0 });
   }
 }
 
 /** Column with the progress of what runs: `35 %, 12.3 MiB/s, 3 min left on west1`. */
 export const PROGRESS_COLUMN: Column = {
   heading: 'PROGRESS',
-  key: 'percent',
+  key: 'state',
   sparse: true,
   long: 'id',
-  format: (_, { host, ...reading }) => `${progressText(reading)} on ${String(host)}`,
+  format: (_, { host, ...reading }) => {
+    const text = progressText(reading);
+    return typeof host === 'string' ? `${text} on ${host}` : text || '-';
+  },
 };
-
-/** Time limit for the builders to answer a list, in milliseconds. */
-const LIST_TIMEOUT = 1500;
-
-/** Asks all builders for their running jobs. Those that do not answer in time are left out. */
-export async function readRunningJobs(
-  servers: readonly ServerAddress[],
-): Promise<ReadonlyMap<string, LocatedJob>> {
-  const { readBuilderStatuses, runningJobsOf } = await import('../control/builder-status.ts');
-  return runningJobsOf(await readBuilderStatuses(servers, undefined, LIST_TIMEOUT).catch(() => []));
-}

@@ -22,7 +22,7 @@ export async function warnWithoutManager(
   if (isOfNow && (await store.describeLeader()) === undefined) warn(NO_MANAGER);
 }
 
-const RUNNING = /^(?:building|uploading|deleting)$/;
+const RUNNING = /^(?:queued|building|uploading|deleting)$/;
 
 /** Says that nothing happens, and what to do. */
 export const NO_MANAGER = 'no manager runs; start "nodepool-builder manage", or the daemon with --all-in-one';

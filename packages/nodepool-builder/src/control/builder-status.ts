@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
+import { Client, type FunctionStatus, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { CommandError } from '../commands/output.ts';
@@ -77,14 +77,23 @@ export async function readBuilderStatuses(
   signal?: AbortSignal,
   timeout: number = TIMEOUT,
 ): Promise<readonly BuilderStatus[]> {
-  const offered = await askServers(
+  return (await readSite(servers, signal, timeout)).builders;
+}
+
+/** As {@link readBuilderStatuses}, with the functions of the job servers. */
+export async function readSite(
+  servers: readonly ServerAddress[],
+  signal?: AbortSignal,
+  timeout: number = TIMEOUT,
+): Promise<{ readonly builders: readonly BuilderStatus[]; readonly functions: readonly FunctionStatus[] }> {
+  const functions = await askServers(
     servers,
-    async (admin, server) =>
-      (await admin.status())
-        .filter(({ name, availableWorkers }) => name.startsWith(STATUS) && availableWorkers > 0)
-        .map(({ name }) => ({ name, server })),
+    async (admin, server) => (await admin.status()).map((status) => ({ ...status, server })),
     signal,
     timeout,
+  );
+  const offered = functions.filter(
+    ({ name, availableWorkers }) => name.startsWith(STATUS) && availableWorkers > 0,
   );
   // A builder is connected to each of its job servers: the first that lists it is asked.
   const builders = new Map(offered.toReversed().map((offer) => [offer.name, offer]));
@@ -112,10 +121,11 @@ export async function readBuilderStatuses(
     const error = answer.status === 'rejected' && explainDenial(STATUS, answer.reason);
     if (error instanceof CommandError) throw error;
   }
-  return answers
+  const statuses = answers
     .flat()
     .flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
     .toSorted((one, other) => one.host.localeCompare(other.host) || one.pid - other.pid);
+  return { builders: statuses, functions };
 }
 
 /** A {@link RunningJob} with the host of its builder. */
@@ -156,6 +166,7 @@ export function runningJobsOf(builders: readonly BuilderStatus[]): ReadonlyMap<s
   return running;
 }
 
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
 const COUNT_OR_NULL = { type: ['integer', 'null'] } as const;
 
 /** Properties of the JSON of a build or an upload that may run. */
@@ -163,10 +174,14 @@ export const PROGRESS_PROPERTIES = {
   percent: { ...COUNT_OR_NULL, description: 'Progress while it runs, in per cent, if its builder answers.' },
   'bytes-per-second': { ...COUNT_OR_NULL, description: 'Rate of an upload while it runs.' },
   'seconds-left': { ...COUNT_OR_NULL, description: 'Time left while it runs, an estimate.' },
-  waiting: {
-    type: ['string', 'null'],
-    description: 'Thing that it waits for while it runs, such as disk space.',
+  phase: { ...TEXT_OR_NULL, description: 'Part of the build that runs, such as `install.d`.' },
+  waiting: { ...TEXT_OR_NULL, description: 'Thing that it waits for, such as a free builder or disk space.' },
+  retrying: {
+    ...TEXT_OR_NULL,
+    description:
+      'While requests to a provider or a server fail: the number of the attempt, and the last error.',
   },
+  'retry-at': { ...TEXT_OR_NULL, description: 'Time of that attempt, in ISO 8601.' },
   host: { type: ['string', 'null'], description: 'Host of the builder while it runs there.' },
 } as const;
 
@@ -176,7 +191,10 @@ export function progressOf(job: LocatedJob | undefined) {
     percent: job?.percent ?? null,
     'bytes-per-second': job?.['bytes-per-second'] ?? null,
     'seconds-left': job?.['seconds-left'] ?? null,
+    phase: job?.phase ?? null,
     waiting: job?.waiting ?? null,
+    retrying: job?.retrying ?? null,
+    'retry-at': job?.['retry-at'] ?? null,
     host: job?.host ?? null,
   };
 }

@@ -40,12 +40,18 @@ interface ShownWork {
   readonly state: string;
   readonly requested: string | null;
   readonly error: string | null;
+  readonly waiting: string | null;
+  readonly retrying: string | null;
 }
 
 /** States of a build or an upload that hide the ready images before it. */
-const DECISIVE = ['building', 'uploading', 'failed', 'cancelled'] as const;
+const DECISIVE = ['queued', 'building', 'uploading', 'failed', 'cancelled'] as const;
 
 type Decisive<R extends ShownWork> = Extract<R['state'], (typeof DECISIVE)[number]>;
+
+function isReady({ state }: ShownWork): boolean {
+  return state === 'ready';
+}
 
 /**
  * Sums up the builds of a disk image, or its uploads to one image of a provider.
@@ -54,7 +60,6 @@ type Decisive<R extends ShownWork> = Extract<R['state'], (typeof DECISIVE)[numbe
  * @param isObsolete of an image-id
  */
 export function sumUp<R extends ShownWork>(records: readonly R[], isObsolete: (imageId: string) => boolean) {
-  const isReady = ({ state }: R): boolean => state === 'ready';
   const wanted = records.filter((record) => !isObsolete(record['image-id']));
   const good = wanted.filter(isReady);
   // A provider keeps an image that was rolled back until it has another one.
@@ -67,6 +72,8 @@ export function sumUp<R extends ShownWork>(records: readonly R[], isObsolete: (i
     state: decisive ?? (newest === undefined ? ('missing' as const) : ('ready' as const)),
     /** Why it has this state; null if the state says it all. */
     error: (decisive === undefined && newest !== undefined ? rolledBack : last?.error) ?? null,
+    waiting: (decisive && last?.waiting) ?? null,
+    retrying: (decisive && last?.retrying) ?? null,
     newest,
     /** Number of ready images. */
     ready: newest === undefined ? 0 : 1 + older.length,

@@ -173,5 +173,5 @@ async function isRunning(view: SiteView, { imageId, uploadId }: LogName): Promis
   const { builds, uploads } = siteRecords(await view.current());
   const build = uploadId === undefined && builds.find((one) => one['image-id'] === imageId);
   const record = build || uploads.find((one) => one['upload-id'] === uploadId);
-  return record?.state === 'building' || record?.state === 'uploading';
+  return record !== undefined && ['queued', 'building', 'uploading'].includes(record.state);
 }

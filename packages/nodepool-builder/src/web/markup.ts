@@ -30,10 +30,15 @@ export function badge(state: string, more = ''): Html {
 }
 
 export function progress(record: BuildRecord | UploadRecord, what: string): Html | undefined {
-  const { percent } = record;
-  if (percent === null) return undefined;
-  const bar = html`<progress max="100" value="${percent}" aria-label="${what}"></progress>`;
-  return html`<span>${bar} ${progressText(record)}</span>`;
+  const { percent, 'retry-at': at, retrying, ...reading } = record;
+  const bar =
+    percent !== null && html`<progress max="100" value="${percent}" aria-label="${what}"></progress>`;
+  const text = progressText({ percent, ...reading });
+  const isLater = at !== null && Date.parse(at) > Date.now();
+  const retry =
+    retrying !== null &&
+    html`<span class="wait">retrying${isLater && html` in ${age(at)}`}: ${retrying}</span>`;
+  return text === '' ? undefined : html`<span>${bar} ${text} ${retry}</span>`;
 }
 
 /** `1 image`, `3 images`. */

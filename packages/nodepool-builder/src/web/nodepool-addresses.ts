@@ -20,7 +20,7 @@ interface ListRoute {
 
 const LIST_SCHEMA = { querystring: { type: 'object', properties: { fields: { type: 'string' } } } } as const;
 
-const BUSY_OR_GOOD = new Set(['building', 'uploading', 'ready', 'failed', 'deleting']);
+const BUSY_OR_GOOD = new Set(['queued', 'building', 'uploading', 'ready', 'failed', 'deleting']);
 
 /** The lists at the addresses of nodepool's own web server. */
 const LISTS: Readonly<Record<string, List>> = {
@@ -45,7 +45,7 @@ const LISTS: Readonly<Record<string, List>> = {
           image: upload.diskimage,
           external_name: upload['image-name'],
           external_id: upload['external-id'],
-          state: upload.state,
+          state: upload.state === 'queued' ? 'uploading' : upload.state,
           age: secondsOf(upload.ended ?? upload.requested),
         })),
   },
@@ -66,7 +66,7 @@ const LISTS: Readonly<Record<string, List>> = {
           image: build.diskimage,
           builder: build.host,
           formats: configuration.diskimages.find(({ name }) => name === build.diskimage)?.formats ?? [],
-          state: build.state,
+          state: build.state === 'queued' ? 'building' : build.state,
           age: secondsOf(build.ended ?? build.requested),
         })),
   },
@@ -77,7 +77,8 @@ const LISTS: Readonly<Record<string, List>> = {
         const isDue = plan.some(
           (step) => step.what === 'build' && step.subject === name && step.when === 'now',
         );
-        const request = state === 'building' ? 'building' : isDue ? 'pending' : null;
+        const isBuilt = state === 'building' || state === 'queued';
+        const request = isBuilt ? 'building' : isDue ? 'pending' : null;
         return { image: name, paused, build_request: request };
       }),
   },

@@ -42,7 +42,7 @@ export function* overviewParts(
   const failures = failuresOf(records);
   yield part('failures', failures, () => failureList(failures));
   const running = [...builds, ...uploads].filter(
-    ({ state }) => state === 'building' || state === 'uploading',
+    ({ state }) => state === 'queued' || state === 'building' || state === 'uploading',
   );
   yield part('running', running, () => runningList(running, canAct));
   const buildsOf = Map.groupBy(builds, ({ diskimage }) => diskimage);
@@ -88,7 +88,7 @@ function placeOf(place: Pick<UploadRecord, 'diskimage' | 'provider' | 'image-nam
 
 function summaryOf({ images, builders }: SiteRecords): string {
   const count = (state: string): number => images.filter((image) => image.state === state).length;
-  const states = ['ready', 'building', 'failed', 'cancelled', 'missing'];
+  const states = ['ready', 'queued', 'building', 'failed', 'cancelled', 'missing'];
   const parts = states.flatMap((state) => (count(state) === 0 ? [] : [`${count(state)} ${state}`]));
   const disks = `${counted(images.length, 'disk image')}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}`;
   return `${disks}. ${counted(builders.length, 'builder')} connected.`;
@@ -126,7 +126,7 @@ ${
 function runningList(running: readonly (BuildRecord | UploadRecord)[], canAct: boolean): Html {
   const items = running.map((record) => recordItem(record, canAct));
   const list = items.length > 0 ? briefList(items, 'job') : html`<p class="quiet">Nothing.</p>`;
-  return html`<section data-part="running" aria-labelledby="running"><h2 id="running">Running</h2>${list}</section>`;
+  return html`<section data-part="running" aria-labelledby="running"><h2 id="running">Running and waiting</h2>${list}</section>`;
 }
 
 /** The builds and uploads of a disk image. */
@@ -205,7 +205,7 @@ ${canAct && html`<span class="actions">${recordActions(record)}</span>`}
 /** Links to what can be done with a build or an upload. */
 export function recordActions(record: BuildRecord | UploadRecord): Html | undefined {
   const [kind, id] = 'upload-id' in record ? ['upload', record['upload-id']] : ['build', record['image-id']];
-  if (record.state === 'building' || record.state === 'uploading') {
+  if (record.state === 'queued' || record.state === 'building' || record.state === 'uploading') {
     return actionLink(`cancel-${kind}`, id, 'Cancel', `${kind} ${id}`);
   }
   return record.state === 'ready' && record.requested !== null

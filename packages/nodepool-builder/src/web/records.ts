@@ -27,7 +27,7 @@ function exactly<const P extends Readonly<Record<string, SettingsSchema>>>(prope
 export const BUILD_RECORD = exactly({
   'image-id': IMAGE_ID,
   diskimage: { ...TEXT_OR_NULL, description: 'Name of the disk image; null if it is in no record.' },
-  state: { enum: ['building', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'] },
+  state: { enum: ['queued', 'building', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'] },
   withdrawn: { ...FLAG, description: 'True after a rollback.' },
   requested: REQUESTED,
   ended: ENDED,
@@ -45,7 +45,7 @@ export const UPLOAD_RECORD = exactly({
   provider: { ...TEXT, description: 'Name of the provider.' },
   'image-name': { ...TEXT, description: 'Name of the image in providers[].images.' },
   'external-id': { ...TEXT_OR_NULL, description: "The provider's id of the image; null before it is ready." },
-  state: { enum: ['uploading', 'ready', 'missing', 'failed', 'cancelled', 'deleting', 'deleted'] },
+  state: { enum: ['queued', 'uploading', 'ready', 'missing', 'failed', 'cancelled', 'deleting', 'deleted'] },
   requested: REQUESTED,
   ended: ENDED,
   reason: REASON,
@@ -74,11 +74,13 @@ const PLACE = exactly({
   provider: { ...TEXT, description: 'Name of the provider.' },
   'image-name': { ...TEXT, description: 'Name of the image there.' },
   state: {
-    enum: ['ready', 'uploading', 'failed', 'cancelled', 'missing'],
+    enum: ['ready', 'queued', 'uploading', 'failed', 'cancelled', 'missing'],
     description:
       'State of the last upload, apart from images that were rolled back; `missing` if there is no ready image.',
   },
   error: PLACE_ERROR,
+  waiting: PROGRESS_PROPERTIES.waiting,
+  retrying: PROGRESS_PROPERTIES.retrying,
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest good image there.' },
   'newest-requested': REQUESTED,
   paused: PAUSED,
@@ -88,11 +90,13 @@ const PLACE = exactly({
 export const IMAGE_RECORD = exactly({
   name: { ...TEXT, description: 'Name of the disk image.' },
   state: {
-    enum: ['ready', 'building', 'failed', 'cancelled', 'missing'],
+    enum: ['ready', 'queued', 'building', 'failed', 'cancelled', 'missing'],
     description:
       'State of the last build, apart from images that were rolled back; `missing` if there is no ready image.',
   },
   error: PLACE_ERROR,
+  waiting: PROGRESS_PROPERTIES.waiting,
+  retrying: PROGRESS_PROPERTIES.retrying,
   paused: PAUSED,
   'paused-by': { ...TEXT_OR_NULL, description: 'Who paused it; null if the configuration or nobody does.' },
   'paused-since': { ...TEXT_OR_NULL, description: 'When that was, in ISO 8601; null likewise.' },

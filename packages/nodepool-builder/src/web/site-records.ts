@@ -8,7 +8,8 @@ import {
   whyPaused,
 } from '@nodepool-builder/image-manager';
 import { type LocatedJob, progressOf, runningJobsOf } from '../control/builder-status.ts';
-import { subjectOf, verbOf } from '../daemon/functions.ts';
+import { standingOf, type Work } from '../control/work.ts';
+import { functionName, subjectOf, verbOf } from '../daemon/functions.ts';
 import { obsoleteIn, shownError, shownState, sumUp } from '../manager/shown-state.ts';
 import type {
   BuildRecord,
@@ -27,13 +28,15 @@ export function siteRecords(site: Site): SiteRecords {
   const before = known.get(site);
   if (before !== undefined) return before;
   const running = runningJobsOf(site.builders);
+  const answers = site.servers.flatMap(({ functions }) => (functions === undefined ? [] : [functions]));
+  const work: Work = { jobs: running, functions: answers.length > 0 ? answers.flat() : undefined };
   const builds = [
-    ...Array.from(site.state.builds.values(), (build) => toBuildRecord(build, running.get(build.id))),
+    ...Array.from(site.state.builds.values(), (build) => toBuildRecord(build, work)),
     ...unrecordedBuilds(site, running),
   ].toSorted(newestFirst);
-  const uploads = Array.from(site.state.uploads.values(), (upload) =>
-    toUploadRecord(upload, running.get(upload.id)),
-  ).toSorted(newestFirst);
+  const uploads = Array.from(site.state.uploads.values(), (upload) => toUploadRecord(upload, work)).toSorted(
+    newestFirst,
+  );
   const plan = site.plan === undefined ? [] : planRecords(site.plan, site);
   const records = {
     at: timeOf(site.at),
@@ -64,32 +67,40 @@ function timeOf(milliseconds: number | undefined): string | null {
 }
 
 /** State and fields that builds and uploads have in common. */
-function commonFields<S extends string>(record: Build | Upload, state: S, job: LocatedJob | undefined) {
+function commonFields(record: Build | Upload) {
   return {
-    state,
     requested: timeOf(record.requestedAt),
     ended: timeOf(record.endedAt),
     reason: record.reason,
     error: shownError(record),
     'cancelled-by': record.cancelledBy ?? null,
-    ...progressOf(job),
   };
 }
 
-function toBuildRecord(build: Build, job: LocatedJob | undefined): BuildRecord {
+function toBuildRecord(build: Build, work: Work): BuildRecord {
   const { id, diskimage, withdrawn } = build;
-  return { 'image-id': id, diskimage, withdrawn, ...commonFields(build, shownState(build), job) };
+  const job = functionName('image-build', diskimage);
+  return {
+    'image-id': id,
+    diskimage,
+    withdrawn,
+    ...commonFields(build),
+    ...standingOf({ id, state: shownState(build), job }, work),
+  };
 }
 
-function toUploadRecord(upload: Upload, job: LocatedJob | undefined): UploadRecord {
+function toUploadRecord(upload: Upload, work: Work): UploadRecord {
+  const { id, imageId } = upload;
+  const job = functionName('image-upload', imageId);
   return {
-    'upload-id': upload.id,
-    'image-id': upload.imageId,
+    'upload-id': id,
+    'image-id': imageId,
     diskimage: upload.diskimage,
     provider: upload.provider,
     'image-name': upload.imageName,
     'external-id': upload.externalId ?? null,
-    ...commonFields(upload, shownState(upload), job),
+    ...commonFields(upload),
+    ...standingOf({ id, state: shownState(upload), job }, work),
   };
 }
 
@@ -141,7 +152,7 @@ function imageRecords(
   const uploadsOf = Map.groupBy(uploads, (one) => placeKey(one.diskimage, one.provider, one['image-name']));
   const stepsOf = Map.groupBy(plan, ({ diskimage }) => diskimage);
   const placesOf = Map.groupBy(
-    site.configuration.providers.flatMap(({ name, entry }) =>
+    configuration.providers.flatMap(({ name, entry }) =>
       entry.images.map((image) => ({ provider: name, image, paused: entry.pause || image.pause })),
     ),
     ({ image }) => image.diskimage,

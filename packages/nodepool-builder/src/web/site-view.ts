@@ -180,14 +180,15 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
         return otherwise;
       }
     };
-    const [records, builders, servers] = await Promise.all([
-      or(RECORDS_PROBLEM, this.#readRecords(configuration), undefined),
+    const [builders, servers] = await Promise.all([
       readBuilderStatuses(this.servers, signal).catch((error: unknown) => {
         if (error instanceof CommandError) problems.push(messageOf(error));
         return []; // the job servers are listed as silent
       }),
       Promise.all(this.servers.map((server) => askServer(server, signal))),
     ]);
+    // Read last: a job that has ended meanwhile would seem to wait.
+    const records = await or(RECORDS_PROBLEM, this.#readRecords(configuration), undefined);
     if (records?.isManaged === false) problems.push(NO_MANAGER);
     const silent = servers.filter(({ functions }) => functions === undefined);
     for (const { address } of silent) problems.push(`job server ${address} does not answer`);

@@ -111,9 +111,10 @@ describe('a table', () => {
 
   it('has the progress on a host, but no column for it if nothing runs', async () => {
     const columns = [{ heading: 'IMAGE-ID' }, PROGRESS_COLUMN];
-    const one = { 'image-id': 'a', ...progressOf(undefined) };
+    const one = { 'image-id': 'a', state: 'ready', ...progressOf(undefined) };
     const other = {
       'image-id': 'b',
+      state: 'building',
       percent: 35,
       'bytes-per-second': 2 ** 20,
       'seconds-left': 185,

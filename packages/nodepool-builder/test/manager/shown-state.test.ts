@@ -34,11 +34,13 @@ interface Row {
   readonly provider?: string;
   readonly requested: string | null;
   readonly error: string | null;
+  readonly waiting: string | null;
+  readonly retrying: string | null;
 }
 
 /** A row of a list of builds. */
 function row(imageId: string, state: Row['state'], error: string | null = null): Row {
-  return { 'image-id': imageId, state, requested: null, error };
+  return { 'image-id': imageId, state, requested: null, error, waiting: null, retrying: null };
 }
 
 /** A row of a list of uploads. */
@@ -99,7 +101,7 @@ for (const [sentence, builds, rows, expected] of [
 ] as const satisfies readonly (readonly [string, readonly Build[], readonly Row[], object])[]) {
   test(`the state of a place: ${sentence}`, () => {
     const state = { builds: new Map(builds.map((each: Build) => [each.id, each])) };
-    const { newest, ...more } = sumUp<Row>(rows, obsoleteIn(DISKIMAGES, state));
+    const { newest, waiting: _, retrying: __, ...more } = sumUp<Row>(rows, obsoleteIn(DISKIMAGES, state));
     deepEqual({ ...more, ...(newest && { newest: newest['image-id'] }) }, expected);
   });
 }

@@ -126,7 +126,7 @@ describe('the API of --web', () => {
       async () => ((await site.api('/builds')).body as unknown[]).length === 2,
     );
     await site.service.logged(
-      /INFO nodepool\.web: token at 127\.0\.0\.1: rebuild docs: build docs-\S+ has begun/,
+      /INFO nodepool\.web: token holder at 127\.0\.0\.1: rebuild docs: build docs-\S+ has begun/,
     );
   });
 
@@ -138,13 +138,13 @@ describe('the API of --web', () => {
     assert.equal((await site.api('/images/docs/pause', { method: 'POST' })).status, 401);
     assert.deepEqual(await act('pause'), { status: 202, body: { done: 'disk image "docs" is paused' } });
     const { body } = await site.api('/images/docs');
-    assert.partialDeepStrictEqual(body, { paused: true, 'paused-by': 'token on the status page' });
+    assert.partialDeepStrictEqual(body, { paused: true, 'paused-by': 'token holder on the status page' });
     assert.ok(Date.parse((body as { readonly 'paused-since': string })['paused-since']) <= Date.now());
     const refused = await act('rebuild');
     assert.equal(refused.status, 409);
     assert.match(
       (refused.body as { readonly error: string }).error,
-      /is paused by token on the status page since .*Z; run "nodepool-builder image-unpause docs" first/,
+      /is paused by token holder on the status page since .*Z; run "nodepool-builder image-unpause docs" first/,
     );
     assert.equal((await act('unpause')).status, 202);
     const { body: after } = await site.api('/images/docs');

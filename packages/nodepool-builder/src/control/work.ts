@@ -1,0 +1,48 @@
+import type { FunctionStatus } from '@nodepool-builder/gearman-node';
+import { type LocatedJob, progressOf } from './builder-status.ts';
+
+/** What builders and job servers say of the work of the manager. */
+export interface Work {
+  /** By the image-id of a build, and by the upload-id of an upload. */
+  readonly jobs: ReadonlyMap<string, LocatedJob>;
+  /** Of all job servers that answer; undefined if none does. */
+  readonly functions: readonly FunctionStatus[] | undefined;
+}
+
+/** A build or an upload on record. */
+interface Recorded<S extends string> {
+  /** Image-id of a build, or upload-id. */
+  readonly id: string;
+  readonly state: S;
+  /** Function of its job. */
+  readonly job: string;
+}
+
+/**
+ * Returns where a build or an upload stands: its state, which is `queued` until a builder has started its job, and its
+ * progress, or what it waits for.
+ *
+ * @param work undefined if nobody was asked
+ */
+export function standingOf<S extends string>({ id, state, job }: Recorded<S>, work: Work | undefined) {
+  const located = work?.jobs.get(id);
+  const waiting = /^(?:building|uploading)$/.test(state) && !located ? waitOf(job, work) : undefined;
+  if (waiting === undefined) return { state, ...progressOf(located) };
+  return { state: 'queued' as const, ...progressOf(undefined), waiting };
+}
+
+/** What a job waits for; undefined if a builder that does not answer may run it, or no job server answers. */
+function waitOf(job: string, { jobs, functions }: Partial<Work> = {}): string | undefined {
+  if (functions === undefined) return undefined;
+  const offers = functions.filter(({ name }) => name === job);
+  const sum = (key: 'total' | 'running' | 'availableWorkers'): number =>
+    offers.reduce((total, offer) => total + offer[key], 0);
+  if (sum('total') === 0) return 'the manager to submit its job';
+  if (sum('total') === sum('running')) return undefined;
+  if (sum('availableWorkers') === 0) return `a builder that offers ${job}`;
+  const kind = job.startsWith('image-build:') ? 'build' : 'upload';
+  const [other, ...more] = [...(jobs?.values() ?? [])].filter((one) => one.kind === kind);
+  if (other === undefined) return 'a free builder';
+  if (more.length > 0) return `a free builder; ${more.length + 1} ${kind}s run`;
+  return `a free builder; ${other.host} works on ${other['image-id']}`;
+}
