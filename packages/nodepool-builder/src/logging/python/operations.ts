@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import { posix } from 'node:path';
+import { strftime } from './percent-format.ts';
 
 /** A handler's arguments have no value, or not the right one. */
 export class HandlerArgumentError extends Error {
@@ -71,6 +72,16 @@ function arithmetic(operator: string, calculate: (left: number, right: number) =
   };
 }
 
+/** Of whole numbers of any length, as in Python. */
+function bitwise(operator: string, calculate: (left: bigint, right: bigint) => bigint): Operator {
+  return arithmetic(operator, (left, right) => {
+    const isShift = operator === '<<' || operator === '>>';
+    if (!Number.isInteger(left) || !Number.isInteger(right) || (isShift && (right < 0 || right > 64)))
+      throw new HandlerArgumentError(`"${operator}" is used with ${left} and ${right}`);
+    return Number(calculate(BigInt(left), BigInt(right)));
+  });
+}
+
 const sum = arithmetic('+', (left, right) => left + right);
 const product = arithmetic('*', (left, right) => left * right);
 const remainder = arithmetic('%', (left, right) => left - Math.floor(left / right) * right);
@@ -82,6 +93,13 @@ export const power: Operator = arithmetic('**', (left, right) => left ** right);
 export const OPERATORS: readonly Readonly<Record<string, Operator>>[] = [
   { or: (left, right) => (isTrue(left) ? left : right) },
   { and: (left, right) => (isTrue(left) ? right : left) },
+  { '|': bitwise('|', (left, right) => left | right) },
+  { '^': bitwise('^', (left, right) => left ^ right) },
+  { '&': bitwise('&', (left, right) => left & right) },
+  {
+    '<<': bitwise('<<', (left, right) => left << right),
+    '>>': bitwise('>>', (left, right) => left >> right),
+  },
   {
     '+': (left, right) => {
       if (Array.isArray(left) && Array.isArray(right)) return [...left, ...right];
@@ -234,6 +252,7 @@ export const NAMES: Readonly<Record<string, unknown>> = {
       normpath: ofTexts((path) => posix.normalize(path)),
     }),
   }),
+  time: new Namespace('time', { strftime: ofTexts((layout) => strftime(layout, new Date())) }),
   handlers: new Namespace('handlers', {
     SysLogHandler: new Namespace(
       'handlers.SysLogHandler',

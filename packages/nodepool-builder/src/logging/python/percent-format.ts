@@ -96,7 +96,8 @@ export function percentFormat(format: string, datefmt: string): RecordFormat {
     );
 }
 
-function strftime(format: string, time: Date): string {
+/** Formats a local time in the C locale. Unknown directives stay. */
+export function strftime(format: string, time: Date): string {
   const iso = asUtc(time).toISOString();
   return format.replaceAll(
     /%(.)/gs,

@@ -45,6 +45,8 @@ const EXPRESSIONS: readonly string[] = [
   String.raw`(r'C:\new', u'text')`,
   "('''it's''', \"\"\"a\nb\"\"\")",
   "(('localhost', 514), handlers.SysLogHandler.LOG_USER)",
+  '(10 << 20, 5 >> 1, 6 & 3 | 8, 5 ^ 1, 1 | 2 + 4, -8 >> 1, 2 ** 40 | 1)',
+  "'log-' + time.strftime('%Y') + '.log'",
   "(not '', '' or 'a', 'a' and 'b', None or 5)",
 ];
 
@@ -69,6 +71,8 @@ const REFUSED: readonly (readonly [text: string, reason: RegExp])[] = [
   ['[x for x in y]', /the name x is not known/],
   ['010', /"010" is not understood/],
   ['1 / 0', /divides by zero/],
+  ['1 << 1000', /"<<" is used with 1 and 1000/],
+  ['1.5 | 1', /"\|" is used with 1.5 and 1/],
   ["'a' + 1", /a number is used as text/],
   ["1 + 'a'", /"\+" is used with text/],
   ["'a' * 10 ** 9", /longer than 65536 characters/],
