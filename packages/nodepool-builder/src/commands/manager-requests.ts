@@ -71,8 +71,8 @@ const REQUESTS: readonly RequestCommand[] = [
     name: 'image-pause',
     argument: ['<diskimage>', 'name of the disk image'],
     description:
-      'Has the manager build and upload a disk image no more, nor delete images of it by age, whatever "pause" in the ' +
-      'configuration says, until image-unpause. Running builds and uploads continue. The lists say who has paused it.',
+      'Has the manager neither build nor upload a disk image, nor delete images of it by age, until image-unpause, ' +
+      'whatever "pause" in the configuration says. Running builds and uploads continue. The lists say who paused it.',
     example: 'debian',
     ask: (name, _, { configuration, by }) => {
       findByName(configuration.diskimages, 'disk image', name, configuration.file);
