@@ -27,8 +27,8 @@ export class BuildSpace {
     const bytes = this.#setting ?? lastSpace ?? 0;
     const source =
       this.#setting === undefined
-        ? 'as the last build did; make room there, or set disk-space of the disk image to what it needs'
-        : 'by its disk-space; make room there, or lower disk-space';
+        ? 'as the last build did; make room there, lower build-cache-size, or set disk-space of the disk image to what it needs'
+        : 'by its disk-space; make room there, or lower build-cache-size or disk-space';
     this.#reservation = await space.reserve(this.#request(staging.directory, bytes, source), this.#site);
     this.#reservation.watch();
   }
@@ -41,7 +41,11 @@ export class BuildSpace {
   async extend(path: string, bytes: number, signal: AbortSignal): Promise<void> {
     if (this.#reservation === undefined) throw new TypeError('the build has no reservation');
     const { space, onProgress } = this.#site;
-    const request = this.#request(path, bytes, 'for its next step; make room there');
+    const request = this.#request(
+      path,
+      bytes,
+      'for its next step; make room there, or set disk-space of the disk image to what it needs',
+    );
     this.#reservation = await space.extend(this.#reservation, request, { signal, onProgress });
     this.#reservation.watch();
   }
