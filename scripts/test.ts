@@ -32,9 +32,13 @@ const files = candidates.filter((file) => parts.length === 0 || parts.some((part
 
 const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
 const openStackHost = options.unit ? undefined : await startHost();
-// Tests neither read the user's settings nor write to the user's home.
+// Tests neither read the user's settings nor write to the user's home. A proxy of the site serves npm alone.
 const home = await mkdtemp(join(tmpdir(), 'nodepool-builder-test-home-'));
-const settings = Object.keys(process.env).filter((name) => /^(?:OS_|XDG_)/.test(name));
+const settings = Object.keys(process.env).filter((name) =>
+  /^(?:OS_|XDG_|(?:REQUESTS|CURL)_CA_BUNDLE$)/.test(name),
+);
+const direct = [process.env.no_proxy, '127.0.0.1', 'localhost', '::1'].filter(Boolean).join(',');
+const isProxied = Object.keys(process.env).some((name) => /^(?:https?|all)_proxy$/i.test(name));
 const child = spawn(
   node,
   [
@@ -61,6 +65,7 @@ const child = spawn(
     env: {
       ...process.env,
       ...Object.fromEntries(settings.map((name) => [name, undefined])),
+      ...(isProxied && { no_proxy: direct, NO_PROXY: direct }),
       HOME: home,
       // sudo, which disk-image-create uses, replaces HOME but keeps this.
       XDG_CACHE_HOME: join(home, '.cache'),
