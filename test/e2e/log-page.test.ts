@@ -30,10 +30,10 @@ async function startBuild(site: WebSite): Promise<string> {
 
 /** Prints lines of several widths, of which most wrap, waits for the file `go`, prints more, and waits for `end`. */
 const LONG_LINES = `
-lines() { seq 2000 | awk -v of="$1" '{ printf "%d ", $1; for (n = $1 % 700; n > 0; n--) printf "x"; print " of " of }'; }
-lines first
+lines() { seq "$2" | awk -v of="$1" '{ printf "%d ", $1; for (n = $1 % 300; n > 0; n--) printf "x"; print " of " of }'; }
+lines first 300
 until [ -e "$1/go" ]; do sleep 0.1; done
-lines later
+lines later 2000
 until [ -e "$1/end" ]; do sleep 0.1; done
 truncate -s 1M "$2"
 `;
@@ -48,12 +48,20 @@ describe('the page of a build', () => {
     const imageId = await startBuild(site);
     const browser = await startBrowser(t);
     const { page, errors } = await openPage(browser, `${site.url}/builds/${imageId}`);
+    // The box is below the fold when its first lines come: they have no height before it is in sight.
     const endIsInSight = (text: string) =>
       page.waitForFunction(`(() => {
-        const { scrollTop, scrollHeight, clientHeight, lastElementChild } = document.querySelector('#log');
-        const isAtEnd = scrollHeight - scrollTop - clientHeight < 2;
-        return isAtEnd && lastElementChild?.textContent.endsWith('${text}') && document.querySelector('#follow').checked;
+        const log = document.querySelector('#log');
+        if (!log.lastElementChild?.textContent.endsWith('${text}')) return false;
+        const end = document.createRange();
+        end.selectNodeContents(log.lastElementChild);
+        const { height, bottom } = end.getBoundingClientRect();
+        const box = log.getBoundingClientRect();
+        const isInSight = height > 100 && bottom > box.top && bottom < box.bottom;
+        return isInSight && document.querySelector('#follow').checked;
       })()`);
+    await page.waitForFunction("document.querySelector('#log').textContent.endsWith('of first')");
+    await page.$eval('#log', (log) => log.scrollIntoView());
     await endIsInSight('of first');
     await writeFile(join(directory, 'go'), '');
     await endIsInSight('of later');
