@@ -73,7 +73,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         loadConfigured: async () => (await import('./jobs.ts')).JOB_COMMANDS,
       },
       {
-        summaries: { 'logs <image-id>': 'show the log of a build or of an upload, from any host' },
+        summaries: { 'logs <id>': 'show the log of a build or of an upload, from any host' },
         loadConfigured: async () => [(await import('./logs.ts')).LOGS],
       },
       {
