@@ -42,7 +42,7 @@ export {
   attempt,
   type CheckArea,
   checkClock,
-  inGibibytes,
+  formatBytes,
 } from './diagnosis/check-result.ts';
 export { LIST_PACKAGES } from './dib-elements.ts';
 export {

@@ -1,4 +1,4 @@
-import { inGibibytes } from '../diagnosis/check-result.ts';
+import { formatBytes } from '../diagnosis/check-result.ts';
 import type { Reservation, SpaceRequest } from '../disk-space.ts';
 import { ImageError } from '../errors.ts';
 import type { BuildSite } from '../repository.ts';
@@ -64,8 +64,8 @@ export class BuildSpace {
     const tooLittle = (missing: number): Error =>
       new ImageError(
         'disk-full',
-        `building image ${this.#imageId} needs ${inGibibytes(bytes)} beside "${path}", ` +
-          `${inGibibytes(missing)} more than can become free, ${why}`,
+        `building image ${this.#imageId} needs ${formatBytes(bytes)} next to "${path}", ` +
+          `${formatBytes(missing)} more than can become free, ${why}`,
       );
     return { name: `build of image ${this.#imageId}`, path, bytes, tooLittle };
   }

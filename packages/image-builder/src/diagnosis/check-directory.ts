@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { lockHolder } from '../repository/directory-lock.ts';
 import { Layout } from '../repository/layout.ts';
 import { errnoOf, unlessMissing } from '../system-error.ts';
-import { type CheckResult, inGibibytes } from './check-result.ts';
+import { type CheckResult, formatBytes } from './check-result.ts';
 
 /** Flag of open(2) for a file without a name: the directory does not change. */
 const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;
@@ -139,7 +139,7 @@ export async function checkRoom(
   const place = await existingParent(path);
   const { bavail, bsize, files, ffree } = await statfs(place);
   const free = bavail * bsize;
-  const has = `${inGibibytes(free)} are free`;
+  const has = `${formatBytes(free)} are free`;
   const remedy = 'delete what is not needed there, or make the file system larger';
   const result = { area: 'disk', subject } as const;
   if (files > 0 && ffree === 0) {
@@ -149,7 +149,7 @@ export async function checkRoom(
     if (free < SCARCE) return { ...result, state: 'warning', finding: `only ${has}`, remedy };
     return { ...result, state: 'ok', finding: has };
   }
-  const compared = `${has}; ${what} ${what.endsWith('s') ? 'have' : 'has'} ${inGibibytes(needed)}`;
+  const compared = `${has}; ${what} ${what.endsWith('s') ? 'have' : 'has'} ${formatBytes(needed)}`;
   if (free < needed) return { ...result, state: 'problem', finding: compared, remedy };
   if (free < 2 * needed) return { ...result, state: 'warning', finding: compared, remedy };
   return { ...result, state: 'ok', finding: compared };

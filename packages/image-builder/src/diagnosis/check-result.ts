@@ -90,7 +90,8 @@ export function checkClock(
   return { area: 'clock', subject, state, finding, remedy: 'let NTP set the clock of this host' };
 }
 
-/** Formats a number of bytes: `1.5 GiB`. */
-export function inGibibytes(bytes: number): string {
-  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+/** Formats a number of bytes: `0 MiB`, `1.5 GiB`. */
+export function formatBytes(bytes: number): string {
+  const mebibytes = bytes / 2 ** 20;
+  return mebibytes < 1024 ? `${Math.ceil(mebibytes)} MiB` : `${(mebibytes / 1024).toFixed(1)} GiB`;
 }
