@@ -16,8 +16,7 @@ export class SlicedReader {
   readonly #group: FlushGroup;
   readonly #onBytes: (bytes: Buffer) => void;
   #isPaused = false;
-  /** Rest of the last chunk, to be processed in a later turn; the socket is paused meanwhile. */
-  #rest: Buffer | undefined;
+  /** Whether the socket is paused until a later turn, in which the rest of its last chunk is processed. */
   #isWaiting = false;
 
   constructor(socket: Socket, group: FlushGroup, onBytes: (bytes: Buffer) => void) {
@@ -46,8 +45,7 @@ export class SlicedReader {
 
   resume(): void {
     this.#isPaused = false;
-    if (this.#rest === undefined) this.#socket.resume();
-    else void this.#continue(); // never rejects
+    if (!this.#isWaiting) this.#socket.resume();
   }
 
   readonly #read = (chunk: Buffer): void => {
@@ -64,22 +62,20 @@ export class SlicedReader {
     if (at < chunk.length || chunk.length >= FULL_READ) this.#postpone(chunk.subarray(at));
   };
 
+  /** Gives the rest back to the stream, which emits its end only after it, and resumes in a later turn. */
   #postpone(rest: Buffer): void {
     this.#socket.pause();
-    this.#rest = rest;
+    if (rest.length > 0) this.#socket.unshift(rest);
+    this.#isWaiting = true;
     void this.#continue(); // never rejects
   }
 
-  /** Processes the rest in a later turn. A pause leaves it to {@link resume}. */
   async #continue(): Promise<void> {
-    if (this.#isWaiting) return;
-    this.#isWaiting = true;
     await this.#group.turns.next();
     this.#isWaiting = false;
-    if (this.#isPaused || this.#rest === undefined) return;
-    const rest = this.#rest;
-    this.#rest = undefined;
-    if (rest.length > 0) this.#group.read(this.#read, rest);
-    if (this.#rest === undefined && !this.#isPaused) this.#socket.resume();
+    if (this.#isPaused) return;
+    // Emits the rest in this turn; a resumed stream would do so in a later one, which others may have too.
+    this.#socket.read();
+    if (!this.#isWaiting && !this.#isPaused) this.#socket.resume();
   }
 }

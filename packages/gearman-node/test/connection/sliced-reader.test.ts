@@ -88,6 +88,22 @@ test('a pause holds the rest of the chunk', async () => {
   assert.deepEqual(sizes, [PIECE, 1]);
 });
 
+test('a chunk that waited in a paused stream is processed before the end that followed it', async () => {
+  const socket = fakeSocket();
+  const log: string[] = [];
+  const reader = read(socket, (bytes) => {
+    log.push(String(bytes[0]));
+    spend(1);
+  });
+  socket.once('end', () => log.push('end'));
+  reader.pause();
+  socket.push(Buffer.concat([Buffer.alloc(PIECE, 1), Buffer.alloc(PIECE, 2)]));
+  socket.push(null);
+  reader.resume();
+  await once(socket, 'end');
+  assert.deepEqual(log, ['1', '2', 'end']);
+});
+
 test('all bytes of a fast peer arrive in order, and the end after them', async () => {
   const [near, far] = await socketPair();
   const sent = randomBytes(1_000_001, 1);
