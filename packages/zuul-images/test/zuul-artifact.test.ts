@@ -389,11 +389,11 @@ test('a download is resumed after SIGKILL', async (t) => {
 test('errors distinguish a Zuul that is unavailable from one that refuses', async (t) => {
   const site = await ZuulSite.start(t, server);
   const { repository } = site.repository;
-  for (const [fault, code] of [
-    ['unavailable-for-long', 'zuul-unavailable'],
-    ['bad-request', 'zuul-refused'],
+  for (const [faults, code] of [
+    [['unavailable-for-long'], 'zuul-unavailable'],
+    [['bad-request', 'bad-request'], 'zuul-refused'], // also for a smaller page
   ] as const) {
-    site.zuul.fail(fault);
+    site.zuul.fail(...faults);
     await assert.rejects(
       site.builder().build({ imageId: 'noble-1', repository }),
       withCode(code, /^Zuul API http/),
