@@ -144,7 +144,7 @@ args=()
   it('with a missing file is an error', async (t) => {
     const { config, directory } = await newSite(t);
     const { code, stderr } = await run(directory, '-d', '-c', config, '-l', '~/none.conf');
-    assert.equal(code, 1);
+    assert.equal(code, 3);
     assert.match(stderr, /^\S*none\.conf:1:1: the file cannot be read: ENOENT.*-l FILE\n$/);
   });
 
