@@ -63,7 +63,7 @@ test('an aborted job leaves neither an upload nor credentials on a kept node', a
   const key = join(home, 'key');
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
   await makeDisk(disk, (await readFile(`${key}.pub`, 'utf8')).trim());
-  const sshd = await startSshd(disk);
+  const sshd = await startSshd(disk, { shared: join(import.meta.dirname, '../..') });
   undoAfter(t, () => sshd.kill());
 
   const pool = join(disk, 'root/pool');
