@@ -84,7 +84,7 @@ function versionsIn(answer: unknown): readonly SettingsOf<typeof VERSION>[] {
  */
 function linked(authUrl: string, href: string): string | undefined {
   const base = new URL(authUrl);
-  base.pathname = base.pathname.replace(/\/*$/, '/');
+  if (!base.pathname.endsWith('/')) base.pathname += '/';
   const url = URL.parse(href, base.href);
   return url === null ? undefined : atOrigin(url, base).href.replace(/(?<!\/)\/+$/, '');
 }
