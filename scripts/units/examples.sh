@@ -3,10 +3,10 @@
 set -eux
 value() { systemctl show "$1" --property="$2" --value; }
 until_value() { until [ "$(value "$1" "$2")" = "$3" ]; do sleep 0.1; done; }
-started=$(date +%s)
+before=$(journalctl --lines=0 --show-cursor | sed -n 's/^-- cursor: //p')
 until_image() {
   until ls "$1"; do
-    ! journalctl --since="@$started" | grep 'build .* failed' || exit 1
+    ! journalctl --after-cursor="$before" | grep 'build .* failed' || exit 1
     sleep 0.2
   done
 }
