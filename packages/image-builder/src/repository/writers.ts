@@ -27,28 +27,37 @@ export async function findWriters(fileNames: Iterable<string>): Promise<Writers>
   const files = new Set<string>();
   let complete = true;
   const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  await inSlices(processes, (pid) => {
+  const scan = <T>(pid: string, read: () => readonly T[]): readonly T[] => {
     try {
-      for (const key of filesWrittenBy(pid, names)) files.add(key);
+      return read();
     } catch (error) {
       complete &&= pid === '1' || !['EACCES', 'EPERM'].includes(errnoOf(error) ?? '');
+      return [];
     }
+  };
+  function* descriptors(): Iterable<readonly [pid: string, descriptor: string]> {
+    for (const pid of processes) {
+      for (const descriptor of scan(pid, () => readdirSync(`/proc/${pid}/fd`))) yield [pid, descriptor];
+    }
+  }
+  // One process may have tens of thousands of descriptors.
+  await inSlices(descriptors(), ([pid, descriptor]) => {
+    for (const key of scan(pid, () => writtenFile(pid, descriptor, names))) files.add(key);
   });
   return { files, complete };
 }
 
-function filesWrittenBy(pid: string, names: ReadonlySet<string>): string[] {
-  return readdirSync(`/proc/${pid}/fd`).flatMap((descriptor) => {
-    const link = `/proc/${pid}/fd/${descriptor}`;
-    try {
-      // The name first: stat of another file may hang on a network file system that does not respond.
-      if (!names.has(basename(readlinkSync(link)))) return [];
-      const info = readFileSync(`/proc/${pid}/fdinfo/${descriptor}`, 'utf8');
-      const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(info)?.[1] ?? '0', 8);
-      return (flags & ACCESS_MODE) === 0 ? [] : [fileKey(statSync(link))];
-    } catch (error) {
-      if (errnoOf(error) === 'ENOENT') return []; // closed in the meantime
-      throw error;
-    }
-  });
+/** The key of the file, if it has one of the names and is open for writing. */
+function writtenFile(pid: string, descriptor: string, names: ReadonlySet<string>): string[] {
+  const link = `/proc/${pid}/fd/${descriptor}`;
+  try {
+    // The name first: stat of another file may hang on a network file system that does not respond.
+    if (!names.has(basename(readlinkSync(link)))) return [];
+    const info = readFileSync(`/proc/${pid}/fdinfo/${descriptor}`, 'utf8');
+    const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(info)?.[1] ?? '0', 8);
+    return (flags & ACCESS_MODE) === 0 ? [] : [fileKey(statSync(link))];
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return []; // closed in the meantime
+    throw error;
+  }
 }
