@@ -66,18 +66,18 @@ test('an aborted job leaves neither an upload nor credentials on a kept node', a
   const sshd = await startSshd(disk, { shared: join(import.meta.dirname, '../..') });
   undoAfter(t, () => sshd.kill());
 
-  const pool = join(disk, 'root/pool');
+  const pool = join(disk, 'opt/pool');
   await mkdir(pool);
   const name = `pool-${randomUUID()}`;
-  const provider = { name, type: 'directory', directory: '/root/pool', images: [], 'bandwidth-limit': 1000 };
-  const config = { 'images-dir': '/root/images', diskimages: [], providers: [provider] };
-  await writeFile(join(disk, 'root/nodepool.yaml'), JSON.stringify(config));
-  const image = join(disk, 'root/debian.qcow2');
+  const provider = { name, type: 'directory', directory: '/opt/pool', images: [], 'bandwidth-limit': 1000 };
+  const config = { 'images-dir': '/opt/images', diskimages: [], providers: [provider] };
+  await writeFile(join(disk, 'opt/nodepool.yaml'), JSON.stringify(config));
+  const image = join(disk, 'opt/debian.qcow2');
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-o', 'preallocation=full', image, '8M']);
   const ssh = ['StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null', 'ControlMaster=no'].map(
     (option) => `-o${option}`,
   );
-  const recordPath = ['sh', '-c', 'echo "$OS_CLIENT_CONFIG_FILE" >/root/path; exec "$@"', '-'];
+  const recordPath = ['sh', '-c', 'echo "$OS_CLIENT_CONFIG_FILE" > /opt/path; exec "$@"', '-'];
   const job = await startZuulJob({
     playbooks: ['playbooks/zuul-deletes-images/run.yaml'],
     home,
@@ -89,15 +89,15 @@ test('an aborted job leaves neither an upload nor credentials on a kept node', a
       ansible_ssh_private_key_file: key,
       ansible_ssh_args: ssh.join(' '),
       ansible_remote_tmp: '/tmp',
-      ansible_user_dir: '/root',
+      ansible_user_dir: '/opt',
       build_diskimage_command: 'true',
       build_diskimage_formats: [],
       build_diskimage_elements: [],
       build_diskimage_image_name: 'debian',
       image_providers: [name],
       configure_clouds_config: { clouds: { example: { auth: { password: 'correct-horse' } } } },
-      upload_image_file: '/root/debian.qcow2',
-      upload_image_config: '/root/nodepool.yaml',
+      upload_image_file: '/opt/debian.qcow2',
+      upload_image_config: '/opt/nodepool.yaml',
       upload_image_command: [...recordPath, ...builderCommand().flat()],
       zuul: { build: 'f'.repeat(32) },
     },
@@ -111,7 +111,7 @@ test('an aborted job leaves neither an upload nor credentials on a kept node', a
     const login = [...ssh, '-q', '-i', key, '-p', `${sshd.port}`, 'root@127.0.0.1'];
     return execFileSync('ssh', [...login, ...command], { encoding: 'utf8' });
   };
-  const credentials = (await readFile(join(disk, 'root/path'), 'utf8')).trim();
+  const credentials = (await readFile(join(disk, 'opt/path'), 'utf8')).trim();
   assert.match(onNode('cat', credentials), /correct-horse/);
   const processes = await processesWith(name);
 
