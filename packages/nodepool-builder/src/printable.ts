@@ -1,5 +1,5 @@
-import { fstatSync } from 'node:fs';
 import { format } from 'node:util';
+import { isJournal, prioritized } from './journal.ts';
 
 /** Control characters except tab and line feed, line separators, and characters that change the writing direction. */
 const CONTROL = /[^\P{Cc}\n\t]|[\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
@@ -23,25 +23,6 @@ export function oneLine(text: string): string {
   if (!text.includes('\n')) return text;
   const lines = text.split('\n').map((line) => line.trim());
   return lines.filter(Boolean).join(' ');
-}
-
-/** Priorities of syslog, by level. */
-const PRIORITIES = { error: 3, warn: 4, info: 6, debug: 7 } as const;
-
-/** File descriptors of the streams of this process. */
-const DESCRIPTORS = { stdout: 1, stderr: 2 } as const;
-
-/** True if a stream of this process goes to the journal of systemd (systemd.exec(5), `JOURNAL_STREAM`). */
-export function isJournal(stream: keyof typeof DESCRIPTORS): boolean {
-  const { JOURNAL_STREAM: journal } = process.env;
-  if (journal === undefined) return false; // children of a service inherit it, whatever their streams are
-  const { dev, ino } = fstatSync(DESCRIPTORS[stream], { bigint: true });
-  return journal === `${dev}:${ino}`;
-}
-
-/** Gives each line the priority that the journal takes from its beginning (sd-daemon(3)), unless it has one. */
-export function prioritized(text: string, level: keyof typeof PRIORITIES): string {
-  return text.replaceAll(/^(?!<\d>)/gm, `<${PRIORITIES[level]}>`);
 }
 
 /**

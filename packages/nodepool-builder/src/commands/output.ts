@@ -1,7 +1,8 @@
 import { styleText } from 'node:util';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { type ExitReason, exitReasonOf } from '../exit-codes.ts';
-import { isJournal, oneLine, prioritized } from '../printable.ts';
+import { isJournal, prioritized } from '../journal.ts';
+import { oneLine } from '../printable.ts';
 
 /** Ends a command with a message for the person at the terminal, and an exit code. */
 export class CommandError extends Error {

@@ -3,7 +3,7 @@ import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { readSettings, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { checkSchema } from '../configuration/schema-diagnostics.ts';
 import { parseYaml, readText } from '../configuration/yaml-document.ts';
-import { isJournal } from '../printable.ts';
+import { isJournal } from '../journal.ts';
 import type { LoggerSettings, LogOutput, LogSettings, LogTarget, ReadLogSettings } from './log-settings.ts';
 import { parsePythonSettings } from './python/python-settings.ts';
 import { jsonFormat, LOG_LEVELS, type LogLevel, textFormat } from './record-format.ts';
