@@ -34,3 +34,23 @@ test('the first known challenge counts, and a header without one has none', () =
   ];
   for (const [header, scheme] of cases) assert.equal(parseChallenge(header)?.scheme, scheme, header);
 });
+
+test('the parameters of a challenge may contain its separators, and its scheme may stand alone', () => {
+  const bearer =
+    'Bearer realm="https://a.example.com/token?a=b, c",Service="of a",scope="repository:a:pull,push"';
+  const expected = {
+    scheme: 'bearer',
+    parameters: {
+      realm: 'https://a.example.com/token?a=b, c',
+      service: 'of a',
+      scope: 'repository:a:pull,push',
+    },
+  };
+  assert.deepEqual(parseChallenge(bearer), expected);
+  assert.deepEqual(parseChallenge(`Negotiate, ${bearer}, Basic realm="b"`), expected);
+  assert.deepEqual(parseChallenge('BASIC realm="a"'), { scheme: 'basic', parameters: { realm: 'a' } });
+  assert.deepEqual(parseChallenge('Basic'), { scheme: 'basic', parameters: {} });
+  for (const other of [undefined, '', 'Negotiate', '="', 'realm="Basic"']) {
+    assert.equal(parseChallenge(other), undefined);
+  }
+});

@@ -1,44 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { DIRECTORY_MODULE, type DibSettings, FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { type CloudSettings, OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
-import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
+import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
-
-let directory: string;
-let file: string;
-
-before(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'configuration-'));
-  file = join(directory, 'nodepool.yaml');
-});
-after(() => rm(directory, { recursive: true }));
-
-async function load(text: string): ReturnType<typeof loadConfiguration> {
-  await writeFile(file, text);
-  return await loadConfiguration(file, { place: { env: CLOUD, cwd: directory, home: directory } });
-}
-
-/** The environment's cloud: each provider without one of its own has it. */
-const CLOUD = {
-  OS_AUTH_URL: 'https://keystone.example.org/v3',
-  OS_USERNAME: 'nodepool',
-  OS_PASSWORD: 'hunter3',
-  OS_PROJECT_NAME: 'ci',
-};
-
-/** Each diagnostic of a file that is refused, without the path of the file. */
-async function diagnosticsOf(text: string): Promise<string[]> {
-  const error = await load(text).then(
-    () => assert.fail('the configuration was accepted'),
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof ConfigurationError, String(error));
-  return error.diagnostics.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic));
-}
+import { CLOUD, diagnosticsOf, directory, file, load } from './load-text.ts';
 
 describe('manager.store', () => {
   for (const store of [
@@ -158,153 +126,6 @@ providers:
   });
 });
 
-describe('what the Python builder took without a word', () => {
-  it('is a key or a name that stands there twice: the later one counts', async () => {
-    const { configuration, warnings } = await load(`images-dir: /i
-images-dir: /j
-diskimages:
-  - name: a
-    release: 1
-  - name: a
-    release: 2
-    env-vars: {A: '1', A: '2'}
-providers:
-  - {name: p, type: directory, directory: /p, images: []}
-  - {name: p, type: directory, directory: /q, images: [{name: n, diskimage: a}, {name: n}]}
-`);
-    assert.equal(configuration['images-dir'], '/j');
-    assert.deepEqual(
-      configuration.diskimages.map(({ release, envVars, formats }) => ({ release, envVars, formats })),
-      [{ release: '2', envVars: { A: '2' }, formats: [] }],
-    );
-    assert.deepEqual(
-      configuration.providers.map((provider) => ({
-        path: provider.entry.directory,
-        images: provider.entry.images,
-      })),
-      [{ path: '/q', images: [{ name: 'n', pause: false, meta: {} }] }],
-    );
-    assert.deepEqual(
-      warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
-      [
-        'nodepool.yaml:2:1: warning: the key "images-dir" is defined twice; this one counts; remove one of the two',
-        'nodepool.yaml:8:24: warning: the key "A" is defined twice; this one counts; remove one of the two',
-        'nodepool.yaml:6:5: warning: diskimages[1].name "a" is already used on line 4; this one counts; rename or remove one of the two',
-        'nodepool.yaml:11:6: warning: providers[1].name "p" is already used on line 10; this one counts; rename or remove one of the two',
-        'nodepool.yaml:11:82: warning: providers[1].images[1].name "n" is already used on line 11; this one counts; rename or remove one of the two',
-      ],
-    );
-  });
-
-  it('is metadata beyond its limits: it dropped it all, we send it', async () => {
-    const long = 'x'.repeat(256);
-    const { configuration, warnings } = await load(`images-dir: /i
-providers:
-  - name: p
-    type: directory
-    directory: /p
-    images:
-      - {name: a, meta: {a: 1.0, b: 2.5, c: null, d: yes, e: 2016-05-01, f: 0x10, g: ''}}
-      - {name: b, meta: {long: ${long}}}
-`);
-    assert.deepEqual(
-      configuration.providers[0]?.entry.images.map(({ meta }) => meta),
-      [{ a: '1.0', b: '2.5', d: 'True', e: '2016-05-01', f: '16', g: '' }, { long }],
-    );
-    assert.deepEqual(
-      warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
-      [
-        'nodepool.yaml:7:19: warning: providers[0].images[0].meta has more than 5 entries; it is sent as it is, and the cloud may refuse it',
-        'nodepool.yaml:8:19: warning: providers[0].images[1].meta has over 255 characters in "long"; it is sent as it is, and the cloud may refuse it',
-      ],
-    );
-  });
-
-  it('is a name or a release that is a number in YAML, also in a merge or an alias', async () => {
-    const { configuration } = await load(`images-dir: /i
-base: &base {release: 15.0, elements: [vm]}
-properties: &properties {version: 22.10, built: 2016-05-01, id: 12345678901234567890}
-diskimages:
-  - {<<: *base, name: merged}
-  - {<<: [{rebuild-age: "3_600"}, *base], name: 20.10}
-  - {name: yes, parent: 20.10, release: &one 1.0e+1}
-  - {name: aliased, release: *one}
-zuul-images:
-  15.0: {api-url: https://zuul.example.org/api, tenant: t, job: j, project: p, pipelines: [q], artifacts: [{format: raw, type: r}], keep: "3"}
-providers:
-  - name: 010
-    type: directory
-    directory: /p
-    max-servers: "5"
-    images:
-      - {name: 1.0, diskimage: 20.10, meta: *properties}
-      - {name: b, diskimage: yes, meta: {<<: *properties, version: 1_0}}
-`);
-    assert.deepEqual(
-      configuration.diskimages.map(({ name, release, keep }) => [name, release, keep]),
-      [
-        ['merged', '15.0', 2],
-        ['20.1', '15.0', 2],
-        ['True', '10.0', 2],
-        ['aliased', '10.0', 2],
-        ['15.0', undefined, 3],
-      ],
-    );
-    const [provider] = configuration.providers;
-    assert.equal(provider?.name, '8');
-    const properties = { version: '22.1', built: '2016-05-01', id: '12345678901234567890' };
-    assert.deepEqual(
-      provider?.entry.images.map(({ name, diskimage, meta }) => [name, diskimage, meta]),
-      [
-        ['1.0', '20.1', properties],
-        ['b', 'True', { ...properties, version: '10' }],
-      ],
-    );
-  });
-
-  it('is a number in quotes where Python converts it', async () => {
-    const { configuration } = await load(`images-dir: /i
-gearman-servers: [{host: a, port: "4730"}, {host: b, port: " 47_31 "}]
-build-log-retention: "3"
-build-cache-size: ".5"
-diskimages: [{name: a, build-timeout: "60.5", rebuild-age: 1e3, keep: '1'}]
-providers: [{name: p, rate: "0.5", api-timeout: "30", images: []}]
-manager: {retry-delay: "1_0.5"}
-`);
-    assert.deepEqual(
-      configuration['gearman-servers'].map(({ port }) => port),
-      [4730, 4731],
-    );
-    assert.equal(configuration['build-log-retention'], 3);
-    assert.equal(configuration['build-cache-size'], 0.5);
-    assert.equal(configuration.manager['retry-delay'], 10.5);
-    const [diskimage] = configuration.diskimages;
-    assert.deepEqual([diskimage?.buildTimeout, diskimage?.rebuildAge, diskimage?.keep], [60.5, 1000, 1]);
-    const entry = configuration.providers[0]?.entry;
-    assert.deepEqual([entry?.rate, entry?.['api-timeout']], [0.5, 30]);
-  });
-
-  it('is an empty value', async () => {
-    const { configuration } = await load(`images-dir: /i
-elements-dir:
-script-dir:
-diskimages: [{name: a, elements: , release: , env-vars: , formats: }]
-providers:
-  - name: p
-    type: directory
-    directory: /p
-    image-type:
-    region-name:
-    images: [{name: n, diskimage: , meta: }]
-`);
-    const [diskimage] = configuration.diskimages;
-    assert.equal(diskimage?.elementsDir, undefined);
-    assert.equal(diskimage?.scriptDir, undefined);
-    assert.equal(diskimage?.release, '');
-    assert.equal(configuration.providers[0]?.imageType, 'qcow2');
-  });
-});
-
 describe('keys of our own and of later releases', () => {
   it('are read', async () => {
     const { configuration, warnings } = await load(`images-dir: /i
@@ -365,15 +186,16 @@ providers:
   });
 });
 
-describe('a variable of the environment in nodepool.yaml', () => {
-  async function loadWith(env: Readonly<Record<string, string>>, text: string, secrets = '') {
-    await writeFile(file, text);
-    const secure = join(directory, 'secure.yaml');
-    await writeFile(secure, secrets || '{}');
-    const place = { env: { ...CLOUD, ...env }, cwd: directory, home: directory };
-    return await loadConfiguration(file, { place, secure });
-  }
+/** Loads a configuration with these variables of the environment. */
+async function loadWith(env: Readonly<Record<string, string>>, text: string, secrets = '') {
+  await writeFile(file, text);
+  const secure = join(directory, 'secure.yaml');
+  await writeFile(secure, secrets || '{}');
+  const place = { env: { ...CLOUD, ...env }, cwd: directory, home: directory };
+  return await loadConfiguration(file, { place, secure });
+}
 
+describe('a variable of the environment in nodepool.yaml', () => {
   it('is replaced wherever it is, also in the file of -s, if its name begins with NODEPOOL_', async () => {
     const env = {
       NODEPOOL_DIR: '/srv/images',

@@ -1,0 +1,153 @@
+// Not a unit test: it starts servers.
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import { type TestContext, test } from 'node:test';
+import { cancelUpload } from '../src/blob-upload.ts';
+import type { Credentials } from '../src/credentials.ts';
+import { type Opened, openRegistry, SIGNAL } from './registry-fixture.ts';
+
+/** A registry with a token service. `check` looks at a request for a token. */
+async function openWithTokens(
+  t: TestContext,
+  credentials: Credentials,
+  check: (request: IncomingMessage, form: URLSearchParams) => void,
+): Promise<Opened & { readonly expire: () => void }> {
+  let valid = 0;
+  const opened: Opened = await openRegistry(
+    t,
+    (request, answer) => {
+      const url = new URL(request.url ?? '', 'http://localhost');
+      if (url.pathname !== '/token') {
+        if (valid > 0 && request.headers.authorization === `Bearer token-${valid}`) {
+          return answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
+        }
+        const parameters = `realm="${opened.url}/token",service="registry",scope="repository:ci/images:pull"`;
+        return answer.writeHead(401, { 'www-authenticate': `Bearer ${parameters}` }).end();
+      }
+      let text = '';
+      return request
+        .on('data', (piece) => {
+          text += String(piece);
+        })
+        .on('end', () => {
+          check(request, request.method === 'POST' ? new URLSearchParams(text) : url.searchParams);
+          valid += 1;
+          answer.end(JSON.stringify({ [valid % 2 === 0 ? 'token' : 'access_token']: `token-${valid}` }));
+        });
+    },
+    { credentials },
+  );
+  return {
+    ...opened,
+    expire: () => {
+      valid += 1;
+    },
+  };
+}
+
+test('a password buys tokens, and an expired token is replaced', async (t) => {
+  const seen: unknown[] = [];
+  const { registry, requests, expire } = await openWithTokens(
+    t,
+    { username: 'builder', password: 'a:b' },
+    ({ headers: { authorization } }, form) =>
+      seen.push([authorization, form.get('service'), form.get('scope')]),
+  );
+  await registry.tags(SIGNAL);
+  await registry.tags(SIGNAL);
+  expire();
+  await registry.tags(SIGNAL);
+  const wanted = [
+    `Basic ${Buffer.from('builder:a:b').toString('base64')}`,
+    'registry',
+    'repository:ci/images:pull',
+  ];
+  assert.deepEqual(seen, [wanted, wanted]);
+  assert.equal(requests.length, 7);
+});
+
+test('a password that a registry refuses as expired with 403 is read again', async (t) => {
+  let password = 'first';
+  const credentials: Credentials = {
+    username: 'AWS',
+    get password() {
+      return password;
+    },
+  };
+  const { registry, requests } = await openRegistry(
+    t,
+    ({ headers: { authorization } }, answer) => {
+      const [, sent] = Buffer.from(authorization?.slice('Basic '.length) ?? '', 'base64')
+        .toString()
+        .split(':');
+      if (sent === undefined) answer.writeHead(401, { 'www-authenticate': 'Basic realm="ecr"' }).end();
+      else if (sent === password) answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
+      else answer.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DENIED', message: 'expired' }] }));
+    },
+    { credentials },
+  );
+  assert.deepEqual(await registry.tags(SIGNAL), ['a']);
+  password = 'second';
+  assert.deepEqual(await registry.tags(SIGNAL), ['a']);
+  assert.equal(requests.length, 4);
+});
+
+test('a request that a right is missing for is not repeated with the same password', async (t) => {
+  const { registry, requests } = await openRegistry(
+    t,
+    ({ method, headers: { authorization } }, answer) => {
+      if (authorization === undefined) answer.writeHead(401, { 'www-authenticate': 'Basic realm="a"' }).end();
+      else if (method === 'GET') answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
+      else answer.writeHead(403).end();
+    },
+    { credentials: { username: 'builder', password: 'a' } },
+  );
+  await registry.tags(SIGNAL);
+  for (const length of [4, 3, 3]) {
+    await assert.rejects(registry.putManifest('a', 'b', '{}', SIGNAL), { code: 'forbidden' });
+    assert.equal(requests.length, length);
+    requests.length = 2;
+  }
+});
+
+test('an account that may not delete can give an upload up', async (t) => {
+  const { registry, url, requests } = await openRegistry(
+    t,
+    ({ url: path = '', headers: { authorization } }, answer) => {
+      if (path.startsWith('/token')) return answer.end(JSON.stringify({ token: 'pull-and-push' }));
+      const realm = `Bearer realm="${url}/token",scope="repository:ci/images:delete"`;
+      return answer.writeHead(401, { 'www-authenticate': realm }).end(authorization);
+    },
+  );
+  await cancelUpload(registry, `${url}/v2/ci/images/blobs/uploads/1`, SIGNAL);
+  assert.equal(requests.length, 3);
+});
+
+test('a repository that vanishes between two pages of its tags is an error', async (t) => {
+  const { registry } = await openRegistry(t, ({ url: path = '' }, answer) => {
+    if (path.includes('last=')) return answer.writeHead(404).end();
+    answer.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
+    return answer.end(JSON.stringify({ name: 'ci/images', tags: ['a'] }));
+  });
+  await assert.rejects(registry.tags(SIGNAL), { code: 'not-found' });
+});
+
+test('an identity token buys tokens, in a body that is not logged', async (t) => {
+  const seen: unknown[] = [];
+  const { registry, requests } = await openWithTokens(t, { identityToken: 'refresh' }, ({ headers }, form) =>
+    seen.push([headers.authorization, form.get('grant_type'), form.get('refresh_token'), form.get('scope')]),
+  );
+  assert.deepEqual(await registry.tags(SIGNAL), ['a']);
+  assert.deepEqual(seen, [[undefined, 'refresh_token', 'refresh', 'repository:ci/images:pull']]);
+  assert.ok(!requests.join().includes('refresh'));
+});
+
+test('a token service that is away is named in the error', async (t) => {
+  const { registry } = await openRegistry(t, (_request, answer) => {
+    answer.writeHead(401, { 'www-authenticate': 'Bearer realm="http://127.0.0.1:1/token"' }).end();
+  });
+  await assert.rejects(registry.tags(SIGNAL), {
+    code: 'connection-failed',
+    message: /^provider ci: token of 127\.0\.0\.1:1: no answer: .*ECONNREFUSED/,
+  });
+});
