@@ -19,7 +19,7 @@ export interface BuildJob extends OperationOptions {
   readonly logRetention?: number;
   /** Size limit of the log in bytes: only the beginning and the end of a longer log are kept. Default 64 MiB. */
   readonly logLimit?: number;
-  /** What errors call the log, such as a command that prints it on any host. Default: its path. */
+  /** Name of the log in errors, such as a command that prints it on any host. Default: its path. */
   readonly logName?: string;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;

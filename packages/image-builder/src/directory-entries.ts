@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { unlessMissing } from './system-error.ts';
 import type { Logger } from './types.ts';
 
-/** What Node.js decodes bytes to that are not UTF-8. */
+/** Character to which Node.js decodes bytes that are not UTF-8. */
 export const NOT_UTF8 = '\uFFFD';
 
 /**

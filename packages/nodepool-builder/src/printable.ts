@@ -18,7 +18,7 @@ export function printable(text: string, keepsColours = false): string {
   );
 }
 
-/** Joins the lines of a message: those of OpenSSL and of clouds may have several, and so may the names of files. */
+/** Joins the lines of a message. Errors of OpenSSL or a cloud may have several lines, and so may file names. */
 export function oneLine(text: string): string {
   if (!text.includes('\n')) return text;
   const lines = text.split('\n').map((line) => line.trim());

@@ -29,7 +29,7 @@ export const OCI_SETTINGS = {
       format: 'path',
       minLength: 1,
       description:
-        'PEM file with the certificate of the authority of the registry. Default: `REQUESTS_CA_BUNDLE`, else those of Node.',
+        "PEM file with the certificate of the registry's authority. Default: `REQUESTS_CA_BUNDLE`, else Node's authorities.",
     },
     layout: {
       enum: ['artifact', 'container-disk', 'container-image'],

@@ -16,7 +16,7 @@ export class SlicedReader {
   readonly #group: FlushGroup;
   readonly #onBytes: (bytes: Buffer) => void;
   #isPaused = false;
-  /** Whether the socket is paused until a later turn, in which the rest of its last chunk is processed. */
+  /** True while the socket is paused until a later turn of the event loop. That turn reads the rest of the last chunk. */
   #isWaiting = false;
 
   constructor(socket: Socket, group: FlushGroup, onBytes: (bytes: Buffer) => void) {

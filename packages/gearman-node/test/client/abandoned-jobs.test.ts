@@ -63,7 +63,7 @@ describe('a job that its caller abandons', () => {
     );
   });
 
-  test('is no longer among the subscribers of its handle', () => {
+  test('an abandoned job unsubscribes from its handle', () => {
     const subscribers = new JobSubscribers();
     const [one, other] = [{ ...ABANDONED }, { ...ABANDONED }] as [Subscriber, Subscriber];
     subscribers.add(one);

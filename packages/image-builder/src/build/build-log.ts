@@ -14,7 +14,7 @@ export interface BuildLogOptions {
   readonly directory: string;
   readonly imageId: string;
   readonly imageName: string;
-  /** What errors call the log, such as a command that prints it. Default: its path. */
+  /** Name of the log in errors, such as a command that prints it. Default: its path. */
   readonly shownAs?: string | undefined;
   /** For the log of an upload instead of a build. */
   readonly upload?: { readonly id: string; readonly provider: string };
@@ -35,7 +35,7 @@ export const LOG_BEGIN = '# image-name: ';
 /** Log of one build: `<image-id>.log`. Its first line contains the image name. */
 export class BuildLog {
   readonly path: string;
-  /** What errors call the log. */
+  /** Name of the log in errors. */
   readonly name: string;
   /** Masks the secrets in a text and escapes its control characters. */
   readonly mask: (text: string) => string;

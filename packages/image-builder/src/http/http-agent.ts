@@ -24,7 +24,7 @@ export interface HttpAgentOptions {
   readonly keepAlive?: boolean;
   /** Direct connections to one host at a time. Default: no limit. */
   readonly maxSockets?: number;
-  /** Default: that of this process. */
+  /** Default: the environment of this process. */
   readonly environment?: Variables;
 }
 

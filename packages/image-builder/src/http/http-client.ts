@@ -194,7 +194,7 @@ export class NetworkFailure extends Error {
 /** Reason in a message of OpenSSL, which has a line break and the place in its source. */
 const TLS_FAULT = /:SSL routines:[^:]*:(?<fault>[^:]+):/;
 
-/** What OpenSSL reports of a reply that is not TLS. */
+/** OpenSSL's reasons for a reply that is not TLS. */
 const NOT_TLS =
   /^(?:wrong version number|packet length too long|record layer failure|http request|https proxy request)$/;
 

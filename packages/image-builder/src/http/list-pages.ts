@@ -48,7 +48,7 @@ export interface ListOptions {
 /** Page sizes for servers that permit large pages. Some of them refuse what others only cut. */
 export const PAGE_SIZES: readonly (number | undefined)[] = [1000, 100, undefined];
 
-/** Codes of the errors with which servers refuse a page size: those of status 400, 412 and 413. */
+/** Error codes with which servers refuse a page size (status 400, 412 and 413). */
 const REFUSALS: ReadonlySet<unknown> = new Set(['bad-request', 'too-large']);
 
 /** The list whose page is being requested: its bounds, and the bytes that it has received. */

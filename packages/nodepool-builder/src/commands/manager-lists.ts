@@ -66,7 +66,7 @@ export const STATUS_RECORD = recordSchema({
   status: {
     enum: ['paused', 'queued', 'building', 'uploading', 'ready', 'failed', 'cancelled', 'missing'],
     description:
-      'State of the last build or upload there, apart from images that were rolled back; `missing` if there is no ready image.',
+      'State of the last build or upload there, ignoring images that were rolled back. `missing`: there is no ready image.',
   },
   ready: { ...COUNT, description: 'Number of ready images.' },
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest ready image.' },

@@ -64,8 +64,8 @@ const TOP_LEVEL = {
     type: ['array', 'null'],
     items: TEXT,
     description:
-      'Names of variables, in addition to [those of diskimage-builder](#which-values-are-shown), whose values logs and ' +
-      'attestations may show: `[MIRROR_URL, REGION_*]`.',
+      'Variables whose values logs and attestations may show, such as `[MIRROR_URL, REGION_*]`. Those ' +
+      '[that diskimage-builder reads](#which-values-are-shown) need no entry.',
   },
   'build-log-retention': {
     type: 'integer',

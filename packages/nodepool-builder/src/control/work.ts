@@ -1,7 +1,7 @@
 import type { FunctionStatus } from '@nodepool-builder/gearman-node';
 import { type LocatedJob, progressOf } from './builder-status.ts';
 
-/** What builders and job servers say of the work of the manager. */
+/** State of the manager's work at builders and job servers. */
 export interface Work {
   /** By the image-id of a build, and by the upload-id of an upload. */
   readonly jobs: ReadonlyMap<string, LocatedJob>;
