@@ -18,8 +18,8 @@ const LONGEST_PLAN = 100;
 /** With at most this number of disk images, the page shows each one unfolded. */
 const FEW_IMAGES = 8;
 
-/** Longest list above the images; the rest of it is folded. */
-const MOST_IN_SIGHT = 3;
+/** Maximum number of unfolded entries in each list above the images. */
+const MAX_UNFOLDED = 3;
 
 /** A part of the overview: it is rendered when somebody sees it. */
 export type Part = () => Html;
@@ -115,8 +115,8 @@ ${briefList(
 
 /** The first items of a list; the others are folded, so that the images stay in sight. */
 function briefList(items: readonly Html[], noun: string): Html {
-  const more = items.slice(MOST_IN_SIGHT);
-  return html`<div class="card brief"><ul class="records">${items.slice(0, MOST_IN_SIGHT)}</ul>
+  const more = items.slice(MAX_UNFOLDED);
+  return html`<div class="card brief"><ul class="records">${items.slice(0, MAX_UNFOLDED)}</ul>
 ${
   more.length > 0 &&
   html`<details><summary>${counted(more.length, `more ${noun}`)}</summary><ul class="records">${more}</ul></details>`

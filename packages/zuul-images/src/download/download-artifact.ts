@@ -4,7 +4,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import { asImageError, makeStateDirectory, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { fetchObject } from './fetch-object.ts';
 import { HttpSource } from './http-source.ts';
-import { RangesUnusable, Retries, TransientFailure } from './retries.ts';
+import { Retries, TransientFailure, UnusableRangesError } from './retries.ts';
 import { Spool } from './spool.ts';
 import { findObject, findWhole } from './stored-object.ts';
 import { runTaskGroup } from './task-group.ts';
@@ -47,7 +47,7 @@ export async function downloadArtifact(
         return await attempt(source, request, { ...options, useRanges }, signal);
       } catch (error) {
         if (!(error instanceof TransientFailure)) throw error;
-        useRanges &&= !(error instanceof RangesUnusable);
+        useRanges &&= !(error instanceof UnusableRangesError);
         await retries.pause(error, 0, signal);
       }
     }

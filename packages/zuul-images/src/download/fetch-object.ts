@@ -1,5 +1,5 @@
 import type { Answer } from './http-source.ts';
-import { RangesUnusable, Retries, TransientFailure } from './retries.ts';
+import { Retries, TransientFailure, UnusableRangesError } from './retries.ts';
 import { getRange, type Range, type RangedObject } from './stored-object.ts';
 import { runTaskGroup } from './task-group.ts';
 import type { Transfer } from './transfer.ts';
@@ -65,7 +65,7 @@ async function fetchRange(
       throw new TransientFailure(`${source.name}: the server sent less than it announced`);
     }
   } catch (error) {
-    if (!(error instanceof TransientFailure) || error instanceof RangesUnusable) throw error;
+    if (!(error instanceof TransientFailure) || error instanceof UnusableRangesError) throw error;
     await retries.pause(error, Math.floor(spool.present / PROGRESS), signal);
   }
 }
@@ -79,7 +79,7 @@ async function receive(
   let unchecked = 0;
   for await (const chunk of source.body(answer, signal)) {
     if (range.position + chunk.length > range.end) {
-      throw new RangesUnusable(`${source.name}: the server sent more than it announced`);
+      throw new UnusableRangesError(`${source.name}: the server sent more than it announced`);
     }
     await spool.write(chunk, range.position);
     range.position += chunk.length;

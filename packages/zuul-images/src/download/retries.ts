@@ -14,8 +14,8 @@ export class TransientFailure extends Error {
 }
 
 /** The server's ranges do not fit together, perhaps because the object changed: start over, without ranges. */
-export class RangesUnusable extends TransientFailure {
-  override readonly name = 'RangesUnusable';
+export class UnusableRangesError extends TransientFailure {
+  override readonly name = 'UnusableRangesError';
 }
 
 /** Default limits: `attempts` counts failures in a row, without new data between them. */

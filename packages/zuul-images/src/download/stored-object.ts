@@ -3,7 +3,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import { retryAfterSeconds } from '@nodepool-builder/image-builder/module-kit';
 import { nameOf } from './artifact-url.ts';
 import type { Answer, HttpSource } from './http-source.ts';
-import { RangesUnusable, TransientFailure } from './retries.ts';
+import { TransientFailure, UnusableRangesError } from './retries.ts';
 import { isIdentity } from './unpacking.ts';
 
 /** Milliseconds after a modification from which on its date identifies the content (RFC 9110, 8.8.2.2). */
@@ -99,7 +99,7 @@ async function wholeObject(source: HttpSource, answer: Answer, signal: AbortSign
 /**
  * Requests a range of an object.
  *
- * @throws RangesUnusable
+ * @throws UnusableRangesError
  * @throws TransientFailure
  * @throws ImageError `artifact-expired`
  */
@@ -120,7 +120,7 @@ export async function getRange(
   const mayBeRange = refusal instanceof ImageError && refusal.code === 'artifact-refused';
   if (refusal !== undefined && !mayBeRange) throw refusal;
   const reason = 'it changed, or its server does not tell that it is the same';
-  throw new RangesUnusable(`${nameOf(answer.url)} cannot be downloaded in ranges: ${reason}`, refusal);
+  throw new UnusableRangesError(`${nameOf(answer.url)} cannot be downloaded in ranges: ${reason}`, refusal);
 }
 
 /** The strong validator of a response. */
