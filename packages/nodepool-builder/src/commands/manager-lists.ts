@@ -82,7 +82,6 @@ export const STATUS_RECORD = recordSchema({
   },
   'paused-by': { ...TEXT_OR_NULL, description: 'Who paused the disk image, unless the configuration does.' },
   'paused-since': { ...TIME_OR_NULL, description: 'Time at which that was.' },
-  why: { ...TEXT_OR_NULL, description: 'Who or what pauses it, or else the error, or what it waits for.' },
 });
 
 /** Schema of a record of `dib-image-list`. */
@@ -152,7 +151,7 @@ const LISTS: readonly ListCommand[] = [
       { heading: 'READY' },
       { heading: 'NEWEST', long: 'id' },
       ageColumn('requested'),
-      { heading: 'WHY', long: 'words' },
+      { heading: 'WHY', key: 'status', format: whyOf, long: 'words' },
     ],
     list: async (configuration, store) =>
       await imageStatus(configuration, await readState(configuration, store)),
@@ -322,6 +321,13 @@ function describeBuild(build: Build, work?: Work): SettingsOf<typeof BUILD_RECOR
 type BuildRow = ReturnType<typeof describeBuild>;
 type UploadRow = ReturnType<typeof describeUpload>;
 
+/** Says who paused a disk image, what failed, or what it waits for. */
+function whyOf(status: string, record: ShownRecord): string {
+  const { error, 'paused-by': by, 'paused-since': since } = record;
+  if (status !== 'paused') return typeof error === 'string' ? error : progressText(record) || '-';
+  return typeof by === 'string' ? `paused by ${by} since ${String(since)}` : 'paused by the configuration';
+}
+
 /** Sums up each disk image at the builders and in each provider. */
 async function imageStatus(
   configuration: Configuration,
@@ -336,7 +342,7 @@ async function imageStatus(
     const paused = whyPaused(state, configured);
     const record = paused === undefined ? undefined : state.pauses.get(diskimage);
     const pause = { 'paused-by': record?.by ?? null, 'paused-since': isoTime(record?.since) };
-    const statusAt = (place: string, records: readonly (BuildRow | UploadRow)[], pausedHere?: string) => {
+    const statusAt = (place: string, records: readonly (BuildRow | UploadRow)[], isPaused: boolean) => {
       const { newest, state: status, ...more } = sumUp(records, isObsolete);
       const requested = newest?.requested ?? null;
       return {
@@ -344,10 +350,9 @@ async function imageStatus(
         place,
         ...more,
         ...pause,
-        status: pausedHere === undefined ? status : ('paused' as const),
+        status: isPaused ? ('paused' as const) : status,
         newest: newest?.['image-id'] ?? null,
         requested,
-        why: pausedHere ?? more.error ?? (progressText(more) || null),
       };
     };
     const built = builds.filter((build) => build.diskimage === diskimage);
@@ -358,10 +363,10 @@ async function imageStatus(
           const there = (uploads.get(diskimage) ?? [])
             .filter((upload) => upload.provider === provider && upload.imageName === image.name)
             .map((upload) => describeUpload(upload, work));
-          const here = paused ?? (entry.pause || image.pause ? 'paused by the configuration' : undefined);
-          return statusAt(`${provider}/${image.name}`, there, here);
+          const isPaused = paused !== undefined || entry.pause || image.pause;
+          return statusAt(`${provider}/${image.name}`, there, isPaused);
         }),
     );
-    return [statusAt('builders', built, paused), ...inProviders];
+    return [statusAt('builders', built, paused !== undefined), ...inProviders];
   });
 }
