@@ -25,7 +25,7 @@ function openImages({ name, folder }: Entry, { formats }: Services): core.ImageP
     name,
     formats,
     list,
-    candidates: list,
+    findImages: list,
     delete: remove,
     async discard(uploadId) {
       const partial = (await readdir(folder)).filter((entry) => entry.startsWith(`.${uploadId}.`));

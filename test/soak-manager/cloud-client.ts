@@ -61,7 +61,7 @@ export class DoubleProvider implements ImageProvider {
     }));
   }
 
-  async candidates(): Promise<never> {
+  async findImages(): Promise<never> {
     throw new Error('a manager asks for no candidates');
   }
 }

@@ -1,5 +1,5 @@
 import { FORMAT_NAMES } from './formats.ts';
-import { DamagedRecord, RecordType } from './record-directory.ts';
+import { DamagedRecordError, RecordType } from './record-directory.ts';
 import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 import { errnoOf } from './system-error.ts';
 import type { Logger } from './types.ts';
@@ -90,10 +90,10 @@ export async function readManifest(
   try {
     const manifest = await MANIFEST.read(path);
     if (manifest === undefined || manifest['image-id'] === imageId) return manifest;
-    throw new DamagedRecord(path, `it is not about image ${imageId}`);
+    throw new DamagedRecordError(path, `it is not about image ${imageId}`);
   } catch (error) {
     if (errnoOf(error) === 'EACCES') return undefined;
-    if (!(error instanceof DamagedRecord)) throw error;
+    if (!(error instanceof DamagedRecordError)) throw error;
     const outcome = 'the image is offered without its name and checksums';
     logger?.warn(`the manifest ${error.message}; ${outcome}`);
     return undefined;

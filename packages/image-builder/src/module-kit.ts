@@ -127,6 +127,7 @@ export {
 export type { Probe, SaveOptions } from './instance/instance-provider.ts';
 export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
+export { KeyedQueue } from './keyed-queue.ts';
 export { MANIFEST as IMAGE_MANIFEST, type Manifest } from './manifest.ts';
 export { BUILD_LOG, limitMode, makeDirectory, makeStateDirectory, STATE_FILE } from './modes.ts';
 export type {
@@ -158,7 +159,7 @@ export {
   optionValue,
   QEMU,
 } from './qemu/machine-arguments.ts';
-export { DamagedRecord, RecordDirectory, RecordType } from './record-directory.ts';
+export { DamagedRecordError, RecordDirectory, RecordType } from './record-directory.ts';
 export { imageFileName, Layout } from './repository/layout.ts';
 export { Mutex } from './repository/mutex.ts';
 export { safeName } from './repository/state-directory.ts';
@@ -168,5 +169,4 @@ export { SingleFlight } from './single-flight.ts';
 export { inSlices } from './slices.ts';
 export { isZero, writeSparse } from './sparse.ts';
 export { asImageError, errnoOf, unlessMissing } from './system-error.ts';
-export { Turns } from './turns.ts';
 export type { CheckOptions, DiscardOptions, ImageKey } from './types.ts';

@@ -11,8 +11,8 @@ import { unlessMissing } from './system-error.ts';
 const EXTENSION = '.json';
 
 /** A record on disk that its schema does not accept. */
-export class DamagedRecord extends Error {
-  override readonly name = 'DamagedRecord';
+export class DamagedRecordError extends Error {
+  override readonly name = 'DamagedRecordError';
   /** Such as `files[0].size is not a number`. */
   readonly reason: string;
 
@@ -39,7 +39,7 @@ export class RecordType<const S extends SettingsSchema> {
     await writeDurably(path, this.text(record));
   }
 
-  /** Undefined if the file does not exist. @throws DamagedRecord */
+  /** Undefined if the file does not exist. @throws DamagedRecordError */
   async read(path: string): Promise<SettingsOf<S> | undefined> {
     // A synchronous read of a small file takes a tenth of the time, which counts at a start with thousands of images.
     const read = async (): Promise<string> => readFileSync(path, 'utf8');
@@ -51,7 +51,7 @@ export class RecordType<const S extends SettingsSchema> {
     try {
       return this.#reader.parse(text);
     } catch (error) {
-      throw new DamagedRecord(path, (error as Error).message);
+      throw new DamagedRecordError(path, (error as Error).message);
     }
   }
 }
@@ -88,7 +88,7 @@ export class RecordDirectory<const S extends SettingsSchema> {
     return [...new Set(names)];
   }
 
-  /** Undefined if the record does not exist. @throws DamagedRecord */
+  /** Undefined if the record does not exist. @throws DamagedRecordError */
   async read(name: string): Promise<SettingsOf<S> | undefined> {
     return await this.#type.read(this.file(name));
   }

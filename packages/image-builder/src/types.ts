@@ -102,7 +102,7 @@ export interface UploadRequest {
   /** Properties to store with the image (`meta` of `providers[].images`). */
   readonly metadata?: Readonly<Record<string, string>>;
   /**
-   * Documents to keep with the image, by a provider that has {@link ImageProvider.attestations}; others ignore them.
+   * Documents to keep with the image, by a provider that has {@link ImageProvider.getAttestations}; others ignore them.
    * Default: none.
    */
   readonly attestations?: readonly AttestationDocument[];
@@ -173,7 +173,7 @@ export interface ImageCandidate {
   readonly builtAt?: Date;
 }
 
-/** Options of {@link ImageProvider.candidates}. */
+/** Options of {@link ImageProvider.findImages}. */
 export interface CandidateOptions extends OperationOptions {
   /** Ids of existing images, which are queried one by one if the provider's list does not contain them yet. */
   readonly known?: readonly string[];
@@ -242,7 +242,7 @@ export interface ImageProvider {
    * Lists at least all images that pass a filter; the provider filters as far as its API can. `latestImage` filters again
    * and chooses. Nothing is cached between calls.
    */
-  candidates(filter: ImageFilter, options?: CandidateOptions): Promise<readonly ImageCandidate[]>;
+  findImages(filter: ImageFilter, options?: CandidateOptions): Promise<readonly ImageCandidate[]>;
   /**
    * Downloads an image to a file, which appears once its checksum was compared. Absent where images are not files.
    *
@@ -257,10 +257,10 @@ export interface ImageProvider {
    *
    * @throws ImageError `image-not-found`
    */
-  attestations?(externalId: string, options?: OperationOptions): Promise<readonly AttestationDocument[]>;
+  getAttestations?(externalId: string, options?: OperationOptions): Promise<readonly AttestationDocument[]>;
   /**
    * Adds documents to an image, or replaces those with the same names: a statement about an upload can only be made after
-   * it. The call is idempotent. Present where {@link attestations} is.
+   * it. The call is idempotent. Present where {@link getAttestations} is.
    *
    * @throws ImageError `image-not-found`
    */
@@ -270,7 +270,7 @@ export interface ImageProvider {
     options?: OperationOptions,
   ): Promise<void>;
   /** Lists partial images of interrupted uploads. Absent where uploads leave none. */
-  partialUploads?(options?: OperationOptions): Promise<readonly PartialUpload[]>;
+  listPartialUploads?(options?: OperationOptions): Promise<readonly PartialUpload[]>;
   /** Checks what uploads need: credentials, services, quota, room. It changes nothing, and retries nothing. */
   diagnose?(options?: CheckOptions): AsyncIterable<CheckResult>;
 }

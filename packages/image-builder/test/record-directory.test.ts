@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
-import { DamagedRecord, RecordDirectory } from '../src/record-directory.ts';
+import { DamagedRecordError, RecordDirectory } from '../src/record-directory.ts';
 
 const SCHEMA = { type: 'object', required: ['step'], properties: { step: { type: 'integer' } } } as const;
 
@@ -31,7 +31,7 @@ test('a damaged record is an error with its path and the reason', async (t) => {
   ] as const) {
     await writeFile(records.file('a'), text);
     await assert.rejects(records.read('a'), (error) => {
-      assert.ok(error instanceof DamagedRecord);
+      assert.ok(error instanceof DamagedRecordError);
       assert.equal(error.message, `"${records.file('a')}" is damaged: ${reason}`);
       return true;
     });

@@ -6,7 +6,7 @@ import type {
   SettingsOf,
 } from '@nodepool-builder/image-builder';
 import {
-  DamagedRecord,
+  DamagedRecordError,
   makeStateDirectory,
   RecordDirectory,
   unlessAborted,
@@ -114,7 +114,7 @@ export class InstanceClaim {
     try {
       return await this.#records.read(this.imageId);
     } catch (error) {
-      if (error instanceof DamagedRecord) return undefined;
+      if (error instanceof DamagedRecordError) return undefined;
       throw error;
     }
   }

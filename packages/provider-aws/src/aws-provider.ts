@@ -18,10 +18,10 @@ import {
   BandwidthLimit,
   CloudError,
   cleanUpAfter,
+  KeyedQueue,
   readImageTags,
   signalOf,
   steadyProgress,
-  Turns,
 } from '@nodepool-builder/image-builder/module-kit';
 import {
   findImages,
@@ -61,7 +61,7 @@ export class AwsProvider implements ImageProvider, Disposable {
   readonly #options: AwsProviderOptions;
   readonly #session: AwsSession;
   readonly #limit: BandwidthLimit | undefined;
-  readonly #turns = new Turns();
+  readonly #turns = new KeyedQueue();
   readonly #records: UploadRecords | undefined;
 
   constructor(options: AwsProviderOptions) {
@@ -144,13 +144,13 @@ export class AwsProvider implements ImageProvider, Disposable {
   }
 
   /** @throws CloudError */
-  async candidates(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+  async findImages(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
     const signal = signalOf(options);
     return await findCandidates(filter, { ...options, region: await this.#session.open(), signal });
   }
 
   /** @throws CloudError */
-  async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
+  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     const signal = signalOf(options);
     const partial: PartialUpload[] = [];
     const main = await this.#session.open();

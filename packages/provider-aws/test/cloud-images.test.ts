@@ -37,7 +37,7 @@ test("nodepool's filters choose the newest own image, and not a newer public one
   const provider = open();
   const chosen = async (image: typeof NODEPOOL): Promise<string | undefined> => {
     const filter = parseImageFilter(AWS_CLOUD_IMAGES.filters(image));
-    return latestImage(await provider.candidates(filter), filter).latest?.externalId;
+    return latestImage(await provider.findImages(filter), filter).latest?.externalId;
   };
   assert.equal(await chosen(NODEPOOL), own);
   const owner = { name: 'owner-id', values: ['666666666666'] };

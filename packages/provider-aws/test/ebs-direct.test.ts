@@ -169,7 +169,7 @@ test('an AMI of somebody else is neither listed nor deleted', async (t) => {
   const provider = open();
   assert.deepEqual(await provider.list(), []);
   await assert.rejects(provider.delete(image.id), /did not upload AMI/);
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
 test('only own images are candidates, unless the filter names another owner', async (t) => {
@@ -192,12 +192,12 @@ test('only own images are candidates, unless the filter names another owner', as
   const foreign = add('debian-13-b', '666666666666');
   const provider = open();
   const idsOf = async (owner?: string[]): Promise<string[]> => {
-    const found = await provider.candidates({ name: ['debian-13-*'], ...(owner && { owner }) });
+    const found = await provider.findImages({ name: ['debian-13-*'], ...(owner && { owner }) });
     return found.filter(({ isUsable }) => isUsable).map(({ externalId }) => externalId);
   };
   assert.deepEqual(await idsOf(), [own]);
   assert.deepEqual(await idsOf(['666666666666']), [foreign]);
-  const all = await provider.candidates({ name: ['debian-13-old'] }, { withRefused: true });
+  const all = await provider.findImages({ name: ['debian-13-old'] }, { withRefused: true });
   assert.deepEqual(
     all.map(({ externalId, status }) => [externalId, status]),
     [[deprecated, 'deprecated']],

@@ -11,7 +11,7 @@ test('a snapshot that no AMI of its finished upload has is an orphan; those of t
   await writeDisk(path, { 0: 'a' });
   const provider = open({ 'copy-regions': ['eu-west-1'] });
   await provider.upload(requestFor(path));
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
   const regions = [double.region(), double.region('eu-west-1')];
   const orphans = regions.map((region) => {
     const tags = region.snapshots.all()[0]?.tags;
@@ -24,7 +24,7 @@ test('a snapshot that no AMI of its finished upload has is an orphan; those of t
     } as const;
     return region.snapshots.add({ ...state, tags, sharedWith: new Set() });
   });
-  const partial = await provider.partialUploads();
+  const partial = await provider.listPartialUploads();
   assert.deepEqual(
     partial.map(({ uploadId, subject }) => [uploadId, subject]),
     orphans.map(({ id }, index) => ['u1', `snapshot ${id} in ${regions[index]?.name} (pending)`]),
@@ -34,12 +34,12 @@ test('a snapshot that no AMI of its finished upload has is an orphan; those of t
     regions.map((region) => region.snapshots.all().length),
     [1, 1],
   );
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
 
   // The copy is not complete, and its snapshot may be one that AWS does not show yet.
   const [copy] = double.region('eu-west-1').images.all();
   assert.ok(copy);
   Object.assign(copy, { state: 'pending', pendingLists: 100, snapshots: [] });
-  const subjects = (await provider.partialUploads()).map(({ subject }) => subject);
+  const subjects = (await provider.listPartialUploads()).map(({ subject }) => subject);
   assert.deepEqual(subjects, [`AMI ${copy.id} in eu-west-1 (pending)`]);
 });

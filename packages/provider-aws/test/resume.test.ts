@@ -77,7 +77,7 @@ for (const [step, count] of STEPS) {
       const left = end === 'upload' ? 1 : 0;
       assert.equal(double.region().images.all().length, left);
       assert.equal(double.region().snapshots.all().length, left);
-      assert.deepEqual(await provider.partialUploads(), []);
+      assert.deepEqual(await provider.listPartialUploads(), []);
     });
   }
 }

@@ -17,11 +17,11 @@ import {
   BandwidthLimit,
   type CheckOptions,
   CloudError,
+  KeyedQueue,
   RecordDirectory,
   readImageTags,
   signalOf,
   steadyProgress,
-  Turns,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
 import { type AzureAccount, AzureSession } from './azure-session.ts';
@@ -90,7 +90,7 @@ export class AzureProvider implements ImageProvider {
   readonly formats: readonly ImageFormat[];
   readonly #options: AzureProviderOptions;
   readonly #limit: BandwidthLimit | undefined;
-  readonly #turns = new Turns();
+  readonly #turns = new KeyedQueue();
   readonly #records: RecordDirectory<typeof RECORD> | undefined;
   /** Ids of images that this process made, by the upload: a list may not show them yet. */
   readonly #made = new Map<string, string>();
@@ -214,7 +214,7 @@ export class AzureProvider implements ImageProvider {
   }
 
   /** @throws CloudError */
-  async candidates(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+  async findImages(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
     const signal = signalOf(options);
     const { images } = await this.#open();
     const groups = filter.properties?.get('resource-group') ?? [undefined];
@@ -232,7 +232,7 @@ export class AzureProvider implements ImageProvider {
   }
 
   /** @throws CloudError */
-  async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
+  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     const signal = signalOf(options);
     const { images, disks } = await this.#open();
     const unfinished = (await images.list(signal)).filter(

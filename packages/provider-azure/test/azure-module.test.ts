@@ -66,7 +66,7 @@ test('a managed identity gives the token, which is renewed before it expires', a
   const { externalId } = await provider.upload(await diskRequest(t, [0]));
   const tokens = double.requests.filter(({ name }) => name === 'GET token').length;
   assert.ok(tokens > 1, `${tokens} tokens`);
-  const [candidate] = await provider.candidates({});
+  const [candidate] = await provider.findImages({});
   assert.equal(candidate?.externalId, externalId);
   assert.equal(candidate.properties.team, 'ci');
 });

@@ -43,7 +43,7 @@ test('a version that is excluded from the latest, or past the end of its life, i
     const { properties } = double.cloud.resources.get(id);
     properties.publishingProfile = { ...(properties.publishingProfile as object), ...member };
   }
-  const { latest, refused } = latestImage(await provider.candidates({}), {});
+  const { latest, refused } = latestImage(await provider.findImages({}), {});
   assert.equal(latest?.externalId, oldest);
   assert.deepEqual(
     refused.map(({ reason }) => reason),

@@ -16,7 +16,7 @@ test('a filter spells resource groups and regions as it likes', async (t) => {
   ] as const) {
     const filter = { properties: new Map([[name, [value]]]) };
     for (const known of [[], [externalId]]) {
-      const { latest } = latestImage(await provider.candidates(filter, { known }), filter);
+      const { latest } = latestImage(await provider.findImages(filter, { known }), filter);
       assert.equal(latest?.externalId, expected, `${name} ${value}`);
     }
   }

@@ -75,7 +75,7 @@ for (const [step, count] of STEPS) {
       } else if (end === 'discard') {
         await provider.discard(request.uploadId);
       } else {
-        for (const partial of await provider.partialUploads()) {
+        for (const partial of await provider.listPartialUploads()) {
           assert.equal(partial.uploadId, request.uploadId);
           await partial.remove();
         }
@@ -86,7 +86,7 @@ for (const [step, count] of STEPS) {
       );
       assert.equal(images.length, end === 'upload' ? 1 : 0);
       assert.deepEqual(double.ofType('Microsoft.Compute/disks'), []);
-      assert.deepEqual(await provider.partialUploads(), []);
+      assert.deepEqual(await provider.listPartialUploads(), []);
     });
   }
 }

@@ -247,11 +247,11 @@ test('resources without our tags are neither listed nor touched', async (t) => {
   const request = await diskRequest(t, [0]);
   const { externalId } = await other.upload(request);
   assert.deepEqual(await provider.list(), []);
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
   await provider.discard(request.uploadId);
   await assert.rejects(provider.delete(externalId), cloudError('conflict', /tags/));
   assert.equal((await other.list()).length, 1);
-  assert.equal((await provider.candidates({})).length, 1);
+  assert.equal((await provider.findImages({})).length, 1);
 });
 
 test('no error has the signature of a URL', async (t) => {

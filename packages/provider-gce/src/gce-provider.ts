@@ -18,10 +18,10 @@ import {
   CloudError,
   cleanUpAfter,
   IMAGE_TAGS,
+  KeyedQueue,
   SELF,
   signalOf,
   steadyProgress,
-  Turns,
 } from '@nodepool-builder/image-builder/module-kit';
 import { diagnoseGce } from './diagnose-gce.ts';
 import { findImages, getImage, type Image, type ImageSite, listImages, removeImage } from './gce-images.ts';
@@ -49,7 +49,7 @@ export class GceProvider implements ImageProvider, Disposable {
   readonly #options: GceProviderOptions;
   readonly #session: GceSession;
   readonly #limit: BandwidthLimit | undefined;
-  readonly #turns = new Turns();
+  readonly #turns = new KeyedQueue();
 
   constructor(options: GceProviderOptions) {
     const { entry, formats, session } = options;
@@ -119,7 +119,7 @@ export class GceProvider implements ImageProvider, Disposable {
   }
 
   /** @throws CloudError */
-  async candidates(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+  async findImages(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
     const finder = this.#finder(options);
     const { owner: owners = [SELF], properties, imageName } = filter;
     const { project: own } = await this.#session.open();
@@ -150,7 +150,7 @@ export class GceProvider implements ImageProvider, Disposable {
   }
 
   /** @throws CloudError */
-  async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
+  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     const finder = this.#finder(options);
     const images = await findImages(finder, 'provider', this.name);
     const partial = images.flatMap((image): PartialUpload[] => {

@@ -20,7 +20,7 @@ test('metadata of any kind fits into labels and description', async (t) => {
   const metadata = { '1st': 'Ä', '': 'empty', notes: 'x'.repeat(3000), team: 'ci', ...many };
   const provider = fixture.open();
   await provider.upload(await requestFor(fixture, { metadata }));
-  const [candidate] = await provider.candidates({});
+  const [candidate] = await provider.findImages({});
   assert.equal(candidate?.properties.team, 'ci');
   assert.equal(candidate?.properties['1st'], 'Ä');
   assert.equal((await provider.list()).length, 1);
@@ -55,7 +55,7 @@ test('lists have all pages', async (t) => {
     await provider.upload({ ...request, uploadId: `u${number}`, imageId: `debian-000000000${number}` });
   }
   assert.equal((await provider.list()).length, 5);
-  assert.equal((await provider.candidates({})).length, 5);
+  assert.equal((await provider.findImages({})).length, 5);
 });
 
 test('an import whose image disappears fails at once', async (t) => {

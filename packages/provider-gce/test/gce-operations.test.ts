@@ -107,7 +107,7 @@ for (const [architecture, expected] of [
     const provider = fixture.open();
     await provider.upload(await requestFor(fixture, { metadata: { architecture } }));
     assert.equal(fixture.double.images[0]?.resource.architecture, expected);
-    const [candidate] = await provider.candidates({});
+    const [candidate] = await provider.findImages({});
     assert.equal(candidate?.architecture, expected.toLowerCase());
   });
 }

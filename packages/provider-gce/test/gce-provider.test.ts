@@ -88,7 +88,7 @@ for (const task of STEPS) {
       }
       assert.equal(double.images.length, end === 'upload' ? 1 : 0);
       assert.equal(double.storage.objects.size, 0);
-      assert.deepEqual(await provider.partialUploads(), []);
+      assert.deepEqual(await provider.listPartialUploads(), []);
     });
   }
 }
@@ -219,7 +219,7 @@ test('an image with a family is obsolete before it is deleted', async (t) => {
   const fixture = await gceFixture(t, { pendingReads: 1 });
   const provider = fixture.open({ 'image-family': 'debian-ci' });
   const { externalId } = await provider.upload(await requestFor(fixture));
-  const [candidate] = await provider.candidates({ properties: new Map([['family', ['debian-ci']]]) });
+  const [candidate] = await provider.findImages({ properties: new Map([['family', ['debian-ci']]]) });
   assert.equal(candidate?.externalId, externalId);
   fixture.double.requests.length = 0;
   await provider.delete(externalId);
@@ -247,7 +247,7 @@ test('images of others are candidates only if the filter names their project, an
   add('ci-project', 'debian-old', { state: 'DEPRECATED' });
   add('debian-cloud', 'debian-13-v1');
   const idsOf = async (owner?: string[]): Promise<string[]> => {
-    const found = await provider.candidates({ name: ['debian-*'], ...(owner && { owner }) });
+    const found = await provider.findImages({ name: ['debian-*'], ...(owner && { owner }) });
     return found.filter(({ isUsable }) => isUsable).map(({ externalId }) => externalId);
   };
   assert.deepEqual(await idsOf(), ['debian-own']);

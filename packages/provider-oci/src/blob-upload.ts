@@ -36,13 +36,13 @@ export interface BlobUpload {
 const RESTARTS = 3;
 
 /** The registry no longer has the bytes that it confirmed. */
-class UploadLost extends Error {
-  override readonly name = 'UploadLost';
+class UploadLostError extends Error {
+  override readonly name = 'UploadLostError';
 }
 
 /** The registry, or a proxy before it, takes shorter requests only. */
-class ChunkTooLong extends Error {
-  override readonly name = 'ChunkTooLong';
+class ChunkTooLongError extends Error {
+  override readonly name = 'ChunkTooLongError';
 }
 
 /** Bytes of a chunk that every registry should take. */
@@ -63,8 +63,8 @@ export async function uploadBlob(upload: BlobUpload): Promise<Blob> {
       return await sendAll(upload, session);
     } catch (error) {
       signal.throwIfAborted();
-      const isRefused = error instanceof ChunkTooLong;
-      if (!isRefused && !(error instanceof UploadLost)) throw error;
+      const isRefused = error instanceof ChunkTooLongError;
+      if (!isRefused && !(error instanceof UploadLostError)) throw error;
       if (!isRefused && restarts >= RESTARTS) {
         const reason = `the registry lost the upload ${restarts + 1} times: ${error.message}`;
         throw new CloudError('service-unavailable', `${registry.subject}: upload of a blob`, reason);
@@ -233,7 +233,7 @@ async function sendAll(upload: BlobUpload, session: Session): Promise<Blob> {
     }
   }
   if (length > 0) await sendChunk(upload, session, Buffer.concat(waiting, length));
-  if (session.offset !== size) throw new UploadLost(`it has ${session.offset} bytes of ${size}`);
+  if (session.offset !== size) throw new UploadLostError(`it has ${session.offset} bytes of ${size}`);
   signal.throwIfAborted();
   const blob = { digest: `sha256:${hash.digest('hex')}`, size };
   await save(stateOf(session, blob));
@@ -251,9 +251,9 @@ async function sendChunk(upload: BlobUpload, session: Session, bytes: Buffer): P
     async (attempt) => {
       if (attempt > 1) {
         const now = await readSession(registry, session.location, signal);
-        if (now === undefined) throw new UploadLost('it does not know the upload');
+        if (now === undefined) throw new UploadLostError('it does not know the upload');
         if (now.offset < begin || now.offset > end)
-          throw new UploadLost(`it has ${now.offset} bytes, not ${begin}`);
+          throw new UploadLostError(`it has ${now.offset} bytes, not ${begin}`);
         Object.assign(session, now);
       }
       if (session.offset < end) await patch(upload, session, bytes.subarray(session.offset - begin), end);
@@ -284,9 +284,9 @@ async function patch(
   } catch (error) {
     if (isTooLong(error, body, session)) {
       registry.longestChunk = 2 ** Math.ceil(Math.log2(body.length) - 1);
-      throw new ChunkTooLong((error as Error).message);
+      throw new ChunkTooLongError((error as Error).message);
     }
-    if (isLost(error)) throw new UploadLost((error as Error).message);
+    if (isLost(error)) throw new UploadLostError((error as Error).message);
     throw error;
   }
 }
@@ -309,10 +309,10 @@ async function finish({ registry, signal }: BlobUpload, session: Session, { dige
       try {
         await registry.send({ task: 'PUT blob', method: 'PUT', path, headers, body: '', signal });
       } catch (error) {
-        if (isLost(error)) throw new UploadLost((error as Error).message);
+        if (isLost(error)) throw new UploadLostError((error as Error).message);
         // Bytes of another process: those of an earlier release of the compressor, or of a file that changed.
         const isOther = error instanceof RegistryError && error.status === 400 && session.isDoubtful;
-        throw isOther ? new UploadLost(error.message) : error;
+        throw isOther ? new UploadLostError(error.message) : error;
       }
     },
     { signal, onRetry: () => {} },

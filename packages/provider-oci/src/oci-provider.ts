@@ -22,9 +22,9 @@ import {
   cleanUpAfter,
   type DiscardOptions,
   type ImageKey,
+  KeyedQueue,
   signalOf,
   steadyProgress,
-  Turns,
 } from '@nodepool-builder/image-builder/module-kit';
 import { tryDeletion, tryUpload } from './blob-upload.ts';
 import { pushImage } from './container-image.ts';
@@ -68,7 +68,7 @@ export class OciProvider implements ImageProvider {
   readonly #registry: Registry;
   readonly #limit: BandwidthLimit | undefined;
   readonly #images: RegistryImages;
-  readonly #turns = new Turns();
+  readonly #turns = new KeyedQueue();
 
   constructor(options: OciProviderOptions) {
     const { entry, formats } = options;
@@ -153,13 +153,13 @@ export class OciProvider implements ImageProvider {
   }
 
   /** @throws CloudError */
-  async candidates(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+  async findImages(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
     const images = await this.#images.all(signalOf(options));
     return images.map((image) => toCandidate(this.#externalId(image.tag), image));
   }
 
   /** @throws CloudError */
-  async partialUploads(): Promise<readonly PartialUpload[]> {
+  async listPartialUploads(): Promise<readonly PartialUpload[]> {
     const { directory } = this.#options;
     if (directory === undefined) return [];
     const records = await new UploadRecords(directory).all();

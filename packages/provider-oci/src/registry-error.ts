@@ -63,7 +63,7 @@ export class RegistryError extends CloudError {
 }
 
 /** The registry permits no deletions. */
-export class DeletionForbidden extends CloudError {
+export class DeletionForbiddenError extends CloudError {
   constructor(subject: string, cause: RegistryError) {
     super('bad-request', subject, 'the registry forbids deletions; permit them in its configuration', {
       cause,

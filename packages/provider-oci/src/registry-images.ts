@@ -2,7 +2,7 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import { type ImageKey, Mutex, newestBuildFirst } from '@nodepool-builder/image-builder/module-kit';
 import { digestsBelow, latestTag, type OciImage, readImage, tagOf } from './image-manifest.ts';
 import type { Registry, StoredManifest } from './registry.ts';
-import { DeletionForbidden } from './registry-error.ts';
+import { DeletionForbiddenError } from './registry-error.ts';
 
 /** Manifests that are read at a time. */
 const READS = 8;
@@ -109,7 +109,7 @@ export class RegistryImages {
     try {
       await this.remove(image, signal);
     } catch (error) {
-      if (!(error instanceof DeletionForbidden)) throw error;
+      if (!(error instanceof DeletionForbiddenError)) throw error;
       this.#logger.warn(`${error.message}; the image that was replaced stays without a tag`);
     }
   }

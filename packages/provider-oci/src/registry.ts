@@ -20,7 +20,7 @@ import {
 import type { Credentials } from './credentials.ts';
 import type { RepositoryName } from './oci-settings.ts';
 import { authorize, type Challenge, parseChallenge } from './registry-auth.ts';
-import { DeletionForbidden, RegistryError } from './registry-error.ts';
+import { DeletionForbiddenError, RegistryError } from './registry-error.ts';
 
 /** Seconds for one request: a chunk may travel slowly. */
 const TIMEOUT = 600;
@@ -164,7 +164,7 @@ export class Registry {
       await this.request(request).catch(unlessAbsent);
     } catch (error) {
       if (!(error instanceof RegistryError) || error.status !== 405) throw error;
-      throw new DeletionForbidden(`${this.subject}: ${request.task}`, error);
+      throw new DeletionForbiddenError(`${this.subject}: ${request.task}`, error);
     }
   }
 

@@ -151,7 +151,7 @@ test('a damaged tgz is refused', async (t) => {
   const request = await requestFor(path, 1, 'tgz');
   await writeDisk(path, 2);
   await assert.rejects(provider.upload(request), Error);
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
 test('of an archive that lacks a layer, nothing is left', async (t) => {
@@ -168,7 +168,7 @@ test('of an archive that lacks a layer, nothing is left', async (t) => {
   const provider = fixture.open(image);
   await assert.rejects(provider.upload(await requestFor(archive, 1, 'tar')), /it lacks blobs\/sha256\/0000/);
   assert.equal((await ask(registry, `manifests/${index.manifests[0].digest}`)).status, 404);
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
 for (const format of ['tar', 'tgz'] as const) {
@@ -213,5 +213,5 @@ test('a file of the wrong kind is refused, and nothing is left', async (t) => {
   await run('tar', ['-cf', docker, '-C', directory, 'index.json', 'oci-layout']);
   await assert.rejects(fixture.open(image).upload(await requestFor(docker, 1, 'tar')), refused);
   assert.deepEqual(await disk.list(), []);
-  assert.deepEqual(await disk.partialUploads(), []);
+  assert.deepEqual(await disk.listPartialUploads(), []);
 });

@@ -88,7 +88,7 @@ for (const [step, count] of [
     await provider.discard('u1');
     assert.ok(double.requests.length <= FEW, `${double.requests.length} requests`);
     assert.equal(double.state.manifests.size, IMAGES);
-    assert.deepEqual(await provider.partialUploads(), []);
+    assert.deepEqual(await provider.listPartialUploads(), []);
     assert.equal(double.state.tags.get('debian-latest'), double.state.tags.get(NEWEST));
   });
 }
@@ -163,13 +163,14 @@ for (const end of ['an upload', 'a discard', 'a removal of partial uploads'] as 
     const provider = open();
     if (end === 'an upload') await provider.upload(request);
     else if (end === 'a discard') await provider.discard('u1');
-    else for (const partial of await provider.partialUploads()) assert.equal(await partial.remove(), true);
+    else
+      for (const partial of await provider.listPartialUploads()) assert.equal(await partial.remove(), true);
     const { manifests, tags } = double.state;
     assert.equal(manifests.size, end === 'a discard' ? IMAGES : IMAGES + 1);
     assert.equal(new Set(tags.values()).size, manifests.size);
     const wanted = end === 'a discard' ? NEWEST : 'debian-debian-0000009999';
     assert.equal(tags.get('debian-latest'), tags.get(wanted));
-    assert.deepEqual(await provider.partialUploads(), []);
+    assert.deepEqual(await provider.listPartialUploads(), []);
   });
 }
 

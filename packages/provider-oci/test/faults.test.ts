@@ -50,7 +50,7 @@ for (const operation of OPERATIONS) {
       assert.equal((await provider.list()).length, 1);
       assert.equal(double.state.manifests.size, 1);
       assert.ok(seen > 0);
-      assert.deepEqual(await provider.partialUploads(), []);
+      assert.deepEqual(await provider.listPartialUploads(), []);
     });
   }
 }
@@ -91,7 +91,7 @@ test('an upload that the registry loses again and again fails, and nothing is le
   await assert.rejects(provider.upload(await requestFor(path)), failed);
   double.fault = () => undefined;
   assert.deepEqual(await provider.list(), []);
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
 const REFUSALS: readonly (readonly [number, string, string, string])[] = [
@@ -116,7 +116,7 @@ for (const [status, code, message, expected] of REFUSALS) {
       return true;
     });
     double.fault = () => undefined;
-    assert.deepEqual(await provider.partialUploads(), []);
+    assert.deepEqual(await provider.listPartialUploads(), []);
     assert.equal(double.state.uploads.size, 0);
   });
 }

@@ -111,13 +111,13 @@ for (const [step, moment] of KILLS) {
       await killAt(fixture, step, moment);
       const provider = openProvider(settings, directory);
       if (end === 'removal') {
-        const [partial] = await provider.partialUploads();
+        const [partial] = await provider.listPartialUploads();
         assert.equal(await partial?.remove(), true);
       } else {
         await provider.upload(await requestFor(path));
         assert.equal((await provider.list()).length, 1);
       }
-      assert.deepEqual(await provider.partialUploads(), []);
+      assert.deepEqual(await provider.listPartialUploads(), []);
       assert.deepEqual(await sessions(), []);
     });
   }

@@ -32,7 +32,7 @@ test('an abort ends an upload that waits for the registry, and nothing is left',
   await assert.rejects(provider.upload(await requestFor(path), { signal: abort.signal }), /it is enough/);
   assert.ok(performance.now() - start < 50_000);
   assert.equal(double.state.uploads.size, 0);
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
 test('the memory does not grow with the image', async (t) => {

@@ -85,7 +85,7 @@ test('a file that is not the one of its builder is refused, and nothing is left'
   const provider = fixture.open();
   await assert.rejects(provider.upload(request), { code: 'image-changed' });
   assert.deepEqual(await provider.list(), []);
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
 for (const compression of ['zstd', 'gzip'] as const) {
@@ -201,7 +201,7 @@ test('tags of others are not listed, replaced or deleted', async (t) => {
   const before = await tagsOf(registry);
 
   assert.equal((await provider.list()).length, 1);
-  assert.equal((await provider.candidates({})).length, 1);
+  assert.equal((await provider.findImages({})).length, 1);
   const refused = { code: 'provider-refused' };
   await assert.rejects(provider.upload(await requestFor(path, 2)), refused);
   await assert.rejects(provider.upload({ ...(await requestFor(path, 3)), imageName: 'ubuntu' }), refused);

@@ -75,9 +75,9 @@ for (const step of STEPS) {
         await provider.discard('u1');
         assert.equal(double.state.manifests.size, 0);
       } else {
-        for (const partial of await provider.partialUploads()) assert.equal(await partial.remove(), true);
+        for (const partial of await provider.listPartialUploads()) assert.equal(await partial.remove(), true);
       }
-      assert.deepEqual(await provider.partialUploads(), []);
+      assert.deepEqual(await provider.listPartialUploads(), []);
       // The registry forgets uploads whose place nobody knows: the answer to their start was lost, or the chunk of a small blob.
       const forgotten = operation === 'POST blobs/uploads' ? 1 : 0;
       assert.equal(double.state.uploads.size, forgotten);
@@ -121,7 +121,7 @@ test('a partial upload that goes on is not removed', async (t) => {
   await writeDisk(path, 9);
   await killAt(fixture, ['PATCH blobs/uploads', 2, 'lost'], path);
   const provider = fixture.open();
-  const [partial] = await provider.partialUploads();
+  const [partial] = await provider.listPartialUploads();
   assert.match(
     partial?.subject ?? '',
     /^upload of 127\.0\.0\.1:\d+\/ci\/images:debian-debian-0000000001 \(unfinished\)$/,

@@ -16,9 +16,9 @@ import {
   BandwidthLimit,
   IMAGE_TAGS,
   isImageFormat,
+  KeyedQueue,
   signalOf,
   steadyProgress,
-  Turns,
 } from '@nodepool-builder/image-builder/module-kit';
 import { findCandidates } from './candidates.ts';
 import { createdAt, dataSize, type GlanceImage, reportedDigests } from './glance-image.ts';
@@ -89,7 +89,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   readonly #options: OpenStackProviderOptions;
   readonly #limit: BandwidthLimit | undefined;
   readonly #cloud: LazyCloud<ImageCloud>;
-  readonly #turns = new Turns();
+  readonly #turns = new KeyedQueue();
 
   constructor(options: OpenStackProviderOptions) {
     const { name, formats, bandwidthLimit, imageImport } = options;
@@ -179,7 +179,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   }
 
   /** @throws OpenStackError */
-  async candidates(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+  async findImages(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
     const signal = signalOf(options);
     const { images } = await this.#open(signal);
     return await findCandidates(filter, { ...options, images, signal });
@@ -197,7 +197,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   }
 
   /** @throws OpenStackError */
-  async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
+  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     const signal = signalOf(options);
     const { images, method } = await this.#open(signal);
     return await findPartialUploads({ provider: this.name, images, method, signal });

@@ -23,7 +23,7 @@ export async function findPartialUploads(search: PartialUploadSearch): Promise<r
   const incomplete = found.filter(({ status }) => INCOMPLETE.includes(status));
   return [
     ...incomplete.flatMap((image) => toPartialUpload(images, image) ?? []),
-    ...((await method.partialUploads?.(images, signal)) ?? []),
+    ...((await method.listPartialUploads?.(images, signal)) ?? []),
   ];
 }
 

@@ -64,8 +64,8 @@ class Project {
 
   /** Id of the latest image, and the reasons for refusing the others. */
   async latest(filter: ImageFilter = FILTER): Promise<[string | undefined, Record<string, string>]> {
-    const { latest } = latestImage(await this.provider.candidates(filter), filter);
-    const all = latestImage(await this.provider.candidates(filter, { withRefused: true }), filter);
+    const { latest } = latestImage(await this.provider.findImages(filter), filter);
+    const all = latestImage(await this.provider.findImages(filter, { withRefused: true }), filter);
     assert.equal(all.latest?.externalId, latest?.externalId);
     const refused = all.refused.map(({ candidate, reason }) => [candidate.externalId, reason]);
     return [latest?.externalId, Object.fromEntries(refused)];
@@ -149,8 +149,8 @@ test('a known image that the cloud does not list is requested by its id', async 
     const isList = method === 'GET' && path === '/v2/images';
     return isList ? { status: 200, body: { images: [] } } : undefined;
   };
-  assert.deepEqual(await provider.candidates(FILTER), []);
-  const known = await provider.candidates(FILTER, { known: [id, 'gone'] });
+  assert.deepEqual(await provider.findImages(FILTER), []);
+  const known = await provider.findImages(FILTER, { known: [id, 'gone'] });
   assert.deepEqual(
     known.map(({ externalId, isUsable, isOwn }) => ({ externalId, isUsable, isOwn })),
     [{ externalId: id, isUsable: true, isOwn: true }],

@@ -18,7 +18,7 @@ describe('partial uploads in a cloud', () => {
     await createUpload({ nodepool_provider_name: 'cloud' });
     const incomplete = await createUpload({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u3' });
     const changing = await createUpload({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u4' });
-    const partialUploads = await provider.partialUploads();
+    const partialUploads = await provider.listPartialUploads();
     assert.deepEqual(
       new Set(partialUploads.map(({ uploadId, subject }) => `${uploadId}: ${subject}`)),
       new Set([`u3: image ${incomplete} (queued)`, `u4: image ${changing} (queued)`]),
@@ -47,7 +47,7 @@ describe('partial uploads in a cloud', () => {
     await put('images', '/nodepool-upload-u1');
     await put('images_segments', '/nodepool-upload-u1/000000');
     await put('images_segments', '/nodepool-upload-u2/000000');
-    const [one, other, ...others] = await provider.partialUploads();
+    const [one, other, ...others] = await provider.listPartialUploads();
     assert.deepEqual([one?.uploadId, other?.uploadId, others], ['u1', 'u2', []]);
     assert.equal(one?.subject, 'object images/nodepool-upload-u1');
     assert.equal(await one?.remove(), true);

@@ -125,7 +125,7 @@ describe('an image with', () => {
     const left = { os_hidden: true, nodepool_provider_name: 'cloud', nodepool_upload_id: 'u1' };
     const formats = { disk_format: 'qcow2', container_format: 'bare' };
     await (await site.account.glance()).request('POST', '/images', { ...left, ...formats });
-    const [partial] = await site.provider.partialUploads();
+    const [partial] = await site.provider.listPartialUploads();
     assert.equal(partial?.uploadId, 'u1');
     assert.equal(await partial.remove(), true);
     assert.deepEqual(await idsOf(site), []);

@@ -23,10 +23,10 @@ import {
   cleanUpAfter,
   type DirectoryManifest,
   imageIdFault,
+  KeyedQueue,
   MANIFEST,
   signalOf,
   steadyProgress,
-  Turns,
   toCandidate,
   toProviderImage,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -78,7 +78,7 @@ export class S3Provider implements ImageProvider, Disposable {
   readonly #attestations: KeptAttestations;
   readonly #latest: LatestPointers;
   readonly #limit: BandwidthLimit | undefined;
-  readonly #turns = new Turns();
+  readonly #turns = new KeyedQueue();
 
   constructor(options: S3ProviderOptions) {
     const { entry, formats, logger } = options;
@@ -160,7 +160,7 @@ export class S3Provider implements ImageProvider, Disposable {
   }
 
   /** @throws CloudError */
-  async candidates(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+  async findImages(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
     return (await this.#images.whole(signalOf(options))).map(toCandidate);
   }
 
@@ -175,7 +175,7 @@ export class S3Provider implements ImageProvider, Disposable {
   }
 
   /** @throws CloudError, ImageError `image-not-found` */
-  async attestations(
+  async getAttestations(
     externalId: string,
     options: OperationOptions = {},
   ): Promise<readonly AttestationDocument[]> {
@@ -198,7 +198,7 @@ export class S3Provider implements ImageProvider, Disposable {
   }
 
   /** @throws CloudError */
-  async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
+  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     const signal = signalOf(options);
     const partialUploads: PartialUpload[] = [];
     for (const { object, record } of await this.#records.all(signal)) {

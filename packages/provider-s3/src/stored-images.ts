@@ -1,5 +1,9 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { DamagedRecord, type DirectoryManifest, MANIFEST } from '@nodepool-builder/image-builder/module-kit';
+import {
+  DamagedRecordError,
+  type DirectoryManifest,
+  MANIFEST,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { ObjectStore } from './object-store.ts';
 import { externalIdOf, type S3Keys } from './s3-keys.ts';
 
@@ -67,7 +71,7 @@ export class StoredImages {
       const { 'upload-id': uploadId = '', 'image-id': imageId, 'image-name': imageName, format } = manifest;
       const named = externalIdOf(this.#provider, { uploadId, imageId, imageName, format });
       if (named === externalId) return manifest;
-      throw new DamagedRecord(key, `it is about ${named}`);
+      throw new DamagedRecordError(key, `it is about ${named}`);
     } catch (error) {
       const { message } = error as Error;
       this.#logger.warn(`provider ${this.#provider}: ${message}; it is not a manifest, and is left alone`);

@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { DamagedRecord, RecordType } from '@nodepool-builder/image-builder/module-kit';
+import { DamagedRecordError, RecordType } from '@nodepool-builder/image-builder/module-kit';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 import { isNamedBy, type S3Keys } from './s3-keys.ts';
 
@@ -63,9 +63,9 @@ export class UploadRecords {
       const record = RECORD.parse(text, key);
       const { 'upload-id': uploadId, 'external-id': externalId } = record;
       if (this.#keys.record(uploadId) === key && isNamedBy(uploadId, externalId)) return record;
-      throw new DamagedRecord(key, 'it is about another upload');
+      throw new DamagedRecordError(key, 'it is about another upload');
     } catch (error) {
-      if (!(error instanceof DamagedRecord)) throw error;
+      if (!(error instanceof DamagedRecordError)) throw error;
       this.#warn(error.message);
       return undefined;
     }

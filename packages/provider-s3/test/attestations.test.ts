@@ -29,10 +29,10 @@ test('attestations lie beside the image, no list contains them, and they are rem
   const provider = fixture.open({}, ['raw']);
   const { externalId, reported } = await provider.upload(await requestFor(fixture));
   assert.match(reported?.['s3-etag'] ?? '', /^[0-9a-f]{32}-1$/);
-  assert.deepEqual(await provider.attestations(externalId), [BUILD]);
+  assert.deepEqual(await provider.getAttestations(externalId), [BUILD]);
   const changed = { ...BUILD, text: '{"build": 2}' };
   await provider.addAttestations(externalId, [changed, UPLOAD]);
-  assert.deepEqual(await provider.attestations(externalId), [changed, UPLOAD]);
+  assert.deepEqual(await provider.getAttestations(externalId), [changed, UPLOAD]);
   assert.ok((await fixture.keys()).includes(`${externalId}.d/${UPLOAD.name}`));
   assert.deepEqual(
     (await provider.list()).map((image) => image.externalId),
@@ -54,8 +54,8 @@ test('a discard removes attestations, too', async (t) => {
 test('attestations of a missing image, and names with a slash, are refused', async (t) => {
   const fixture = await s3Fixture(t);
   const provider = fixture.open({}, ['raw']);
-  await assert.rejects(provider.attestations('debian-1-0123abcd.raw'), { code: 'image-not-found' });
-  await assert.rejects(provider.attestations('../a'), { code: 'image-not-found' });
+  await assert.rejects(provider.getAttestations('debian-1-0123abcd.raw'), { code: 'image-not-found' });
+  await assert.rejects(provider.getAttestations('../a'), { code: 'image-not-found' });
   await assert.rejects(provider.addAttestations('debian-1-0123abcd.raw', [BUILD]), {
     code: 'image-not-found',
   });
@@ -70,7 +70,7 @@ test('an object that is too large for an attestation is refused', async (t) => {
   const Key = `${externalId}.d/large.json`;
   await fixture.client.putObject({ Bucket: fixture.bucket, Key, Body: Buffer.alloc(2 ** 20 + 1) });
   await assert.rejects(
-    provider.attestations(externalId),
+    provider.getAttestations(externalId),
     /more than 1 MiB, and is no attestation; remove it/,
   );
 });

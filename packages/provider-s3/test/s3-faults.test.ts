@@ -292,8 +292,8 @@ test('JSON of others breaks neither the list nor the pointer', async (t) => {
     (await provider.list()).map((image) => image.externalId),
     [externalId],
   );
-  assert.equal((await provider.candidates({})).length, 1);
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.equal((await provider.findImages({})).length, 1);
+  assert.deepEqual(await provider.listPartialUploads(), []);
   const newer = await provider.upload(await request(2));
   assert.equal(pointerOf(double), newer.externalId);
   assert.equal(

@@ -68,7 +68,7 @@ for (const [task, count] of STEPS) {
 
       const provider = fixture.open({}, ['raw']);
       if (end === 'discard') {
-        for (const { uploadId } of await provider.partialUploads()) assert.equal(uploadId, 'u1');
+        for (const { uploadId } of await provider.listPartialUploads()) assert.equal(uploadId, 'u1');
         await provider.discard('u1');
         assert.deepEqual(await fixture.keys(), []);
       } else {
@@ -79,7 +79,7 @@ for (const [task, count] of STEPS) {
         await provider.download(externalId, copy);
         assert.ok((await readFile(copy)).equals(await readFile(request.file.path)));
       }
-      assert.deepEqual(await provider.partialUploads(), []);
+      assert.deepEqual(await provider.listPartialUploads(), []);
       const { Uploads: open = [] } = await fixture.client.listMultipartUploads({ Bucket: fixture.bucket });
       assert.deepEqual(open, []);
     });

@@ -75,7 +75,7 @@ async function manage(): Promise<void> {
 /** A provider that lists the recorded uploads, as a cloud does. */
 function listedProvider(name: string): ImageProvider {
   const list = async (): Promise<ProviderImage[]> => listedImages(name, store.owner);
-  const unused = { upload: refuse, discard: refuse, delete: refuse, candidates: refuse };
+  const unused = { upload: refuse, discard: refuse, delete: refuse, findImages: refuse };
   return { name, formats: ['qcow2'], ...unused, list };
 }
 

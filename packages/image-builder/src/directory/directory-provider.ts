@@ -149,7 +149,7 @@ export class DirectoryProvider implements ImageProvider {
     return images.map(toProviderImage);
   }
 
-  async candidates(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
+  async findImages(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
     const images = await this.#run('list of images', options, () => readWholeImages(this.#directory));
     return images.map(toCandidate);
   }
@@ -189,7 +189,7 @@ export class DirectoryProvider implements ImageProvider {
     return this.#target(externalId);
   }
 
-  async attestations(
+  async getAttestations(
     externalId: string,
     options: OperationOptions = {},
   ): Promise<readonly AttestationDocument[]> {
@@ -211,7 +211,7 @@ export class DirectoryProvider implements ImageProvider {
     });
   }
 
-  async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
+  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     return await this.#run('list of partial uploads', options, async () => {
       const files = [...(await listPartials(this.#directory)), ...(await this.#lonelyManifests())];
       const partialUploads = await Promise.all(files.map(partialUploadOf));

@@ -2,7 +2,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FORMAT_NAMES, formatOfExtension } from '../formats.ts';
 import { splitTags } from '../image-filter/image-filter.ts';
-import { DamagedRecord, RecordType } from '../record-directory.ts';
+import { DamagedRecordError, RecordType } from '../record-directory.ts';
 import type { SettingsOf } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';
 import type { ImageCandidate, ProviderImage } from '../types.ts';
@@ -52,7 +52,7 @@ export async function readManifest(imagePath: string): Promise<DirectoryManifest
   try {
     return await MANIFEST.read(path);
   } catch (error) {
-    if (error instanceof DamagedRecord) return undefined;
+    if (error instanceof DamagedRecordError) return undefined;
     throw error;
   }
 }

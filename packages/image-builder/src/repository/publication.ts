@@ -172,7 +172,7 @@ export async function publish(
  * Completes a publication that was interrupted by a crash.
  *
  * @returns the image id; undefined if the image was not ready
- * @throws DamagedRecord
+ * @throws DamagedRecordError
  */
 export async function completePublication(layout: Layout, staging: Staging): Promise<string | undefined> {
   const journal = await JOURNAL.read(staging.path(JOURNAL_NAME));

@@ -70,7 +70,7 @@ export class FakeImageProvider implements ImageProvider {
     return [...this.images.values()];
   }
 
-  async attestations(externalId: string): Promise<readonly AttestationDocument[]> {
+  async getAttestations(externalId: string): Promise<readonly AttestationDocument[]> {
     return [...this.#documentsOf(externalId).values()];
   }
 
@@ -79,7 +79,7 @@ export class FakeImageProvider implements ImageProvider {
     for (const document of documents) known.set(document.name, document);
   }
 
-  async candidates(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
+  async findImages(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
     return (await this.list(options)).map(({ externalId, imageName, imageId, uploadedAt }) => {
       const { externalName, builtAt, metadata = {} } = this.#requests.get(externalId) ?? {};
       return {

@@ -108,7 +108,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
         builtAt,
         metadata: { os: 'debian', architecture: 'x86_64', tags: 'ci, qa' },
       });
-      const [candidate, ...others] = await provider.candidates({});
+      const [candidate, ...others] = await provider.findImages({});
       assert.ok(candidate);
       assert.deepEqual(others, []);
       const { imageName, isUsable, isOwn, architecture, tags, properties, createdAt } = candidate;
@@ -155,7 +155,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       ];
       for (const [filter, expected] of filters) {
         for (const withRefused of [false, true]) {
-          const candidates = await provider.candidates(filter, { withRefused });
+          const candidates = await provider.findImages(filter, { withRefused });
           assert.equal(latestImage(candidates, filter).latest?.externalId, expected);
         }
       }
@@ -164,16 +164,16 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
     check('a known id without an image is not a candidate', async (provider, request) => {
       const { externalId } = await provider.upload(request);
       await provider.delete(externalId);
-      assert.deepEqual(await provider.candidates({}, { known: [externalId] }), []);
+      assert.deepEqual(await provider.findImages({}, { known: [externalId] }), []);
     });
 
     check('documents stay with an image, and go with it', async (provider, request) => {
-      if (provider.attestations === undefined) return;
-      assert.ok('addAttestations' in provider, 'it has attestations, but not addAttestations');
+      if (provider.getAttestations === undefined) return;
+      assert.ok('addAttestations' in provider, 'it has getAttestations, but not addAttestations');
       const build = { name: 'build.sigstore.json', text: '{"about": "the build"}' };
       const upload = { name: 'upload.sigstore.json', text: '{"about": "the upload"}' };
       const byName = async (id: string) =>
-        (await provider.attestations?.(id))?.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+        (await provider.getAttestations?.(id))?.toSorted((one, other) => (one.name < other.name ? -1 : 1));
       const plain = await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' });
       assert.deepEqual(await byName(plain.externalId), []);
       const { externalId } = await provider.upload({ ...request, attestations: [build] });
@@ -185,7 +185,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual((await byName(externalId))?.[0], build);
       assert.equal((await provider.list()).length, 2);
       await provider.delete(externalId);
-      await assert.rejects(provider.attestations(externalId), { code: 'image-not-found' });
+      await assert.rejects(provider.getAttestations(externalId), { code: 'image-not-found' });
       await assert.rejects(provider.addAttestations?.(externalId, [upload]) ?? Promise.resolve(), {
         code: 'image-not-found',
       });

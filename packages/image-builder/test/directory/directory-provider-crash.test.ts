@@ -59,7 +59,7 @@ describe('a crash', () => {
       );
       assert.ok(!left.includes('debian-0001.qcow2'), left.join());
       assert.deepEqual(await site.provider.list(), []);
-      const partialUploads = await site.provider.partialUploads();
+      const partialUploads = await site.provider.listPartialUploads();
       assert.ok(partialUploads.every(({ uploadId }) => uploadId === 'upload-0001'));
       assert.equal(partialUploads.length, left.length);
       await site.provider.discard('upload-0001');
@@ -69,7 +69,7 @@ describe('a crash', () => {
     it(`before ${name} has its name is repaired by the next try, or by removing the partial uploads`, async () => {
       await site.imageFile('0001', '2016-05-01');
       killedBefore(name);
-      for (const partialUpload of await site.provider.partialUploads())
+      for (const partialUpload of await site.provider.listPartialUploads())
         assert.equal(await partialUpload.remove(), true);
       assert.deepEqual(await readdir(site.pool), []);
       killedBefore(name);
@@ -85,7 +85,7 @@ describe('a crash', () => {
   it('during a deletion leaves a manifest that is listed as a partial upload', async () => {
     await site.upload('0001', '2016-05-01');
     await rm(join(site.pool, 'debian-0001.qcow2'));
-    const [partialUpload] = await site.provider.partialUploads();
+    const [partialUpload] = await site.provider.listPartialUploads();
     assert.equal(partialUpload?.subject, 'file debian-0001.qcow2.json');
     await partialUpload?.remove();
     assert.ok(!(await readdir(site.pool)).includes('debian-0001.qcow2.json'));

@@ -110,7 +110,7 @@ describe('partial uploads in a directory', () => {
     await utimes(join(pool, PARTIAL), old, old);
     await writeFile(join(pool, '.upload-host.1.0123abcd.part'), 'of a builder');
     await writeFile(join(pool, '.upload-%zz.0123abcd.part'), 'of somebody');
-    const [partialUpload, ...others] = await openProvider().partialUploads();
+    const [partialUpload, ...others] = await openProvider().listPartialUploads();
     assert.deepEqual(
       [partialUpload?.uploadId, partialUpload?.subject, partialUpload?.changedAt, others],
       [UPLOAD_ID, `file ${PARTIAL}`, old, []],
@@ -124,11 +124,11 @@ describe('partial uploads in a directory', () => {
   it('are not removed if they changed since they were listed, or are complete', async () => {
     await openProvider().upload(await request('whole'));
     await link(join(pool, IMAGE), join(pool, PARTIAL));
-    const [whole] = await openProvider().partialUploads();
+    const [whole] = await openProvider().listPartialUploads();
     assert.equal(await whole?.remove(), true);
     assert.deepEqual(await names(), [IMAGE, MANIFEST, LATEST]);
     await writeFile(join(pool, PARTIAL), 'half');
-    const [moving] = await openProvider().partialUploads();
+    const [moving] = await openProvider().listPartialUploads();
     await utimes(join(pool, PARTIAL), new Date(), new Date('2030-01-01'));
     assert.equal(await moving?.remove(), false);
     assert.ok((await names()).includes(PARTIAL));

@@ -34,7 +34,7 @@ test('documents are files beside the image, readable by all', async () => {
   const manifest = JSON.parse(await readFile(join(site.pool, `${externalId}.json`), 'utf8'));
   assert.deepEqual(manifest.attestations, [BUILD.name, UPLOAD.name]);
   assert.equal((await site.provider.list()).length, 1);
-  assert.deepEqual(await site.provider.partialUploads(), []);
+  assert.deepEqual(await site.provider.listPartialUploads(), []);
 });
 
 for (const remove of ['delete', 'discard'] as const) {
@@ -52,24 +52,24 @@ test('an image with other bytes gets its own documents alone', async () => {
   const again = await request();
   const file = await site.imageFile('0001', '2016-05-01', 'other bytes');
   await site.provider.upload({ ...again, file });
-  assert.deepEqual(await site.provider.attestations(externalId), [BUILD]);
+  assert.deepEqual(await site.provider.getAttestations(externalId), [BUILD]);
   assert.deepEqual(await sidecars(), [`${externalId}.${BUILD.name}`]);
 });
 
 test('a shared upload adds documents that an earlier process did not store', async () => {
   const { externalId } = await site.provider.upload(await request({ shared: true, attestations: [] }));
   await site.provider.upload(await request({ shared: true }));
-  assert.deepEqual(await site.provider.attestations(externalId), [BUILD]);
+  assert.deepEqual(await site.provider.getAttestations(externalId), [BUILD]);
   const other = await request({ shared: true, attestations: [UPLOAD] });
   const file = await site.imageFile('0001', '2016-05-01', 'other bytes');
   await site.provider.upload({ ...other, file });
-  assert.deepEqual(await site.provider.attestations(externalId), [BUILD]);
+  assert.deepEqual(await site.provider.getAttestations(externalId), [BUILD]);
 });
 
 test('the documents of an interrupted deletion are partial, and go with it', async () => {
   const { externalId } = await site.provider.upload(await request());
   await rm(join(site.pool, externalId));
-  const [partial = assert.fail()] = await site.provider.partialUploads();
+  const [partial = assert.fail()] = await site.provider.listPartialUploads();
   assert.equal(await partial.remove(), true);
   assert.deepEqual(await sidecars(), []);
 });
@@ -89,7 +89,7 @@ test('a name that leads elsewhere in a manifest is ignored', async () => {
   const path = join(site.pool, `${externalId}.json`);
   const manifest = JSON.parse(await readFile(path, 'utf8'));
   await writeFile(path, JSON.stringify({ ...manifest, attestations: ['../../key.json', BUILD.name] }));
-  assert.deepEqual(await site.provider.attestations(externalId), [BUILD]);
+  assert.deepEqual(await site.provider.getAttestations(externalId), [BUILD]);
   await site.provider.delete(externalId);
   assert.deepEqual(await readdir(site.pool), []);
 });
@@ -98,6 +98,6 @@ test('documents of many at a time all stay', async () => {
   const { externalId } = await site.provider.upload(await request());
   const names = ['a', 'b', 'c', 'd'].map((name) => `${name}.sigstore.json`);
   await Promise.all(names.map((name) => site.provider.addAttestations(externalId, [{ name, text: name }])));
-  const found = await site.provider.attestations(externalId);
+  const found = await site.provider.getAttestations(externalId);
   assert.deepEqual(found.map(({ name }) => name).toSorted(), [...names, BUILD.name].toSorted());
 });

@@ -191,7 +191,7 @@ async function imagesOfJobs(
   const filter = name === undefined ? {} : { imageName: [name] };
   const [listed, candidates] = await Promise.all([
     provider.list({ signal }),
-    provider.candidates(filter, { signal }),
+    provider.findImages(filter, { signal }),
   ]);
   const uploads = listed.filter(({ uploadId }) => isJobUploadId(uploadId));
   const ours = new Set(uploads.map(({ externalId }) => externalId));
@@ -231,7 +231,7 @@ async function reap(options: RemovalOptions, modules: Modules): Promise<void> {
   const { olderThan = DEFAULT_AGE } = options;
   await withProvider(options, modules, async ({ configuration, provider, providers, signal }) => {
     const { name, module } = configuration;
-    const partial = (await provider.partialUploads?.({ signal })) ?? [];
+    const partial = (await provider.listPartialUploads?.({ signal })) ?? [];
     const uploads: Orphan[] = partial.filter(({ uploadId }) => isJobUploadId(uploadId));
     const ofBuilds =
       module.openInstances === undefined

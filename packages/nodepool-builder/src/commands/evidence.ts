@@ -9,7 +9,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import {
   checksumsOf,
-  DamagedRecord,
+  DamagedRecordError,
   IMAGE_MANIFEST,
   imageFileName,
   imageIdFault,
@@ -187,9 +187,9 @@ async function ofUpload(externalId: string, name: string, settings: EvidenceSett
       );
     }
     const { imageId, uploadId } = image;
-    const candidates = await provider.candidates({}, { known: [externalId], signal });
+    const candidates = await provider.findImages({}, { known: [externalId], signal });
     const { properties = {} } = candidates.find((one) => one.externalId === externalId) ?? {};
-    const kept = (await provider.attestations?.(externalId, { signal })) ?? [];
+    const kept = (await provider.getAttestations?.(externalId, { signal })) ?? [];
     const local = configuration && (await localEvidence(configuration['images-dir'], imageId));
     const stored = configuration && (await storedEvidence(configuration, imageId, uploadId));
     const download = await storedBytes(provider, externalId, { ...settings, signal });
@@ -239,7 +239,7 @@ async function localEvidence(directory: string, imageId: string): Promise<Found>
     const manifest = await IMAGE_MANIFEST.read(place);
     return { attestations, records: manifest === undefined ? [] : [{ kind: 'manifest', place, manifest }] };
   } catch (error) {
-    if (!(error instanceof DamagedRecord)) throw error;
+    if (!(error instanceof DamagedRecordError)) throw error;
     return { attestations, records: [{ kind: 'damaged', place, reason: error.message }] };
   }
 }

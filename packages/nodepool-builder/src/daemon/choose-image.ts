@@ -24,7 +24,7 @@ export async function findLatest(
 ): Promise<LatestImage> {
   const filter = parseImageFilter(filters);
   const find = async (withRefused: boolean): Promise<LatestImage> =>
-    latestImage(await provider.candidates(filter, { ...options, withRefused }), filter);
+    latestImage(await provider.findImages(filter, { ...options, withRefused }), filter);
   const first = await find(explain);
   return first.latest === undefined && !explain ? await find(true) : first;
 }

@@ -1,6 +1,6 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadResult } from '@nodepool-builder/image-builder';
-import { DamagedRecord, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
+import { DamagedRecordError, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
 import { CancelledError } from '../control/cancelled-error.ts';
 import { JobError, reasonOf } from './job-reply.ts';
 import { recordName, UPLOAD_RECORD, type UploadRecord } from './upload-record.ts';
@@ -83,7 +83,7 @@ export class Uploads {
         if (record !== undefined) uploads.#uploads.set(name, { name, record, isDue: false });
         else await files.remove(name); // half-written: its upload never started
       } catch (error) {
-        if (!(error instanceof DamagedRecord)) throw error;
+        if (!(error instanceof DamagedRecordError)) throw error;
         options.logger.warn(`the upload record ${error.message}; it is left alone`);
       }
     }

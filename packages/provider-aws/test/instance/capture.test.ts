@@ -41,7 +41,7 @@ test('a captured AMI is claimed by one upload, copied and shared, and deleted as
     'share-accounts': ['210987654321'],
   });
   assert.deepEqual(await provider.list(), []);
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
   assert.equal(await provider.claim('ami-00000000000000000', CLAIM), undefined);
   const [base] = fixture.double.region().images.all();
   assert.equal(await provider.claim(base?.id ?? '', CLAIM), undefined);
@@ -55,7 +55,7 @@ test('a captured AMI is claimed by one upload, copied and shared, and deleted as
     [image?.externalId, image?.uploadId, image?.imageId, image?.imageName],
     [externalId, 'u1', 'debian-1', 'debian'],
   );
-  assert.deepEqual(await provider.partialUploads(), []);
+  assert.deepEqual(await provider.listPartialUploads(), []);
   assert.equal(fixture.double.region().images.get(externalId).registration.ImdsSupport, 'v2.0');
   const west = fixture.double.region('us-west-2');
   assert.equal(west.images.all().length, 1);

@@ -5,7 +5,7 @@ import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { type FileData, type FileDataOptions, withFile } from './file-data.ts';
 import { checksumProperties, missingProperties, unprotected, withoutFormats } from './image-properties.ts';
-import { FinalFailure } from './retry.ts';
+import { FinalError } from './retry.ts';
 import type { UploadMethod } from './upload-method.ts';
 import { verifyImage } from './verify-image.ts';
 
@@ -36,7 +36,7 @@ export type Cleanup = Pick<ImageUpload, 'images' | 'method' | 'signal'>;
  *
  * @param attempt from 1
  * @returns the image
- * @throws FinalFailure for a conflict before the image was created
+ * @throws FinalError for a conflict before the image was created
  */
 export async function uploadImage(upload: ImageUpload, attempt: number): Promise<GlanceImage> {
   const { images, method, request, signal } = upload;
@@ -49,7 +49,7 @@ export async function uploadImage(upload: ImageUpload, attempt: number): Promise
   return await withFile(request.file, upload, async (file) => {
     const found = await images.list({ [IMAGE_TAGS.uploadId]: request.uploadId }, signal);
     const blocked = found.find(({ status }) => status === 'deactivated');
-    if (blocked !== undefined) throw new FinalFailure(deactivated(images.cloud, blocked.id));
+    if (blocked !== undefined) throw new FinalError(deactivated(images.cloud, blocked.id));
     try {
       const image = (await intactImage(upload, found, file)) ?? (await transferImage(upload, file, create));
       await complete(upload, image, file);
@@ -60,7 +60,7 @@ export async function uploadImage(upload: ImageUpload, attempt: number): Promise
     } catch (error) {
       await cleanUp(upload, (cleanup) => removeUpload(cleanup, request.uploadId));
       const isConflict = error instanceof OpenStackError && error.code === 'conflict';
-      throw isConflict && !isCreated ? new FinalFailure(error) : error;
+      throw isConflict && !isCreated ? new FinalError(error) : error;
     }
   });
 }

@@ -53,7 +53,7 @@ export function importByTask(objects: ObjectStore): UploadMethod {
       const left = Math.max(0, (end - performance.now()) / 1000);
       return await activeImage(images, id, { arrival: 'import', timeout: left, signal });
     },
-    async partialUploads(images, signal) {
+    async listPartialUploads(images, signal) {
       const found = await listLargeObjects(objects, { container: CONTAINER, prefix: PREFIX }, signal);
       return Array.from(found, ([name, changedAt]): PartialUpload => {
         const uploadId = name.slice(PREFIX.length);

@@ -25,8 +25,8 @@ export const DEFAULT_RETRIES: TransferRetries = { attempts: 3, delay: 5 };
 const LONGEST_DELAY = 300;
 
 /** Wraps the error of an attempt after which no other can succeed; {@link retry} throws the error itself. */
-export class FinalFailure extends Error {
-  override readonly name = 'FinalFailure';
+export class FinalError extends Error {
+  override readonly name = 'FinalError';
 
   constructor(cause: unknown) {
     super('no further attempt can succeed', { cause });
@@ -61,6 +61,6 @@ export async function retry<T>(work: (attempt: number) => Promise<T>, options: R
   try {
     return await budget.run(() => policy.run(work, { signal, mayRetry, onRetry, onBudgetSpent }));
   } catch (error) {
-    throw error instanceof FinalFailure ? error.cause : error;
+    throw error instanceof FinalError ? error.cause : error;
   }
 }

@@ -7,7 +7,7 @@ import { withFile } from './file-data.ts';
 import { MD5 } from './image-properties.ts';
 import { cleanUp, complete, deactivated, type ImageUpload, transferImage } from './image-upload.ts';
 import { poll } from './poll.ts';
-import { FinalFailure } from './retry.ts';
+import { FinalError } from './retry.ts';
 import { isSameKind } from './verify-image.ts';
 
 /** Seconds without a change after which the upload of another process counts as interrupted. */
@@ -44,7 +44,7 @@ export async function uploadShared(upload: SharedUpload): Promise<string> {
     const id = sharedImageId(`${projectId}/${request.uploadId}`, turn);
     if ((await createShared(upload, id)) || (await waitUntilComplete(upload, id))) return id;
   }
-  throw new FinalFailure(
+  throw new FinalError(
     new OpenStackError(
       'conflict',
       `cloud ${images.cloud} accepts none of the ids for image ${request.imageId}; upload it under another name`,

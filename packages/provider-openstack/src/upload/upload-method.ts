@@ -33,7 +33,7 @@ export interface UploadMethod {
   /** Removes what it created apart from images with the upload's id. */
   clear?(images: ImageApi, uploadId: string, signal: AbortSignal): Promise<void>;
   /** Lists what {@link clear} would remove, for all uploads. */
-  partialUploads?(images: ImageApi, signal: AbortSignal): Promise<readonly PartialUpload[]>;
+  listPartialUploads?(images: ImageApi, signal: AbortSignal): Promise<readonly PartialUpload[]>;
 }
 
 /** A PUT of the file. */

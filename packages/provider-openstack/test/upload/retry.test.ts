@@ -1,7 +1,7 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { OpenStackError, type OpenStackErrorCode } from '../../src/openstack-error.ts';
-import { FinalFailure, type RetryOptions, retry } from '../../src/upload/retry.ts';
+import { FinalError, type RetryOptions, retry } from '../../src/upload/retry.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
@@ -47,7 +47,7 @@ describe('an upload that fails', () => {
   it('is not retried after a final failure', async () => {
     const conflict = errorOf('conflict', 409);
     await rejects(
-      retry(() => Promise.reject(new FinalFailure(conflict)), OPTIONS),
+      retry(() => Promise.reject(new FinalError(conflict)), OPTIONS),
       conflict,
     );
   });

@@ -1,5 +1,9 @@
 import { FORMAT_NAMES, type SettingsOf } from '@nodepool-builder/image-builder';
-import { asImageError, DamagedRecord, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
+import {
+  asImageError,
+  DamagedRecordError,
+  RecordDirectory,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import { ZuulError } from '../api/zuul-error.ts';
 import { nameOf } from '../download/artifact-url.ts';
@@ -148,7 +152,7 @@ export class ProcessedBuilds {
     const records = new RecordDirectory(directory, HISTORY);
     const name = encodeURIComponent(imageName);
     const record = await records.read(name).catch((cause: unknown) => {
-      if (!(cause instanceof DamagedRecord)) throw asImageError(cause, `reading ${records.file(name)}`);
+      if (!(cause instanceof DamagedRecordError)) throw asImageError(cause, `reading ${records.file(name)}`);
       const message = `the record of processed builds ${cause.message}; remove it, and the newest image is imported again`;
       throw new ZuulError('record-damaged', message, { cause });
     });

@@ -2,7 +2,7 @@ import { signalOf } from './cancellation.ts';
 import type { OperationOptions } from './types.ts';
 
 /** Runs operations with the same key one after the other, others concurrently. */
-export class Turns {
+export class KeyedQueue {
   /** Last operation of each key. */
   readonly #last = new Map<string, Promise<unknown>>();
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Turns } from '../src/turns.ts';
+import { KeyedQueue } from '../src/keyed-queue.ts';
 
 test('operations with one key run one after the other, also after a failure, and others concurrently', async () => {
-  const turns = new Turns();
+  const turns = new KeyedQueue();
   const events: string[] = [];
   const first = Promise.withResolvers<void>();
   const one = turns.run('a', {}, async () => {
@@ -20,7 +20,7 @@ test('operations with one key run one after the other, also after a failure, and
 });
 
 test('an operation that is aborted while it waits does not begin', async () => {
-  const turns = new Turns();
+  const turns = new KeyedQueue();
   const first = Promise.withResolvers<void>();
   const one = turns.run('a', {}, async () => await first.promise);
   const stop = new AbortController();
