@@ -1,5 +1,5 @@
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { ELSEWHERE } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
+import { ELSEWHERE } from '../../packages/nodepool-builder/src/yaml/schema-node.ts';
 import { markdownTable } from '../markdown.ts';
 
 /** The keys of a configuration as Markdown: a table for each mapping, the mappings within it after it. */

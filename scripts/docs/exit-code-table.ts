@@ -1,4 +1,4 @@
-import type { EXIT_CODES } from '../../packages/nodepool-builder/src/exit-codes.ts';
+import type { EXIT_CODES } from '../../packages/nodepool-builder/src/terms/exit-codes.ts';
 import { markdownTable } from '../markdown.ts';
 
 /** Table of the exit codes of the commands, as Markdown. */

@@ -1,5 +1,5 @@
-import type { EXIT_CODES } from '../../packages/nodepool-builder/src/exit-codes.ts';
-import type { createProgram } from '../../packages/nodepool-builder/src/main.ts';
+import type { createProgram } from '../../packages/nodepool-builder/src/commands/main.ts';
+import type { EXIT_CODES } from '../../packages/nodepool-builder/src/terms/exit-codes.ts';
 
 type Command = Awaited<ReturnType<typeof createProgram>>;
 

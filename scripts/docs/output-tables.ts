@@ -1,5 +1,5 @@
 import type { OUTPUTS } from '../../packages/nodepool-builder/src/commands/output-schemas.ts';
-import type { RecordSchema } from '../../packages/nodepool-builder/src/commands/record-schema.ts';
+import type { RecordSchema } from '../../packages/nodepool-builder/src/terms/record-schema.ts';
 import { markdownTable } from '../markdown.ts';
 
 /** Tables of the keys in the JSON of the commands, as Markdown. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createProgram } from '../../packages/nodepool-builder/src/main.ts';
+import { createProgram } from '../../packages/nodepool-builder/src/commands/main.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
 const page = await readPage('docs/ci-jobs.md');

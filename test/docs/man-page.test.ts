@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { EXIT_CODES } from '../../packages/nodepool-builder/src/exit-codes.ts';
-import { createProgram } from '../../packages/nodepool-builder/src/main.ts';
+import { createProgram } from '../../packages/nodepool-builder/src/commands/main.ts';
+import { EXIT_CODES } from '../../packages/nodepool-builder/src/terms/exit-codes.ts';
 import { manPage } from '../../scripts/docs/man-page.ts';
 import { ROOT, readPage } from './markdown.ts';
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { createProgram } from '../../packages/nodepool-builder/src/main.ts';
+import { createProgram } from '../../packages/nodepool-builder/src/commands/main.ts';
 import { ROOT } from '../docs/markdown.ts';
 import { programCommand } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
@@ -23,7 +23,7 @@ setUp(async (undo) => {
   await Promise.all([mkdir(join(directory, 'bin')), mkdir(join(directory, 'images'))]);
   env = { ...process.env, HOME: directory, TERM: 'dumb', PATH: `${directory}/bin:${process.env.PATH}` };
   const program = join(directory, 'bin/program.mjs');
-  const main = join(ROOT, 'packages/nodepool-builder/src/main.ts');
+  const main = join(ROOT, 'packages/nodepool-builder/src/commands/main.ts');
   await writeFile(
     program,
     `import { main } from '${main}';\nprocess.exitCode = await main(process.argv.slice(2));\n`,

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import type { BuildOrigin } from '../../packages/nodepool-builder/src/provenance/origin-record.ts';
+import type { BuildOrigin } from '../../packages/nodepool-builder/src/attestation/origin/origin-record.ts';
 import { findBarriers, openPage, startBrowser } from '../fixtures/browser.ts';
 import { runInProcess } from '../fixtures/command-in-process.ts';
 import { docsImage } from '../fixtures/managed-site.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { Admin, JobServer, type JobServerOptions, Worker } from '@nodepool-builder/gearman-node';
-import { EXIT_CODES } from '../../packages/nodepool-builder/src/exit-codes.ts';
+import { EXIT_CODES } from '../../packages/nodepool-builder/src/terms/exit-codes.ts';
 import { freePort } from '../../scripts/free-port.ts';
 import {
   type CertificateAuthority,

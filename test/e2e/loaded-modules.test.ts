@@ -67,7 +67,7 @@ test('a command that submits a job asks a job server before it loads a module of
 
 /** Modules that a command loads, those of Node.js included. */
 function loadedBy(args: readonly string[]): readonly string[] {
-  const program = 'packages/nodepool-builder/src/main.ts';
+  const program = 'packages/nodepool-builder/src/commands/main.ts';
   const code = `
     import { main } from './${program}';
     process.exitCode = await main(${JSON.stringify(args)});`;

@@ -28,6 +28,6 @@ if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
   process.emitWarning = (warning, ...rest) => {
     if (!String(warning).startsWith('SQLite is an experimental feature')) emitWarning(warning, ...rest);
   };
-  const { main } = await import('../dist/main.js');
+  const { main } = await import('../dist/commands/main.js');
   process.exitCode = await main(process.argv.slice(2));
 }

@@ -1,13 +1,13 @@
+export { type MainOptions, main } from './commands/main.ts';
 export type {
   Configuration,
   DiskImageConfiguration,
   ProviderConfiguration,
   ProviderImageConfiguration,
 } from './configuration/configuration.ts';
-export { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from './configuration/diagnostic.ts';
 export type { GearmanServer } from './configuration/gearman-server.ts';
 export { type LoadedConfiguration, type LoadOptions, loadConfiguration } from './configuration/load.ts';
+export { type Module, Modules } from './configuration/modules.ts';
 export { NodepoolBuilder, type NodepoolBuilderOptions } from './daemon/nodepool-builder.ts';
-export { type MainOptions, main } from './main.ts';
-export { ModuleError } from './module-error.ts';
-export { type Module, Modules } from './modules.ts';
+export { ModuleError } from './terms/module-error.ts';
+export { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from './yaml/diagnostic.ts';

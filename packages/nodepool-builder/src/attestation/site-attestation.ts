@@ -16,7 +16,7 @@ import {
 import type { SiteAttester, TrustedKey } from '@nodepool-builder/provenance';
 import { isSigning, signerSettings } from '../configuration/attestation.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
-import { packageVersion } from '../version.ts';
+import { packageVersion } from '../terms/version.ts';
 import { refuseUnproven } from './gate.ts';
 import { readTrusted } from './trusted-keys.ts';
 

@@ -11,7 +11,7 @@ import type {
 import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
 import type { SiteAttester } from '@nodepool-builder/provenance';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
-import { reasonOf } from '../jobs/job-reply.ts';
+import { reasonOf } from '../protocol/job-reply.ts';
 import { attestationsOf, billOfMaterialsOf } from './documents.ts';
 import type { SiteAttestation } from './site-attestation.ts';
 

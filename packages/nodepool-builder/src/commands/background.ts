@@ -8,8 +8,8 @@ import {
   makeStateDirectory,
   STATE_FILE,
 } from '@nodepool-builder/image-builder/module-kit';
-import type { ExitReason } from '../exit-codes.ts';
-import { CommandError } from './output.ts';
+import { CommandError } from '../terms/command-error.ts';
+import type { ExitReason } from '../terms/exit-codes.ts';
 import { BACKGROUND_LOG, BACKGROUND_OPTION } from './serve-options.ts';
 
 /** Message of the background process to the process that started it: it serves, or it cannot. */

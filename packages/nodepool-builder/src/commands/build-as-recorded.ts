@@ -14,7 +14,7 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildFacts, FoundPackages } from '@nodepool-builder/provenance';
 import type { Configuration } from '../configuration/configuration.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
 import type { UsedInputs } from './changed-inputs.ts';
 import type { JobWorkspace } from './job-workspace.ts';
 import type { WithProgress } from './progress.ts';

@@ -17,7 +17,16 @@ import {
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
 import { loadConfiguration } from '../configuration/load.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import {
+  CommandError,
+  failing,
+  findByName,
+  type JsonOptions,
+  printResult,
+  STANDARD_ERROR_LOGGER,
+} from '../terms/command-error.ts';
+import { recordSchema, TEXT, TIME } from '../terms/record-schema.ts';
 import {
   FILE_PROPERTIES,
   type FileDescription,
@@ -27,16 +36,7 @@ import {
 import { withWorkspace } from './job-workspace.ts';
 import { newImageId } from './jobs.ts';
 import { configOption, exampleOf, jsonFileOption, secureOption } from './options.ts';
-import {
-  CommandError,
-  failing,
-  findByName,
-  type JsonOptions,
-  printResult,
-  STANDARD_ERROR_LOGGER,
-} from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
-import { recordSchema, TEXT, TIME } from './record-schema.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface BuildOptions extends JsonOptions {

@@ -1,12 +1,12 @@
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Build, ManagerState, StateStore, Upload } from '@nodepool-builder/image-manager';
 import { jobServers } from '../configuration/gearman-server.ts';
-import { readBuilderStatuses } from '../control/builder-status.ts';
-import { cancelJob, thisUser } from '../control/control-jobs.ts';
-import type { RunningJob } from '../control/running-jobs.ts';
+import type { RunningJob } from '../daemon/jobs/running-jobs.ts';
+import { readBuilderStatuses } from '../site/builder-status.ts';
+import { cancelJob, thisUser } from '../site/control-jobs.ts';
+import { CommandError, usageError } from '../terms/command-error.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { hasStore, withStore } from './manager-store.ts';
-import { CommandError, usageError } from './output.ts';
 import { requireManager, serveRequest } from './served-request.ts';
 
 /** `cancel`: stops a build or an upload, wherever it runs or waits. */

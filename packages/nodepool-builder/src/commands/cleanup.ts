@@ -8,11 +8,18 @@ import {
 } from '@nodepool-builder/image-builder';
 import { parseDuration } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import {
+  CommandError,
+  type JsonOptions,
+  messageOf,
+  printResult,
+  usageError,
+  warn,
+} from '../terms/command-error.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from '../terms/record-schema.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { exampleOf, jsonFileOption, positiveInteger } from './options.ts';
-import { CommandError, type JsonOptions, messageOf, printResult, usageError, warn } from './output.ts';
-import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { formatTime } from './table.ts';
 import { isJobUploadId } from './upload.ts';
 

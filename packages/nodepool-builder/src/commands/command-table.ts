@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 
 /** Adds commands with their options, arguments and actions to the program. */

@@ -17,7 +17,7 @@ const NAMED = { items: { properties: { name: { format: 'text' } } } } as const;
 
 /** Names of the entries of a list in a configuration file, without abstract ones. It need not be valid. */
 async function namesIn(file: string, kind: string): Promise<readonly string[]> {
-  const { readYaml } = await import('../configuration/yaml-document.ts');
+  const { readYaml } = await import('../yaml/yaml-document.ts');
   try {
     const document = await readYaml(file, '-c', { duplicateKeys: 'last', variables: process.env });
     const source = document.fitted({ properties: { [kind]: NAMED } }).value;

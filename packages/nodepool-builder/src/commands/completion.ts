@@ -1,8 +1,8 @@
 import { Argument, type Command } from 'commander';
-import { bashScript } from '../completion/bash.ts';
-import { completedCommands } from '../completion/commands.ts';
-import { fishScript } from '../completion/fish.ts';
-import { zshScript } from '../completion/zsh.ts';
+import { bashScript } from './completion/bash.ts';
+import { completedCommands } from './completion/commands.ts';
+import { fishScript } from './completion/fish.ts';
+import { zshScript } from './completion/zsh.ts';
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript };
 

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Command, Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
 import { configOption, exampleOf } from './options.ts';
 
 /** A command that works with the configuration file of `-c`. */
@@ -59,7 +59,7 @@ async function readJobServers(
   config: string,
   load: () => Promise<Configuration>,
 ): Promise<readonly ServerAddress[]> {
-  const { readYaml } = await import('../configuration/yaml-document.ts');
+  const { readYaml } = await import('../yaml/yaml-document.ts');
   const { jobServers, plainJobServers } = await import('../configuration/gearman-server.ts');
   const document = await readYaml(resolve(config), '-c', { duplicateKeys: 'last', variables: process.env });
   return plainJobServers(document.value) ?? jobServers(await load());

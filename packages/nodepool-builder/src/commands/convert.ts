@@ -8,7 +8,9 @@ import {
   unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import { CommandError, type JsonOptions, printResult, usageError } from '../terms/command-error.ts';
+import { recordSchema } from '../terms/record-schema.ts';
 import {
   FILE_PROPERTIES,
   FORMAT,
@@ -21,9 +23,7 @@ import {
 } from './image-file.ts';
 import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
 import { exampleOf, jsonFileOption } from './options.ts';
-import { CommandError, type JsonOptions, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
-import { recordSchema } from './record-schema.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface ConvertOptions extends JsonOptions {

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import { checkWebOptions, webArguments } from '../web/web-options.ts';
 import { startInBackground } from './background.ts';
 import { exampleOf } from './options.ts';
 import type { ServeOptions } from './serve.ts';
 import { addServeOptions, DEFAULT_PID_FILE } from './serve-options.ts';
-import { checkWebOptions, webArguments } from './web-options.ts';
 
 interface ServeCommandOptions extends Omit<ServeOptions, 'modules'> {
   readonly nodaemon: boolean;

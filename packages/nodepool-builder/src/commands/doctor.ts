@@ -2,14 +2,14 @@ import { styleText } from 'node:util';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { type CheckArea, hiddenTexts } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { ConfigurationError } from '../configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
-import { AREAS, type Check, runChecks } from '../doctor/checks.ts';
-import { siteChecks } from '../doctor/site-checks.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import { CommandError, choiceOf } from '../terms/command-error.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL } from '../terms/record-schema.ts';
+import { ConfigurationError } from '../yaml/diagnostic.ts';
+import { AREAS, type Check, runChecks } from './doctor/checks.ts';
+import { siteChecks } from './doctor/site-checks.ts';
 import { append, configOption, exampleOf, positiveInteger, secureOption } from './options.ts';
-import { CommandError, choiceOf } from './output.ts';
-import { recordSchema, TEXT, TEXT_OR_NULL } from './record-schema.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface DoctorOptions {

@@ -22,10 +22,10 @@ import type { Build, Upload } from '@nodepool-builder/image-manager';
 import type { ChainLink, FoundAttestation, LocalFile, VerifiedSubject } from '@nodepool-builder/provenance';
 import { isAttestation } from '../attestation/documents.ts';
 import type { Configuration } from '../configuration/configuration.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import { CommandError, failing, messageOf, usageError, warn } from '../terms/command-error.ts';
 import { withProvider } from './job-provider.ts';
 import { hasStore, withStore } from './manager-store.ts';
-import { CommandError, failing, messageOf, usageError, warn } from './output.ts';
 import type { WithProgress } from './progress.ts';
 
 /** A link of the chain, or the comparison of a record with it. */

@@ -1,8 +1,8 @@
 import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
-import type { LocatedJob } from '../control/builder-status.ts';
-import { cancelJob, explainDenial, thisUser } from '../control/control-jobs.ts';
-import { subjectOf, verbOf } from '../daemon/functions.ts';
-import { CommandError, messageOf } from './output.ts';
+import { subjectOf, verbOf } from '../protocol/functions.ts';
+import type { LocatedJob } from '../site/builder-status.ts';
+import { cancelJob, explainDenial, thisUser } from '../site/control-jobs.ts';
+import { CommandError, messageOf } from '../terms/command-error.ts';
 import { findRunningJob, pollProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 

@@ -4,10 +4,10 @@ import { formatAddress, JobServer, type JobServerOptions } from '@nodepool-build
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import { loadAccessList } from '../configuration/option-files.ts';
-import { cancelWarning } from '../jobs/job-reply.ts';
 import type { LogLevel } from '../logging/record-format.ts';
+import { cancelWarning } from '../protocol/job-reply.ts';
+import { failing, messageOf, usageError } from '../terms/command-error.ts';
 import { exampleOf, logLevelOption, portNumber, positiveInteger, wholeNumber } from './options.ts';
-import { failing, messageOf, usageError } from './output.ts';
 import { stopSignal } from './stop-signal.ts';
 
 type Limits = 'maxConnections' | 'maxPacketSize' | 'maxOutputBuffer' | 'maxTotalOutput';
@@ -105,7 +105,7 @@ async function run(options: GearmandOptions): Promise<void> {
         logger.warn(`job ${job.handle} of ${job.function} is cancelled, but may still run: ${reason}`);
         return;
       }
-      const { stopCancelledJob } = await import('../control/stop-cancelled-job.ts');
+      const { stopCancelledJob } = await import('../daemon/stop-cancelled-job.ts');
       await stopCancelledJob(job, server.address ?? { host: listen, port }, logger);
     },
     onShutdown: allowShutdown && ((graceful) => shutdown.resolve(graceful ? 'graceful' : 'at once')),

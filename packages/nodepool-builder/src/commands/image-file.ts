@@ -14,9 +14,9 @@ import {
   formatRow,
   writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
-import { CommandError, failing, usageError } from './output.ts';
+import { CommandError, failing, usageError } from '../terms/command-error.ts';
+import { COUNT, TEXT } from '../terms/record-schema.ts';
 import type { WithProgress } from './progress.ts';
-import { COUNT, TEXT } from './record-schema.ts';
 
 /** An image file that a user names. */
 export type SourceFile = Pick<ImageFile, 'path' | 'format'>;

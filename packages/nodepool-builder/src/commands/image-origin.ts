@@ -1,15 +1,15 @@
 import { styleText } from 'node:util';
+import type { BuildOrigin, Proof } from '../attestation/origin/origin-record.ts';
 import type { Configuration } from '../configuration/configuration.ts';
-import type { BuildOrigin, Proof } from '../provenance/origin-record.ts';
+import { CommandError } from '../terms/command-error.ts';
 import { withStore } from './manager-store.ts';
-import { CommandError } from './output.ts';
 import { type Column, printRecords } from './table.ts';
 
 /** `image-status IMAGE-ID`: shows where an image comes from, and where the proofs of its uploads stand. */
 export async function showOrigin(configuration: Configuration, imageId: string, json = false): Promise<void> {
   // Imported on demand: image-status without an image verifies nothing.
-  const { originOfBuild } = await import('../provenance/origin.ts');
-  const { readKeys } = await import('../provenance/trusted-keys.ts');
+  const { originOfBuild } = await import('../attestation/origin/origin.ts');
+  const { readKeys } = await import('../attestation/origin/trusted-keys.ts');
   const origin = await withStore(configuration, async (store) => {
     const state = await store.read();
     if (!state.builds.has(imageId)) {

@@ -6,13 +6,13 @@ import { createInterface } from 'node:readline/promises';
 import { ImageError, type ProviderModule } from '@nodepool-builder/image-builder';
 import { shellWords } from '@nodepool-builder/image-builder/module-kit';
 import type { Command } from 'commander';
-import { ConfigurationError } from '../configuration/diagnostic.ts';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../configuration/modules.ts';
 import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
-import type { Modules } from '../modules.ts';
+import { CommandError, choiceOf, failing, usageError } from '../terms/command-error.ts';
+import { ConfigurationError } from '../yaml/diagnostic.ts';
 import { type InitialProvider, type InitialSettings, initialConfiguration } from './initial-configuration.ts';
 import { append, exampleOf } from './options.ts';
-import { CommandError, choiceOf, failing, usageError } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface InitOptions {

@@ -6,13 +6,13 @@ import { Option } from 'commander';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../configuration/modules.ts';
 import { listedProvider, toProvider } from '../configuration/provider.ts';
 import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
-import type { Providers, UploadTarget } from '../daemon/providers.ts';
-import type { Modules } from '../modules.ts';
+import type { Providers, UploadTarget } from '../site/providers.ts';
+import { CommandError, findByName, STANDARD_ERROR_LOGGER, usageError, warn } from '../terms/command-error.ts';
 import { openJobProviders } from './job-workspace.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';
-import { CommandError, findByName, STANDARD_ERROR_LOGGER, usageError, warn } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Values of {@link providerOption} and {@link optionalConfigOption}. */

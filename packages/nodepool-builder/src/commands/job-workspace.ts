@@ -7,9 +7,9 @@ import { unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import { recordedProviders } from '@nodepool-builder/on-instance';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';
-import { Providers } from '../daemon/providers.ts';
+import { Providers } from '../site/providers.ts';
+import { messageOf, STANDARD_ERROR_LOGGER, warn } from '../terms/command-error.ts';
 import { makeTemporaryDirectory } from './image-file.ts';
-import { messageOf, STANDARD_ERROR_LOGGER, warn } from './output.ts';
 
 /** Owner of the instances that all CI jobs launch: it tells them from those of daemons. */
 const JOB_OWNER = 'ci-job';

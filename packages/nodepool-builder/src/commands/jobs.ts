@@ -2,9 +2,9 @@ import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type * as ModuleKit from '@nodepool-builder/image-builder/module-kit';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
-import { functionName } from '../daemon/functions.ts';
+import { functionName } from '../protocol/functions.ts';
+import { CommandError, findByName, usageError } from '../terms/command-error.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
-import { CommandError, findByName, usageError } from './output.ts';
 
 /** Commands that submit a job to the builders, and follow it. */
 export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
@@ -83,7 +83,7 @@ async function followJob(
   name: string,
   argument: Readonly<Record<string, string>>,
 ): Promise<Buffer> {
-  const { requireOffer } = await import('../daemon/ask-servers.ts');
+  const { requireOffer } = await import('../site/ask-servers.ts');
   await requireOffer(servers, name);
   const { followJob: follow } = await import('./follow-job.ts');
   return await follow(servers, name, argument);

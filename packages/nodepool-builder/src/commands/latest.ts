@@ -2,13 +2,20 @@ import type { ImageCandidate, ImageProvider } from '@nodepool-builder/image-buil
 import { filterEntry } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
 import type { CloudImageConfiguration, ProviderConfiguration } from '../configuration/configuration.ts';
-import { findCloudImage, findLatest, noImage } from '../daemon/choose-image.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import { findCloudImage, findLatest, noImage } from '../site/choose-image.ts';
+import {
+  CommandError,
+  choiceOf,
+  type JsonOptions,
+  messageOf,
+  printResult,
+  usageError,
+} from '../terms/command-error.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from '../terms/record-schema.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { append, exampleOf, jsonFileOption } from './options.ts';
-import { CommandError, choiceOf, type JsonOptions, messageOf, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
-import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { type Column, formatTime, textTable } from './table.ts';
 
 interface LatestOptions extends ProviderOptions, JsonOptions {

@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
-import { builderLog, type LogName } from '../control/builder-log.ts';
-import { readBuilderStatuses } from '../control/builder-status.ts';
-import { logFunction } from '../control/image-log.ts';
-import { askServers } from '../daemon/ask-servers.ts';
-import { functionName } from '../daemon/functions.ts';
-import { printable } from '../printable.ts';
-import { SHORTENED_NOTE } from '../web/log-source.ts';
+import { logFunction } from '../daemon/image-log.ts';
+import { functionName } from '../protocol/functions.ts';
+import { askServers } from '../site/ask-servers.ts';
+import { builderLog, type LogName } from '../site/builder-log.ts';
+import { readBuilderStatuses } from '../site/builder-status.ts';
+import { SHORTENED_NOTE } from '../site/log-source.ts';
+import { CommandError } from '../terms/command-error.ts';
+import { printable } from '../terms/printable.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
-import { CommandError } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Options of `logs`. */
@@ -88,7 +88,7 @@ async function waitOf(configuration: Configuration, id: string): Promise<string 
     'imageId' in record
       ? functionName('image-upload', record.imageId)
       : functionName('image-build', record.diskimage);
-  const { standingOf } = await import('../control/work.ts');
+  const { standingOf } = await import('../site/work.ts');
   const { state, waiting } = standingOf({ id: record.id, state: record.state, job }, work);
   return state === 'queued' ? `${record.id} is queued, waiting for ${waiting}` : undefined;
 }

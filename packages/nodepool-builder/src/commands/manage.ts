@@ -2,13 +2,13 @@ import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Command } from 'commander';
 import { jobServers } from '../configuration/gearman-server.ts';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../configuration/modules.ts';
 import { defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
-import type { Modules } from '../modules.ts';
+import { addWebOptions, checkWebOptions, openEventMetrics, type WebOptions } from '../web/web-options.ts';
 import { dryRun } from './manager-lists.ts';
 import { configOption, exampleOf, loggingConfigOption, logLevelOption } from './options.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
-import { addWebOptions, checkWebOptions, openEventMetrics, type WebOptions } from './web-options.ts';
 
 interface ManageOptions extends Pick<ServiceOptions, 'config' | 'loggingConfig'>, WebOptions {
   readonly dryRun?: true;
@@ -55,7 +55,7 @@ const NOTES = `
 
 async function startManager(site: ServiceSite, options: ManageOptions): Promise<Service> {
   const servers = jobServers(site.configuration);
-  const { startManagerService } = await import('../manager/manager-service.ts');
+  const { startManagerService } = await import('../daemon/manager-service.ts');
   const events = await openEventMetrics(options, site.configuration, true);
   const manager = await startManagerService({ ...site, servers, onEvent: events?.onManagerEvent });
   const addresses = servers.map(formatAddress).join(', ');

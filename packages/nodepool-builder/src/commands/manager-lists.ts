@@ -9,20 +9,20 @@ import type {
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
-import { PROGRESS_PROPERTIES } from '../control/builder-status.ts';
-import { standingOf, type Work } from '../control/work.ts';
-import { functionName } from '../daemon/functions.ts';
-import { Providers } from '../daemon/providers.ts';
-import { toManagerConfiguration } from '../manager/manager-configuration.ts';
-import { obsoleteIn, shownError, shownState, sumUp } from '../manager/shown-state.ts';
+import { toManagerConfiguration } from '../configuration/manager-configuration.ts';
+import { functionName } from '../protocol/functions.ts';
+import { PROGRESS_PROPERTIES } from '../site/builder-status.ts';
+import { Providers } from '../site/providers.ts';
+import { obsoleteIn, shownError, shownState, sumUp } from '../site/shown-state.ts';
+import { standingOf, type Work } from '../site/work.ts';
+import { STANDARD_ERROR_LOGGER } from '../terms/command-error.ts';
+import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from '../terms/record-schema.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { describeUpload } from './image-list.ts';
 import { showOrigin } from './image-origin.ts';
 import { type StateView, withStateView, withStore } from './manager-store.ts';
 import { readState } from './manager-work.ts';
-import { STANDARD_ERROR_LOGGER } from './output.ts';
 import { PROGRESS_COLUMN, progressText } from './progress.ts';
-import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from './record-schema.ts';
 import { warnWithoutManager } from './served-request.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatTime, printRecords, type ShownRecord } from './table.ts';
 

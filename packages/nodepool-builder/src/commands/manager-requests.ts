@@ -2,11 +2,11 @@ import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ManagerState, Request, StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
-import { thisUser } from '../control/control-jobs.ts';
-import { requireBuilderOf } from '../daemon/ask-servers.ts';
+import { requireBuilderOf } from '../site/ask-servers.ts';
+import { thisUser } from '../site/control-jobs.ts';
+import { CommandError, findByName } from '../terms/command-error.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { withStore } from './manager-store.ts';
-import { CommandError, findByName } from './output.ts';
 import { requireManager, serveRequest } from './served-request.ts';
 
 /** Configuration and user of a request to the manager. */

@@ -3,9 +3,9 @@ import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
 import type { StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { DATABASE_URL } from '../configuration/manager.ts';
+import { CommandError, failing } from '../terms/command-error.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { exportText, readExport } from './image-data-file.ts';
-import { CommandError, failing } from './output.ts';
 
 /** Time limit for a running manager to stop, in milliseconds. */
 const STOP_TIMEOUT = 10_000;

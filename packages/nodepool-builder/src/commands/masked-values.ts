@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isMapping } from '../configuration/yaml-document.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
 
 /** Replaces secrets in statements. */
 const MASK = '***';

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
-import { thisUser } from '../control/control-jobs.ts';
-import type { Modules } from '../modules.ts';
-import { deliver } from '../notifications/delivery.ts';
-import { makeEvent } from '../notifications/event.ts';
+import type { Modules } from '../configuration/modules.ts';
+import { deliver } from '../daemon/notifications/delivery.ts';
+import { makeEvent } from '../daemon/notifications/event.ts';
+import { thisUser } from '../site/control-jobs.ts';
+import { CommandError, choiceOf, messageOf } from '../terms/command-error.ts';
 import { configOption, exampleOf } from './options.ts';
-import { CommandError, choiceOf, messageOf } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** `notify-test`: sends a sample event to a receiver. */

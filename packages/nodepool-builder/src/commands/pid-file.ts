@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { errnoOf, openOwnFile, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
-import { CommandError, failing } from './output.ts';
+import { CommandError, failing } from '../terms/command-error.ts';
 
 /** Mode of the file, independent of the umask. */
 const MODE = 0o644;

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, ServerAddress } from '@nodepool-builder/gearman-node';
-import type { findRunningJob as FindRunningJob } from '../control/builder-status.ts';
-import { type MeteredProgress, ProgressMeter, type Reading } from '../control/progress-meter.ts';
-import { printable } from '../printable.ts';
-import { warn } from './output.ts';
+import { type MeteredProgress, ProgressMeter, type Reading } from '../daemon/jobs/progress-meter.ts';
+import type { findRunningJob as FindRunningJob } from '../site/builder-status.ts';
+import { warn } from '../terms/command-error.ts';
+import { printable } from '../terms/printable.ts';
 import { type Column, formatAge, formatSize } from './table.ts';
 
 /**
@@ -160,7 +160,7 @@ function clock(milliseconds: number): string {
 
 /** Finds a running job by its handle, as `findRunningJob` of builder-status.ts, which is loaded only then: it takes long. */
 export const findRunningJob: typeof FindRunningJob = async (...args) =>
-  await (await import('../control/builder-status.ts')).findRunningJob(...args);
+  await (await import('../site/builder-status.ts')).findRunningJob(...args);
 
 /** Time between two questions to the builders, in milliseconds. */
 const POLL_INTERVAL = 5000;

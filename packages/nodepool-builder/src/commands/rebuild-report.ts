@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { recordSchema, TEXT, TEXT_OR_NULL } from './record-schema.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL } from '../terms/record-schema.ts';
 
 const STATES = ['identical', 'same-contents', 'different'] as const;
 

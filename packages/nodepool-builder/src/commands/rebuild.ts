@@ -5,7 +5,15 @@ import { checksumsOf, isImageFormat, makeDirectory } from '@nodepool-builder/ima
 import type { BuildFacts, FoundPackages, Package, PackageChanges } from '@nodepool-builder/provenance';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import {
+  CommandError,
+  failing,
+  type JsonOptions,
+  messageOf,
+  printResult,
+  usageError,
+} from '../terms/command-error.ts';
 import { buildAsRecorded } from './build-as-recorded.ts';
 import { changedInputs } from './changed-inputs.ts';
 import { type ContentChanges, compareContents, type DiskFile } from './disk-contents.ts';
@@ -13,7 +21,6 @@ import { collectEvidence, type Evidence, type HashedFile } from './evidence.ts';
 import { type JobWorkspace, withWorkspace } from './job-workspace.ts';
 import { sendRequest } from './manager-requests.ts';
 import { append, configOption, exampleOf, jsonFileOption, secureOption } from './options.ts';
-import { CommandError, failing, type JsonOptions, messageOf, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { type Changes, isUnchanged, linesOf, NO_CHANGES, type RebuiltImage } from './rebuild-report.ts';
 import { recordedDiskImage } from './recorded-inputs.ts';

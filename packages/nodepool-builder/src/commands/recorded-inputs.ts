@@ -10,13 +10,13 @@ import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildFacts } from '@nodepool-builder/provenance';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { digestOf } from '../configuration/disk-image.ts';
-import { ownSettings } from '../configuration/values.ts';
-import { isMapping } from '../configuration/yaml-document.ts';
-import type { Modules } from '../modules.ts';
-import { packageVersion } from '../version.ts';
+import type { Modules } from '../configuration/modules.ts';
+import { CommandError, messageOf } from '../terms/command-error.ts';
+import { TEXT } from '../terms/record-schema.ts';
+import { packageVersion } from '../terms/version.ts';
+import { ownSettings } from '../yaml/values.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
 import { completed } from './masked-values.ts';
-import { CommandError, messageOf } from './output.ts';
-import { TEXT } from './record-schema.ts';
 
 /** A disk image as a statement records it. */
 export type RecordedDiskImage = DiskImage &

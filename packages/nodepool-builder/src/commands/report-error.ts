@@ -1,8 +1,8 @@
 import { styleText } from 'node:util';
-import { ConfigurationError } from '../configuration/diagnostic.ts';
-import { EXIT_CODES, exitReasonOf } from '../exit-codes.ts';
-import { ModuleError } from '../module-error.ts';
-import { oneLine } from '../printable.ts';
+import { EXIT_CODES, exitReasonOf } from '../terms/exit-codes.ts';
+import { ModuleError } from '../terms/module-error.ts';
+import { oneLine } from '../terms/printable.ts';
+import { ConfigurationError } from '../yaml/diagnostic.ts';
 
 /**
  * Prints the error of a command; that of a file begins with `file:line:column`, as editors and CI systems expect it.

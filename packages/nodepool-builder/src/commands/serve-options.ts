@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { addWebOptions } from '../web/web-options.ts';
 import {
   configOption,
   loggingConfigOption,
@@ -7,7 +8,6 @@ import {
   secureOption,
   wholeNumber,
 } from './options.ts';
-import { addWebOptions } from './web-options.ts';
 
 /** Option of the background process: the path of its log, which also gets standard output and standard error. */
 export const BACKGROUND_OPTION = '--in-background';

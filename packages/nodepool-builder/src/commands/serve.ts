@@ -3,19 +3,19 @@ import { setFlagsFromString } from 'node:v8';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { closeAll } from '../daemon/close-all.ts';
+import type { ManagerService, ManagerServiceOptions } from '../daemon/manager-service.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
-import { exitReasonOf } from '../exit-codes.ts';
 import { backgroundLogSettings, defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
-import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
-import { packageVersion } from '../version.ts';
+import { messageOf } from '../terms/command-error.ts';
+import { exitReasonOf } from '../terms/exit-codes.ts';
+import { packageVersion } from '../terms/version.ts';
 import type { EventMetrics } from '../web/event-metrics.ts';
+import { openEventMetrics, type WebOptions } from '../web/web-options.ts';
 import type { WebService } from '../web/web-service.ts';
 import { reportToForeground } from './background.ts';
-import { messageOf } from './output.ts';
 import { writePidFile } from './pid-file.ts';
 import { runService, type Service, type ServiceOptions, type ServiceSite } from './service.ts';
-import { openEventMetrics, type WebOptions } from './web-options.ts';
 
 /** Settings of {@link serve}. */
 export interface ServeOptions
@@ -114,7 +114,7 @@ async function startManager(
   options: Omit<ManagerServiceOptions, 'servers'>,
 ): Promise<ManagerService> {
   try {
-    const service = await import('../manager/manager-service.ts'); // imported on demand: a builder alone starts faster
+    const service = await import('../daemon/manager-service.ts'); // imported on demand: a builder alone starts faster
     return await service.startManagerService({ ...options, servers: builder.servers });
   } catch (error) {
     await builder.close();

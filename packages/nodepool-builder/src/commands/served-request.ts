@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ManagerState, Request, StateStore } from '@nodepool-builder/image-manager';
-import { CommandError, warn } from './output.ts';
+import { CommandError, warn } from '../terms/command-error.ts';
 import type { ShownRecord } from './table.ts';
 
 /** Time limit for the manager to serve a request, and the pause between two looks, in milliseconds. */

@@ -1,11 +1,11 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
-import { formatDiagnostic } from '../configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../configuration/modules.ts';
 import type { LogSettings } from '../logging/log-settings.ts';
 import { readLogSettings } from '../logging/read-log-settings.ts';
-import type { Modules } from '../modules.ts';
-import { messageOf } from './output.ts';
+import { messageOf } from '../terms/command-error.ts';
+import { formatDiagnostic } from '../yaml/diagnostic.ts';
 import { stopSignal } from './stop-signal.ts';
 import { Systemd } from './systemd.ts';
 import { FileWatch } from './watch-files.ts';

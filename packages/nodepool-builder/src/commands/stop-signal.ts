@@ -1,4 +1,4 @@
-import { CommandError } from './output.ts';
+import { CommandError } from '../terms/command-error.ts';
 
 /** Requests to stop, as signals from the outside. */
 export interface StopSignal {

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { localTime } from '../logging/record-format.ts';
-import { warn } from './output.ts';
+import { warn } from '../terms/command-error.ts';
 
 /** One record, with the keys of its JSON. */
 export type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[] | null>>;

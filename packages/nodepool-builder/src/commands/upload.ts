@@ -16,7 +16,9 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { SiteAttestation } from '../attestation/site-attestation.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import { CommandError, type JsonOptions, printResult, usageError } from '../terms/command-error.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL } from '../terms/record-schema.ts';
 import {
   type ConversionSettings,
   FILE_PROPERTIES,
@@ -28,9 +30,7 @@ import {
 } from './image-file.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { exampleOf, jsonFileOption } from './options.ts';
-import { CommandError, type JsonOptions, printResult, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
-import { recordSchema, TEXT, TEXT_OR_NULL } from './record-schema.ts';
 
 type Metadata = Readonly<Record<string, string>>;
 

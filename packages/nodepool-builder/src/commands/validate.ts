@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
 import { styleText } from 'node:util';
 import { type Command, Option } from 'commander';
-import { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from '../configuration/diagnostic.ts';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../configuration/modules.ts';
 import { jsonSchema } from '../configuration/schema.ts';
-import type { ExitReason } from '../exit-codes.ts';
-import type { Modules } from '../modules.ts';
+import { CommandError, usageError } from '../terms/command-error.ts';
+import type { ExitReason } from '../terms/exit-codes.ts';
+import { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from '../yaml/diagnostic.ts';
 import { configOption, exampleOf, secureOption } from './options.ts';
-import { CommandError, usageError } from './output.ts';
 
 interface ValidateOptions {
   readonly config: string;

@@ -4,13 +4,19 @@ import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { TrustedKey } from '@nodepool-builder/provenance';
 import type { Command } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
-import type { Modules } from '../modules.ts';
+import type { Modules } from '../configuration/modules.ts';
+import {
+  CommandError,
+  type JsonOptions,
+  printResult,
+  STANDARD_ERROR_LOGGER,
+  usageError,
+} from '../terms/command-error.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-schema.ts';
 import { collectEvidence, type Evidence, type Link } from './evidence.ts';
 import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
 import { append, exampleOf, jsonFileOption } from './options.ts';
-import { CommandError, type JsonOptions, printResult, STANDARD_ERROR_LOGGER, usageError } from './output.ts';
 import { withoutProgress, withProgress } from './progress.ts';
-import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from './record-schema.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Options of `verify`. */

@@ -4,7 +4,7 @@ import {
   type RequiredAttestation,
   type SettingsSchema,
 } from '@nodepool-builder/image-builder/module-kit';
-import { TEXT } from './schema-node.ts';
+import { TEXT } from '../yaml/schema-node.ts';
 
 const FILE = { ...TEXT, format: 'path' } as const;
 

@@ -1,8 +1,8 @@
 import { ImageError, type ProviderModule, parseImageFilter } from '@nodepool-builder/image-builder';
 import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
+import { lastOfEachName, toText } from '../yaml/values.ts';
 import type { CloudImageConfiguration } from './configuration.ts';
 import { type CloudImageSource, LAUNCHER_KEYS, type ProviderSource } from './provider-schema.ts';
-import { lastOfEachName, toText } from './values.ts';
 
 /** An entry of `providers`, with its module. */
 interface CloudImageProvider {

@@ -1,14 +1,14 @@
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
 import { imageIdFault, variableFault } from '@nodepool-builder/image-builder/module-kit';
-import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
+import { escapePointer } from '../yaml/diagnostic.ts';
+import { wordsOf } from '../yaml/values.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
 import { below, isFunctionSubject, missingKeys, nameDiagnostics } from './checks.ts';
-import { escapePointer } from './diagnostic.ts';
 import { type DiskImageEntry, wordKeys } from './disk-images.ts';
+import { DEFAULT_BUILDER, type Modules } from './modules.ts';
 import type { ConfigurationParts } from './parts.ts';
 import type { ConfigurationSource } from './schema.ts';
 import { validationDiagnostics } from './validation.ts';
-import { wordsOf } from './values.ts';
-import { isMapping } from './yaml-document.ts';
 
 /** The longest suffix of an image-id that the manager creates. */
 const ID_END = '-0000000001-aaaaaaaa';

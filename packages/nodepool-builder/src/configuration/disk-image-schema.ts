@@ -5,9 +5,9 @@ import {
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
 import { BUILD_TIMEOUT, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
+import { NAME, TEXT } from '../yaml/schema-node.ts';
 import { laterKeys } from './later-nodepool.ts';
-import { NAME, TEXT } from './schema-node.ts';
+import { DEFAULT_BUILDER, type Modules } from './modules.ts';
 import { VALIDATION_SCHEMA } from './validation.ts';
 
 /** Keys of every disk image, in all sections. */

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { BuilderModule, ImageFormat } from '@nodepool-builder/image-builder';
+import { toText } from '../yaml/values.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
 import type { DiskImageConfiguration, GeneralSettings, ProviderConfiguration } from './configuration.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
 import type { DiskImageEntry } from './disk-images.ts';
 import type { SecureEnvVars } from './option-files.ts';
 import type { ConfigurationParts } from './parts.ts';
 import { toValidation } from './validation.ts';
-import { toText } from './values.ts';
-import { isMapping } from './yaml-document.ts';
 
 /**
  * Reads a disk image, unless none is built of the entry.

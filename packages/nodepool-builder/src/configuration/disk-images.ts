@@ -1,10 +1,10 @@
 import type { BuilderModule, ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
-import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
-import { escapePointer } from './diagnostic.ts';
+import { escapePointer } from '../yaml/diagnostic.ts';
+import { ownSettings } from '../yaml/values.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
 import { type DiskImageSource, entryKey } from './disk-image-schema.ts';
+import { DEFAULT_BUILDER, type Modules } from './modules.ts';
 import type { ConfigurationSource } from './schema.ts';
-import { ownSettings } from './values.ts';
-import { isMapping } from './yaml-document.ts';
 
 /** A disk image of the file: an entry of `diskimages`, or of the section of its builder. */
 export interface DiskImageEntry {

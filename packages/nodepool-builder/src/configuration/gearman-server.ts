@@ -4,8 +4,8 @@ import type { ConnectionOptions } from 'node:tls';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Diagnostic, SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { TEXT } from './schema-node.ts';
-import { isMapping } from './yaml-document.ts';
+import { TEXT } from '../yaml/schema-node.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
 
 const PARTS = ['ca', 'cert', 'key'] as const;
 

@@ -3,6 +3,8 @@ import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
 import { foreignPart, INSTALLATIONS } from '@nodepool-builder/image-builder/module-kit';
+import { wordsOf } from '../yaml/values.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
 import type { DiskImageEntry } from './disk-images.ts';
 import { writtenPointer } from './inheritance.ts';
 import type { SecureEnvVars } from './option-files.ts';
@@ -10,8 +12,6 @@ import type { ConfigurationParts } from './parts.ts';
 import { PROVIDER_KEYS } from './provider-schema.ts';
 import type { ConfigurationSource } from './schema.ts';
 import { toValidation } from './validation.ts';
-import { wordsOf } from './values.ts';
-import { isMapping } from './yaml-document.ts';
 
 /** A directory or a program that the host needs, and the key that names it. */
 interface Needed {

@@ -1,10 +1,10 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
-import type { Modules } from '../modules.ts';
+import { wordsOf } from '../yaml/values.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
 import { wordKeys } from './disk-images.ts';
+import type { Modules } from './modules.ts';
 import type { ConfigurationSource } from './schema.ts';
-import { wordsOf } from './values.ts';
-import { isMapping } from './yaml-document.ts';
 
 type ByName = ReadonlyMap<string, DiskImageSource>;
 

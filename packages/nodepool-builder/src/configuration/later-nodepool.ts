@@ -1,7 +1,7 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { ELSEWHERE, elsewhere } from './schema-node.ts';
-import { isMapping } from './yaml-document.ts';
+import { ELSEWHERE, elsewhere } from '../yaml/schema-node.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
 
 /** Keys of a provider since nodepool 0.4, each with its replacement here, which may depend on the types. */
 const PROVIDER_KEYS: Readonly<Record<string, (types: readonly string[]) => string>> = {

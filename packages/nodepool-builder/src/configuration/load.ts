@@ -1,12 +1,14 @@
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { Diagnostic, ProviderHost } from '@nodepool-builder/image-builder';
-import { Modules } from '../modules.ts';
+import { ConfigurationError, humanPath, type LocatedDiagnostic } from '../yaml/diagnostic.ts';
+import { schemaDiagnostics } from '../yaml/schema-diagnostics.ts';
+import { lastOfEachName } from '../yaml/values.ts';
+import { readYaml, type YamlDocument } from '../yaml/yaml-document.ts';
 import { attestationDiagnostics } from './attestation-checks.ts';
 import { cronDiagnostics } from './checks.ts';
 import { cloudImageDiagnostics } from './cloud-image-checks.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
-import { ConfigurationError, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
 import { toDiskImage } from './disk-image.ts';
 import { diskImageDiagnostics, diskImageNameDiagnostics, jobDiagnostics } from './disk-image-checks.ts';
 import { gearmanServerDiagnostics } from './gearman-server.ts';
@@ -14,6 +16,7 @@ import { foreignCodeDiagnostics, hostDiagnostics } from './host-checks.ts';
 import { inheritanceDiagnostics, withInheritance } from './inheritance.ts';
 import { laterNodepoolDiagnostic } from './later-nodepool.ts';
 import { readManager, storeDiagnostics } from './manager.ts';
+import { Modules } from './modules.ts';
 import { notificationDiagnostics } from './notification.ts';
 import { readSecureFile, type SecureEnvVars } from './option-files.ts';
 import { type ConfigurationParts, readParts } from './parts.ts';
@@ -22,9 +25,6 @@ import { type ListedProvider, toProvider } from './provider.ts';
 import { providerDiagnostics, providerReferenceDiagnostics } from './provider-checks.ts';
 import { describedImages } from './provider-images.ts';
 import { type ConfigurationSource, configurationSchema } from './schema.ts';
-import { schemaDiagnostics } from './schema-diagnostics.ts';
-import { lastOfEachName } from './values.ts';
-import { readYaml, type YamlDocument } from './yaml-document.ts';
 
 /** A usable configuration, with warnings. */
 export interface LoadedConfiguration {

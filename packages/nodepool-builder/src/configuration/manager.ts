@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Diagnostic, SettingsContext, SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { TEXT } from './schema-node.ts';
+import { TEXT } from '../yaml/schema-node.ts';
 
 /** Settings of `nodepool-builder manage`. */
 export const MANAGER = {

@@ -1,8 +1,8 @@
 import type { AccessRight, AccessRules } from '@nodepool-builder/gearman-node';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { ConfigurationError } from './diagnostic.ts';
-import { checkSchema } from './schema-diagnostics.ts';
+import { ConfigurationError } from '../yaml/diagnostic.ts';
+import { checkSchema } from '../yaml/schema-diagnostics.ts';
 import {
   parseYaml,
   readText,
@@ -10,7 +10,7 @@ import {
   unreadable,
   type YamlDocument,
   type YamlOptions,
-} from './yaml-document.ts';
+} from '../yaml/yaml-document.ts';
 
 const RIGHTS: readonly AccessRight[] = ['submit', 'register', 'administer'];
 

@@ -1,15 +1,15 @@
 import { dirname, resolve } from 'node:path';
 import type { SettingsContext, SettingsOf } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
-import type { Modules } from '../modules.ts';
+import { ownSettings } from '../yaml/values.ts';
+import type { YamlDocument } from '../yaml/yaml-document.ts';
 import { cloudImagesOf } from './cloud-images.ts';
 import type { GeneralSettings } from './configuration.ts';
 import { type DiskImageEntry, diskImageEntries } from './disk-images.ts';
 import { MANAGER } from './manager.ts';
+import type { Modules } from './modules.ts';
 import { implicitProviders, type ListedProvider, listedProviders } from './provider.ts';
 import { type ConfigurationSource, GENERAL } from './schema.ts';
-import { ownSettings } from './values.ts';
-import type { YamlDocument } from './yaml-document.ts';
 
 /** A file that its schema accepts: its keys with defaults and absolute paths, and its entries with their modules. */
 export interface ConfigurationParts {

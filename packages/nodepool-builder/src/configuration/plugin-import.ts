@@ -3,7 +3,7 @@ import { registerHooks } from 'node:module';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { foreignPart } from '@nodepool-builder/image-builder/module-kit';
-import { ModuleError } from '../module-error.ts';
+import { ModuleError } from '../terms/module-error.ts';
 
 /**
  * Imports the default export of a plugin.

@@ -2,10 +2,10 @@ import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { Diagnostic } from '@nodepool-builder/image-builder';
-import { ModuleError } from '../module-error.ts';
-import { type Modules, OPTIONAL_PACKAGES } from '../modules.ts';
+import { ModuleError } from '../terms/module-error.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
+import { type Modules, OPTIONAL_PACKAGES } from './modules.ts';
 import { importPlugin, isMissing, MissingPackage } from './plugin-import.ts';
-import { isMapping } from './yaml-document.ts';
 
 /** The plugins of a process. A reload of the configuration does not load code. */
 export interface LoadedPlugins {

@@ -1,12 +1,12 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import type { ProviderImages } from '@nodepool-builder/image-builder/module-kit';
-import type { Modules } from '../modules.ts';
+import { lastOfEachName, toText } from '../yaml/values.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
 import { type DiskImageEntry, diskImageEntries } from './disk-images.ts';
+import type { Modules } from './modules.ts';
 import type { ConfigurationParts } from './parts.ts';
 import { type ListedProvider, listedProvider } from './provider.ts';
 import type { ProviderImageSource } from './provider-schema.ts';
-import { lastOfEachName, toText } from './values.ts';
 
 /** True if an image of a provider describes a disk image, as nodepool's images with set-up scripts do. */
 export function describesDiskImage(image: ProviderImageSource, { builders }: Modules): boolean {

@@ -7,10 +7,10 @@ import {
   type SettingsOf,
 } from '@nodepool-builder/image-builder';
 import { IMAGE_FILTERS, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { ModuleError } from '../module-error.ts';
+import { ModuleError } from '../terms/module-error.ts';
+import { elsewhere, NAME, TEXT } from '../yaml/schema-node.ts';
 import { REQUIRED_FOR_PROVIDER } from './attestation.ts';
 import { laterKeys } from './later-nodepool.ts';
-import { elsewhere, NAME, TEXT } from './schema-node.ts';
 
 /** Keys of `cloud-images`, in `providers` and at the top level. */
 const CLOUD_IMAGE = {

@@ -5,6 +5,7 @@ import type {
   ProviderHost,
   ProviderModule,
 } from '@nodepool-builder/image-builder';
+import { lastOfEachName, ownSettings, toText } from '../yaml/values.ts';
 import { cloudImagesOf, toFilterEntries } from './cloud-images.ts';
 import type { ProviderConfiguration, ProviderImageConfiguration, ProviderSettings } from './configuration.ts';
 import {
@@ -14,7 +15,6 @@ import {
   type ProviderImageSource,
   type ProviderSource,
 } from './provider-schema.ts';
-import { lastOfEachName, ownSettings, toText } from './values.ts';
 
 /** An entry of `providers`, or one that need not be written. */
 export interface ListedProvider {

@@ -1,10 +1,11 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import type { Modules } from '../modules.ts';
+import { elsewhere, TEXT } from '../yaml/schema-node.ts';
 import { ATTESTATION, REQUIRED_FOR_ALL } from './attestation.ts';
 import { type DiskImageSource, diskImageSchema, sectionSchemas } from './disk-image-schema.ts';
 import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
 import { MANAGER } from './manager.ts';
+import type { Modules } from './modules.ts';
 import { NOTIFICATIONS } from './notification.ts';
 import {
   CLOUD_IMAGES,
@@ -12,7 +13,6 @@ import {
   type ProviderSource,
   providerSchema,
 } from './provider-schema.ts';
-import { elsewhere, TEXT } from './schema-node.ts';
 
 const OPTIONAL_PATH = { type: ['string', 'null'] } as const;
 

@@ -4,7 +4,7 @@ import {
   readSettings,
   type SettingsSchema,
 } from '@nodepool-builder/image-builder/module-kit';
-import { wordsOf } from './values.ts';
+import { wordsOf } from '../yaml/values.ts';
 
 /** `validate` of a disk image. */
 export const VALIDATION_SCHEMA = {

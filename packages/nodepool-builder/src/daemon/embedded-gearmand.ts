@@ -2,7 +2,7 @@ import { formatAddress, GearmanError, JobServer, type ServerAddress } from '@nod
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { EMBEDDED_SERVER, jobServers } from '../configuration/gearman-server.ts';
-import { cancelWarning } from '../jobs/job-reply.ts';
+import { cancelWarning } from '../protocol/job-reply.ts';
 
 const LOOPBACK = /^(localhost|::1|127(\.\d+){3})$/;
 
@@ -30,7 +30,7 @@ export async function startEmbeddedGearmand(
     logger,
     cancelWarning,
     onCancelRunning: async (job) => {
-      const { stopCancelledJob } = await import('../control/stop-cancelled-job.ts'); // it takes long to load
+      const { stopCancelledJob } = await import('./stop-cancelled-job.ts'); // it takes long to load
       await stopCancelledJob(job, address, logger);
     },
   });

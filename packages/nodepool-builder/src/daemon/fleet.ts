@@ -1,8 +1,8 @@
 import { Client, GearmanError, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
-import { askServers } from './ask-servers.ts';
-import { functionName } from './functions.ts';
+import { functionName } from '../protocol/functions.ts';
+import { askServers } from '../site/ask-servers.ts';
 
 /** True if any builder behind the job servers offers an image. Throws as {@link askServers} does. */
 export async function isImageOffered(

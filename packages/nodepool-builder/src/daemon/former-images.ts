@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Admin, FunctionStatus, ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { askServers } from './ask-servers.ts';
-import { imageFunctions, subjectOf } from './functions.ts';
+import { imageFunctions, subjectOf } from '../protocol/functions.ts';
+import { askServers } from '../site/ask-servers.ts';
 
 /**
  * Milliseconds between two scans, and time limit of a scan: a job is answered within 10 s, even if one of several

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { Writable } from 'node:stream';
 import { foreignPart, UNTRICKED } from '@nodepool-builder/image-builder/module-kit';
-import { ConfigurationError } from '../configuration/diagnostic.ts';
+import { ConfigurationError } from '../yaml/diagnostic.ts';
 import { type Rotation, sizeRotation, timeRotation } from './log-rotation.ts';
 import type { LogFileTarget, LogTarget } from './log-settings.ts';
 

@@ -1,4 +1,4 @@
-import type { LocatedDiagnostic } from '../configuration/diagnostic.ts';
+import type { LocatedDiagnostic } from '../yaml/diagnostic.ts';
 import type { LogLevel, RecordFormat } from './record-format.ts';
 
 /** The least severe level that passes; `silent` lets nothing pass. */

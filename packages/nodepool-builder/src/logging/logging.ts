@@ -1,7 +1,7 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { createLogger, format, transports } from 'winston';
-import { isJournal, prioritized } from '../journal.ts';
-import { oneLine, printable } from '../printable.ts';
+import { isJournal, prioritized } from '../terms/journal.ts';
+import { oneLine, printable } from '../terms/printable.ts';
 import { LogFile, openTarget } from './log-file.ts';
 import type { LogOutput, LogSettings, LogThreshold } from './log-settings.ts';
 import { defaultLogSettings } from './read-log-settings.ts';

@@ -1,9 +1,9 @@
 import { dirname, resolve } from 'node:path';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { readSettings, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { checkSchema } from '../configuration/schema-diagnostics.ts';
-import { parseYaml, readText } from '../configuration/yaml-document.ts';
-import { isJournal } from '../journal.ts';
+import { isJournal } from '../terms/journal.ts';
+import { checkSchema } from '../yaml/schema-diagnostics.ts';
+import { parseYaml, readText } from '../yaml/yaml-document.ts';
 import type { LoggerSettings, LogOutput, LogSettings, LogTarget, ReadLogSettings } from './log-settings.ts';
 import { parsePythonSettings } from './python/python-settings.ts';
 import { jsonFormat, LOG_LEVELS, type LogLevel, textFormat } from './record-format.ts';

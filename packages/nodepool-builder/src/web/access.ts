@@ -1,8 +1,8 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import type { FastifyRequest } from 'fastify';
-import { CommandError, failing } from '../commands/output.ts';
-import type { WebOptions } from '../commands/web-options.ts';
+import { CommandError, failing } from '../terms/command-error.ts';
+import type { WebOptions } from './web-options.ts';
 
 /** Shortest token, in characters: a shorter one could be guessed. */
 const SHORTEST_TOKEN = 16;

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { BUILD_ORIGIN, UPLOAD_ORIGIN } from '../provenance/origin-record.ts';
+import { BUILD_ORIGIN, UPLOAD_ORIGIN } from '../attestation/origin/origin-record.ts';
 import { type ActionName, act } from './actions.ts';
 import type { WebContext } from './context.ts';
 import { EventStream } from './event-stream.ts';

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
-import { messageOf } from '../commands/output.ts';
 import type {
   CloudImageConfiguration,
   Configuration,
   ProviderConfiguration,
 } from '../configuration/configuration.ts';
-import { findLatest, noImage } from '../daemon/choose-image.ts';
-import { Providers } from '../daemon/providers.ts';
+import { findLatest, noImage } from '../site/choose-image.ts';
+import { Providers } from '../site/providers.ts';
+import { messageOf } from '../terms/command-error.ts';
 import type { CloudImageRecord } from './records.ts';
 
 /** Time limit for the choice of one image, in milliseconds. */

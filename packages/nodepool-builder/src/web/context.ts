@@ -1,10 +1,10 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import type { WebAddress, WebOptions } from '../commands/web-options.ts';
 import type { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import type { Access } from './access.ts';
 import type { EventMetrics } from './event-metrics.ts';
 import type { Origins } from './origins.ts';
 import type { SiteView } from './site-view.ts';
+import type { WebAddress, WebOptions } from './web-options.ts';
 
 /** The part of a builder of this process that its metrics show. */
 export interface LocalBuilder extends Pick<NodepoolBuilder, 'uploads'> {

@@ -1,7 +1,7 @@
 import type { ManagerEvent, UnrecordedImage } from '@nodepool-builder/image-manager';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { JobEvent, JobResult } from '../jobs/statistics.ts';
-import { shownState } from '../manager/shown-state.ts';
+import type { JobEvent, JobResult } from '../daemon/jobs/statistics.ts';
+import { shownState } from '../site/shown-state.ts';
 
 /** Upper bounds of builds, uploads and conversions, in seconds: a minute to eight hours. */
 const LONG = [60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800];

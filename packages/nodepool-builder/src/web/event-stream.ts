@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import { printable } from '../printable.ts';
+import { printable } from '../terms/printable.ts';
 
 /** Keeps a silent stream open. */
 const COMMENT = ':\n\n';

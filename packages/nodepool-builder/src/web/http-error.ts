@@ -1,5 +1,5 @@
-import { CommandError } from '../commands/output.ts';
-import type { ExitReason } from '../exit-codes.ts';
+import { CommandError } from '../terms/command-error.ts';
+import type { ExitReason } from '../terms/exit-codes.ts';
 
 /** An error whose message is for the user. */
 export class HttpError extends Error {

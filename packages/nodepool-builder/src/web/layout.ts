@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { packageVersion } from '../version.ts';
+import { packageVersion } from '../terms/version.ts';
 import { assetPath } from './assets.ts';
 import type { WebContext } from './context.ts';
 import { type Html, html, type Value } from './html.ts';

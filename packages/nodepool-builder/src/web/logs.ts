@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { messageOf } from '../commands/output.ts';
-import { builderLog, type LogName } from '../control/builder-log.ts';
-import { printable } from '../printable.ts';
+import { builderLog, type LogName } from '../site/builder-log.ts';
+import { type LogPart, LogSources, SHORTENED_NOTE } from '../site/log-source.ts';
+import { messageOf } from '../terms/command-error.ts';
+import { printable } from '../terms/printable.ts';
 import type { WebContext } from './context.ts';
 import { ALIVE, EventStream, formatEvent } from './event-stream.ts';
 import { HttpError, statusOf } from './http-error.ts';
-import { type LogPart, LogSources, SHORTENED_NOTE } from './log-source.ts';
 import { API } from './openapi.ts';
 import { siteRecords } from './site-records.ts';
 import type { SiteView } from './site-view.ts';

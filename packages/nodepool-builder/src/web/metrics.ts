@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { verbOf } from '../daemon/functions.ts';
-import { packageVersion } from '../version.ts';
+import { verbOf } from '../protocol/functions.ts';
+import { packageVersion } from '../terms/version.ts';
 import type { LocalBuilder, WebContext } from './context.ts';
 import type { SiteRecords, UploadRecord } from './records.ts';
 import { siteRecords } from './site-records.ts';

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { printable } from '../printable.ts';
+import { printable } from '../terms/printable.ts';
 import type { WebContext } from './context.ts';
 import type { SiteRecords } from './records.ts';
 import { siteRecords } from './site-records.ts';

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
-import { packageVersion } from '../version.ts';
+import { packageVersion } from '../terms/version.ts';
 
 /** Path under which the API is served. */
 export const API = '/api/v1';

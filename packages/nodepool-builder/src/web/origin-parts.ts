@@ -1,4 +1,9 @@
-import type { BuildOrigin, MaterialRecord, PackagesRecord, Proof } from '../provenance/origin-record.ts';
+import type {
+  BuildOrigin,
+  MaterialRecord,
+  PackagesRecord,
+  Proof,
+} from '../attestation/origin/origin-record.ts';
 import { type Html, html } from './html.ts';
 import { counted } from './markup.ts';
 

@@ -1,7 +1,7 @@
-import { originOfBuild } from '../provenance/origin.ts';
-import { OriginCache } from '../provenance/origin-cache.ts';
-import type { BuildOrigin, UploadOrigin } from '../provenance/origin-record.ts';
-import { readKeys } from '../provenance/trusted-keys.ts';
+import { originOfBuild } from '../attestation/origin/origin.ts';
+import { OriginCache } from '../attestation/origin/origin-cache.ts';
+import type { BuildOrigin, UploadOrigin } from '../attestation/origin/origin-record.ts';
+import { readKeys } from '../attestation/origin/trusted-keys.ts';
 import type { SiteView } from './site-view.ts';
 
 /** The origins of images, for the page and the API. */

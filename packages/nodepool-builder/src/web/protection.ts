@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { messageOf } from '../commands/output.ts';
+import { messageOf } from '../terms/command-error.ts';
 import type { WebContext } from './context.ts';
 import { html } from './html.ts';
 import { statusOf } from './http-error.ts';

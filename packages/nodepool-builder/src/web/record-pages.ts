@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Proof } from '../provenance/origin-record.ts';
+import type { Proof } from '../attestation/origin/origin-record.ts';
 import type { WebContext } from './context.ts';
 import { type Html, html } from './html.ts';
 import { HttpError } from './http-error.ts';

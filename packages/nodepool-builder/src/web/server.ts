@@ -1,6 +1,6 @@
 import cookie from '@fastify/cookie';
 import { type FastifyInstance, fastify } from 'fastify';
-import { printable } from '../printable.ts';
+import { printable } from '../terms/printable.ts';
 import { api } from './api.ts';
 import { assets } from './assets.ts';
 import type { WebContext } from './context.ts';

@@ -7,10 +7,10 @@ import {
   type Upload,
   whyPaused,
 } from '@nodepool-builder/image-manager';
-import { type LocatedJob, progressOf, runningJobsOf } from '../control/builder-status.ts';
-import { standingOf, type Work } from '../control/work.ts';
-import { functionName, subjectOf, verbOf } from '../daemon/functions.ts';
-import { obsoleteIn, shownError, shownState, sumUp } from '../manager/shown-state.ts';
+import { functionName, subjectOf, verbOf } from '../protocol/functions.ts';
+import { type LocatedJob, progressOf, runningJobsOf } from '../site/builder-status.ts';
+import { obsoleteIn, shownError, shownState, sumUp } from '../site/shown-state.ts';
+import { standingOf, type Work } from '../site/work.ts';
 import type {
   BuildRecord,
   ImageRecord,

@@ -10,12 +10,12 @@ import {
   type StateStore,
 } from '@nodepool-builder/image-manager';
 import { hasStore } from '../commands/manager-store.ts';
-import { CommandError, messageOf } from '../commands/output.ts';
 import { NO_MANAGER } from '../commands/served-request.ts';
 import type { Configuration } from '../configuration/configuration.ts';
-import { type BuilderStatus, readBuilderStatuses } from '../control/builder-status.ts';
-import { askServers } from '../daemon/ask-servers.ts';
-import { toManagerConfiguration } from '../manager/manager-configuration.ts';
+import { toManagerConfiguration } from '../configuration/manager-configuration.ts';
+import { askServers } from '../site/ask-servers.ts';
+import { type BuilderStatus, readBuilderStatuses } from '../site/builder-status.ts';
+import { CommandError, messageOf } from '../terms/command-error.ts';
 import type { CloudImageWatch } from './cloud-image-watch.ts';
 import type { CloudImageRecord } from './records.ts';
 

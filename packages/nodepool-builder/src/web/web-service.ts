@@ -1,9 +1,8 @@
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { errnoOf } from '@nodepool-builder/image-builder/module-kit';
-import { CommandError, messageOf } from '../commands/output.ts';
-import { type WebOptions, webAddress } from '../commands/web-options.ts';
 import type { Configuration } from '../configuration/configuration.ts';
+import { CommandError, messageOf } from '../terms/command-error.ts';
 import { Access } from './access.ts';
 import { CloudImageWatch } from './cloud-image-watch.ts';
 import type { LocalBuilder } from './context.ts';
@@ -11,6 +10,7 @@ import type { EventMetrics } from './event-metrics.ts';
 import { Origins } from './origins.ts';
 import { createServer } from './server.ts';
 import { SiteView } from './site-view.ts';
+import { type WebOptions, webAddress } from './web-options.ts';
 
 /** Settings of {@link startWebService}. */
 export interface WebServiceOptions {

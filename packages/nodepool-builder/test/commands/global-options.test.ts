@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Command, CommanderError, type Option } from 'commander';
 import { completeLongOptions, withCommand } from '../../src/commands/global-options.ts';
-import { createProgram } from '../../src/main.ts';
+import { createProgram } from '../../src/commands/main.ts';
 
 /** Sample values of options. */
 const VALUES: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { DirectoryProvider } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { main } from '../../src/main.ts';
+import { main } from '../../src/commands/main.ts';
 
 /** A directory with two images of debian and one of ubuntu. The newer image of debian has the older file. */
 async function createPool(t: TestContext): Promise<string> {

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { runService, type Service, type ServiceSite } from '../../src/commands/service.ts';
+import { Modules } from '../../src/configuration/modules.ts';
 import { defaultLogSettings } from '../../src/logging/read-log-settings.ts';
-import { Modules } from '../../src/modules.ts';
 
 async function run(t: TestContext, start: (site: ServiceSite, config: string) => Promise<Service>) {
   const config = join(temporaryDirectory(t), 'nodepool.yaml');

@@ -10,7 +10,7 @@ import {
   formatTime,
   textTable,
 } from '../../src/commands/table.ts';
-import { progressOf } from '../../src/control/builder-status.ts';
+import { progressOf } from '../../src/site/builder-status.ts';
 
 const IMAGE_ID = 'debian-bookworm-0000000042-k7f3q2xa';
 const WHY = 'the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25 hours old; rebuild-age is 24 hours';

@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ConfigurationError } from '../../src/configuration/diagnostic.ts';
 import { loadAccessList } from '../../src/configuration/option-files.ts';
+import { ConfigurationError } from '../../src/yaml/diagnostic.ts';
 
 /** What of a text is used, or, one a line and without the directory, what is wrong with it. */
 async function loaded(text: string): Promise<unknown> {

@@ -5,8 +5,8 @@ import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { writeKeys } from '../../../../test/fixtures/site-key.ts';
 import { trustedKeyFiles } from '../../src/configuration/attestation.ts';
-import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 /** Loads a file with these keys, in a directory with the keys `attestation` and `other`. */
 async function load(t: TestContext, settings: object): Promise<LoadedConfiguration> {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { type CloudSettings, OpenStackError } from '@nodepool-builder/provider-openstack';
-import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
+import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 const SITE = join(import.meta.dirname, 'site');
 const NOWHERE = '/does/not/exist';

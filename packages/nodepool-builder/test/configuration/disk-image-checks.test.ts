@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 /** Diagnostics of a file that is not refused: severity, line and reason. */
 async function reportsOf(t: TestContext, text: string): Promise<string[]> {

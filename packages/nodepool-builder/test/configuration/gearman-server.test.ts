@@ -4,10 +4,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { jobServers, plainJobServers } from '../../src/configuration/gearman-server.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { startEmbeddedGearmand } from '../../src/daemon/embedded-gearmand.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 let directory: string;
 

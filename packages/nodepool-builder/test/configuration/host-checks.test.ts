@@ -3,8 +3,8 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 const ANOTHER_USER = { skip: process.geteuid?.() !== 0 && 'needs root' };
 

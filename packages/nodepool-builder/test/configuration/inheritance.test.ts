@@ -5,8 +5,8 @@ import { describe, it, type TestContext } from 'node:test';
 import type { DibSettings } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import type { DiskImageConfiguration } from '../../src/configuration/configuration.ts';
-import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 /** Reads a file with these lines from its third one on. */
 async function load(t: TestContext, diskimages: string): Promise<LoadedConfiguration> {

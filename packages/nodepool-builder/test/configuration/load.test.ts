@@ -4,8 +4,8 @@ import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { DIRECTORY_MODULE, type DibSettings, FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { type CloudSettings, OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
-import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 import { CLOUD, diagnosticsOf, directory, file, load } from './load-text.ts';
 
 describe('manager.store', () => {

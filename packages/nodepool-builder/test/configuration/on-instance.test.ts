@@ -7,9 +7,9 @@ import { DIRECTORY_MODULE, DibBuilder } from '@nodepool-builder/image-builder';
 import type { OnInstance } from '@nodepool-builder/on-instance';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import type { Configuration, DiskImageConfiguration } from '../../src/configuration/configuration.ts';
-import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
-import { Modules } from '../../src/modules.ts';
+import { Modules } from '../../src/configuration/modules.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 let directory: string;
 let file: string;

@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { BaseImageBuilder } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 import { jsonSchema } from '../../src/configuration/schema.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 /** A builder whose images are empty. */
 function builder(type: string): string {

@@ -7,14 +7,10 @@ import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit'
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import {
-  ConfigurationError,
-  formatDiagnostic,
-  type LocatedDiagnostic,
-} from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import { Modules } from '../../src/configuration/modules.ts';
 import { providerSchema } from '../../src/configuration/provider-schema.ts';
-import { Modules } from '../../src/modules.ts';
+import { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 /** A module that takes images. */
 function moduleOf(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
+import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 import { load } from './load-text.ts';
 
 describe('what the Python builder took without a word', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';
-import { parseYaml } from '../../src/configuration/yaml-document.ts';
+import { parseYaml } from '../../src/yaml/yaml-document.ts';
 
 /** Prints a document as Debian's PyYAML reads it, with each key and scalar as `str()` writes it, and null as it is. */
 const PYTHON = `

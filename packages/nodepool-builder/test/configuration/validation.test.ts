@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import type { ImageValidation } from '@nodepool-builder/image-builder/module-kit';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 /** Reads a file whose disk image has a `validate`, from its fifth line on. */
 async function load(

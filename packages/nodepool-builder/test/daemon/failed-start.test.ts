@@ -8,8 +8,8 @@ import { type BuilderModule, DibBuilder, ImageRepository } from '@nodepool-build
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import { Modules } from '../../src/configuration/modules.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
-import { Modules } from '../../src/modules.ts';
 
 test('a builder that fails to start closes its connections and unlocks images-dir', async (t) => {
   const directory = temporaryDirectory(t);

@@ -16,8 +16,8 @@ import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import { Modules } from '../../src/configuration/modules.ts';
 import { NodepoolBuilder, type NodepoolBuilderOptions } from '../../src/daemon/nodepool-builder.ts';
-import { Modules } from '../../src/modules.ts';
 
 interface Made {
   readonly services: BuilderServices;

@@ -10,7 +10,7 @@ import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
-import { uploadRecord, writeUploadRecord } from '../jobs/upload-record.ts';
+import { uploadRecord, writeUploadRecord } from './jobs/upload-record.ts';
 
 /** Grace period in milliseconds, long enough for a job to arrive. */
 const GRACE = 500;

@@ -10,8 +10,8 @@ import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import { Modules } from '../../src/configuration/modules.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
-import { Modules } from '../../src/modules.ts';
 
 test('a reload closes a removed provider once the last job that uses it has ended', async (t) => {
   const directory = temporaryDirectory(t);

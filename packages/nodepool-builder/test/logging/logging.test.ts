@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import type { ReadLogSettings } from '../../src/logging/log-settings.ts';
 import { openLogging } from '../../src/logging/logging.ts';
 import { readLogSettings } from '../../src/logging/read-log-settings.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
 interface Place {
   readonly read: (text: string) => Promise<ReadLogSettings>;

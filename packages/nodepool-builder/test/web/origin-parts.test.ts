@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { originOfBuild } from '../../src/provenance/origin.ts';
+import { originOfBuild } from '../../src/attestation/origin/origin.ts';
 import { buildOrigin, uploadOrigin } from '../../src/web/origin-parts.ts';
-import { AttestedSite, debianPackage } from '../provenance/attested-site.ts';
+import { AttestedSite, debianPackage } from '../attestation/origin/attested-site.ts';
 
 /** The text of a page's part, without tags. */
 function textOf(part: { readonly text: string }): string {

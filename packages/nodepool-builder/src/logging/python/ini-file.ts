@@ -1,4 +1,4 @@
-import { ConfigurationError, type LocatedDiagnostic } from '../../configuration/diagnostic.ts';
+import { ConfigurationError, type LocatedDiagnostic } from '../../yaml/diagnostic.ts';
 
 interface IniValue {
   text: string;

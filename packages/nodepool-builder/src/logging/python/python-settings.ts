@@ -1,4 +1,4 @@
-import type { LocatedDiagnostic } from '../../configuration/diagnostic.ts';
+import type { LocatedDiagnostic } from '../../yaml/diagnostic.ts';
 import type { LoggerSettings, LogOutput, LogThreshold, ReadLogSettings } from '../log-settings.ts';
 import { type RecordFormat, textFormat } from '../record-format.ts';
 import { bindArguments, HANDLERS } from './handlers.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { resolve } from 'node:path';
 import { describe, it } from 'node:test';
-import { ConfigurationError, formatDiagnostic } from '../../../src/configuration/diagnostic.ts';
 import type { LogTarget } from '../../../src/logging/log-settings.ts';
 import { routesOf } from '../../../src/logging/logging.ts';
 import { parsePythonSettings } from '../../../src/logging/python/python-settings.ts';
+import { ConfigurationError, formatDiagnostic } from '../../../src/yaml/diagnostic.ts';
 
 /** A typical configuration: a file for all records, one without debug records, and one for the output of builds. */
 const SITE = `[loggers]

@@ -1,0 +1,226 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Material } from '@nodepool-builder/image-builder';
+import type { Build, ImageDocument, ManagerState, StateStore, Upload } from '@nodepool-builder/image-manager';
+import type {
+  BuildFacts,
+  ChainLink,
+  ChainReport,
+  FoundAttestation,
+  Package,
+  ProvenanceError,
+} from '@nodepool-builder/provenance';
+import { messageOf } from '../../terms/command-error.ts';
+import type { BuildOrigin, MaterialRecord, PackagesRecord, Proof, UploadOrigin } from './origin-record.ts';
+import { unpackPackages } from './package-list.ts';
+import type { Keys } from './trusted-keys.ts';
+
+/** Everything that the origin of an image is read from. */
+export interface OriginSource extends Keys {
+  readonly state: ManagerState;
+  readonly store: Pick<StateStore, 'attestations' | 'packages'>;
+}
+
+/** Number of uploads of one build whose proof is verified. */
+const MOST_UPLOADS = 100;
+
+/** Number of earlier builds among which one with a list of packages is looked for. */
+const MOST_EARLIER_BUILDS = 10;
+
+/** Place of the attestations, for messages. */
+const PLACE = 'store of the manager';
+
+/** Loaded on demand: most commands verify nothing. */
+async function provenance(): Promise<typeof import('@nodepool-builder/provenance')> {
+  return await import('@nodepool-builder/provenance');
+}
+
+/**
+ * Describes where a build comes from, and where the proofs of its uploads stand.
+ *
+ * @param proofOf the proof of an upload, which may be known already
+ */
+export async function originOfBuild(
+  source: OriginSource,
+  imageId: string,
+  proofOf: (upload: Upload, attestations: readonly ImageDocument[]) => Promise<Proof> = (
+    upload,
+    attestations,
+  ) => proofOfUpload(upload, attestations, source),
+): Promise<BuildOrigin> {
+  const { state, store } = source;
+  const build = state.builds.get(imageId);
+  const attestations = build === undefined ? [] : await store.attestations(imageId);
+  const { proof, facts } = await readBuild(imageId, attestations, source);
+  const uploads = uploadsWithImages(state, imageId);
+  const described: UploadOrigin[] = [];
+  for (const upload of uploads.slice(0, MOST_UPLOADS)) {
+    described.push(describeUpload(upload, await proofOf(upload, attestations)));
+    await nextTurn(); // other requests go on meanwhile
+  }
+  return {
+    'image-id': imageId,
+    diskimage: build?.diskimage ?? null,
+    proof,
+    builder: facts?.builderId ?? null,
+    started: facts?.startedAt?.toISOString() ?? null,
+    finished: facts?.finishedAt?.toISOString() ?? null,
+    materials: (facts?.materials ?? []).map(describeMaterial),
+    packages: await packagesOf(source, build),
+    uploads: described,
+    'more-uploads': uploads.length - described.length,
+  };
+}
+
+/** Verifies the chain of an upload back to its build. */
+export async function proofOfUpload(
+  { id, provider, externalId }: Upload,
+  attestations: readonly ImageDocument[],
+  { keys, withoutKeys }: Keys,
+): Promise<Proof> {
+  if (externalId === undefined) return unproven('no image of it is in the provider');
+  if (withoutKeys !== undefined) return unproven(withoutKeys);
+  const found = attestations.flatMap(({ uploadId = id, text }) => {
+    return uploadId === id ? [{ place: PLACE, text }] : [];
+  });
+  if (found.length === 0) return unproven('its builder returned no attestation');
+  const { verifyChain } = await provenance();
+  return describeReport(verifyChain({ kind: 'upload', provider, externalId }, found, keys));
+}
+
+/** The uploads of a build that have an image in a provider, newest first. */
+export function uploadsWithImages({ uploads }: ManagerState, imageId: string): readonly Upload[] {
+  return [...uploads.values()]
+    .filter((upload) => upload.imageId === imageId && upload.externalId !== undefined)
+    .filter(({ state }) => state === 'ready' || state === 'deleting')
+    .toSorted((one, other) => other.requestedAt - one.requestedAt);
+}
+
+/** The finished builds of a disk image before one of them, newest first. */
+export function earlierBuilds({ builds }: ManagerState, build: Build): readonly Build[] {
+  return [...builds.values()]
+    .filter(({ diskimage, state }) => diskimage === build.diskimage && FINISHED.has(state))
+    .filter(({ requestedAt, id }) => requestedAt < build.requestedAt && id !== build.id)
+    .toSorted((one, other) => other.requestedAt - one.requestedAt)
+    .slice(0, MOST_EARLIER_BUILDS);
+}
+
+const FINISHED: ReadonlySet<Build['state']> = new Set(['ready', 'deleting', 'deleted']);
+
+/** Verifies the attestation of a build. Its facts are shown even if the signature is not verified. */
+async function readBuild(
+  imageId: string,
+  attestations: readonly ImageDocument[],
+  { keys, withoutKeys }: Keys,
+): Promise<{ readonly proof: Proof; readonly facts?: BuildFacts }> {
+  const { buildFactsOf, unverifiedStatement, verifyBundle } = await provenance();
+  const outcomes: { readonly proof: Proof; readonly facts?: BuildFacts }[] = [];
+  for (const { uploadId, text } of attestations) {
+    if (uploadId !== undefined) continue;
+    const found: FoundAttestation = { place: PLACE, text };
+    let facts: BuildFacts | undefined;
+    try {
+      facts = buildFactsOf(unverifiedStatement(found));
+      if (facts?.kind !== 'build') continue;
+      const { keyId, keyFile } = verifyBundle(found, keys);
+      if (facts.imageId !== imageId) throw new Error(`it is about image ${facts.imageId ?? 'of no id'}`);
+      const reason = `built by ${facts.builderId}`;
+      outcomes.push({
+        proof: { state: 'proven', reason, 'key-id': keyId, 'key-file': keyFile, links: [] },
+        facts,
+      });
+    } catch (error) {
+      const isUntrusted = (error as Partial<ProvenanceError>).code === 'key-untrusted';
+      const reason = (isUntrusted && withoutKeys) || messageOf(error);
+      const proof = { ...unproven(reason), state: isUntrusted ? 'unproven' : 'refuted' } as const;
+      outcomes.push({ proof, ...(facts !== undefined && { facts }) });
+    }
+  }
+  const proven = outcomes.find(({ proof }) => proof.state === 'proven');
+  return proven ?? outcomes[0] ?? { proof: unproven('its builder returned no attestation') };
+}
+
+function unproven(reason: string): Proof {
+  return { state: 'unproven', reason, 'key-id': null, 'key-file': null, links: [] };
+}
+
+function describeReport({ state, links }: ChainReport): Proof {
+  const decisive = links.find((link) => link.state === state) ?? links[0];
+  return {
+    state,
+    reason: decisive?.reason ?? '',
+    'key-id': decisive?.keyId ?? null,
+    'key-file': decisive?.keyFile ?? null,
+    links: links.map(describeLink),
+  };
+}
+
+function describeLink({ kind, subject, state, reason, keyId, keyFile }: ChainLink): Proof['links'][number] {
+  return { kind, subject, state, reason, 'key-id': keyId ?? null, 'key-file': keyFile ?? null };
+}
+
+/** @param proof of the upload */
+export function describeUpload(upload: Upload, proof: Proof): UploadOrigin {
+  return {
+    'upload-id': upload.id,
+    'image-id': upload.imageId,
+    provider: upload.provider,
+    'image-name': upload.imageName,
+    'external-id': upload.externalId ?? null,
+    proof,
+  };
+}
+
+function describeMaterial({ name, uri, digest, annotations = {} }: Material): MaterialRecord {
+  return {
+    name,
+    uri: uri ?? null,
+    digests: Object.entries(digest).map(([algorithm, value]) => `${algorithm}:${value}`),
+    facts: Object.entries(annotations).map(([key, value]) => `${key}: ${value}`),
+  };
+}
+
+/** Compares the packages of a build with those of the build before that has a list of them. */
+async function packagesOf({ state, store }: OriginSource, build: Build | undefined): Promise<PackagesRecord> {
+  const none = { count: null, 'compared-with': null, added: [], removed: [], changed: [] };
+  if (build === undefined) return { ...none, reason: 'no manager has a record of the build' };
+  const own = await store.packages(build.id);
+  if (own === undefined) return { ...none, reason: 'its builder returned no list of packages' };
+  const after = await listOf(build.id, own);
+  if (typeof after === 'string') return { ...none, reason: after };
+  const one = { ...none, count: after.length };
+  for (const { id } of earlierBuilds(state, build)) {
+    const text = await store.packages(id);
+    if (text === undefined) continue;
+    const before = await listOf(id, text);
+    if (typeof before === 'string') return { ...one, reason: before };
+    const { comparePackages } = await provenance();
+    const { added, removed, changed } = comparePackages(before, after);
+    return {
+      ...one,
+      'compared-with': id,
+      reason: null,
+      added: added.map(describePackage),
+      removed: removed.map(describePackage),
+      changed: changed.map((change) => ({
+        name: change.after.name,
+        architecture: change.after.architecture ?? null,
+        before: change.before.version,
+        after: change.after.version,
+      })),
+    };
+  }
+  return { ...one, reason: 'the store has no list of packages of a build before' };
+}
+
+/** Unpacks the list of packages of a build, or returns why it cannot. */
+async function listOf(imageId: string, text: string): Promise<readonly Package[] | string> {
+  try {
+    return await unpackPackages(text);
+  } catch (error) {
+    return `the list of packages of ${imageId} cannot be read: ${messageOf(error)}`;
+  }
+}
+
+function describePackage({ name, architecture, version }: Package): PackagesRecord['added'][number] {
+  return { name, architecture: architecture ?? null, version };
+}

@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import type { Logger } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import type { Package } from '@nodepool-builder/provenance';
+import { messageOf } from '../../terms/command-error.ts';
+import { BILL_OF_MATERIALS } from '../documents.ts';
+
+/** Largest list in gzip and base64, in bytes. An image with 2,000 packages has about 60 KiB. */
+const LARGEST = 512 * 1024;
+
+/** Max size of a list in JSON, in bytes: 10,000 packages. Parsing it takes less than 50 ms. */
+const LARGEST_JSON = 4 * 2 ** 20;
+
+const TEXT = { type: 'string' } as const;
+
+const LIST = new JsonReader({
+  type: 'array',
+  maxItems: 10_000,
+  items: {
+    type: 'object',
+    required: ['name', 'version', 'type', 'purl'],
+    properties: {
+      name: TEXT,
+      version: TEXT,
+      architecture: TEXT,
+      type: { enum: ['deb', 'rpm', 'apk', 'alpm'] },
+      purl: TEXT,
+    },
+  },
+});
+
+/** Packs a list of packages, without licenses, for the result of a job. Returns undefined if it is too large. */
+export async function packPackages(packages: readonly Package[]): Promise<string | undefined> {
+  const list = packages.map(({ license: _, ...one }) => one);
+  const json = JSON.stringify(list);
+  if (Buffer.byteLength(json) > LARGEST_JSON) return undefined;
+  const text = (await promisify(gzip)(json)).toString('base64');
+  return text.length > LARGEST ? undefined : text;
+}
+
+/**
+ * Returns the packed list of packages of an image, from its bill of materials; undefined if it has none. A failure is
+ * logged, because the image is good without the list.
+ */
+export async function packageListOf(
+  imagesDirectory: string,
+  imageId: string,
+  logger: Pick<Logger, 'warn'>,
+): Promise<string | undefined> {
+  const path = join(imagesDirectory, `${imageId}.d`, BILL_OF_MATERIALS);
+  if (!existsSync(path)) return undefined;
+  try {
+    const { readBillOfMaterials } = await import('@nodepool-builder/provenance');
+    const list = await packPackages(await readBillOfMaterials(path));
+    if (list === undefined)
+      logger.warn(`image ${imageId}: its list of packages is too large for the manager`);
+    return list;
+  } catch (error) {
+    logger.warn(`image ${imageId}: the manager gets no list of packages: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+/** @throws Error if the list is damaged or too large */
+export async function unpackPackages(text: string): Promise<readonly Package[]> {
+  const json = await promisify(gunzip)(Buffer.from(text, 'base64'), { maxOutputLength: LARGEST_JSON });
+  return LIST.parse(json.toString('utf8')).map(({ architecture, ...one }) => {
+    return { ...one, ...(architecture !== undefined && { architecture }) };
+  });
+}

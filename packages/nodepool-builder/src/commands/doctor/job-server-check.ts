@@ -1,0 +1,129 @@
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { type ConnectionOptions, connect, type PeerCertificate } from 'node:tls';
+import { Admin, ConnectionError, formatAddress, type ServerAddress } from '@nodepool-builder/gearman-node';
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { attempt, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import type { Configuration } from '../../configuration/configuration.ts';
+import { jobServers } from '../../configuration/gearman-server.ts';
+import { functionName } from '../../protocol/functions.ts';
+import type { Check } from './checks.ts';
+
+/** Milliseconds before its end at which a certificate should be renewed. */
+const RENEWAL = 14 * 24 * 3_600_000;
+
+/** A check for each job server, or for the one that the daemon would start. */
+export function jobServerChecks(configuration: Configuration): readonly Check[] {
+  const isEmbedded = configuration['gearman-servers'].length === 0;
+  return jobServers(configuration).map((server) => ({
+    area: 'job-servers',
+    subject: `job server ${formatAddress(server)}`,
+    run: (signal) => checkJobServer(server, isEmbedded, configuration, signal),
+  }));
+}
+
+async function* checkJobServer(
+  server: ServerAddress,
+  isEmbedded: boolean,
+  configuration: Configuration,
+  signal: AbortSignal,
+): AsyncGenerator<CheckResult> {
+  const subject = `job server ${formatAddress(server)}`;
+  if (server.tls !== undefined) yield* checkCertificates(subject, server, signal);
+  const admin = new Admin(server);
+  const hangUp = (): void => void admin.close();
+  signal.addEventListener('abort', hangUp);
+  try {
+    const { value: functions, problem } = await attempt(subject, signal, () => admin.status());
+    if (problem !== undefined) {
+      const remedy = 'start it, or correct gearman-servers; see its log if it runs';
+      yield isEmbedded ? notRunning(subject) : { ...problem, remedy };
+      return;
+    }
+    // Some servers do not tell their version.
+    const version = await admin.version().catch((error: unknown) => {
+      signal.throwIfAborted();
+      if (error instanceof ConnectionError) throw error;
+      return undefined;
+    });
+    const offered = functions.filter(({ availableWorkers }) => availableWorkers > 0).length;
+    const tls = server.tls === undefined ? '' : ' over TLS';
+    const finding = `answers${tls}, version ${version ?? 'unknown'}; ${offered} functions are offered`;
+    yield { subject, state: 'ok', finding };
+    const names = new Set(
+      functions.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name),
+    );
+    yield* checkFunctions(subject, names, configuration);
+  } finally {
+    signal.removeEventListener('abort', hangUp);
+    await admin.close();
+  }
+}
+
+/** Without `gearman-servers`, the daemon has a job server of its own. */
+function notRunning(subject: string): CheckResult {
+  const finding = 'does not run; the daemon starts it, as gearman-servers is empty';
+  return { subject, state: 'ok', finding };
+}
+
+function* checkFunctions(
+  server: string,
+  offered: ReadonlySet<string>,
+  { diskimages }: Configuration,
+): Iterable<CheckResult> {
+  const missing = diskimages
+    .filter(({ pause, name }) => !pause && !offered.has(functionName('image-build', name)))
+    .map(({ name }) => name);
+  if (diskimages.length === 0) return;
+  const subject = `builders at ${server}`;
+  if (missing.length === 0) {
+    yield { subject, state: 'ok', finding: 'offer builds of all disk images' };
+    return;
+  }
+  const finding = `none offers builds of ${missing.join(', ')}`;
+  const remedy = 'start the daemon of a host that builds them';
+  yield { subject, state: 'warning', finding, remedy };
+}
+
+/** Checks how long the certificates of the server and of this client are valid. */
+async function* checkCertificates(
+  server: string,
+  address: ServerAddress,
+  signal: AbortSignal,
+): AsyncGenerator<CheckResult> {
+  const options = typeof address.tls === 'function' ? address.tls() : (address.tls ?? {});
+  const [own] = [options.cert ?? []].flat();
+  if (own !== undefined) {
+    yield checkExpiry(`client certificate for ${server}`, new X509Certificate(own).validTo);
+  }
+  // An invalid certificate is a problem of the connection.
+  const certificate = await readCertificate(address, options, signal).catch(() => undefined);
+  if (certificate?.valid_to !== undefined) {
+    yield checkExpiry(`certificate of ${server}`, certificate.valid_to);
+  }
+}
+
+async function readCertificate(
+  { host, port }: ServerAddress,
+  options: ConnectionOptions,
+  signal: AbortSignal,
+): Promise<PeerCertificate> {
+  const name = isIP(host) === 0 ? { servername: host } : {};
+  const socket = connect({ ...name, ...options, host, port: port ?? 4730 });
+  try {
+    const connected = Promise.withResolvers<PeerCertificate>();
+    socket.on('secureConnect', () => connected.resolve(socket.getPeerCertificate()));
+    socket.on('error', connected.reject);
+    return await unlessAborted(connected.promise, signal);
+  } finally {
+    socket.destroy();
+  }
+}
+
+function checkExpiry(subject: string, validTo: string): CheckResult {
+  const left = Date.parse(validTo) - Date.now();
+  const finding = `is valid until ${new Date(validTo).toISOString()}`;
+  if (left > RENEWAL) return { subject, state: 'ok', finding };
+  const remedy = 'renew it; no restart is needed';
+  return { subject, state: left > 0 ? 'warning' : 'problem', finding, remedy };
+}

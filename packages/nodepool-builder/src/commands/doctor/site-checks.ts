@@ -1,0 +1,207 @@
+import { tmpdir } from 'node:os';
+import {
+  type CheckResult,
+  ImageError,
+  type ImageProvider,
+  type Logger,
+  readImages,
+} from '@nodepool-builder/image-builder';
+import {
+  attempt,
+  checkDiskImage,
+  checkImagesDirectory,
+  checkRoom,
+} from '@nodepool-builder/image-builder/module-kit';
+import type { Configuration, DiskImageConfiguration } from '../../configuration/configuration.ts';
+import type { LoadedConfiguration } from '../../configuration/load.ts';
+import type { Modules } from '../../configuration/modules.ts';
+import { Providers } from '../../site/providers.ts';
+import { humanPath } from '../../yaml/diagnostic.ts';
+import { attestationChecks } from './attestation-check.ts';
+import type { Check } from './checks.ts';
+import { clockCheck } from './clock-check.ts';
+import { jobServerChecks } from './job-server-check.ts';
+
+/** Warnings of the parts that are checked are results already. */
+const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+/** The checks of a site, and what they hold open. */
+export interface SiteChecks extends Disposable {
+  readonly checks: readonly Check[];
+}
+
+/** All checks of the site of a configuration. Nothing is sent or run before they are. */
+export function siteChecks(loaded: LoadedConfiguration): SiteChecks {
+  const { configuration, plugins } = loaded;
+  const providers = new Providers({
+    logger: () => SILENT,
+    instances: { directory: configuration['images-dir'], owner: 'doctor' },
+  });
+  providers.configure(configuration);
+  const largestImage = findLargestImage(configuration['images-dir']);
+  const checks = [
+    configurationCheck(loaded),
+    ...configuration.diskimages.map((diskimage) => diskImageCheck(diskimage, plugins.modules)),
+    ...roomChecks(configuration, largestImage),
+    imagesDirectoryCheck(configuration),
+    ...jobServerChecks(configuration),
+    ...providerChecks(configuration, providers, largestImage),
+    ...instanceChecks(configuration, plugins.modules, providers),
+    ...attestationChecks(configuration),
+    managerCheck(configuration),
+    clockCheck(),
+  ];
+  return { checks, [Symbol.dispose]: () => providers[Symbol.dispose]() };
+}
+
+/** Bytes of the largest image of this host; undefined if it has none that this user may read. */
+async function findLargestImage(directory: string): Promise<number | undefined> {
+  try {
+    const images = await readImages(directory);
+    const sizes = images.map(({ files }) => files.reduce((sum, { size }) => sum + size, 0));
+    return sizes.length === 0 ? undefined : Math.max(...sizes);
+  } catch (error) {
+    if (error instanceof ImageError) return undefined; // the check of the directory has the reason
+    throw error;
+  }
+}
+
+/** Warnings about the file, and what this host lacks of it. */
+function configurationCheck({
+  configuration: { file, diskimages, providers },
+  warnings,
+  hostDiagnostics,
+}: LoadedConfiguration): Check {
+  return {
+    area: 'configuration',
+    alsoIn: ['tools'],
+    subject: file,
+    async *run() {
+      const missing = new Set(
+        hostDiagnostics.map(({ pointer, reason }) => `${humanPath(pointer)} ${reason}`),
+      );
+      // Each provider reports an error of its own credentials.
+      const refused = providers.flatMap(({ prepared }) => prepared.error?.message ?? []);
+      const found = warnings.filter(
+        ({ reason }) => !missing.has(reason) && !refused.some((message) => reason.endsWith(message)),
+      );
+      for (const { line, severity, reason, remedy } of found) {
+        const state = severity === 'warning' ? 'warning' : 'problem';
+        yield { subject: `${file}:${line}`, state, finding: reason, remedy };
+      }
+      if (found.length === 0) {
+        const finding = `is valid; disk images: ${diskimages.length}, providers: ${providers.length}`;
+        yield { subject: file, state: 'ok', finding };
+      }
+      for (const { pointer, reason, remedy } of hostDiagnostics) {
+        if (/^\/(?:images-dir$|providers\/\d+\/directory$)/.test(pointer)) continue; // these have checks of their own
+        yield { area: 'tools', subject: humanPath(pointer), state: 'problem', finding: reason, remedy };
+      }
+    },
+  };
+}
+
+/** What builds of a disk image need: its formats, its validation, its builder. */
+function diskImageCheck(diskimage: DiskImageConfiguration, modules: Modules): Check {
+  return {
+    area: 'sources',
+    alsoIn: ['tools', 'rights', 'clock'],
+    subject: `disk image ${diskimage.name}`,
+    async *run(signal) {
+      yield* checkDiskImage(diskimage);
+      const { builder, settings } = diskimage;
+      const results = modules.builders.get(builder)?.diagnose?.(settings, diskimage, { signal });
+      if (results !== undefined) yield* results;
+    },
+  };
+}
+
+function roomChecks(
+  configuration: Configuration,
+  largestImage: Promise<number | undefined>,
+): readonly Check[] {
+  const { 'images-dir': images, 'build-log-dir': logs = images, buildLogLimit } = configuration;
+  return [
+    roomCheck('images-dir', async () =>
+      checkRoom('images-dir', images, await largestImage, 'the largest image'),
+    ),
+    roomCheck('build-log-dir', () =>
+      checkRoom('build-log-dir', logs, buildLogLimit, 'the longest build log'),
+    ),
+    roomCheck(tmpdir(), () => checkRoom(tmpdir(), tmpdir(), undefined, '')),
+  ];
+}
+
+function roomCheck(name: string, run: () => Promise<CheckResult>): Check {
+  return {
+    area: 'disk',
+    subject: `room in ${name}`,
+    async *run() {
+      yield await run();
+    },
+  };
+}
+
+function imagesDirectoryCheck({ 'images-dir': directory }: Configuration): Check {
+  return {
+    area: 'images-dir',
+    subject: `images-dir ${directory}`,
+    run: (signal) => checkImagesDirectory(directory, signal),
+  };
+}
+
+/** Each provider of images checks itself; for one without checks, its images are listed. */
+function providerChecks(
+  configuration: Configuration,
+  providers: Providers,
+  largestImage: Promise<number | undefined>,
+): readonly Check[] {
+  return configuration.providers.map(({ name }) => ({
+    area: 'providers',
+    alsoIn: ['disk', 'clock'],
+    subject: `provider ${name}`,
+    async *run(signal) {
+      const { provider } = providers.get(name) ?? {};
+      if (provider === undefined) return;
+      const options = { signal, largestImage: await largestImage };
+      yield* provider.diagnose?.(options) ?? listImages(provider, signal);
+    },
+  }));
+}
+
+async function* listImages(provider: ImageProvider, signal: AbortSignal): AsyncGenerator<CheckResult> {
+  const subject = `provider ${provider.name}`;
+  const { value, problem } = await attempt(subject, signal, () => provider.list({ signal }));
+  yield problem ?? { subject, state: 'ok', finding: `answers; images: ${value?.length ?? 0}` };
+}
+
+/** The providers whose instances disk images are built on. */
+function instanceChecks(
+  { diskimages }: Configuration,
+  modules: Modules,
+  providers: Providers,
+): readonly Check[] {
+  const used = diskimages.flatMap(
+    ({ builder, settings }) => modules.builders.get(builder)?.snapshotProvider?.(settings) ?? [],
+  );
+  return [...new Set(used)].map((name) => ({
+    area: 'providers',
+    alsoIn: ['tools', 'rights', 'clock'],
+    subject: `instances of provider ${name}`,
+    async *run(signal) {
+      const results = providers.instanceProvider(name).diagnose?.({ signal });
+      if (results !== undefined) yield* results;
+    },
+  }));
+}
+
+function managerCheck({ manager }: Configuration): Check {
+  return {
+    area: 'manager',
+    subject: 'store of the manager',
+    async *run(signal) {
+      const { diagnoseStore } = await import('@nodepool-builder/image-manager'); // only here: it takes long to load
+      yield* diagnoseStore(manager.store, signal);
+    },
+  };
+}

@@ -1,0 +1,211 @@
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type BaseImageBuilder,
+  type BuilderModule,
+  type BuilderServices,
+  COMMAND,
+  DIB,
+  DIRECTORY_MODULE,
+  type DibSettings,
+  type DiskImage,
+  type ImageBuilderClass,
+  ImageError,
+  type ObjectSchema,
+  type ProviderModule,
+} from '@nodepool-builder/image-builder';
+import { ON_INSTANCE, QEMU_MODULE } from '@nodepool-builder/on-instance';
+import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
+import { ZUUL_ARTIFACT } from '@nodepool-builder/zuul-images';
+import { ModuleError } from '../terms/module-error.ts';
+import { isMapping } from '../yaml/yaml-document.ts';
+import { providerSchema } from './provider-schema.ts';
+
+/** A kind of builder or a kind of provider. */
+export type Module = BuilderModule | ProviderModule;
+
+/** `builder` of a disk image that names none. */
+export const DEFAULT_BUILDER: string = DIB.type;
+
+/** Module of a builder class with a type of its own. */
+const PLAIN_BUILDER = {
+  settings: DIB.settings,
+  content: (settings: DibSettings) => DIB.content?.(settings) ?? [],
+};
+
+/** The modules that come with nodepool-builder. */
+const BUILT_IN: readonly Module[] = [
+  DIB,
+  COMMAND,
+  ON_INSTANCE,
+  ZUUL_ARTIFACT,
+  OPENSTACK_MODULE,
+  DIRECTORY_MODULE,
+  QEMU_MODULE,
+];
+
+/**
+ * Packages of this project that are installed only where they are needed, by the type of the provider that each exports:
+ * the libraries of these clouds are large.
+ */
+export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {
+  aws: '@nodepool-builder/provider-aws',
+  azure: '@nodepool-builder/provider-azure',
+  gce: '@nodepool-builder/provider-gce',
+  oci: '@nodepool-builder/provider-oci',
+  s3: '@nodepool-builder/provider-s3',
+};
+
+/** The kinds of builders and providers that a configuration can name. A set does not change. */
+export class Modules {
+  /** The empty set. */
+  static readonly none: Modules = new Modules([]);
+  /** The set of the modules that come with nodepool-builder. */
+  static readonly builtIn: Modules = new Modules(BUILT_IN);
+
+  /** By `diskimages[].builder`. */
+  readonly builders: ReadonlyMap<string, BuilderModule>;
+  /** By `providers[].type`. */
+  readonly providers: ReadonlyMap<string, ProviderModule>;
+
+  private constructor(modules: readonly Module[]) {
+    this.builders = new Map(modules.filter(isBuilderModule).map((module) => [module.type, module]));
+    this.providers = new Map(modules.filter(isProviderModule).map((module) => [module.type, module]));
+  }
+
+  /**
+   * Returns this set with further modules.
+   *
+   * @param modules of any shape: they may come from JavaScript that no compiler has checked
+   * @throws ModuleError for a wrong shape, or a type or a key that another module has
+   */
+  with(modules: Iterable<unknown>): Modules {
+    return [...modules].reduce<Modules>((all, module) => all.add(module), this);
+  }
+
+  /**
+   * Returns this set with further builders. A class replaces the builder of the same type, with its settings. One with
+   * another type has the settings of `dib`.
+   */
+  withBuilders(classes: Readonly<Record<string, ImageBuilderClass>>): Modules {
+    const modules = Object.entries(classes).map(([type, Builder]) => {
+      const replaced = this.builders.get(type) ?? { ...PLAIN_BUILDER, type };
+      return {
+        ...replaced,
+        create: (diskimage, values, services) => new Builder(diskimage, values as never, services),
+      } satisfies BuilderModule;
+    });
+    return new Modules([...this.list(), ...modules]);
+  }
+
+  /**
+   * Creates the builder that a disk image names.
+   *
+   * @throws ImageError `builder-unknown`, `invalid-configuration`
+   */
+  createBuilder(
+    diskimage: DiskImage & { readonly builder: string; readonly settings: unknown },
+    services: BuilderServices,
+  ): BaseImageBuilder {
+    const { name, builder, settings } = diskimage;
+    const module = this.builders.get(builder);
+    if (module !== undefined) return module.create(diskimage, settings, services);
+    const types = [...this.builders.keys()].join(', ');
+    const reason = `disk image "${name}" has the unknown builder "${builder}"; use one of: ${types}`;
+    throw new ImageError('builder-unknown', reason);
+  }
+
+  // Not #add and #list: with these, tsc makes the static fields use the class before it is defined.
+  private add(module: unknown): Modules {
+    checkShape(module);
+    const [taken, kind] = isBuilderModule(module)
+      ? [this.builders, 'builder']
+      : ([this.providers, 'provider'] as const);
+    if (!taken.has(module.type)) {
+      if (isBuilderModule(module)) this.checkKeys(module);
+      const all = new Modules([...this.list(), module]);
+      providerSchema(all); // refuses colliding keys
+      return all;
+    }
+    throw new ModuleError(
+      `module "${module.type}" has the type of another ${kind}`,
+      'give it a type of its own',
+    );
+  }
+
+  /** All entries of `diskimages` are checked by one schema. */
+  private checkKeys({ type, section, settings }: BuilderModule): void {
+    if (section !== undefined) return;
+    const shared = [...this.builders.values()].filter((other) => other.section === undefined);
+    const { properties }: ObjectSchema = settings;
+    for (const [key, schema] of Object.entries(properties)) {
+      const other = shared.find((one) => {
+        const known: ObjectSchema = one.settings;
+        return Object.hasOwn(known.properties, key) && !isDeepStrictEqual(known.properties[key], schema);
+      });
+      if (other === undefined) continue;
+      const reason = `module "${type}" has the key "${key}" of builder "${other.type}" with another schema`;
+      throw new ModuleError(reason, 'choose another key');
+    }
+  }
+
+  private list(): readonly Module[] {
+    return [...this.builders.values(), ...this.providers.values()];
+  }
+}
+
+function isBuilderModule(module: Module): module is BuilderModule {
+  return 'create' in module && module.create !== undefined;
+}
+
+function isProviderModule(module: Module): module is ProviderModule {
+  return !isBuilderModule(module);
+}
+
+/** Characters of a type: it is a value in YAML, a part of error messages, and of file names. */
+const TYPE = /^[a-z0-9][a-z0-9._-]*$/i;
+
+/** Functions of a module, all of them optional: a builder has the first one, a provider one of the next two. */
+const FUNCTIONS = [
+  'create',
+  'openImages',
+  'openInstances',
+  'check',
+  'content',
+  'diagnose',
+  'files',
+  'prepare',
+  'programs',
+  'read',
+  'restoreInputs',
+  'snapshotProvider',
+  'start',
+  'written',
+];
+
+function checkShape(value: unknown): asserts value is Module {
+  if (!isMapping(value)) throw wrongShape('a module', 'is not an object');
+  const { type, settings } = value;
+  if (typeof type !== 'string' || !TYPE.test(type)) {
+    throw wrongShape('a module', 'has no "type", a string of letters, digits, ".", "_" and "-"');
+  }
+  const subject = `module "${type}"`;
+  if (!isMapping(settings) || settings.type !== 'object' || !isMapping(settings.properties)) {
+    throw wrongShape(subject, 'has no "settings", a JSON Schema with type "object" and "properties"');
+  }
+  const wrong = FUNCTIONS.find((name) => value[name] !== undefined && typeof value[name] !== 'function');
+  if (wrong !== undefined) throw wrongShape(subject, `has a "${wrong}" that is not a function`);
+  const isBuilder = value.create !== undefined;
+  const isProvider = value.openImages !== undefined || value.openInstances !== undefined;
+  if (value.section !== undefined && !(Array.isArray(settings.required) && settings.required.length > 0)) {
+    throw wrongShape(subject, 'has a "section", but its "settings" have no required key');
+  }
+  if (isBuilder === isProvider) {
+    const reason =
+      'must have either "create", as a builder, or "openImages" or "openInstances", as a provider';
+    throw wrongShape(subject, reason);
+  }
+}
+
+function wrongShape(subject: string, reason: string): ModuleError {
+  return new ModuleError(`${subject} ${reason}`, 'see BuilderModule and ProviderModule of image-builder');
+}

@@ -1,0 +1,138 @@
+import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
+import type {
+  BaseImageBuilder,
+  BuildJob,
+  Image,
+  ImageRepository,
+  Logger,
+  OperationOptions,
+} from '@nodepool-builder/image-builder';
+import {
+  checkImageId,
+  inheritedEnvironment,
+  parseImportedImageId,
+} from '@nodepool-builder/image-builder/module-kit';
+import { attestationsOf } from '../../attestation/documents.ts';
+import { packageListOf } from '../../attestation/origin/package-list.ts';
+import type { SiteAttestation } from '../../attestation/site-attestation.ts';
+import type { Configuration, DiskImageConfiguration } from '../../configuration/configuration.ts';
+import { subjectOf } from '../../protocol/functions.ts';
+import { parseBuildArguments } from '../../protocol/job-arguments.ts';
+import { inMessage, type JobLog, jobResult, settleJob } from '../../protocol/job-reply.ts';
+import { checksumOf } from './image-copy.ts';
+import type { RunningJobs } from './running-jobs.ts';
+import type { Statistics } from './statistics.ts';
+
+/** Everything that `image-build` jobs share. */
+export interface BuildJobContext {
+  readonly configuration: Pick<
+    Configuration,
+    | 'build-cache-size'
+    | 'build-environment'
+    | 'build-log-dir'
+    | 'buildLogLimit'
+    | 'build-log-retention'
+    | 'largestDisk'
+  > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'importsBuilds'>[] };
+  readonly repository: ImageRepository;
+  readonly running: RunningJobs;
+  /** Default: nothing is attested. */
+  readonly attestation?: Pick<SiteAttestation, 'attester'>;
+  /** Returns the builder of a disk image; undefined if the disk image is not configured. */
+  builder(diskimage: string): BaseImageBuilder | undefined;
+  readonly statistics: Statistics;
+  readonly logger: (name: string) => Logger;
+  /** True if any builder offers the image. */
+  isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
+  /** Resolves once the functions of a new image are registered. */
+  offered(): Promise<void>;
+}
+
+/** Runs an `image-build:<diskimage>` job. The functions of the image are registered before the result is sent. */
+export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Promise<string> {
+  const name = subjectOf(job.function);
+  const logger = context.logger('nodepool.builder.BuildWorker');
+  const log: JobLog = { action: `build of ${name}`, logger };
+  return await settleJob(log, job, async () => {
+    const { 'image-id': imageId, ...asked } = parseBuildArguments(job.payload);
+    log.action = `build ${inMessage(imageId)} of ${name}`;
+    const builder = context.builder(name);
+    if (builder === undefined) {
+      throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
+    }
+    // The client checked this before it submitted the job; since then, a job for the same build of Zuul may have ended.
+    const { importsBuilds } = context.configuration.diskimages.find((one) => one.name === name) ?? {};
+    const isImport = importsBuilds && parseImportedImageId(imageId)?.image === name;
+    if (isImport && (await context.isOffered(imageId, job.signal))) {
+      logger.info(`build of ${name}: a builder already offers image ${imageId}`);
+      return jobResult('image-id', imageId);
+    }
+    logger.info(`build of ${name}: image ${inMessage(imageId)}`);
+    checkImageId(imageId); // before the image has functions
+    const image = await context.running.run(
+      job,
+      { kind: 'build', 'image-id': imageId, diskimage: name },
+      (onProgress, signal) =>
+        build(context, builder, imageId, { signal, onProgress, checksumsLater: asked.checksum !== true }),
+      lastDuration(context.repository, name),
+    );
+    await context.offered();
+    const { directory } = context.repository;
+    const documents = asked.attestations ? await attestationsOf(directory, image.id) : undefined;
+    const packages = asked.packages ? await packageListOf(directory, image.id, logger) : undefined;
+    return jobResult('image-id', image.id, {
+      checksum: asked.checksum ? checksumOf(image) : undefined,
+      attestations: documents?.length ? documents.map(({ text }) => text) : undefined,
+      packages,
+    });
+  });
+}
+
+/** Seconds that the newest build of a disk image took here; undefined without one. */
+function lastDuration({ images }: Pick<ImageRepository, 'images'>, name: string): number | undefined {
+  return [...images.values()]
+    .filter((image) => image.name === name && image.buildTime !== undefined)
+    .toSorted((one, other) => other.builtAt.getTime() - one.builtAt.getTime())[0]?.buildTime;
+}
+
+async function build(
+  { configuration, repository, attestation, statistics, logger }: BuildJobContext,
+  builder: BaseImageBuilder,
+  imageId: string,
+  options: Required<OperationOptions> & Pick<BuildJob, 'checksumsLater'>,
+): Promise<Image> {
+  const { 'build-log-dir': logDirectory, buildLogLimit, largestDisk } = configuration;
+  const { name } = builder.diskimage;
+  const { importsBuilds } = configuration.diskimages.find((one) => one.name === name) ?? {};
+  const output = logger(`nodepool.image.build.${name}`);
+  const started = performance.now();
+  const elapsed = (): number => performance.now() - started;
+  statistics.buildStarted(name);
+  try {
+    const attester = await attestation?.attester();
+    const image = await builder
+      .build({
+        imageId,
+        repository,
+        logger: logger('nodepool.builder.BuildWorker'),
+        ...(logDirectory !== undefined && { logDirectory }),
+        logRetention: configuration['build-log-retention'],
+        logLimit: buildLogLimit,
+        logName: `"nodepool-builder logs ${imageId}"`, // the reader of an error may be on another host
+        environment: inheritedEnvironment(process.env, configuration['build-environment']),
+        largestDisk,
+        cacheLimit: configuration['build-cache-size'] * 2 ** 30,
+        ...(attester && { attester }),
+        ...options,
+        onLine: (line) => output.info(line.trim()),
+      })
+      // An empty line has always marked the end of a program's output; an import has none.
+      .finally(() => importsBuilds || output.info(''));
+    await statistics.built(name, elapsed(), image.files);
+    statistics.buildEnded(name, elapsed(), options.signal);
+    return image;
+  } catch (error) {
+    statistics.buildEnded(name, elapsed(), options.signal, error);
+    throw error;
+  }
+}

@@ -1,0 +1,44 @@
+import type { Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
+import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import { inMessage, JobError } from '../../protocol/job-reply.ts';
+
+/** Returns `qcow2:<sha256>` for one file of an image; undefined if no digest is known. */
+export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined {
+  return files
+    .flatMap(({ format, checksums }) => (checksums === undefined ? [] : [`${format}:${checksums.sha256}`]))
+    .at(0);
+}
+
+const CHECKSUM = /^([^:]+):([0-9a-f]{64})$/;
+
+/**
+ * Deletes an image whose checksum differs from the record: after a network partition, another builder may have built
+ * the same image-id.
+ *
+ * @param recorded the checksum on record, from {@link checksumOf}
+ * @throws JobError if the image was deleted, or if the text is no checksum
+ */
+export async function deleteOtherCopy(
+  repository: ImageRepository,
+  imageId: string,
+  recorded: string,
+  { signal, logger }: { readonly signal: AbortSignal; readonly logger: Logger },
+): Promise<void> {
+  const [, format, sha256] = CHECKSUM.exec(recorded) ?? [];
+  if (sha256 === undefined) {
+    throw new JobError(`the job's checksum ${inMessage(recorded)} is invalid; send "<format>:<sha256>"`);
+  }
+  const file = repository.get(imageId)?.files.find((each) => each.format === format);
+  if (file === undefined) return; // no file of that format to compare
+  const found = file.checksums ?? (await checksumsOf(file.path, { signal }));
+  if (found.sha256 === sha256) return;
+  logger.warn(
+    `image ${imageId} differs from the record, because another builder built it too; deleting this copy`,
+  );
+  await repository.delete(imageId);
+  await repository.forgetDelete(imageId);
+  throw new JobError(
+    `the copy of image ${imageId} at this builder has ${format} sha256 ${found.sha256}, ` +
+      `but the record has ${sha256}; the copy was deleted`,
+  );
+}

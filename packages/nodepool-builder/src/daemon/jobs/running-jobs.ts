@@ -1,0 +1,109 @@
+import { EventEmitter } from 'node:events';
+import type { WorkerJob } from '@nodepool-builder/gearman-node';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { type SettingsSchema, watchRetries } from '@nodepool-builder/image-builder/module-kit';
+import { CancelledError } from '../../protocol/cancelled-error.ts';
+import { reportProgress } from '../../protocol/job-reply.ts';
+import { type MeteredProgress, ProgressMeter, READING_PROPERTIES, type Reading } from './progress-meter.ts';
+
+const TEXT = { type: 'string' } as const satisfies SettingsSchema;
+
+/** Schema of a {@link RunningJob}. */
+export const RUNNING_JOB = {
+  type: 'object',
+  required: ['kind', 'image-id', 'handle', 'started', 'percent'],
+  properties: {
+    kind: { enum: ['build', 'upload'] },
+    'image-id': TEXT,
+    diskimage: TEXT, // of a build: diskimages[].name
+    provider: TEXT, // of an upload: providers[].name
+    'image-name': TEXT, // of an upload: providers[].images[].name
+    'upload-id': TEXT, // of an upload: see `UploadRequest.uploadId`
+    handle: TEXT, // Gearman's handle of the job
+    started: TEXT, // in ISO 8601
+    ...READING_PROPERTIES,
+  },
+} as const satisfies SettingsSchema;
+
+/** A build or an upload that runs in this process, with its progress. */
+export type RunningJob = SettingsOf<typeof RUNNING_JOB>;
+
+/** What a job says of itself when it starts. */
+export type StartedJob = Omit<RunningJob, 'handle' | 'started' | keyof Reading>;
+
+/** A build or an upload that has ended. */
+export interface EndedJob extends StartedJob {
+  /** Argument of the job. */
+  readonly payload: Buffer;
+  /** Absent after a success. */
+  readonly error?: unknown;
+  /** The builder stopped it, as it has to end itself: its job server has the job done again. */
+  readonly isInterrupted: boolean;
+}
+
+/** The builds and uploads that run in this process. It emits `changed` when one starts or ends, and `ended`. */
+export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }> {
+  readonly #jobs = new Map<Omit<RunningJob, 'percent'>, { meter: ProgressMeter; cancel: AbortController }>();
+
+  /**
+   * Cancels a build, or an upload.
+   *
+   * @param by who cancels it: `root@host`
+   * @returns false if it does not run
+   */
+  cancel(imageId: string, uploadId: string | undefined, by: string): boolean {
+    const found = [...this.#jobs].filter(
+      ([job]) => job['image-id'] === imageId && job['upload-id'] === uploadId,
+    );
+    for (const [, { cancel }] of found) cancel.abort(new CancelledError(by));
+    return found.length > 0;
+  }
+
+  /** In the order of their starts. */
+  get all(): readonly RunningJob[] {
+    return Array.from(this.#jobs, ([job, { meter }]) => ({ ...job, ...meter.read() }));
+  }
+
+  /**
+   * Runs the work of a job, and has it listed until it ends. Its progress goes to the clients of the job, too. The signal
+   * aborts when the job must stop, or is cancelled.
+   *
+   * @param expected seconds that the same took last time
+   * @throws CancelledError; errors of the work
+   */
+  async run<T>(
+    job: Pick<WorkerJob, 'handle' | 'payload' | 'sendStatus' | 'signal'>,
+    started: StartedJob,
+    work: (onProgress: (progress: MeteredProgress) => void, signal: AbortSignal) => Promise<T>,
+    expected?: number,
+  ): Promise<T> {
+    const running = { ...started, handle: job.handle, started: new Date().toISOString() };
+    const meter = new ProgressMeter({ expected });
+    const cancel = new AbortController();
+    this.#jobs.set(running, { meter, cancel });
+    this.emit('changed');
+    try {
+      const report = reportProgress(job);
+      const onProgress = (progress: MeteredProgress): void => {
+        meter.update(progress);
+        report(progress);
+      };
+      const signal = AbortSignal.any([job.signal, cancel.signal]);
+      const result = await watchRetries(
+        (retry) => meter.retry(retry),
+        () => work(onProgress, signal),
+      );
+      this.emit('ended', { ...started, payload: job.payload, isInterrupted: false });
+      return result;
+    } catch (reason) {
+      // Whoever cancelled it is named, whatever error that led to.
+      const error: unknown = cancel.signal.aborted ? cancel.signal.reason : reason;
+      const isInterrupted = job.signal.aborted && !cancel.signal.aborted;
+      this.emit('ended', { ...started, payload: job.payload, error, isInterrupted });
+      throw error;
+    } finally {
+      this.#jobs.delete(running);
+      this.emit('changed');
+    }
+  }
+}

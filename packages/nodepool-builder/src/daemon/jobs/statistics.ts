@@ -1,0 +1,199 @@
+import { stat } from 'node:fs/promises';
+import {
+  ImageError,
+  type ImageErrorCode,
+  type ImageFile,
+  type Logger,
+} from '@nodepool-builder/image-builder';
+import { StatsD } from 'hot-shots';
+import { CancelledError } from '../../protocol/cancelled-error.ts';
+import type { MeteredProgress } from './progress-meter.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Result of a job; an interrupted one comes back, because its builder was stopped or lost the job server. */
+export type JobResult = 'success' | 'failure' | 'cancelled' | 'interrupted';
+
+/** An upload by the names of the configuration. */
+export interface UploadSubject {
+  readonly diskimage: string;
+  readonly provider: string;
+  /** `providers[].images[].name`. */
+  readonly imageName: string;
+}
+
+/** An event of the jobs and providers of this process. */
+export type JobEvent =
+  | { readonly kind: 'build-started'; readonly diskimage: string }
+  | {
+      readonly kind: 'build-ended';
+      readonly diskimage: string;
+      readonly result: JobResult;
+      readonly seconds: number;
+    }
+  | ({ readonly kind: 'upload-started' } & UploadSubject)
+  | ({
+      readonly kind: 'upload-ended';
+      readonly result: JobResult;
+      readonly seconds: number;
+      /** Bytes of the file; undefined if none was read. */
+      readonly size: number | undefined;
+    } & UploadSubject)
+  /** Bytes that an upload has sent since the last such event. */
+  | { readonly kind: 'sent'; readonly provider: string; readonly bytes: number }
+  | { readonly kind: 'converted'; readonly format: string; readonly seconds: number }
+  /** A request to a provider. */
+  | {
+      readonly kind: 'requested';
+      readonly provider: string;
+      readonly request: string;
+      readonly seconds: number;
+    }
+  /** Parts of an upload without a job, or an instance without a build, were deleted or could not be. */
+  | {
+      readonly kind: 'orphan-ended';
+      readonly orphan: 'upload' | 'instance';
+      readonly provider: string;
+      readonly isDeleted: boolean;
+    };
+
+/** Exit codes that a shell would report for builds without an exit code. */
+const RETURN_CODES: Partial<Record<ImageErrorCode, number>> = {
+  'build-timeout': 124,
+  'command-not-found': 127,
+};
+const FAILED = 1;
+
+/** Returns the address of statsd; undefined if neither of the variables of Python's statsd client is set. */
+export function statsdAddress(
+  env: Environment,
+): { readonly host: string; readonly port: number } | undefined {
+  const { STATSD_HOST: host = '', STATSD_PORT: port = '' } = env;
+  if (host === '' && port === '') return undefined;
+  return { host: host || 'localhost', port: Number(port || 8125) };
+}
+
+/**
+ * Takes the numbers of the jobs of this process. Sends the metrics of nodepool's builder, under its keys, to statsd over
+ * UDP; a missing server is not an error. There, only `status.…` covers failures. All numbers are events for
+ * {@link JobEvent} listeners, such as the metrics for Prometheus.
+ */
+export class Statistics implements AsyncDisposable {
+  readonly #client: StatsD | undefined;
+  readonly #onEvent: (event: JobEvent) => void;
+
+  constructor(environment: Environment, logger: Logger, onEvent: (event: JobEvent) => void = () => {}) {
+    this.#onEvent = onEvent;
+    const address = statsdAddress(environment);
+    if (address === undefined) return;
+    this.#client = new StatsD({
+      ...address,
+      // Datadog's additions are not plain statsd.
+      datadog: false,
+      includeDataDogTags: false,
+      errorHandler: (error) => logger.debug(`statsd at ${address.host}:${address.port}: ${error.message}`),
+    });
+  }
+
+  /** Reports a built image. Its size is its allocated space, because sparse files have holes. */
+  async built(diskimage: string, milliseconds: number, files: readonly ImageFile[]): Promise<void> {
+    if (this.#client === undefined) return;
+    const key = `nodepool.dib_image_build.${diskimage}`;
+    for (const { format, path } of files) {
+      this.#client.gauge(`${key}.${format}.size`, (await stat(path)).blocks * 512);
+    }
+    this.#took(key, milliseconds);
+  }
+
+  buildStarted(diskimage: string): void {
+    this.#onEvent({ kind: 'build-started', diskimage });
+  }
+
+  /** Reports the end of a build, with or without an error. */
+  buildEnded(diskimage: string, milliseconds: number, signal: AbortSignal, error?: unknown): void {
+    const result = error === undefined ? 'success' : resultOf(error, signal);
+    this.#onEvent({ kind: 'build-ended', diskimage, result, seconds: milliseconds / 1000 });
+    const key = `nodepool.dib_image_build.${diskimage}.status`;
+    this.#client?.gauge(`${key}.rc`, error === undefined ? 0 : returnCode(error));
+    this.#client?.gauge(`${key}.duration`, Math.floor(milliseconds));
+    this.#client?.gauge(`${key}.last_build`, Math.floor(Date.now() / 1000));
+  }
+
+  /**
+   * Runs an upload, and reports its progress and its end.
+   *
+   * @throws errors of the work
+   */
+  async upload<T>(
+    subject: UploadSubject,
+    { signal, onProgress }: { signal: AbortSignal; onProgress: (progress: MeteredProgress) => void },
+    work: (onProgress: (progress: MeteredProgress) => void) => Promise<T>,
+  ): Promise<T> {
+    const { provider, imageName } = subject;
+    const started = performance.now();
+    let size: number | undefined;
+    let sent = 0;
+    const onPart = (progress: MeteredProgress): void => {
+      onProgress(progress);
+      const { done, total } = progress;
+      size = progress.size ?? size;
+      const part = total > 0 ? Math.min(1, done / total) : 0;
+      const bytes = Math.floor(part * (size ?? 0)) - sent;
+      if (bytes <= 0) return;
+      sent += bytes;
+      this.#onEvent({ kind: 'sent', provider, bytes });
+    };
+    const ended = (result: JobResult): void => {
+      const seconds = (performance.now() - started) / 1000;
+      this.#onEvent({ kind: 'upload-ended', ...subject, result, seconds, size });
+    };
+    this.#onEvent({ kind: 'upload-started', ...subject });
+    try {
+      const value = await work(onPart);
+      this.#took(`nodepool.image_update.${imageName}.${provider}`, performance.now() - started);
+      ended('success');
+      return value;
+    } catch (error) {
+      ended(resultOf(error, signal));
+      throw error;
+    }
+  }
+
+  converted(format: string, milliseconds: number): void {
+    this.#onEvent({ kind: 'converted', format, seconds: milliseconds / 1000 });
+  }
+
+  /** Reports an orphan that was deleted, or could not be. */
+  orphanEnded(orphan: 'upload' | 'instance', provider: string, isDeleted: boolean): void {
+    this.#onEvent({ kind: 'orphan-ended', orphan, provider, isDeleted });
+  }
+
+  /** Reports a request to a cloud. */
+  task(provider: string, task: string, milliseconds: number): void {
+    this.#took(`nodepool.task.${provider}.${task}`, milliseconds);
+    this.#onEvent({ kind: 'requested', provider, request: task, seconds: milliseconds / 1000 });
+  }
+
+  /** Sends pending metrics. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const client = this.#client;
+    if (client !== undefined) await new Promise<void>((resolve) => client.close(() => resolve()));
+  }
+
+  #took(key: string, milliseconds: number): void {
+    // As Python's statsd writes it; hot-shots sends the value as it is, and a number would lose its decimals.
+    this.#client?.timing(key, Math.floor(milliseconds).toFixed(6) as unknown as number);
+    this.#client?.increment(key);
+  }
+}
+
+function resultOf(error: unknown, { aborted, reason }: AbortSignal): JobResult {
+  if (error instanceof CancelledError || reason instanceof CancelledError) return 'cancelled';
+  return aborted ? 'interrupted' : 'failure';
+}
+
+function returnCode(error: unknown): number {
+  if (!(error instanceof ImageError)) return FAILED;
+  const { exitCode } = Object(error.cause) as { exitCode?: unknown };
+  return typeof exitCode === 'number' ? exitCode : (RETURN_CODES[error.code] ?? FAILED);
+}

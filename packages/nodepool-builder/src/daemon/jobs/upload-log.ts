@@ -1,0 +1,49 @@
+import type { Logger } from '@nodepool-builder/image-builder';
+import { BuildLog, hiddenValues, type Retry, watchRetries } from '@nodepool-builder/image-builder/module-kit';
+import { localTime } from '../../logging/record-format.ts';
+import { reasonOf } from '../../protocol/job-reply.ts';
+
+/** Settings of {@link withUploadLog}. */
+export interface UploadLogOptions
+  extends Pick<Parameters<typeof BuildLog.open>[0], 'directory' | 'retention' | 'limit'> {
+  readonly imageId: string;
+  readonly imageName: string;
+  readonly upload: { readonly id: string; readonly provider: string };
+  /** Gets all lines, too. */
+  readonly logger: Logger;
+}
+
+/**
+ * Runs an upload with a log of its own beside the logs of builds, which `nodepool-builder logs` shows on any host. An
+ * upload goes on without its log.
+ */
+export async function withUploadLog<T>(
+  options: UploadLogOptions,
+  work: (logger: Logger) => Promise<T>,
+): Promise<T> {
+  const { logger } = options;
+  const log = await BuildLog.open({ ...options, secrets: hiddenValues(), onLine: undefined }).catch(
+    (error: unknown) => void logger.warn(`the upload has no log of its own: ${reasonOf(error)}`),
+  );
+  const write = (text: string): void => void log?.write(`${localTime(new Date())} ${text}`);
+  const both =
+    (level: keyof Logger) =>
+    (message: string, meta?: object): void => {
+      write(message);
+      logger[level](message, meta);
+    };
+  const onRetry = (retry: Retry | undefined): void => {
+    if (retry === undefined) return;
+    const { attempt, attempts, delay, error } = retry;
+    write(`retrying in ${delay.toFixed(1)} s (attempt ${attempt} of ${attempts}): ${error.message}`);
+  };
+  const levels = { debug: both('debug'), info: both('info'), warn: both('warn'), error: both('error') };
+  try {
+    return await watchRetries(onRetry, () => work(levels));
+  } catch (error) {
+    write(`failed: ${reasonOf(error)}`);
+    throw error;
+  } finally {
+    await log?.close();
+  }
+}

@@ -1,0 +1,88 @@
+import { hostname } from 'node:os';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { recordSchema, TEXT, TEXT_OR_NULL } from '../../terms/record-schema.ts';
+
+/** Kinds of events, as receivers choose them. */
+export const EVENTS = [
+  'build-succeeded',
+  'build-recovered',
+  'build-failed',
+  'build-cancelled',
+  'upload-succeeded',
+  'upload-recovered',
+  'upload-failed',
+  'upload-cancelled',
+  'image-too-old',
+] as const;
+
+/** A kind of event. */
+export type EventKind = (typeof EVENTS)[number];
+
+/** Schema of what receivers get. */
+export const EVENT_SCHEMA = recordSchema({
+  id: { ...TEXT, description: 'The same for each delivery of the event.' },
+  event: {
+    enum: EVENTS,
+    description: '`build-recovered` and `upload-recovered`: the first success after a failure.',
+  },
+  time: { ...TEXT, description: 'When it happened, in ISO 8601.' },
+  text: { ...TEXT, description: 'What happened, in a sentence, for people.' },
+  host: { ...TEXT, description: 'Host that sends it.' },
+  diskimage: { ...TEXT_OR_NULL, description: 'Disk image; null if a builder without a manager uploads.' },
+  'image-id': {
+    ...TEXT,
+    description: 'Id of the image: of the newest one in the provider for `image-too-old`.',
+  },
+  provider: { ...TEXT_OR_NULL, description: 'Provider of an upload; null for a build.' },
+  'image-name': { ...TEXT_OR_NULL, description: 'Name of the image in the provider; null for a build.' },
+  'upload-id': { ...TEXT_OR_NULL, description: 'Id of the upload; null for a build.' },
+  'external-id': { ...TEXT_OR_NULL, description: "The provider's id of the image, if the manager knows it." },
+  reason: { ...TEXT_OR_NULL, description: 'Why it failed; null unless it did.' },
+  'cancelled-by': { ...TEXT_OR_NULL, description: 'Who cancelled it; null unless somebody did.' },
+  age: { type: ['number', 'null'], description: 'Age of the newest image in seconds, for `image-too-old`.' },
+});
+
+/** What receivers get. */
+export type NotificationEvent = SettingsOf<typeof EVENT_SCHEMA>;
+
+/** The facts of an event: what is null or follows from the rest may be left out. */
+export type EventFacts = Pick<NotificationEvent, 'id' | 'event' | 'image-id'> &
+  Partial<Omit<NotificationEvent, 'text' | 'host'>>;
+
+/** Completes an event. */
+export function makeEvent(facts: EventFacts): NotificationEvent {
+  const event = {
+    host: hostname(),
+    time: new Date().toISOString(),
+    diskimage: null,
+    provider: null,
+    'image-name': null,
+    'upload-id': null,
+    'external-id': null,
+    reason: null,
+    'cancelled-by': null,
+    age: null,
+    ...facts,
+  };
+  return { ...event, text: describe(event) };
+}
+
+const ENDS: Readonly<Record<string, string>> = {
+  succeeded: 'is ready',
+  recovered: 'is ready, the first one after a failure',
+  failed: 'failed',
+  cancelled: 'was cancelled',
+};
+
+function describe(event: Omit<NotificationEvent, 'text'>): string {
+  const { provider, diskimage, reason, age, event: kind, 'image-id': imageId, 'cancelled-by': by } = event;
+  if (kind === 'image-too-old') {
+    const hours = Math.floor((age ?? 0) / 3600);
+    return `image ${event['image-name']} in ${provider} is ${hours} h old: the newest one is ${imageId}`;
+  }
+  const end = kind.split('-')[1] ?? '';
+  const of = diskimage === null ? '' : ` of ${diskimage}`;
+  const subject = provider === null ? `build ${imageId}${of}` : `upload of ${imageId} to ${provider}`;
+  const why = by === null ? (reason === null ? '' : `: ${reason}`) : ` by ${by}`;
+  return `${subject} ${ENDS[end]}${why}`;
+}

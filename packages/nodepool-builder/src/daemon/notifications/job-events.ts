@@ -1,0 +1,39 @@
+import { CancelledError } from '../../protocol/cancelled-error.ts';
+import { keysOf, reasonOf } from '../../protocol/job-reply.ts';
+import type { EndedJob } from '../jobs/running-jobs.ts';
+import type { EventFacts } from './event.ts';
+
+/**
+ * Makes the events of the jobs of other clients, such as nodepool's. Those of our own ask for the reason: the manager
+ * sends the events of its jobs, and who uses a command is told by it.
+ */
+export class JobEvents {
+  /** Whether the last build of a disk image failed, or the last upload to a place. */
+  readonly #failed = new Set<string>();
+
+  /** The event of a job that has ended; undefined for one of our own clients, and for one that is done again. */
+  eventOf({ kind, payload, error, isInterrupted, ...job }: EndedJob): EventFacts | undefined {
+    if (isInterrupted || keysOf(payload).reason === true) return undefined;
+    const place = JSON.stringify([kind, job.diskimage, job.provider, job['image-name']]);
+    const end = this.#endOf(place, error);
+    const isCancelled = error instanceof CancelledError;
+    return {
+      id: `${kind}/${job['upload-id'] ?? job['image-id']}/${Date.now()}`,
+      event: `${kind}-${end}`,
+      diskimage: job.diskimage ?? null,
+      'image-id': job['image-id'],
+      provider: job.provider ?? null,
+      'image-name': job['image-name'] ?? null,
+      'upload-id': job['upload-id'] ?? null,
+      reason: error === undefined ? null : reasonOf(error),
+      'cancelled-by': isCancelled ? error.by : null,
+    };
+  }
+
+  #endOf(place: string, error: unknown): 'cancelled' | 'failed' | 'recovered' | 'succeeded' {
+    if (error instanceof CancelledError) return 'cancelled';
+    if (error === undefined) return this.#failed.delete(place) ? 'recovered' : 'succeeded';
+    this.#failed.add(place);
+    return 'failed';
+  }
+}

@@ -1,0 +1,28 @@
+import type { CancelledJob, ServerAddress } from '@nodepool-builder/gearman-node';
+import type { Logger } from '@nodepool-builder/image-builder';
+import { GEARADMIN, stopAtBuilder } from '@nodepool-builder/image-manager';
+import { subjectOf, verbOf } from '../protocol/functions.ts';
+import { keysOf, reasonOf } from '../protocol/job-reply.ts';
+import { uploadIdOf } from './jobs/upload-record.ts';
+
+/**
+ * Has the builder stop a build or an upload whose job `gearadmin --cancel-job` has removed from a {@link JobServer} of
+ * ours, whoever waits for it.
+ */
+export async function stopCancelledJob(
+  job: CancelledJob,
+  server: ServerAddress,
+  logger: Logger,
+): Promise<void> {
+  const verb = verbOf(job.function);
+  const isBuild = verb === 'image-build' || verb === 'image-build-paused';
+  if (!isBuild && verb !== 'image-upload') return;
+  const imageId = isBuild ? String(keysOf(job.payload)['image-id']) : subjectOf(job.function);
+  try {
+    await stopAtBuilder([server], imageId, GEARADMIN, isBuild ? undefined : uploadIdOf(job));
+    logger.info(`job ${job.handle} of ${job.function} was cancelled; its builder has stopped it`);
+  } catch (error) {
+    const remedy = '"nodepool-builder cancel" stops it';
+    logger.warn(`job ${job.handle} of ${job.function} may still run: ${reasonOf(error)}; ${remedy}`);
+  }
+}

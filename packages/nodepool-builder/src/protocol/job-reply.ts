@@ -1,0 +1,155 @@
+import { hostname } from 'node:os';
+import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
+import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
+import { visible } from '@nodepool-builder/image-builder/module-kit';
+import type { Failure } from '@nodepool-builder/image-manager';
+import { oneLine } from '../terms/printable.ts';
+import { CancelledError } from './cancelled-error.ts';
+
+/**
+ * Errors that end a job with WORK_EXCEPTION, because request or configuration are invalid. All other errors of
+ * image-builder end it with WORK_FAIL, as in the Python builder.
+ */
+const EXCEPTIONS: ReadonlySet<ImageErrorCode> = new Set(['invalid-image-id', 'invalid-configuration']);
+
+/** An expected error that ends a job with WORK_EXCEPTION, as in the Python builder. */
+export class JobError extends Error {
+  override readonly name = 'JobError';
+  /** True if a provider may still hold parts of an upload. */
+  readonly retriable: boolean;
+
+  constructor(message: string, options: ErrorOptions & { readonly retriable?: boolean } = {}) {
+    super(message, options);
+    this.retriable = options.retriable ?? false;
+  }
+}
+
+/** How the end of a job is logged. The work of the job may change it. */
+export interface JobLog {
+  /** `upload of debian-1`. */
+  action: string;
+  logger: Logger;
+}
+
+/**
+ * Runs the work of a job and logs its end, a failure once. A JobFailure becomes WORK_FAIL, which has no room for a reason; any other
+ * error becomes WORK_EXCEPTION with its message. Clients that ask for it get the reason in a WORK_WARNING before.
+ */
+export async function settleJob<T>(
+  log: JobLog,
+  job: Pick<WorkerJob, 'handle' | 'payload' | 'sendWarning'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  const started = performance.now();
+  try {
+    const result = await work();
+    log.logger.info(
+      `${log.action} (job ${job.handle}): done in ${((performance.now() - started) / 1000).toFixed(1)} s`,
+    );
+    return result;
+  } catch (error) {
+    const isExpected =
+      [JobFailure, ImageError, JobError].some((known) => error instanceof known) || isOfAttestations(error);
+    if (error instanceof CancelledError)
+      log.logger.warn(`${log.action} was ${error.message} (job ${job.handle})`);
+    else if (isExpected) log.logger.error(`${log.action} failed: ${reasonOf(error)} (job ${job.handle})`);
+    else {
+      const unexpected = error instanceof Error ? error : new Error(String(error));
+      log.logger.error(`${log.action} failed (job ${job.handle})`, unexpected);
+    }
+    if (keysOf(job.payload).reason === true) await job.sendWarning(failureText(error));
+    if ((error instanceof ImageError && !EXCEPTIONS.has(error.code)) || isOfAttestations(error)) {
+      throw new JobFailure(error.message, { cause: error });
+    }
+    throw error;
+  }
+}
+
+/** Whether an error is a ProvenanceError, whose class is loaded only by sites with attestations. */
+function isOfAttestations(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ProvenanceError';
+}
+
+/** Returns the keys of a job's argument; none if it is not a JSON object, which its parser reports. */
+export function keysOf(payload: Buffer): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(payload.toString()));
+  } catch {
+    return {};
+  }
+}
+
+/** Characters of a reason that are sent. */
+const LONGEST_REASON = 10_000;
+
+/** Why a job failed, for clients that ask for it. */
+function failureText(error: unknown): string {
+  const failure: Failure = {
+    reason: reasonOf(error).slice(0, LONGEST_REASON),
+    host: hostname(),
+    pid: process.pid,
+    started: performance.timeOrigin,
+    ...(error instanceof CancelledError && { 'cancelled-by': error.by }),
+  };
+  return JSON.stringify(failure);
+}
+
+/**
+ * What the clients of a job get that `gearadmin --cancel-job` ends at a job server of ours, if they ask for reasons.
+ * nodepool's daemon would take any warning for the result.
+ */
+export function cancelWarning({ payload }: { readonly payload: Buffer }): string | undefined {
+  const by = 'gearadmin';
+  const failure: Failure = { reason: `cancelled by ${by}`, host: 'the job server', 'cancelled-by': by };
+  return keysOf(payload).reason === true ? JSON.stringify(failure) : undefined;
+}
+
+/** Returns the message of an error, as one line. */
+export function reasonOf(error: unknown): string {
+  return oneLine(error instanceof Error ? error.message : String(error));
+}
+
+/** Returns a text from a job's argument as part of a message: it can neither forge lines of the log nor flood it. */
+export function inMessage(text: string): string {
+  return visible(text.slice(0, 200));
+}
+
+/** Makes a callback that sends progress in whole per cent, each value once. */
+export function reportProgress(job: Pick<WorkerJob, 'sendStatus'>): (progress: Progress) => void {
+  let last = -1;
+  return ({ done, total }) => {
+    const percent = total > 0 ? Math.floor((Math.min(done, total) * 100) / total) : 0;
+    if (percent <= last) return;
+    last = percent;
+    job.sendStatus(percent, 100);
+  };
+}
+
+/** Keys of a result that only our own clients ask for. */
+export interface FurtherResults {
+  readonly checksum?: string | undefined;
+  /** Bundles of sigstore. */
+  readonly attestations?: readonly string[] | undefined;
+  /** List of packages, in gzip and base64. */
+  readonly packages?: string | undefined;
+}
+
+/** Formats the payload of WORK_COMPLETE, byte for byte as Python's `json.dumps` does. */
+export function jobResult(
+  key: 'image-id' | 'external-id',
+  value: string,
+  { checksum, attestations, packages }: FurtherResults = {},
+): string {
+  const more = checksum === undefined ? '' : `, "checksum": ${asPythonWrites(checksum)}`;
+  const list = attestations?.map(asPythonWrites).join(', ');
+  const bundles = list === undefined ? '' : `, "attestations": [${list}]`;
+  const last = packages === undefined ? '' : `, "packages": ${asPythonWrites(packages)}`;
+  return `{"${key}": ${asPythonWrites(value)}${more}${bundles}${last}}`;
+}
+
+function asPythonWrites(text: string): string {
+  return JSON.stringify(text).replace(
+    /[^ -~]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

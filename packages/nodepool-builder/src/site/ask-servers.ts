@@ -1,0 +1,141 @@
+import { stat } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  Admin,
+  ConnectionError,
+  formatAddress,
+  type ServerAddress,
+} from '@nodepool-builder/gearman-node/admin';
+import { subjectOf, verbOf } from '../protocol/functions.ts';
+import { CommandError, choiceOf } from '../terms/command-error.ts';
+
+/** Time limit for the answer of a job server, in milliseconds. */
+const TIMEOUT = 10_000;
+
+/**
+ * Asks all job servers at once and concatenates their answers. A server that does not answer is left out.
+ *
+ * @param timeout for each server, in milliseconds
+ * @throws CommandError `refused` if TLS fails; ConnectionError `connect-failed` if no server answers
+ * @throws the signal's reason
+ */
+export async function askServers<T>(
+  servers: readonly ServerAddress[],
+  question: (admin: Admin, server: ServerAddress) => Promise<T[]>,
+  signal?: AbortSignal,
+  timeout: number = TIMEOUT,
+): Promise<T[]> {
+  const answers = await Promise.allSettled(
+    servers.map(async (server) => {
+      signal?.throwIfAborted();
+      const admin = new Admin(server, { timeout });
+      const hangUp = (): void => void admin.close();
+      signal?.addEventListener('abort', hangUp);
+      try {
+        return await question(admin, server);
+      } finally {
+        signal?.removeEventListener('abort', hangUp);
+        await admin.close();
+      }
+    }),
+  );
+  signal?.throwIfAborted();
+  const answered = answers.filter((answer) => answer.status === 'fulfilled');
+  if (answered.length > 0) return answered.flatMap((answer) => answer.value);
+  throw failureOf(
+    servers,
+    answers.map((answer) => (answer.status === 'rejected' ? answer.reason : undefined)),
+  );
+}
+
+/** @param reasons why each of the servers cannot be asked */
+function failureOf(servers: readonly ServerAddress[], reasons: readonly unknown[]): Error {
+  const refusals = servers.flatMap((server, index) => refusalOf(server, reasons[index]) ?? []);
+  const [cause] = reasons;
+  if (refusals.length > 0) {
+    const remedy = 'correct the ssl- keys of gearman-servers, or the certificate of the server';
+    return new CommandError(`${refusals.join('; ')}; ${remedy}`, { exitReason: 'refused', cause });
+  }
+  const names = servers.map(formatAddress).join(', ');
+  const others = reasons.map(causeOf).filter(({ code }) => code !== undefined && code !== 'ECONNREFUSED');
+  const why = others.length > 0 ? `: ${others.map(({ message }) => message).join('; ')}` : '';
+  const remedy = 'start nodepool-builder or gearmand there';
+  return new ConnectionError('connect-failed', `no job server answers at ${names}${why}; ${remedy}`, {
+    cause,
+  });
+}
+
+/** Says why a server is there, but takes no command; undefined if it does not answer. */
+function refusalOf(server: ServerAddress, reason: unknown): string | undefined {
+  const name = `job server ${formatAddress(server)}`;
+  const { code, syscall, reason: alert, message = '' } = causeOf(reason);
+  if (server.tls !== undefined && code !== undefined && syscall === undefined) {
+    return `TLS with ${name} failed: ${alert ?? message.replace(/[;\n].*/s, '')}`;
+  }
+  const isClosed = code === undefined && Object(reason).code === 'connection-lost';
+  if (!isClosed) return undefined;
+  const why = server.tls === undefined ? 'it may expect TLS' : 'it may not trust ssl-cert';
+  return `${name} closed the connection; ${why}`;
+}
+
+/** The error of the socket. */
+function causeOf(reason: unknown): {
+  readonly code?: string;
+  readonly syscall?: string;
+  /** Words of OpenSSL. */
+  readonly reason?: string;
+  readonly message?: string;
+} {
+  return Object(Object(reason).cause);
+}
+
+/** Time after a change of a file in which builders load it, and the pause between two looks, in milliseconds. */
+const RELOAD_TIME = 10_000;
+const PAUSE = 250;
+
+/**
+ * Waits while builders may still load a new disk image.
+ *
+ * @param file configuration
+ * @throws CommandError `not-found` if none offers to build it
+ */
+export async function requireBuilderOf(
+  diskimage: string,
+  servers: readonly ServerAddress[],
+  file: string,
+): Promise<void> {
+  const names = ['image-build', 'image-build-paused'].map((verb) => `${verb}:${diskimage}`);
+  const { mtimeMs } = await stat(file);
+  for (;;) {
+    const functions = await askServers(servers, (admin) => admin.status());
+    if (functions.some(({ name, availableWorkers }) => availableWorkers > 0 && names.includes(name))) return;
+    if (Date.now() > mtimeMs + RELOAD_TIME) break;
+    await delay(PAUSE);
+  }
+  const remedy = 'start a builder that has it in diskimages, or see the log of one';
+  throw new CommandError(`no builder offers ${names[0]}; ${remedy}`, { exitReason: 'not-found' });
+}
+
+/**
+ * Refuses a job for a function that no builder offers: it would wait in the queue forever, without an error.
+ *
+ * @throws CommandError `not-found`; `refused` if the disk image is paused
+ */
+export async function requireOffer(servers: readonly ServerAddress[], wanted: string): Promise<void> {
+  const functions = await askServers(servers, (admin) => admin.status());
+  const offered = functions.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name);
+  if (offered.includes(wanted)) return;
+  const [, diskimage] = /^image-build:(.+)/.exec(wanted) ?? [];
+  if (diskimage !== undefined && offered.includes(`image-build-paused:${diskimage}`)) {
+    const reason = `disk image "${diskimage}" is paused by the configuration of its builders`;
+    const remedy = 'remove "pause: true" from its entry, or use "image-unpause" and "rebuild"';
+    throw new CommandError(`${reason}; ${remedy}`, { exitReason: 'refused' });
+  }
+  const verb = verbOf(wanted);
+  const subjects = new Set(offered.filter((name) => name.startsWith(`${verb}:`)).map(subjectOf));
+  const remedy =
+    subjects.size > 0
+      ? choiceOf([...subjects].toSorted().slice(0, 10))
+      : `nothing is offered for ${verb}; start nodepool-builder, or see its log`;
+  throw new CommandError(`no builder offers ${wanted}; ${remedy}`, { exitReason: 'not-found' });
+}

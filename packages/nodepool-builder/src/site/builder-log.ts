@@ -1,0 +1,44 @@
+import { JobExceptionError, JobFailedError, type ServerAddress } from '@nodepool-builder/gearman-node';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { LOG_PART, logFunction } from '../daemon/image-log.ts';
+import { CommandError } from '../terms/command-error.ts';
+import { serversOffering, submitTo } from './control-jobs.ts';
+import type { LogChunk, ReadLog } from './log-source.ts';
+
+/** The log of a build, or of an upload of its image. */
+export interface LogName {
+  readonly imageId: string;
+  readonly uploadId?: string;
+}
+
+/** Seconds for which a builder waits for more. */
+const WAIT = 20;
+
+/** Time limit for its answer, in milliseconds. */
+const TIMEOUT = (WAIT + 10) * 1000;
+
+const RESULT = new JsonReader(LOG_PART);
+
+/** Reads a log over Gearman, from whichever builder has it. */
+export function builderLog(
+  servers: readonly ServerAddress[],
+  { imageId, uploadId }: LogName,
+  wait = WAIT,
+): ReadLog {
+  const name = logFunction(imageId);
+  let offering: readonly ServerAddress[] | undefined;
+  return async (offset, signal): Promise<LogChunk> => {
+    const argument = { offset, wait, ...(uploadId !== undefined && { 'upload-id': uploadId }) };
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
+    try {
+      offering ??= await serversOffering(servers, name, limit);
+      const result = await submitTo(offering, name, argument, limit);
+      const { offset: start, data, complete } = RESULT.parse(result.toString());
+      return { data: Buffer.from(data, 'base64'), offset: start, isComplete: complete };
+    } catch (error) {
+      offering = undefined; // another builder may have it by now
+      if (!(error instanceof JobFailedError || error instanceof JobExceptionError)) throw error;
+      throw new CommandError('no builder has this log', { exitReason: 'not-found', cause: error });
+    }
+  };
+}

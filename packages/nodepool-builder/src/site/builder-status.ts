@@ -1,0 +1,200 @@
+import { statfs } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { Client, type FunctionStatus, type ServerAddress } from '@nodepool-builder/gearman-node';
+import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
+import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { RUNNING_JOB, type RunningJob, type RunningJobs } from '../daemon/jobs/running-jobs.ts';
+import { subjectOf } from '../protocol/functions.ts';
+import { CommandError } from '../terms/command-error.ts';
+import { packageVersion } from '../terms/version.ts';
+import { askServers } from './ask-servers.ts';
+import { explainDenial } from './control-jobs.ts';
+
+const TEXT = { type: 'string' } as const satisfies SettingsSchema;
+
+/** Schema of a {@link BuilderStatus}, the result of a job for `image-builder-status:<builder-id>`. */
+export const BUILDER_STATUS = {
+  type: 'object',
+  required: ['host', 'pid', 'version', 'started', 'images-dir', 'disk-free', 'disk-size', 'images', 'jobs'],
+  properties: {
+    host: TEXT,
+    pid: { type: 'integer' },
+    version: TEXT, // of nodepool-builder
+    started: TEXT, // start of the process, in ISO 8601
+    'images-dir': TEXT,
+    'disk-free': { type: 'integer' }, // bytes that an image may take in images-dir
+    'disk-size': { type: 'integer' }, // bytes of that file system
+    images: { type: 'integer' }, // number of images in images-dir
+    jobs: { type: 'array', items: RUNNING_JOB },
+  },
+} as const satisfies SettingsSchema;
+
+/** What a builder says of itself. */
+export type BuilderStatus = SettingsOf<typeof BUILDER_STATUS>;
+
+/** Function that one builder offers. Its jobs have an empty argument and the {@link BuilderStatus} as the result. */
+export function statusFunction(builderId: string): string {
+  return `${STATUS}${builderId}`;
+}
+
+const STATUS = 'image-builder-status:'; // access lists allow builders to register `image-`
+
+/** Returns the status of this process. */
+export async function builderStatus(
+  repository: Pick<ImageRepository, 'directory' | 'images'>,
+  running: Pick<RunningJobs, 'all'>,
+): Promise<BuilderStatus> {
+  const { directory, images } = repository;
+  const { bavail, blocks, bsize } = await statfs(directory);
+  return {
+    host: hostname(),
+    pid: process.pid,
+    version: packageVersion(),
+    started: new Date(Math.round(performance.timeOrigin)).toISOString(),
+    'images-dir': directory,
+    'disk-free': bavail * bsize,
+    'disk-size': blocks * bsize,
+    images: images.size,
+    jobs: [...running.all],
+  };
+}
+
+/** Default time limit for the answers of all builders, in milliseconds. */
+const TIMEOUT = 5000;
+
+const STATUS_READER = new JsonReader(BUILDER_STATUS);
+
+/**
+ * Asks all builders behind the job servers for their status. Builders that do not answer, as those of a release without
+ * this function, are left out.
+ *
+ * @param timeout for the job servers, and then for the builders, in milliseconds
+ * @throws CommandError `refused` by a job server; ConnectionError `connect-failed` if no job server answers
+ * @throws the signal's reason
+ */
+export async function readBuilderStatuses(
+  servers: readonly ServerAddress[],
+  signal?: AbortSignal,
+  timeout: number = TIMEOUT,
+): Promise<readonly BuilderStatus[]> {
+  return (await readSite(servers, signal, timeout)).builders;
+}
+
+/** As {@link readBuilderStatuses}, with the functions of the job servers. */
+export async function readSite(
+  servers: readonly ServerAddress[],
+  signal?: AbortSignal,
+  timeout: number = TIMEOUT,
+): Promise<{ readonly builders: readonly BuilderStatus[]; readonly functions: readonly FunctionStatus[] }> {
+  const functions = await askServers(
+    servers,
+    async (admin, server) => (await admin.status()).map((status) => ({ ...status, server })),
+    signal,
+    timeout,
+  );
+  const offered = functions.filter(
+    ({ name, availableWorkers }) => name.startsWith(STATUS) && availableWorkers > 0,
+  );
+  // A builder is connected to each of its job servers: the first that lists it is asked.
+  const builders = new Map(offered.toReversed().map((offer) => [offer.name, offer]));
+  const limit = AbortSignal.any([AbortSignal.timeout(timeout), ...(signal === undefined ? [] : [signal])]);
+  const answers = await Promise.all(
+    Array.from(
+      Map.groupBy(builders.values(), ({ server }) => server),
+      async ([server, offers]) => {
+        const client = new Client({ servers: [server], clientId: 'nodepool-builder status' });
+        try {
+          return await Promise.allSettled(
+            offers.map(async ({ name }) => {
+              const result = await client.submit(name, '', { signal: limit });
+              return STATUS_READER.parse(result.toString());
+            }),
+          );
+        } finally {
+          await client.close();
+        }
+      },
+    ),
+  );
+  signal?.throwIfAborted();
+  for (const answer of answers.flat()) {
+    const error = answer.status === 'rejected' && explainDenial(STATUS, answer.reason);
+    if (error instanceof CommandError) throw error;
+  }
+  const statuses = answers
+    .flat()
+    .flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+    .toSorted((one, other) => one.host.localeCompare(other.host) || one.pid - other.pid);
+  return { builders: statuses, functions };
+}
+
+/** A {@link RunningJob} with the host of its builder. */
+export type LocatedJob = RunningJob & Pick<BuilderStatus, 'host'>;
+
+/** Time limit for the builders to say where a job runs, in milliseconds. */
+const LOOKUP_TIMEOUT = 3000;
+
+/** Finds a job for a function by its handle. Builders that do not answer are left out. */
+export async function findRunningJob(
+  servers: readonly ServerAddress[],
+  functionOfJob: string,
+  handle: string,
+  signal?: AbortSignal,
+): Promise<LocatedJob | undefined> {
+  const builders = await readBuilderStatuses(servers, signal, LOOKUP_TIMEOUT).catch(() => []);
+  return (
+    builders
+      .flatMap(({ host, jobs }) => jobs.map((job) => ({ ...job, host })))
+      // Job servers on one host may give the same handle to different jobs.
+      .find((job) => job.handle === handle && namesOf(job).includes(subjectOf(functionOfJob)))
+  );
+}
+
+function namesOf({ 'image-id': imageId, diskimage }: RunningJob): readonly (string | undefined)[] {
+  return [imageId, diskimage];
+}
+
+/** The running jobs of all builders, by the image-id of a build, and by the upload-id of an upload. */
+export function runningJobsOf(builders: readonly BuilderStatus[]): ReadonlyMap<string, LocatedJob> {
+  const running = new Map<string, LocatedJob>();
+  for (const { host, jobs } of builders) {
+    for (const job of jobs) {
+      const id = job.kind === 'build' ? job['image-id'] : job['upload-id'];
+      if (id !== undefined) running.set(id, { ...job, host });
+    }
+  }
+  return running;
+}
+
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const COUNT_OR_NULL = { type: ['integer', 'null'] } as const;
+
+/** Properties of the JSON of a build or an upload that may run. */
+export const PROGRESS_PROPERTIES = {
+  percent: { ...COUNT_OR_NULL, description: 'Progress while it runs, in per cent, if its builder answers.' },
+  'bytes-per-second': { ...COUNT_OR_NULL, description: 'Rate of an upload while it runs.' },
+  'seconds-left': { ...COUNT_OR_NULL, description: 'Time left while it runs, an estimate.' },
+  phase: { ...TEXT_OR_NULL, description: 'Part of the build that runs, such as `install.d`.' },
+  waiting: { ...TEXT_OR_NULL, description: 'Thing that it waits for, such as a free builder or disk space.' },
+  retrying: {
+    ...TEXT_OR_NULL,
+    description:
+      'While requests to a provider or a server fail: the number of the attempt, and the last error.',
+  },
+  'retry-at': { ...TEXT_OR_NULL, description: 'Time of that attempt, in ISO 8601.' },
+  host: { type: ['string', 'null'], description: 'Host of the builder while it runs there.' },
+} as const;
+
+/** Returns the {@link PROGRESS_PROPERTIES} of a build or an upload. */
+export function progressOf(job: LocatedJob | undefined) {
+  return {
+    percent: job?.percent ?? null,
+    'bytes-per-second': job?.['bytes-per-second'] ?? null,
+    'seconds-left': job?.['seconds-left'] ?? null,
+    phase: job?.phase ?? null,
+    waiting: job?.waiting ?? null,
+    retrying: job?.retrying ?? null,
+    'retry-at': job?.['retry-at'] ?? null,
+    host: job?.host ?? null,
+  };
+}

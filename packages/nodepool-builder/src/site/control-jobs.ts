@@ -1,0 +1,111 @@
+import { hostname, userInfo } from 'node:os';
+import {
+  Client,
+  JobExceptionError,
+  JobFailedError,
+  type ServerAddress,
+  ServerError,
+} from '@nodepool-builder/gearman-node';
+import { CommandError } from '../terms/command-error.ts';
+import { askServers } from './ask-servers.ts';
+
+/** Time limit for the answer of a builder, in milliseconds. */
+const TIMEOUT = 10_000;
+
+/**
+ * Submits a job for a control function to a job server where a builder offers it.
+ *
+ * @throws CommandError `not-found` if no builder offers it; GearmanError
+ */
+export async function submitControl(
+  servers: readonly ServerAddress[],
+  name: string,
+  argument: unknown,
+  stop?: AbortSignal,
+): Promise<Buffer> {
+  const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(stop === undefined ? [] : [stop])]);
+  return await submitTo(await serversOffering(servers, name, signal), name, argument, signal);
+}
+
+/**
+ * The job servers where a builder offers a function.
+ *
+ * @throws CommandError `not-found` if there is none; GearmanError
+ */
+export async function serversOffering(
+  servers: readonly ServerAddress[],
+  name: string,
+  signal: AbortSignal,
+): Promise<readonly ServerAddress[]> {
+  const offers = await askServers(
+    servers,
+    async (admin, server) =>
+      (await admin.status()).some((one) => one.name === name && one.availableWorkers > 0) ? [server] : [],
+    signal,
+    TIMEOUT,
+  );
+  if (offers.length === 0) throw new CommandError(`no builder offers ${name}`, { exitReason: 'not-found' });
+  return offers;
+}
+
+/** Returns an error that says what the access list of the job server has to allow; other errors as they are. */
+export function explainDenial(name: string, error: unknown): unknown {
+  if (!(error instanceof ServerError && error.serverCode === 'ACCESS_DENIED')) return error;
+  const remedy = 'add it to "submit" of this certificate in the access list of the job server';
+  return new CommandError(`${error.message}, ${name}; ${remedy}`, {
+    exitReason: 'refused',
+    cause: error,
+  });
+}
+
+/** @throws CommandError `refused`; GearmanError */
+export async function submitTo(
+  servers: readonly ServerAddress[],
+  name: string,
+  argument: unknown,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const client = new Client({ servers, clientId: 'nodepool-builder web' });
+  try {
+    return await client.submit(name, JSON.stringify(argument), { signal });
+  } catch (error) {
+    throw explainDenial(name, error);
+  } finally {
+    await client.close();
+  }
+}
+
+/** Who runs this process: `root@host`. */
+export function thisUser(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    return `${process.getuid?.()}@${hostname()}`; // the user database does not have this user
+  }
+}
+
+/**
+ * Has a builder stop the build or the upload of an image.
+ *
+ * @param by who cancels it: `root@host`
+ * @throws CommandError `refused` if it does not run
+ */
+export async function cancelJob(
+  servers: readonly ServerAddress[],
+  imageId: string,
+  by: string,
+  uploadId?: string,
+  signal?: AbortSignal,
+): Promise<string> {
+  const what = uploadId === undefined ? `build ${imageId}` : `upload ${uploadId}`;
+  try {
+    const argument = { by, ...(uploadId !== undefined && { 'upload-id': uploadId }) };
+    await submitControl(servers, `image-cancel:${imageId}`, argument, signal);
+    return 'cancelled';
+  } catch (cause) {
+    const isGone = cause instanceof CommandError && cause.exitReason === 'not-found';
+    if (!isGone && !(cause instanceof JobFailedError || cause instanceof JobExceptionError)) throw cause;
+    const reason = 'it does not run, or its builder is of a release that cannot cancel';
+    throw new CommandError(`${what} was not cancelled: ${reason}`, { exitReason: 'refused', cause });
+  }
+}

@@ -1,0 +1,119 @@
+import { resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { portNumber } from '../commands/options.ts';
+import type { Configuration } from '../configuration/configuration.ts';
+import { CommandError } from '../terms/command-error.ts';
+import type { EventMetrics } from './event-metrics.ts';
+
+/** Address of the status page. */
+export interface WebAddress {
+  readonly host: string;
+  /** With 0, the system chooses one. */
+  readonly port: number;
+}
+
+/** Options of the status page, of commands that run until a signal stops them. */
+export interface WebOptions {
+  /** `[host:]port`, see {@link webAddress}. */
+  readonly web?: string;
+  /** File with the token that allows actions. */
+  readonly webTokenFile?: string;
+  /** Header in which a proxy names the user that it has authenticated. */
+  readonly webTrustedHeader?: string;
+  /** IP addresses of the proxies whose header counts, separated by commas. */
+  readonly webTrustedProxy?: string;
+  /** Address of the page in the browser, if a proxy serves it under another one. */
+  readonly webUrl?: string;
+}
+
+/** Adds `--web` and its companions to a command. */
+export function addWebOptions(command: Command): void {
+  command
+    .addOption(
+      new Option(
+        '--web <[host:]port>',
+        'serve the status page, the API and the metrics there (default host: 127.0.0.1)',
+      ).argParser((text) => formatWebAddress(webAddress(text))),
+    )
+    .addOption(
+      new Option(
+        '--web-token-file <file>',
+        'file with a token: who sends it, or logs in with it, may rebuild, cancel, roll back and delete',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--web-trusted-header <name>',
+        'header in which the proxies of --web-trusted-proxy name a user who may do the same',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--web-trusted-proxy <ips>',
+        'IP addresses of the proxies that authenticate users, separated by commas',
+      ),
+    )
+    .addOption(
+      new Option('--web-url <url>', "the page's address in the browser, if a proxy serves it").argParser(
+        webUrl,
+      ),
+    );
+}
+
+/** @throws CommandError `usage` if an option is of no use without `--web` */
+export function checkWebOptions({
+  web,
+  webTokenFile,
+  webTrustedHeader,
+  webTrustedProxy,
+  webUrl: url,
+}: WebOptions): void {
+  const others = [webTokenFile, webTrustedHeader, webTrustedProxy, url];
+  if (web !== undefined || others.every((value) => value === undefined)) return;
+  throw new CommandError('an option of the status page has no effect without --web; add --web', {
+    exitReason: 'usage',
+  });
+}
+
+/** Opens the metrics of this process, if there is a page to show them; its start may be the first event. */
+export async function openEventMetrics(
+  { web }: WebOptions,
+  configuration: Configuration,
+  runsManager: boolean,
+): Promise<EventMetrics | undefined> {
+  if (web === undefined) return undefined;
+  const { EventMetrics: Metrics } = await import('./event-metrics.ts'); // a builder alone starts faster
+  return new Metrics(configuration, { runsManager });
+}
+
+/** The options as arguments, with absolute paths. */
+export function webArguments(options: WebOptions): string[] {
+  const { web, webTokenFile, webTrustedHeader, webTrustedProxy, webUrl: url } = options;
+  return [
+    ...(web === undefined ? [] : [`--web=${web}`]),
+    ...(webTokenFile === undefined ? [] : [`--web-token-file=${resolve(webTokenFile)}`]),
+    ...(webTrustedHeader === undefined ? [] : [`--web-trusted-header=${webTrustedHeader}`]),
+    ...(webTrustedProxy === undefined ? [] : [`--web-trusted-proxy=${webTrustedProxy}`]),
+    ...(url === undefined ? [] : [`--web-url=${url}`]),
+  ];
+}
+
+/** `127.0.0.1:8080`, `[::1]:8080`. */
+export function formatWebAddress({ host, port }: WebAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** Parses `8080`, `0.0.0.0:8080` and `[::1]:8080`. */
+export function webAddress(text: string): WebAddress {
+  const match = /^(?:\[([\da-fA-F:.]+)\]:|([^:[\]]+):)?(\d+)$/.exec(text);
+  if (match === null)
+    throw new InvalidArgumentError('It must be a port, or an address and a port: 0.0.0.0:8080.');
+  const [, ipv6, host, port = ''] = match;
+  return { host: ipv6 ?? host ?? '127.0.0.1', port: portNumber(port) };
+}
+
+function webUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/') return url.origin;
+  throw new InvalidArgumentError('It must be an address without a path: https://images.example.org.');
+}

@@ -1,0 +1,61 @@
+import type { Diagnostic } from '@nodepool-builder/image-builder';
+import type { ExitReason } from '../terms/exit-codes.ts';
+import { oneLine } from '../terms/printable.ts';
+
+/** A place in a text; both count from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/**
+ * A problem in a configuration file. Its reason begins with the path: `diskimages[0].name must be a string`. A job error
+ * does not refuse the file, as in the Python builder, but `validate` does.
+ */
+export interface LocatedDiagnostic extends Position, Required<Omit<Diagnostic, 'pointer'>> {}
+
+/** `file:line:column: reason; remedy`, as editors and compilers write it. */
+export function formatDiagnostic(file: string, diagnostic: LocatedDiagnostic): string {
+  const { line, column, severity, reason, remedy } = diagnostic;
+  const place = `${file}:${line}:${column}: ${severity === 'warning' ? 'warning: ' : ''}`;
+  return oneLine(`${place}${reason}; ${remedy}`);
+}
+
+/** A configuration that cannot be used. Its message has a line for each diagnostic. */
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError';
+  readonly file: string;
+  readonly diagnostics: readonly LocatedDiagnostic[];
+  readonly exitReason: ExitReason;
+
+  /** @param options.exitReason default: `failed`, also for a file that names a missing one */
+  constructor(
+    file: string,
+    diagnostics: readonly LocatedDiagnostic[],
+    options?: ErrorOptions & { readonly exitReason?: ExitReason },
+  ) {
+    super(diagnostics.map((diagnostic) => formatDiagnostic(file, diagnostic)).join('\n'), options);
+    this.file = file;
+    this.diagnostics = diagnostics;
+    this.exitReason = options?.exitReason ?? 'failed';
+  }
+}
+
+/** One key or index of a JSON pointer (RFC 6901, section 3). */
+export function escapePointer(segment: string): string {
+  return segment.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/** Keys and indexes of a JSON pointer. */
+export function pointerSegments(pointer: string): string[] {
+  const segments = pointer.split('/').slice(1);
+  return segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+/** `/diskimages/0/name` as in messages: `diskimages[0].name`. */
+export function humanPath(pointer: string): string {
+  const path = pointerSegments(pointer)
+    .map((segment) => (/^\d+$/.test(segment) ? `[${segment}]` : `.${segment}`))
+    .join('');
+  return path === '' ? 'the file' : path.replace(/^\./, '');
+}

@@ -1,0 +1,159 @@
+import { createAjv, nearestName, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { DefinedError, ErrorObject } from 'ajv';
+import { IGNORED_KEYS } from '../configuration/later-nodepool.ts';
+import { ConfigurationError, escapePointer, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
+import { isMapping, type YamlDocument } from './yaml-document.ts';
+
+/**
+ * Validates a document with a JSON Schema.
+ *
+ * @returns the warnings
+ * @throws ConfigurationError
+ */
+export function checkSchema(document: YamlDocument, schema: SettingsSchema): readonly LocatedDiagnostic[] {
+  const diagnostics = schemaDiagnostics(document, schema);
+  if (diagnostics.every(({ severity }) => severity === 'warning')) return diagnostics;
+  throw new ConfigurationError(document.file, diagnostics);
+}
+
+/** Problems that a JSON Schema finds in a document, in the order of the file. */
+export function schemaDiagnostics(
+  document: YamlDocument,
+  schema: SettingsSchema,
+): readonly LocatedDiagnostic[] {
+  const options = { allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false };
+  const validate = createAjv(options).compile(relevantPart(schema, [document.value]));
+  if (validate(document.value)) return [];
+  return (
+    (validate.errors ?? [])
+      // `propertyNames` and the schema of `else` report the same problem.
+      .filter(({ propertyName, keyword }) => propertyName === undefined && keyword !== 'if')
+      .map((error) => toDiagnostic(error, document))
+      .toSorted((a, b) => a.line - b.line || a.column - b.column)
+  );
+}
+
+/**
+ * A schema in which keys that no value has accept everything: compiling the schemas of all keys takes ten times as long as
+ * that of the keys in use.
+ */
+function relevantPart(schema: SettingsSchema, values: readonly unknown[]): SettingsSchema {
+  const { properties, items } = schema;
+  const mappings = values.filter(isMapping);
+  const relevantProperty = ([key, property]: [string, SettingsSchema]): [string, SettingsSchema] => {
+    const present = mappings.flatMap((value) => (Object.hasOwn(value, key) ? [value[key]] : []));
+    return [key, present.length === 0 ? {} : relevantPart(property, present)];
+  };
+  return {
+    ...schema,
+    ...(properties && { properties: Object.fromEntries(Object.entries(properties).map(relevantProperty)) }),
+    ...(items && { items: relevantPart(items, values.filter(Array.isArray).flat()) }),
+  };
+}
+
+function toDiagnostic(error: ErrorObject, document: YamlDocument): LocatedDiagnostic {
+  const { pointer = error.instancePath, severity = 'error', reason, remedy } = explain(error as DefinedError);
+  return { ...document.positionOf(pointer), severity, reason, remedy };
+}
+
+interface Explanation {
+  readonly reason: string;
+  readonly remedy: string;
+  readonly severity?: LocatedDiagnostic['severity'];
+  /** Default: the place that the validator names. */
+  readonly pointer?: string;
+}
+
+/** Explains each keyword of the schemas. A value is shown only where it cannot be a secret. */
+function explain(error: DefinedError): Explanation {
+  const path = humanPath(error.instancePath);
+  switch (error.keyword) {
+    case 'type': {
+      const wanted = [error.params.type].flat().filter((type) => type !== 'null');
+      return {
+        reason: `${path} must be ${wanted.map(withArticle).join(' or ')}, but is ${kindOf(error.data)}`,
+        remedy: TYPE_REMEDIES[wanted[0] ?? ''] ?? 'correct it',
+      };
+    }
+    case 'required':
+      return {
+        reason: `${path} lacks the key "${error.params.missingProperty}"`,
+        remedy: `add "${error.params.missingProperty}: …"`,
+      };
+    case 'additionalProperties': {
+      const unknown = error.params.additionalProperty;
+      return {
+        pointer: `${error.instancePath}/${escapePointer(unknown)}`,
+        severity: 'warning',
+        reason: `${path} has the unknown key "${unknown}"`,
+        remedy: suggestion(unknown, Object.keys(error.parentSchema?.properties ?? {})),
+      };
+    }
+    case 'propertyNames': {
+      const unknown = error.params.propertyName;
+      return {
+        pointer: `${error.instancePath}/${escapePointer(unknown)}`,
+        reason: `${path} has the unknown key "${unknown}"`,
+        remedy: `use one of ${(error.schema as { readonly enum: readonly string[] }).enum.join(', ')}`,
+      };
+    }
+    case 'enum':
+      return {
+        reason: `${path} is ${JSON.stringify(error.data)}`,
+        remedy: `use one of ${error.params.allowedValues.filter((value) => value !== null).join(', ')}`,
+      };
+    case 'not':
+      return {
+        reason: `${path} ${error.parentSchema?.description ?? 'is not understood'}`,
+        remedy: String(error.parentSchema?.$comment),
+      };
+    case 'minLength':
+      return { reason: `${path} is empty`, remedy: 'give it a value' };
+    case 'minItems':
+      return { reason: `${path} is empty`, remedy: 'write an entry, after "- "' };
+    case 'minimum':
+    case 'exclusiveMinimum':
+    case 'maximum':
+      return {
+        reason: `${path} is ${String(error.data)}`,
+        remedy: `use a number ${error.params.comparison} ${error.params.limit}`,
+      };
+    default:
+      return { reason: `${path} ${error.message ?? 'is wrong'}`, remedy: 'correct it' };
+  }
+}
+
+const TYPE_REMEDIES: Readonly<Record<string, string>> = {
+  string: 'put it in quotes',
+  object: 'write "key: value" pairs, indented below it',
+  array: 'write a list, each entry after "- "',
+  integer: 'write a whole number without quotes',
+  number: 'write a number without quotes',
+  boolean: 'write true or false without quotes',
+};
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  object: 'a mapping',
+  array: 'a list',
+  string: 'a string',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+};
+
+function withArticle(type: string): string {
+  return TYPE_NAMES[type] ?? type;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return 'empty';
+  if (Array.isArray(value)) return 'a list';
+  if (value instanceof Date) return 'a date';
+  return withArticle(typeof value);
+}
+
+function suggestion(unknown: string, known: readonly string[]): string {
+  if (Object.hasOwn(IGNORED_KEYS, unknown)) return IGNORED_KEYS[unknown] ?? '';
+  const nearest = nearestName(unknown, known);
+  return nearest === undefined ? 'it is ignored; remove it' : `it is ignored; did you mean "${nearest}"?`;
+}

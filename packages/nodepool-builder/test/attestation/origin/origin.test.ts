@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { originOfBuild } from '../../../src/attestation/origin/origin.ts';
+import { OriginCache } from '../../../src/attestation/origin/origin-cache.ts';
+import { packPackages, unpackPackages } from '../../../src/attestation/origin/package-list.ts';
+import { readKeys } from '../../../src/attestation/origin/trusted-keys.ts';
+import { AttestedSite, debianPackage, writeKeyPair } from './attested-site.ts';
+
+const ELEMENT = {
+  name: 'element debian-minimal',
+  uri: 'git+https://opendev.org/openstack/diskimage-builder@0123456789',
+  digest: { gitCommit: '0123456789' },
+  annotations: { isModified: false },
+};
+
+const [CURL_8, CURL_9, TELNET, VIM] = [
+  debianPackage('curl', '8.0'),
+  debianPackage('curl', '9.0'),
+  debianPackage('telnet', '1.0'),
+  debianPackage('vim', '9.1'),
+];
+
+describe('the origin of a build', () => {
+  it('has its materials, the packages that changed, and the proof of each upload', async (t) => {
+    const site = await AttestedSite.create(t);
+    await site.build('debian-1', [], [CURL_8, TELNET]);
+    await site.build('debian-2', [ELEMENT], [CURL_9, VIM]);
+    await site.upload('u-1', 'debian-2', 'east');
+    await site.upload('u-2', 'debian-2', 'west');
+    const source = await site.source();
+    const origin = await originOfBuild(source, 'debian-2');
+    const keyId = source.keys[0]?.keyId;
+    assert.partialDeepStrictEqual(origin, {
+      'image-id': 'debian-2',
+      diskimage: 'debian',
+      proof: { state: 'proven', 'key-id': keyId, 'key-file': site.publicKey },
+      builder: 'https://ci.example.org/builder-1',
+      finished: '2026-01-01T00:10:00.000Z',
+      materials: [
+        {
+          name: ELEMENT.name,
+          uri: ELEMENT.uri,
+          digests: ['gitCommit:0123456789'],
+          facts: ['isModified: false'],
+        },
+      ],
+      packages: {
+        count: 2,
+        'compared-with': 'debian-1',
+        reason: null,
+        added: [{ name: 'vim', architecture: 'amd64', version: '9.1' }],
+        removed: [{ name: 'telnet', architecture: 'amd64', version: '1.0' }],
+        changed: [{ name: 'curl', architecture: 'amd64', before: '8.0', after: '9.0' }],
+      },
+      'more-uploads': 0,
+    });
+    assert.deepEqual(
+      origin.uploads.map(({ provider, proof }) => [provider, proof.state, proof['key-id']]),
+      [
+        ['west', 'proven', keyId],
+        ['east', 'proven', keyId],
+      ],
+    );
+    const first = await originOfBuild(source, 'debian-1');
+    assert.equal(first.packages.reason, 'the store has no list of packages of a build before');
+    assert.equal(first.packages.count, 2);
+  });
+
+  it('is shown but not proven without a trusted key', async (t) => {
+    const site = await AttestedSite.create(t);
+    await site.build('debian-1', [ELEMENT]);
+    await site.upload('u-1', 'debian-1', 'east');
+    const none = await originOfBuild(
+      { ...(await site.source()), ...(await readKeys({ diskimages: [] })) },
+      'debian-1',
+    );
+    const reason = 'no trusted keys are configured; set attestation.trusted-keys';
+    assert.deepEqual([none.proof.state, none.proof.reason], ['unproven', reason]);
+    assert.deepEqual([none.uploads[0]?.proof.state, none.uploads[0]?.proof.reason], ['unproven', reason]);
+    assert.equal(none.materials.length, 1);
+    const { publicKey } = await writeKeyPair(site.directory, 'other');
+    const other = await originOfBuild(await site.source(publicKey), 'debian-1');
+    assert.equal(other.proof.state, 'unproven');
+    assert.match(other.proof.reason, /was signed with the key [0-9a-f]{64}, which is not trusted/);
+    assert.notEqual(other.uploads[0]?.proof.state, 'proven');
+  });
+
+  it('is refuted by an attestation that was changed', async (t) => {
+    const site = await AttestedSite.create(t);
+    await site.build('debian-1');
+    await site.upload('u-1', 'debian-1', 'east');
+    for (const [index, document] of site.documents.entries()) {
+      const bundle = JSON.parse(document.text) as { dsseEnvelope: { payload: string } };
+      const payload = Buffer.from(bundle.dsseEnvelope.payload, 'base64').toString();
+      bundle.dsseEnvelope.payload = Buffer.from(payload.replaceAll('abab', 'cdcd')).toString('base64');
+      site.documents[index] = { ...document, text: JSON.stringify(bundle) };
+    }
+    const origin = await originOfBuild(await site.source(), 'debian-1');
+    assert.equal(origin.proof.state, 'refuted');
+    assert.match(origin.proof.reason, /was changed/);
+    assert.equal(origin.uploads[0]?.proof.state, 'refuted');
+  });
+
+  it('does not prove an upload by the attestation of another', async (t) => {
+    const site = await AttestedSite.create(t);
+    await site.build('debian-1');
+    await site.upload('u-1', 'debian-1', 'east', { externalId: 'of-somebody-else' });
+    const origin = await originOfBuild(await site.source(), 'debian-1');
+    assert.notEqual(origin.uploads[0]?.proof.state, 'proven');
+  });
+
+  it('says what is missing', async (t) => {
+    const site = await AttestedSite.create(t);
+    await site.build('debian-1');
+    await site.upload('u-1', 'debian-1', 'east');
+    site.documents.length = 0;
+    const origin = await originOfBuild(await site.source(), 'debian-1');
+    const reason = 'its builder returned no attestation';
+    assert.deepEqual([origin.proof.state, origin.proof.reason], ['unproven', reason]);
+    assert.equal(origin.uploads[0]?.proof.reason, reason);
+    assert.equal(origin.packages.reason, 'its builder returned no list of packages');
+    site.packages.set('debian-1', 'AAAA');
+    const damaged = await originOfBuild(await site.source(), 'debian-1');
+    assert.match(damaged.packages.reason ?? '', /^the list of packages of debian-1 cannot be read: /);
+    const absent = await originOfBuild(await site.source(), 'unknown-1');
+    assert.equal(absent.packages.reason, 'no manager has a record of the build');
+  });
+
+  it('verifies the newest uploads only', async (t) => {
+    const site = await AttestedSite.create(t);
+    await site.build('debian-1');
+    const one = await site.upload('u-1', 'debian-1', 'east');
+    for (let number = 2; number <= 1000; number += 1) {
+      site.uploads.set(`u-${number}`, { ...one, id: `u-${number}`, requestedAt: one.requestedAt - number });
+    }
+    const origin = await originOfBuild(await site.source(), 'debian-1');
+    assert.deepEqual([origin.uploads.length, origin['more-uploads']], [100, 900]);
+    assert.equal(origin.uploads[0]?.proof.state, 'proven');
+  });
+});
+
+describe('the cache of origins', () => {
+  it('verifies an upload once, until its record or the keys change', async (t) => {
+    const site = await AttestedSite.create(t);
+    await site.build('debian-1');
+    const upload = await site.upload('u-1', 'debian-1', 'east');
+    const cache = new OriginCache();
+    const all = await Promise.all(
+      Array.from({ length: 20 }, async () => await cache.build(await site.source(), 'debian-1')),
+    );
+    assert.equal(
+      all.every((origin) => origin === all[0]),
+      true,
+    );
+    assert.equal(site.reads, 1);
+    const { proof } = await cache.upload(await site.source(), upload);
+    assert.equal(proof, all[0]?.uploads[0]?.proof);
+    assert.equal(site.reads, 1);
+    const other = await site.upload('u-2', 'debian-1', 'west');
+    const changed = await cache.build(await site.source(), 'debian-1');
+    assert.equal(changed.uploads.length, 2);
+    assert.equal(changed.uploads.find((one) => one['upload-id'] === 'u-1')?.proof, proof);
+    assert.equal(site.reads, 2);
+    const { publicKey } = await writeKeyPair(site.directory, 'other');
+    assert.notEqual((await cache.upload(await site.source(publicKey), other)).proof.state, 'proven');
+    assert.equal(site.reads, 3);
+  });
+
+  it('forgets the builds that nobody has looked at for the longest time', async (t) => {
+    const site = await AttestedSite.create(t);
+    for (let number = 1; number <= 60; number += 1) await site.build(`debian-${number}`);
+    const cache = new OriginCache();
+    const source = await site.source();
+    for (const id of site.builds.keys()) await cache.build(source, id);
+    assert.equal(site.reads, 60);
+    await cache.build(source, 'debian-60');
+    assert.equal(site.reads, 60);
+    await cache.build(source, 'debian-1');
+    assert.equal(site.reads, 61);
+  });
+
+  it('does not remember a failure of the store', async (t) => {
+    const site = await AttestedSite.create(t);
+    await site.build('debian-1');
+    const source = await site.source();
+    const cache = new OriginCache();
+    const broken = {
+      ...source,
+      store: { ...source.store, attestations: () => Promise.reject(new Error('the store is away')) },
+    };
+    await assert.rejects(cache.build(broken, 'debian-1'), /the store is away/);
+    assert.equal((await cache.build(source, 'debian-1')).proof.state, 'proven');
+  });
+});
+
+describe('a packed list of packages', () => {
+  it('has all packages, and no licenses', async () => {
+    const packed = (await packPackages([{ ...CURL_8, license: 'curl' }, VIM])) ?? assert.fail('too large');
+    assert.deepEqual(await unpackPackages(packed), [CURL_8, VIM]);
+  });
+
+  it('is left out if it is too large', async () => {
+    const many = Array.from({ length: 200_000 }, (_, index) =>
+      debianPackage(`package-${index}-${(index * 2_654_435_761) % 4_294_967_296}`, `${index % 977}`),
+    );
+    assert.equal(await packPackages(many), undefined);
+  });
+});

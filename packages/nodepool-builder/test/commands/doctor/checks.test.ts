@@ -1,0 +1,117 @@
+// Not a unit test: it waits for a time limit.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { type Check, runChecks } from '../../../src/commands/doctor/checks.ts';
+
+const NEVER = new AbortController().signal;
+
+function check(area: Check['area'], ...results: readonly (CheckResult | Error)[]): Check {
+  return {
+    area,
+    subject: 'a part',
+    async *run() {
+      for (const result of results) {
+        if (result instanceof Error) throw result;
+        yield result;
+      }
+    },
+  };
+}
+
+const LACKS = { subject: 'program sgdisk', state: 'problem', remedy: 'install it' } as const;
+
+describe('the checks of a site', () => {
+  it('are shown by area, in the order of the areas', async () => {
+    const records = await runChecks(
+      [
+        check('clock', { subject: 'a', state: 'ok', finding: 'right' }),
+        check('tools', { subject: 'b', state: 'ok', finding: 'there', area: 'rights' }),
+        check('tools', { subject: 'c', state: 'ok', finding: 'there' }),
+      ],
+      5,
+      NEVER,
+    );
+    assert.deepEqual(
+      records.map(({ area, subject, remedy }) => [area, subject, remedy]),
+      [
+        ['tools', 'c', null],
+        ['rights', 'b', null],
+        ['clock', 'a', null],
+      ],
+    );
+  });
+
+  it('name once what several disk images lack', async () => {
+    const records = await runChecks(
+      ['a', 'b', 'c'].map((name) => check('tools', { ...LACKS, finding: `is missing; ${name} needs it` })),
+      5,
+      NEVER,
+    );
+    assert.deepEqual(
+      records.map(({ finding }) => finding),
+      ['is missing; a needs it (and 2 more)'],
+    );
+  });
+
+  it('keep the results before an error, whose last part is the remedy', async () => {
+    const good = { subject: 'first', state: 'ok', finding: 'good' } as const;
+    const records = await runChecks([check('manager', good, new Error('it broke; mend it'))], 5, NEVER);
+    assert.deepEqual(records, [
+      { area: 'manager', ...good, remedy: null },
+      { area: 'manager', subject: 'a part', state: 'problem', finding: 'it broke', remedy: 'mend it' },
+    ]);
+  });
+
+  it('have a time limit that may be longer than a timer of Node', async () => {
+    const slow: Check = {
+      area: 'clock',
+      subject: 'NTP',
+      async *run() {
+        await delay(50);
+        yield { subject: 'NTP', state: 'ok', finding: 'good' };
+      },
+    };
+    const records = await runChecks([slow], 3_000_000, NEVER);
+    assert.deepEqual(
+      records.map(({ finding }) => finding),
+      ['good'],
+    );
+  });
+
+  it('do not wait for a part that neither answers nor ends', async () => {
+    const hanging: Check = {
+      area: 'providers',
+      subject: 'provider west',
+      async *run() {
+        yield { subject: 'credentials', state: 'ok', finding: 'good' };
+        await new Promise(() => {});
+      },
+    };
+    const [first, second] = await runChecks([hanging], 0.05, NEVER);
+    assert.equal(first?.finding, 'good');
+    assert.partialDeepStrictEqual(second, {
+      subject: 'provider west',
+      state: 'problem',
+      finding: 'gave no answer within 0.05 s',
+    });
+    assert.match(second?.remedy ?? '', /--timeout/);
+  });
+
+  it('show neither secrets nor control characters', async () => {
+    const finding = 'refuses hunter2-long\u001B[2J';
+    const [record] = await runChecks(
+      [check('sources', { subject: 'Zuul', state: 'problem', finding, remedy: 'x' })],
+      5,
+      NEVER,
+      ['hunter2-long'],
+    );
+    assert.match(record?.finding ?? '', /^refuses \*+\P{Cc}+$/u);
+  });
+
+  it('end with the reason of a signal', async () => {
+    const reason = new Error('stopped');
+    await assert.rejects(runChecks([check('clock')], 5, AbortSignal.abort(reason)), reason);
+  });
+});

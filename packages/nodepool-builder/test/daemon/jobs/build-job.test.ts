@@ -1,0 +1,123 @@
+// Not a unit test: it starts flock.
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { it } from 'node:test';
+import { JobFailure } from '@nodepool-builder/gearman-node';
+import { BaseImageBuilder, type BuildContext, ImageRepository } from '@nodepool-builder/image-builder';
+import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';
+import { type BuildJobContext, runBuildJob } from '../../../src/daemon/jobs/build-job.ts';
+import { RunningJobs } from '../../../src/daemon/jobs/running-jobs.ts';
+import { Statistics } from '../../../src/daemon/jobs/statistics.ts';
+import { fakeJob } from './fake-job.ts';
+
+const UUID = '0123456789abcdef0123456789abcdef';
+
+/** A builder whose builds fail. */
+class UnneededBuilder extends BaseImageBuilder {
+  protected override createImage(): Promise<void> {
+    return Promise.reject(new Error('this build is not needed'));
+  }
+}
+
+class SmallBuilder extends BaseImageBuilder {
+  protected override async createImage({ output }: BuildContext): Promise<void> {
+    await writeFile(output('raw'), 'content');
+  }
+}
+
+function contextOf(
+  repository: ImageRepository,
+  builder?: BaseImageBuilder,
+  importsBuilds = true,
+): BuildJobContext {
+  return {
+    repository,
+    running: new RunningJobs(),
+    builder: () => builder,
+    configuration: {
+      'build-log-retention': 7,
+      buildLogLimit: 1024 * 1024,
+      largestDisk: 2 ** 30,
+      'build-environment': [],
+      'build-cache-size': 0,
+      diskimages: [{ name: 'noble', importsBuilds }],
+    },
+    statistics: new Statistics({}, new RecordingLogger()),
+    logger: () => new RecordingLogger(),
+    isOffered: async () => false,
+    offered: () => Promise.resolve(),
+  };
+}
+
+it('COMPAT 1.5: a disk image that is no longer configured is WORK_FAIL', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  await assert.rejects(
+    runBuildJob(contextOf(repository), fakeJob('image-build:debian', '{"image-id": "1"}')),
+    (error) => error instanceof JobFailure && /"debian" is not configured here/.test(error.message),
+  );
+});
+
+it('a build of Zuul that a builder offers is not imported again', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  const run = async (imageId: string, importsBuilds = true): Promise<unknown> => {
+    const builder = new UnneededBuilder({ name: 'noble', formats: ['raw'] });
+    const context = contextOf(repository, builder, importsBuilds);
+    const job = fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId }));
+    const isOffered = async (asked: string, signal: AbortSignal): Promise<boolean> =>
+      asked === imageId && signal === job.signal;
+    return await runBuildJob({ ...context, isOffered }, job);
+  };
+  const imageId = `noble-1763773261-${UUID}`;
+  assert.equal(await run(imageId), `{"image-id": "${imageId}"}`);
+  // images with other names do not count
+  await assert.rejects(run(`jammy-1763773261-${UUID}`), /this build is not needed/);
+  await assert.rejects(run('noble-1'), /this build is not needed/);
+  await assert.rejects(run(imageId, false), /this build is not needed/);
+});
+
+it('a job waits for the checksums of its image only if it asks for them', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  const checksumsOfNew: boolean[] = [];
+  repository.on('added', ({ files }) => checksumsOfNew.push(files[0]?.checksums !== undefined));
+  const context = contextOf(repository, new SmallBuilder({ name: 'noble', formats: ['raw'] }));
+  const run = async (argument: object): Promise<unknown> =>
+    JSON.parse(await runBuildJob(context, fakeJob('image-build:noble', JSON.stringify(argument))));
+  assert.deepEqual(await run({ 'image-id': 'noble-1' }), { 'image-id': 'noble-1' });
+  const sha256 = 'ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73';
+  assert.deepEqual(await run({ 'image-id': 'noble-2', checksum: true }), {
+    'image-id': 'noble-2',
+    checksum: `raw:${sha256}`,
+  });
+  assert.deepEqual(checksumsOfNew, [false, true]);
+  assert.equal((await repository.file('noble-1', ['raw'])).checksums?.sha256, sha256);
+});
+
+it('a job cannot forge or flood the log', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  const logger = new RecordingLogger();
+  const builder = new UnneededBuilder({ name: 'noble', formats: ['raw'] });
+  const imageId = `x\n2016-05-01 ERROR nodepool: forged ${'x'.repeat(1_000_000)}`;
+  const job = fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId }));
+  await assert.rejects(runBuildJob({ ...contextOf(repository, builder), logger: () => logger }, job));
+  assert.match(logger.lines.join(), /image x\\x0a2016-05-01 ERROR/);
+  for (const line of logger.lines) assert.ok(!line.includes('\n') && line.length < 1000, line.slice(0, 1000));
+});
+
+it('an empty record ends the output of a build, and of an import there is none', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  const emptyRecords = async (imageId: string, importsBuilds: boolean): Promise<number> => {
+    const logger = new RecordingLogger();
+    const builder = new SmallBuilder({ name: 'noble', formats: ['raw'] });
+    const context = { ...contextOf(repository, builder, importsBuilds), logger: () => logger };
+    await runBuildJob(context, fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId })));
+    return logger.lines.filter((line) => line === 'info ').length;
+  };
+  assert.equal(await emptyRecords('noble-1', false), 1);
+  assert.equal(await emptyRecords('noble-2', true), 0);
+});

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ProgressMeter } from '../../../src/daemon/jobs/progress-meter.ts';
+
+const MIB = 2 ** 20;
+
+/** A meter with a clock that `at` sets, in seconds. */
+function meterAt(expected?: number) {
+  let time = 0;
+  const meter = new ProgressMeter({ expected, now: () => time * 1000 });
+  const at = (seconds: number): ProgressMeter => {
+    time = seconds;
+    return meter;
+  };
+  return at;
+}
+
+describe('the progress of a transfer', () => {
+  const size = 1000 * MIB;
+
+  it('has a rate and the time left', () => {
+    const at = meterAt();
+    for (let second = 0; second <= 10; second += 1) at(second).update({ done: second, total: 100, size });
+    assert.deepEqual(at(10).read(), { percent: 10, 'bytes-per-second': 10 * MIB, 'seconds-left': 90 });
+  });
+
+  it('has the rate of the last 30 seconds', () => {
+    const at = meterAt();
+    for (let second = 0; second <= 100; second += 1) {
+      const done = second < 50 ? second * MIB : (50 + (second - 50) * 2) * MIB;
+      at(second).update({ done, total: size, size });
+    }
+    assert.deepEqual(at(100).read(), { percent: 15, 'bytes-per-second': 2 * MIB, 'seconds-left': 425 });
+  });
+
+  it('has no time left while it stands still', () => {
+    const at = meterAt();
+    at(0).update({ done: 0, total: size, size });
+    at(10).update({ done: 100 * MIB, total: size, size });
+    assert.deepEqual(at(100).read(), { percent: 10, 'bytes-per-second': 0 });
+  });
+
+  it('has neither at the beginning nor at the end', () => {
+    const at = meterAt();
+    assert.deepEqual(at(0).read(), { percent: 0 });
+    at(0).update({ done: 0, total: size, size });
+    assert.deepEqual(at(0.5).read(), { percent: 0 });
+    at(10).update({ done: size, total: size, size });
+    assert.deepEqual(at(11).read(), { percent: 100 });
+  });
+});
+
+describe('the progress of a build', () => {
+  it('follows the duration of the last one if its builder reports less', () => {
+    const at = meterAt(200);
+    assert.deepEqual(at(20).read(), { percent: 10, 'seconds-left': 180 });
+    at(30).update({ done: 50, total: 100 });
+    assert.deepEqual(at(40).read(), { percent: 50, 'seconds-left': 160 });
+    assert.deepEqual(at(120).read(), { percent: 60, 'seconds-left': 80 });
+  });
+
+  it('stays below 100 % if it takes longer than the last one', () => {
+    const at = meterAt(100);
+    at(50).update({ done: 50, total: 100 });
+    assert.deepEqual(at(200).read(), { percent: 95 });
+  });
+
+  it('has no time left if it is the first one, but the part that runs', () => {
+    const at = meterAt();
+    assert.deepEqual(at(50).read(), { percent: 0 });
+    at(60).update({ done: 25, total: 100, phase: 'root.d' });
+    assert.deepEqual(at(60).read(), { percent: 25, phase: 'root.d' });
+  });
+
+  it('never goes back', () => {
+    const at = meterAt(100);
+    assert.equal(at(90).read().percent, 90);
+    at(91).update({ done: 35, total: 100 });
+    assert.equal(at(91).read().percent, 91);
+  });
+});
+
+it('tells the next attempt and the error until it ends or goes on', (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 });
+  const at = meterAt();
+  const retry = { error: new Error('no route to host'), attempt: 5, attempts: 6, delay: 11.4 };
+  at(1).retry(retry);
+  const retrying = 'attempt 5 of 6, after no route to host';
+  assert.deepEqual(at(1).read(), { percent: 0, retrying, 'retry-at': '1970-01-01T00:16:51.400Z' });
+  at(2).retry(undefined);
+  assert.deepEqual(at(2).read(), { percent: 0 });
+  at(3).retry(retry);
+  at(4).update({ done: 1, total: 100 });
+  assert.deepEqual(at(4).read(), { percent: 1 });
+});
+
+it('tells what an operation waits for, and no time left meanwhile', () => {
+  const at = meterAt(100);
+  at(0).update({ done: 0, total: 100, waiting: 'disk space' });
+  assert.deepEqual(at(50).read(), { percent: 0, waiting: 'disk space' });
+  at(50).update({ done: 0, total: 100 });
+  assert.deepEqual(at(50).read(), { percent: 50, 'seconds-left': 50 });
+});

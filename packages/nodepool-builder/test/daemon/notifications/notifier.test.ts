@@ -1,0 +1,296 @@
+// Not a unit test: it starts servers and commands.
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, it, type TestContext } from 'node:test';
+import { RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
+import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';
+import { undoAfter } from '../../../../../test/fixtures/undo-after.ts';
+import { waitUntil } from '../../../../../test/fixtures/wait-until.ts';
+import type { NotificationSettings } from '../../../src/configuration/notification.ts';
+import type { EventFacts } from '../../../src/daemon/notifications/event.ts';
+import { Notifier } from '../../../src/daemon/notifications/notifier.ts';
+
+const FAILED: EventFacts = {
+  id: 'build/debian-1/failed',
+  event: 'build-failed',
+  diskimage: 'debian',
+  'image-id': 'debian-1',
+  reason: 'no such package',
+};
+
+interface Request {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** A server that answers in turn with these statuses, and with the last one from then on. */
+async function startReceiver(
+  t: TestContext,
+  answers: readonly ((response: ServerResponse) => void)[],
+): Promise<{ readonly url: string; readonly requests: readonly Request[] }> {
+  const requests: Request[] = [];
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    requests.push({ headers: request.headers, body: await text(request) });
+    answers[Math.min(requests.length, answers.length) - 1]?.(response);
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  undoAfter(t, () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  assert.ok(typeof address === 'object' && address !== null);
+  return { url: `http://127.0.0.1:${address.port}/hook-secret`, requests };
+}
+
+const status =
+  (code: number, headers: Record<string, string> = {}) =>
+  (response: ServerResponse): void => {
+    response.writeHead(code, headers).end('the answer');
+  };
+
+function drop(response: ServerResponse): void {
+  response.destroy();
+}
+
+function entryOf(fields: Partial<NotificationSettings>): NotificationSettings {
+  return { name: 'chat', 'max-age': 1000, timeout: 10, 'retry-time': 3600, ...fields };
+}
+
+function startNotifier(t: TestContext, ...entries: readonly NotificationSettings[]) {
+  return startPausingNotifier(t, 0.01, ...entries);
+}
+
+/** @param pause between deliveries, in seconds */
+function startPausingNotifier(t: TestContext, pause: number, ...entries: readonly NotificationSettings[]) {
+  const logger = new RecordingLogger();
+  const { lines } = logger;
+  const limits = { attempts: 100, firstDelay: pause, longestDelay: pause, longestRetryAfter: 1 };
+  const notifier = new Notifier({ logger, retries: new RetryPolicy(limits) });
+  undoAfter(t, () => notifier.close());
+  notifier.configure(entries);
+  const hasLogged = (pattern: RegExp): Promise<boolean> =>
+    waitUntil(String(pattern), () => lines.some((line) => pattern.test(line)));
+  return { notifier, lines, hasLogged };
+}
+
+describe('a webhook', () => {
+  it('gets the event, with a signature that the secret explains', async (t) => {
+    const { url, requests } = await startReceiver(t, [status(204)]);
+    const secretFile = join(temporaryDirectory(t), 'secret');
+    await writeFile(secretFile, `whsec_${Buffer.from('a key').toString('base64')}\n`);
+    const { notifier, hasLogged } = startNotifier(t, entryOf({ url, 'secret-file': secretFile }));
+    notifier.notify(FAILED);
+    await hasLogged(/^info notification chat: build-failed of debian-1 was delivered: status 204$/);
+    const [{ headers, body } = { headers: {}, body: '' }, ...others] = requests;
+    assert.deepEqual(others, []);
+    assert.equal(JSON.parse(body).text, 'build debian-1 of debian failed: no such package');
+    const signed = `build/debian-1/failed.${String(headers['webhook-timestamp'])}.${body}`;
+    const digest = createHmac('sha256', 'a key').update(signed).digest('base64');
+    assert.equal(headers['webhook-signature'], `v1,${digest}`);
+    assert.equal(headers['webhook-id'], 'build/debian-1/failed');
+    const age = Date.now() / 1000 - Number(headers['webhook-timestamp']);
+    assert.ok(age < 60 && age > -1, `${age}`);
+  });
+
+  it('gets it again after a transient fault, with the same id, until it is accepted', async (t) => {
+    const answers = [status(503), drop, status(429, { 'retry-after': '0' }), status(200)];
+    const { url, requests } = await startReceiver(t, answers);
+    const { notifier, lines, hasLogged } = startNotifier(t, entryOf({ url }));
+    notifier.notify(FAILED);
+    await hasLogged(/was delivered/);
+    assert.deepEqual(
+      requests.map(({ headers }) => headers['webhook-id']),
+      Array.from({ length: 4 }, () => 'build/debian-1/failed'),
+    );
+    assert.match(
+      lines[0] ?? '',
+      /^warn .* was not delivered \(attempt 1\): status 503: the answer; trying again/,
+    );
+    assert.equal(lines.filter((line) => line.startsWith('warn')).length, 1);
+  });
+
+  it('gets it once if it refuses it, or redirects', async (t) => {
+    const refusing = await startReceiver(t, [status(403)]);
+    const elsewhere = await startReceiver(t, [status(200)]);
+    const redirecting = await startReceiver(t, [status(307, { location: elsewhere.url })]);
+    const { notifier, hasLogged } = startNotifier(
+      t,
+      entryOf({ url: refusing.url }),
+      entryOf({ name: 'moved', url: redirecting.url }),
+    );
+    notifier.notify(FAILED);
+    await hasLogged(/^error notification chat: .* was not delivered: status 403: the answer$/);
+    await hasLogged(/^error notification moved: .* redirected to http:\/\/127\.0\.0\.1:\d+; set the URL/);
+    assert.deepEqual([refusing.requests.length, redirecting.requests.length], [1, 1]);
+    assert.deepEqual(elsewhere.requests, []);
+  });
+
+  it('gets it once if it accepts it with a long page, and again if it refuses it for now with one', async (t) => {
+    const page = 'x'.repeat(1_000_000);
+    const long =
+      (code: number) =>
+      (response: ServerResponse): void => {
+        response.writeHead(code).end(page);
+      };
+    const accepting = await startReceiver(t, [long(200)]);
+    const recovering = await startReceiver(t, [long(502), long(200)]);
+    const { notifier, hasLogged } = startNotifier(
+      t,
+      entryOf({ url: accepting.url }),
+      entryOf({ name: 'later', url: recovering.url }),
+    );
+    notifier.notify(FAILED);
+    await hasLogged(/^info notification chat: .* was delivered: status 200$/);
+    await hasLogged(/^info notification later: .* was delivered: status 200$/);
+    assert.deepEqual([accepting.requests.length, recovering.requests.length], [1, 2]);
+  });
+
+  it('that hangs delays neither the others nor the end of the process', async (t) => {
+    const hanging = await startReceiver(t, [() => {}]);
+    const quick = await startReceiver(t, [status(200)]);
+    const { notifier, hasLogged } = startNotifier(
+      t,
+      entryOf({ name: 'slow', url: hanging.url, timeout: 0.5, 'retry-time': 0.2 }),
+      entryOf({ url: quick.url }),
+    );
+    notifier.notify(FAILED);
+    await hasLogged(/^info notification chat: .* was delivered/);
+    await hasLogged(/^error notification slow: .* was not delivered: no answer: /);
+    assert.ok(hanging.requests.length > 1);
+  });
+
+  it('never shows its URL or secret in the log', async (t) => {
+    const { url } = await startReceiver(t, [status(500)]);
+    const secretFile = join(temporaryDirectory(t), 'secret');
+    await writeFile(secretFile, 'hunter2');
+    const { notifier, lines, hasLogged } = startNotifier(
+      t,
+      entryOf({ url, 'secret-file': secretFile, 'retry-time': 0 }),
+      entryOf({ name: 'gone', url: 'http://127.0.0.1:1/hook-secret', 'retry-time': 0 }),
+      entryOf({ name: 'unread', 'url-file': secretFile, 'retry-time': 0 }),
+    );
+    notifier.notify(FAILED);
+    for (const name of ['chat', 'gone', 'unread']) await hasLogged(RegExp(`^error notification ${name}:`));
+    assert.doesNotMatch(lines.join('\n'), /hook-secret|hunter2/);
+  });
+
+  it('still gets what waits when its entry is removed, and nothing later', async (t) => {
+    const { url, requests } = await startReceiver(t, [status(500), status(200)]);
+    const { notifier, hasLogged } = startNotifier(t, entryOf({ url }));
+    notifier.notify(FAILED);
+    await hasLogged(/was not delivered \(attempt 1\)/);
+    notifier.configure([]);
+    notifier.notify(FAILED);
+    await hasLogged(/was delivered|was not delivered: /);
+    assert.ok(requests.length <= 2);
+  });
+});
+
+describe('a webhook in a pause after a fault', () => {
+  const longPause = 600;
+
+  it('gets the event once more when the process stops', async (t) => {
+    const { url, requests } = await startReceiver(t, [status(500), status(200)]);
+    const { notifier, lines, hasLogged } = startPausingNotifier(t, longPause, entryOf({ url }));
+    notifier.notify(FAILED);
+    await hasLogged(/was not delivered \(attempt 1\)/);
+    await notifier.close();
+    assert.equal(requests.length, 2);
+    assert.match(lines.at(-1) ?? '', /^info notification chat: .* was delivered: status 200$/);
+  });
+
+  it('is named with its fault if that fails, too', async (t) => {
+    const { url } = await startReceiver(t, [status(500), status(503)]);
+    const { notifier, lines, hasLogged } = startPausingNotifier(t, longPause, entryOf({ url }));
+    notifier.notify(FAILED);
+    await hasLogged(/was not delivered \(attempt 1\)/);
+    await notifier.close();
+    assert.match(
+      lines.at(-1) ?? '',
+      /^error notification chat: .* was not delivered: status 503: the answer$/,
+    );
+  });
+});
+
+describe('a command', () => {
+  it('gets the event as JSON, and in its environment', async (t) => {
+    const file = join(temporaryDirectory(t), 'event');
+    const script = `cat > '${file}.part'; echo "$NODEPOOL_EVENT $NODEPOOL_IMAGE_ID: $NODEPOOL_TEXT" >> '${file}.part'; mv '${file}.part' '${file}'`;
+    const { notifier, hasLogged } = startNotifier(t, entryOf({ command: ['sh', '-c', script] }));
+    notifier.notify(FAILED);
+    await hasLogged(/was delivered: exit code 0/);
+    const [json = '', line] = (await readFile(file, 'utf8')).split('\n');
+    assert.equal(JSON.parse(json).event, 'build-failed');
+    assert.equal(line, 'build-failed debian-1: build debian-1 of debian failed: no such package');
+  });
+
+  it('may leave its input alone', async (t) => {
+    const { notifier, hasLogged } = startNotifier(t, entryOf({ command: ['true'] }));
+    notifier.notify({ ...FAILED, reason: 'x'.repeat(1_000_000) });
+    await hasLogged(/was delivered: exit code 0/);
+  });
+
+  it('is run again when it fails, and ended when it hangs', async (t) => {
+    const mark = join(temporaryDirectory(t), 'mark');
+    const script = `[ -e '${mark}' ] || { touch '${mark}'; echo no mail server; exit 3; }`;
+    const { notifier, lines, hasLogged } = startNotifier(
+      t,
+      entryOf({ command: ['sh', '-c', script] }),
+      entryOf({ name: 'hangs', command: ['sleep', '1000'], timeout: 0.1, 'retry-time': 0 }),
+    );
+    notifier.notify(FAILED);
+    await hasLogged(/^info notification chat: .* was delivered/);
+    assert.match(
+      lines.join('\n'),
+      /attempt 1\): the command ended with exit code 3, saying: no mail server;/,
+    );
+    await hasLogged(/^error notification hangs: .* the command did not end within 0.1 s/);
+  });
+});
+
+describe('a receiver', () => {
+  it('gets the events that it chose, of the disk images and providers that it chose', async (t) => {
+    const { url, requests } = await startReceiver(t, [status(200)]);
+    const only = { events: ['upload-succeeded'], diskimages: ['debian'], providers: ['west'] } as const;
+    const { notifier } = startNotifier(t, entryOf({ url, ...only }));
+    const upload = { ...FAILED, event: 'upload-recovered', provider: 'west' } as const;
+    notifier.notify(FAILED);
+    notifier.notify({ ...upload, provider: 'east' });
+    notifier.notify({ ...upload, diskimage: 'fedora' });
+    notifier.notify({ ...upload, id: 'the one' });
+    await notifier.close();
+    assert.deepEqual(
+      requests.map(({ headers }) => headers['webhook-id']),
+      ['the one'],
+    );
+  });
+
+  it('is told once of an image that is too old for it, and again of the next one', async (t) => {
+    const { url, requests } = await startReceiver(t, [status(200)]);
+    const { notifier } = startNotifier(t, entryOf({ url, 'max-age': 1000 }));
+    const image = { ...FAILED, event: 'image-too-old', provider: 'west', 'image-name': 'debian' } as const;
+    for (const [id, age] of [
+      ['a', 999],
+      ['a', 1000],
+      ['a', 1060],
+      ['b', 10],
+      ['b', 5000],
+    ] as const) {
+      notifier.notifyOfAges([{ ...image, id, age }]);
+    }
+    await notifier.close();
+    assert.deepEqual(
+      requests.map(({ headers }) => headers['webhook-id']),
+      ['a', 'b'],
+    );
+  });
+});

@@ -1,0 +1,65 @@
+import { partialDeepStrictEqual } from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { FunctionStatus } from '@nodepool-builder/gearman-node';
+import type { LocatedJob } from '../../src/site/builder-status.ts';
+import { standingOf, type Work } from '../../src/site/work.ts';
+
+const DOCS = { id: 'docs-1', state: 'building', job: 'image-build:docs' } as const;
+
+function offer(name: string, total: number, running: number, availableWorkers = 1): FunctionStatus {
+  return { name, total, running, availableWorkers };
+}
+
+/** A job that runs at the builder west1. */
+function runningBuild(imageId: string, percent = 35): LocatedJob {
+  return { kind: 'build', 'image-id': imageId, handle: 'H:1', started: '', percent, host: 'west1' };
+}
+
+/** What job servers and builders say. */
+function work(functions: readonly FunctionStatus[] | undefined, ...jobs: readonly LocatedJob[]): Work {
+  return { functions, jobs: new Map(jobs.map((job) => [job['image-id'], job])) };
+}
+
+describe('a build on record as building', () => {
+  for (const [sentence, given, expected] of [
+    [
+      'is building with the progress of its builder',
+      work([offer('image-build:docs', 1, 1)], runningBuild('docs-1')),
+      { state: 'building', percent: 35, host: 'west1', waiting: null },
+    ],
+    [
+      'is queued while its job waits, and names the build that the builder works on',
+      work([offer('image-build:docs', 1, 0)], runningBuild('debian-7')),
+      { state: 'queued', percent: null, waiting: 'a free builder; west1 works on debian-7' },
+    ],
+    [
+      'is queued behind several builds',
+      work([offer('image-build:docs', 1, 0)], runningBuild('debian-7'), runningBuild('fedora-3')),
+      { state: 'queued', waiting: 'a free builder; 2 builds run' },
+    ],
+    [
+      'is queued if no builder offers its disk image',
+      work([offer('image-build:docs', 1, 0, 0)]),
+      { state: 'queued', waiting: 'a builder that offers image-build:docs' },
+    ],
+    [
+      'is queued if no job server has its job',
+      work([offer('image-build:docs', 0, 0)]),
+      { state: 'queued', waiting: 'the manager to submit its job' },
+    ],
+    [
+      'is building if its job runs at a builder that does not answer',
+      work([offer('image-build:docs', 1, 1)]),
+      { state: 'building', percent: null, waiting: null },
+    ],
+    ['is building if no job server answers', work(undefined), { state: 'building', waiting: null }],
+    ['is building if nobody was asked', undefined, { state: 'building', waiting: null }],
+  ] as const) {
+    it(sentence, () => partialDeepStrictEqual(standingOf(DOCS, given), expected));
+  }
+});
+
+it('a build that has ended is never queued', () => {
+  const ended = { ...DOCS, state: 'failed' } as const;
+  partialDeepStrictEqual(standingOf(ended, work([])), { state: 'failed', waiting: null });
+});

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { OpenStackError } from '@nodepool-builder/provider-openstack';
+import { exitCodeTable } from '../../../../scripts/docs/exit-code-table.ts';
+import { readPage } from '../../../../test/docs/markdown.ts';
+import { createProgram } from '../../src/commands/main.ts';
+import { CommandError, failing } from '../../src/terms/command-error.ts';
+import { EXIT_CODES, exitReasonOf } from '../../src/terms/exit-codes.ts';
+
+describe('the table of exit codes', () => {
+  it('keeps its codes: scripts rely on them', () => {
+    const codes = Object.entries(EXIT_CODES).map(([reason, { code }]) => [reason, code]);
+    assert.deepEqual(Object.fromEntries(codes), {
+      success: 0,
+      failed: 1,
+      usage: 2,
+      'not-found': 3,
+      refused: 4,
+      unreachable: 5,
+      cancelled: 6,
+      unproven: 7,
+      refuted: 8,
+      different: 9,
+    });
+  });
+
+  it('is in the documents (npm run docs)', async () => {
+    assert.ok((await readPage('docs/command-line.md')).includes(`\n${exitCodeTable(EXIT_CODES)}\n`));
+  });
+
+  it('is in --help', async () => {
+    let help = '';
+    const program = (await createProgram()).configureOutput({ writeOut: (text) => (help += text) });
+    await assert.rejects(program.parseAsync(['--help'], { from: 'user' }), /outputHelp/);
+    for (const { code, meaning } of Object.values(EXIT_CODES)) {
+      assert.ok(help.includes(`\n  ${code}  ${meaning}\n`), meaning);
+    }
+  });
+});
+
+describe('the reason of an error', () => {
+  const cases: readonly (readonly [error: unknown, reason: string])[] = [
+    [new OpenStackError('connection-failed', 'the cloud does not answer'), 'unreachable'],
+    [new OpenStackError('forbidden', 'the cloud refused'), 'refused'],
+    [new ImageError('image-not-found', 'no such image'), 'not-found'],
+    [new ImageError('build-aborted', 'the build was stopped'), 'cancelled'],
+    [new ImageError('command-failed', 'it ended with exit code 1'), 'failed'],
+    [Object.assign(new Error('no file'), { code: 'toString' }), 'failed'],
+    [new Error('an internal error'), 'failed'],
+    [undefined, 'failed'],
+  ];
+  for (const [error, reason] of cases) {
+    it(`is ${reason} for ${String(error)}`, () => {
+      assert.equal(exitReasonOf(error), reason);
+    });
+  }
+
+  it('of a command is that of its cause, unless it has its own', () => {
+    const missing = Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
+    const refused = new OpenStackError('auth-failed', 'the cloud refused');
+    assert.throws(() => failing('cannot ask', 'correct it')(refused), { exitReason: 'refused' });
+    assert.throws(() => failing('cannot write', 'name another')(missing), { exitReason: 'failed' });
+    assert.throws(() => failing('cannot read', 'name another', 'not-found')(missing), {
+      exitReason: 'not-found',
+    });
+    assert.equal(new CommandError('it failed').exitReason, 'failed');
+  });
+});
