@@ -38,6 +38,7 @@ it('a build and an upload are attested, and only clients that ask for it get the
   const { externalParameters } = predicate.buildDefinition;
   assert.equal(externalParameters.diskimage, 'docs');
   assert.match(externalParameters['configuration-digest'], /^[0-9a-f]+$/);
+  assert.deepEqual(externalParameters.options, { tree: '***' });
 
   const plain = await gearman(port, 'image-upload:0001', JSON.stringify(UPLOAD));
   assert.equal(plain.stdout, '{"external-id": "docs-0001.qcow2"}');

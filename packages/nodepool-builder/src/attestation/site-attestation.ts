@@ -1,10 +1,5 @@
 import { hostname } from 'node:os';
-import {
-  type DiskImage,
-  ImageError,
-  type Logger,
-  type OperationOptions,
-} from '@nodepool-builder/image-builder';
+import { ImageError, type Logger, type OperationOptions } from '@nodepool-builder/image-builder';
 import {
   type AttestationGate,
   createMask,
@@ -115,14 +110,8 @@ async function usable<T>(open: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A disk image of the configuration, as far as a statement records it. */
-type DescribedDiskImage = DiskImage & Pick<DiskImageConfiguration, 'builder' | 'settings' | 'digest'>;
-
-/**
- * External parameters of a build: its settings in the configuration, without secrets. `options` is always among them; it
- * is missing in statements of earlier releases, as are the keys after it.
- */
-export function parametersOf(diskimage: DescribedDiskImage): Readonly<Record<string, unknown>> {
+/** External parameters of a build: its settings in the configuration, without secrets. */
+function parametersOf(diskimage: DiskImageConfiguration): Readonly<Record<string, unknown>> {
   const {
     digest,
     builder,

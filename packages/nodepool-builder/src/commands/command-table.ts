@@ -105,12 +105,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       },
       {
         summaries: {
-          'rebuild <diskimage>': 'have an image built and uploaded now; or compare a second build',
-        },
-        load: async () => (await import('./rebuild.ts')).registerRebuild,
-      },
-      {
-        summaries: {
+          'rebuild <diskimage>': 'have an image built and uploaded now',
           'image-pause <diskimage>': 'have an image neither built nor uploaded for now',
           'image-unpause <diskimage>': 'have a paused image built and uploaded again',
           'rollback <diskimage>': 'go back to the image before the newest',

@@ -48,7 +48,7 @@ export type ImageRecord = { readonly place: string } & (
 );
 
 /** A file of the image with its digests now. */
-export interface HashedFile extends LocalFile, Checksums {
+interface HashedFile extends LocalFile, Checksums {
   readonly size: number;
 }
 

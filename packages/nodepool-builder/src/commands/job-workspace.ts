@@ -44,7 +44,7 @@ export function openJobProviders(
 }
 
 /** Repository and providers of one build in a CI job. */
-export interface JobWorkspace {
+interface JobWorkspace {
   readonly repository: ImageRepository;
   readonly providers: Providers;
 }

@@ -41,7 +41,11 @@ function notFound(message: string): CommandError {
 const REQUESTS: readonly RequestCommand[] = [
   {
     name: 'rebuild',
-    description: '', // see rebuild.ts
+    argument: ['<diskimage>', 'name of the disk image'],
+    description:
+      'Asks the manager to build a disk image now, and to upload it wherever it is used, however old the newest image ' +
+      'is. "image-build" only has it built; "build" builds here, without manager and builder.',
+    example: 'debian',
     ask: async (name, state, { configuration, servers }) => {
       const entry = findByName(configuration.diskimages, 'disk image', name, configuration.file);
       const { whyPaused } = await import('@nodepool-builder/image-manager');
@@ -191,22 +195,13 @@ export async function askManager(
   });
 }
 
-/** Asks the manager, and prints what it has done. */
-export async function sendRequest(
-  command: string,
-  subject: string,
-  configuration: Configuration,
-): Promise<void> {
-  const site = { configuration, servers: jobServers(configuration), by: thisUser() };
-  await withStore(configuration, async (store) => {
-    console.error(await askManager(command, subject, site, store));
-  });
-}
-
-/** The commands that only send a request to the manager, which serves it within seconds. `rebuild` is in a file of its own. */
-export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.filter(
-  ({ name }) => name !== 'rebuild',
-).map(({ ask: _, ...row }) => ({
+/** The commands that only send a request to the manager, and print what it has done within seconds. */
+export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ ask: _, ...row }) => ({
   ...row,
-  run: (configuration, _options, subject) => sendRequest(row.name, subject, configuration),
+  run: async (configuration, _options, subject) => {
+    const site = { configuration, servers: jobServers(configuration), by: thisUser() };
+    await withStore(configuration, async (store) => {
+      console.error(await askManager(row.name, subject, site, store));
+    });
+  },
 }));

@@ -8,7 +8,6 @@ import { CHECK_RECORD } from './doctor.ts';
 import { OFFERED_IMAGE_RECORD, UPLOAD_RECORD } from './image-list.ts';
 import { LATEST } from './latest.ts';
 import { BUILD_RECORD, PLAN_RECORD, STATUS_RECORD, UNRECORDED_IMAGE_RECORD } from './manager-lists.ts';
-import { REBUILT_IMAGE } from './rebuild-report.ts';
 import { UPLOADED_IMAGE } from './upload.ts';
 import { VALIDATION_SCHEMA } from './validate.ts';
 import { VERIFIED_IMAGE } from './verify.ts';
@@ -37,7 +36,6 @@ export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
   upload: { command: 'upload', isList: false, record: UPLOADED_IMAGE },
   latest: { command: 'latest', isList: false, record: LATEST },
   verify: { command: 'verify', isList: false, record: VERIFIED_IMAGE },
-  rebuild: { command: 'rebuild --compare', isList: false, record: REBUILT_IMAGE },
   prune: { command: 'prune', isList: true, record: PRUNED_RECORD },
   reap: { command: 'reap', isList: true, record: REAPED_RECORD },
 };

@@ -146,7 +146,7 @@ async function verify(
  *
  * @throws CommandError, ProvenanceError; ImageError `invalid-configuration`
  */
-export async function trustedKeys(
+async function trustedKeys(
   files: readonly string[],
   configuration: Configuration | undefined,
 ): Promise<readonly TrustedKey[]> {

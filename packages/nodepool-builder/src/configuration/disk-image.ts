@@ -73,15 +73,9 @@ export function toDiskImage(
  * Digest of everything that decides what an image contains. Formats are left out: a missing one is converted before an
  * upload. So are secrets: managers on other hosts do not have them.
  */
-export function digestOf(
+function digestOf(
   module: BuilderModule,
-  {
-    settings,
-    envVars,
-    secrets,
-    release,
-    options,
-  }: Pick<DiskImageConfiguration, 'settings' | 'envVars' | 'secrets' | 'release' | 'options'>,
+  { settings, envVars, secrets, release, options }: Omit<DiskImageConfiguration, 'digest'>,
 ): string {
   const known = Object.entries(envVars ?? {}).filter(([, value]) => !secrets?.includes(value as string));
   const [first, ...others] = module.content?.(settings) ?? [settings];

@@ -18,7 +18,6 @@ export const EXIT_CODES = {
   cancelled: { code: 6, meaning: 'it was stopped by SIGINT or SIGTERM, or cancelled' },
   unproven: { code: 7, meaning: 'verify: a part of the origin has no attestation by a trusted key' },
   refuted: { code: 8, meaning: 'verify: the image, a record or an attestation contradicts another' },
-  different: { code: 9, meaning: 'rebuild --compare: the new image differs' },
 } as const;
 
 /** A row of {@link EXIT_CODES}. */

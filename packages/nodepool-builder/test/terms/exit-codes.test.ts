@@ -21,7 +21,6 @@ describe('the table of exit codes', () => {
       cancelled: 6,
       unproven: 7,
       refuted: 8,
-      different: 9,
     });
   });
 
