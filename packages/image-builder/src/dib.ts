@@ -60,10 +60,6 @@ export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
     ...(settings['qemu-img-options'] === undefined ? [] : [settings['qemu-img-options']]),
   ],
   create: (diskimage, settings) => new DibBuilder(diskimage, settings),
-  async restoreInputs(materials, diskimage, options) {
-    const { restoreDibInputs } = await import('./dib-recorded.ts'); // only rebuild needs it
-    return await restoreDibInputs(materials, diskimage, options);
-  },
   async *diagnose(settings, diskimage, options) {
     const { diagnoseDib } = await import('./dib-diagnosis.ts'); // only doctor needs it
     yield* diagnoseDib(settings.elements ?? [], diskimage, commandOf(settings), options);

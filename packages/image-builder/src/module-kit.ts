@@ -137,8 +137,6 @@ export type {
   ImageChoice,
   ProviderImages,
   ProviderServices,
-  RestoredInputs,
-  RestoreOptions,
 } from './modules.ts';
 export { nearestName } from './nearest-name.ts';
 export { foreignFile, foreignPart, openOwnFile, UNTRICKED } from './ownership.ts';

@@ -1,4 +1,3 @@
-import type { Material } from './attestation.ts';
 import type { AttestationGate, RequiredAttestation } from './attestation-gate.ts';
 import type { BaseImageBuilder } from './base.ts';
 import type { CheckResult } from './diagnosis/check-result.ts';
@@ -86,11 +85,6 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
   /** Completes valid settings. Default: they stay as they are. */
   read?(settings: SettingsOf<S>, context: SettingsContext): Settings;
   /**
-   * Returns the valid settings from which {@link read} makes these, for a second build with recorded settings. A module
-   * that has {@link read} without it gets the settings of the configuration in the second build.
-   */
-  written?(settings: Settings): SettingsOf<S>;
-  /**
    * Settings that decide what an image contains: if one changes, a new image is due. The first item comes before those of
    * all disk images, as in the digests of earlier releases. Default: all settings.
    */
@@ -102,40 +96,12 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
   /** @throws ImageError `invalid-configuration` */
   create(diskimage: DiskImage, settings: Settings, services: BuilderServices): BaseImageBuilder;
   /**
-   * Puts materials of an earlier build, such as commits, into a private directory for a second build. Absent: the second
-   * build uses them as they are then.
-   *
-   * @param diskimage as recorded
-   */
-  restoreInputs?(
-    materials: readonly Material[],
-    diskimage: DiskImage,
-    options: RestoreOptions,
-  ): Promise<RestoredInputs>;
-  /**
    * Checks what a build of a disk image needs on this host and elsewhere: programs, rights, services. It changes nothing.
    * A result that several disk images share is shown once.
    */
   diagnose?(settings: Settings, diskimage: DiskImage, options: CheckOptions): AsyncIterable<CheckResult>;
   /** Starts services that run as long as the daemon, such as a poller or a reaper. */
   start?(site: BuilderSite): BuilderService<Settings> | Promise<BuilderService<Settings>>;
-}
-
-/** Settings of {@link BuilderModule.restoreInputs}. */
-export interface RestoreOptions {
-  /** Empty directory for files, which the caller deletes after the build. */
-  readonly directory: string;
-  /** Variables that commands of the build inherit. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly signal: AbortSignal;
-}
-
-/** Result of {@link BuilderModule.restoreInputs}. */
-export interface RestoredInputs {
-  /** Variables for the second build, on top of its `env-vars`. */
-  readonly variables: Readonly<Record<string, string>>;
-  /** Reasons why materials cannot be as recorded, by their names. */
-  readonly reasons: ReadonlyMap<string, string>;
 }
 
 /** Disk images in the place of `providers[].images`, as nodepool had them for its set-up scripts. */

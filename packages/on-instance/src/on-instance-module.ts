@@ -27,7 +27,6 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
       pointer: `/on-instance${diagnostic.pointer}`,
     })),
   read: ({ 'on-instance': block }, context) => read(block, context),
-  written: (settings) => ({ 'on-instance': settings }), // reading them again changes nothing
   // Neither timeouts nor the way to log in change the image.
   content: (settings) => {
     const commands = settings.steps.map(({ run }) => run);

@@ -1,8 +1,20 @@
 import { realpathSync } from 'node:fs';
 import { lstat, realpath } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { runGit, type Wrap } from './git.ts';
+import { SYSTEM_PATH } from '../cleanup/privileged.ts';
 import { withoutCredentials } from './material-address.ts';
+
+/** Time limit of a command of git, in milliseconds. */
+const GIT_TIMEOUT = 20_000;
+
+/** Size limit of the output of a command of git, in characters. */
+const MAX_GIT_OUTPUT = 4 * 2 ** 20;
+
+/** Configuration of all commands: repositories of other users are read, and none of their programs run. */
+const CONFIGURATION = ['safe.directory=*', 'core.fsmonitor=false', 'core.hooksPath=/dev/null'];
+
+/** Wraps a command so that it runs in the namespace of a build. */
+export type Wrap = (command: string, args: readonly string[], cwd: string) => [string, string[]];
 
 /** A git repository on this host. */
 export interface SourceRepository {
@@ -54,10 +66,40 @@ export class SourceRepositories {
     };
   }
 
-  /** Runs git with the rights of the build's commands. @returns its output; undefined if it fails */
+  /**
+   * Runs git with the rights of the build's commands, without the settings of the user and of the system.
+   *
+   * @returns its output; undefined if it fails
+   */
   async #git(top: string, args: readonly string[]): Promise<string | undefined> {
-    const result = await runGit(['-C', top, ...args], { signal: this.#signal, wrap: await this.#wrap() });
-    return 'output' in result ? result.output : undefined;
+    const { execa } = await import('execa'); // not at the top, as in process/command.ts
+    const all = ['-C', top, ...CONFIGURATION.flatMap((option) => ['-c', option]), ...args];
+    const wrap = await this.#wrap();
+    const [program, programArgs] = wrap?.('git', all, '/') ?? ['git', all];
+    const result = await execa(program, programArgs, {
+      cwd: '/',
+      env: {
+        PATH: SYSTEM_PATH,
+        LC_ALL: 'C',
+        HOME: '/nonexistent',
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_CONFIG_GLOBAL: '/dev/null',
+        GIT_OPTIONAL_LOCKS: '0',
+        GIT_TERMINAL_PROMPT: '0',
+        GIT_ALLOW_PROTOCOL: 'none', // a partial clone would fetch what it lacks
+      },
+      extendEnv: false,
+      stdin: 'ignore',
+      stderr: 'ignore',
+      reject: false,
+      timeout: GIT_TIMEOUT,
+      maxBuffer: MAX_GIT_OUTPUT,
+      cleanup: false,
+      cancelSignal: this.#signal,
+      stripFinalNewline: false,
+    });
+    this.#signal.throwIfAborted();
+    return result.failed ? undefined : result.stdout;
   }
 }
 
@@ -77,7 +119,7 @@ function withoutLinks(path: string): string {
 }
 
 /** The nearest directory at or above a path that has an entry `.git`. */
-export async function topOf(path: string): Promise<string | undefined> {
+async function topOf(path: string): Promise<string | undefined> {
   const state = await lstat(join(path, '.git')).catch(() => undefined);
   if (state !== undefined) return path;
   return dirname(path) === path ? undefined : await topOf(dirname(path));

@@ -176,10 +176,8 @@ const FUNCTIONS = [
   'prepare',
   'programs',
   'read',
-  'restoreInputs',
   'snapshotProvider',
   'start',
-  'written',
 ];
 
 function checkShape(value: unknown): asserts value is Module {
