@@ -135,7 +135,7 @@ const SCHEMA = {
         builder: {
           type: 'object',
           required: ['id'],
-          properties: { id: TEXT, version: { type: 'object', additionalProperties: TEXT } },
+          properties: { id: TEXT },
         },
         metadata: {
           type: 'object',
@@ -165,17 +165,13 @@ const READER = new JsonReader(SCHEMA);
 /** Facts of a build or a conversion, by this software or by another one that writes SLSA provenance. */
 export interface BuildFacts {
   readonly kind: 'build' | 'conversion';
-  readonly buildType: string;
   readonly builderId: string;
-  /** Versions of the builder's programs by name. */
-  readonly builderVersions: Readonly<Record<string, string>>;
   /** Absent in statements of other software. */
   readonly imageId?: string;
   /** Name of the disk image. Absent in statements of other software. */
   readonly imageName?: string;
   readonly startedAt?: Date;
   readonly finishedAt?: Date;
-  readonly parameters: Readonly<Record<string, unknown>>;
   readonly materials: readonly Material[];
   readonly subjects: readonly StatementSubject[];
   /** SHA-256 of the bill of materials; absent if there is none. */
@@ -203,14 +199,11 @@ export function buildFactsOf({ subjects, predicateType, predicate }: Statement):
   const reason = textOf(byproducts.find(({ name }) => name === BILL_OF_MATERIALS)?.annotations?.reason);
   return {
     kind: buildType === CONVERSION_TYPE ? 'conversion' : 'build',
-    buildType,
     builderId: builder.id,
-    builderVersions: builder.version ?? {},
     ...(imageId !== undefined && { imageId }),
     ...(imageName !== undefined && { imageName }),
     ...(startedOn !== undefined && { startedAt: new Date(startedOn) }),
     ...(finishedOn !== undefined && { finishedAt: new Date(finishedOn) }),
-    parameters,
     materials: resolvedDependencies.map(materialOf),
     subjects,
     ...(bill !== undefined && { billOfMaterials: bill.sha256 }),

@@ -1,7 +1,7 @@
 export { readAttestations, uploadDocument } from './attestation-directory.ts';
 export { billOfMaterialsPath, readAttestedPackages } from './attested-packages.ts';
 export { comparePackages } from './bom/compare-packages.ts';
-export { type FoundPackages, readBillOfMaterials, readPackages } from './bom/read-packages.ts';
+export { readBillOfMaterials } from './bom/read-packages.ts';
 export {
   BILL_OF_MATERIALS,
   type BuilderIdentity,

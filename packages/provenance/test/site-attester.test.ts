@@ -40,8 +40,7 @@ describe('a site attests', () => {
     assert.equal((await stat(found.place)).mode & 0o777, 0o644);
     const { statement } = verifyBundle(found, trusted);
     const facts = buildFactsOf(statement);
-    assert.equal(facts?.parameters['configuration-digest'], 'c'.repeat(64));
-    assert.equal(facts.builderId, 'https://ci.example.org/builder-1');
+    assert.equal(facts?.builderId, 'https://ci.example.org/builder-1');
     assert.ok(!found.text.includes(keys.key));
     const key = await readFile(keys.key, 'utf8');
     assert.ok(!found.text.includes(key.split('\n')[1] ?? key));
