@@ -7,6 +7,8 @@ const CLOUD_ERRORS = {
   'quota-exceeded': { retriable: false, remedy: 'delete what is not needed, or ask for a larger quota' },
   'bad-request': { retriable: false, remedy: undefined },
   'not-found': { retriable: false, remedy: undefined },
+  /** An image that the provider did not upload. */
+  'not-ours': { retriable: false, remedy: 'delete it by hand if nobody needs it' },
   conflict: { retriable: false, remedy: undefined },
   /** A response that is not what the API promises, such as the page of a proxy. */
   'invalid-answer': {

@@ -28,6 +28,16 @@ export { gitUri } from './build/source-repository.ts';
 export { type DatedImage, newestBuildFirst } from './build-order.ts';
 export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
+export { type CloudImage, cloudImage } from './cloud/cloud-image.ts';
+export {
+  CloudImages,
+  type CloudImagesOptions,
+  type CloudUpload,
+  notOurs,
+  type UploadPart,
+} from './cloud/cloud-images.ts';
+export { type PollOptions, poll } from './cloud/poll.ts';
+export { UploadRecords } from './cloud/upload-records.ts';
 export {
   CloudError,
   type CloudErrorCode,

@@ -1,6 +1,11 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { protos } from '@google-cloud/compute';
-import { CloudError, listAll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import {
+  CloudError,
+  IMAGE_TAGS,
+  listAll,
+  poll,
+  unlessAbsent,
+} from '@nodepool-builder/image-builder/module-kit';
 import { operationError } from './gce-error.ts';
 import type { GceSession } from './gce-session.ts';
 import { labelValue, taggedImage } from './image-labels.ts';
@@ -53,13 +58,12 @@ export async function getImage(
 }
 
 /** Lists own images by one of our labels. */
-export async function findImages(
+export async function imagesWith(
   site: ImageSite,
   tag: 'provider' | 'uploadId',
   value: string,
 ): Promise<Image[]> {
-  const label = { provider: 'nodepool_provider_name', uploadId: 'nodepool_upload_id' }[tag];
-  const images = await listImages(site, { filter: `labels.${label}="${labelValue(value)}"` });
+  const images = await listImages(site, { filter: `labels.${IMAGE_TAGS[tag]}="${labelValue(value)}"` });
   return images.filter(({ description }) => taggedImage(description)?.[tag] === value);
 }
 
@@ -119,15 +123,12 @@ async function waitForChange(
   isVisible: () => Promise<boolean>,
 ): Promise<void> {
   const { session, interval, signal } = site;
-  const end = performance.now() + CHANGE_TIME * 1000;
-  for (let pause = interval / 8; ; pause = Math.min(interval, pause * 2)) {
-    const isDone = operation === undefined || (await isOperationDone(site, operation, task));
-    if (isDone && (await isVisible())) return;
-    if (performance.now() > end) {
-      throw new CloudError('image-timeout', session.subject(task), `not done after ${CHANGE_TIME} s`);
-    }
-    await delay(pause * 1000, undefined, { signal });
-  }
+  const isDone = async (): Promise<true | undefined> => {
+    const hasEnded = operation === undefined || (await isOperationDone(site, operation, task));
+    return hasEnded && (await isVisible()) ? true : undefined;
+  };
+  const reason = (): string => `not done after ${CHANGE_TIME} s`;
+  await poll(isDone, { subject: session.subject(task), timeout: CHANGE_TIME, interval, signal, reason });
 }
 
 /** Name of the operation that a request has started. */

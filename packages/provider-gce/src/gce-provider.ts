@@ -1,34 +1,30 @@
-import type {
-  CandidateOptions,
-  CheckResult,
-  ImageCandidate,
-  ImageFilter,
-  ImageFormat,
-  ImageProvider,
-  Logger,
-  OperationOptions,
-  PartialUpload,
-  ProviderImage,
-  UploadRequest,
-  UploadResult,
-} from '@nodepool-builder/image-builder';
-import { splitTags } from '@nodepool-builder/image-builder';
 import {
-  BandwidthLimit,
-  CloudError,
-  cleanUpAfter,
+  type CheckResult,
+  type ImageFilter,
+  type ImageFormat,
+  type Logger,
+  type OperationOptions,
+  splitTags,
+  type UploadResult,
+} from '@nodepool-builder/image-builder';
+import {
+  type CloudImage,
+  CloudImages,
+  type CloudUpload,
+  cloudImage,
   IMAGE_TAGS,
-  KeyedQueue,
+  readImageTags,
   SELF,
   signalOf,
-  steadyProgress,
+  type UploadPart,
+  UploadRecords,
 } from '@nodepool-builder/image-builder/module-kit';
 import { diagnoseGce } from './diagnose-gce.ts';
-import { findImages, getImage, type Image, type ImageSite, listImages, removeImage } from './gce-images.ts';
+import { getImage, type Image, type ImageSite, imagesWith, listImages, removeImage } from './gce-images.ts';
 import { GceSession, type GceSessionOptions } from './gce-session.ts';
 import type { GceEntry } from './gce-settings.ts';
-import { type GceUpload, OBJECTS, removeObject, UploadRecords, uploadImage } from './gce-upload.ts';
-import { labelValue, taggedImage, tagsOf } from './image-labels.ts';
+import { listObjects, removeObject, UPLOAD, uploadImage } from './gce-upload.ts';
+import { labelValue, tagsOf } from './image-labels.ts';
 
 export interface GceProviderOptions {
   readonly entry: GceEntry;
@@ -43,162 +39,74 @@ export interface GceProviderOptions {
 }
 
 /** A provider that keeps images in Compute Engine. The external id is the image's name. */
-export class GceProvider implements ImageProvider, Disposable {
-  readonly name: string;
-  readonly formats: readonly ImageFormat[];
+export class GceProvider extends CloudImages<Image, typeof UPLOAD> {
   readonly #options: GceProviderOptions;
   readonly #session: GceSession;
-  readonly #limit: BandwidthLimit | undefined;
-  readonly #turns = new KeyedQueue();
 
   constructor(options: GceProviderOptions) {
-    const { entry, formats, session } = options;
-    this.name = entry.name;
-    this.formats = formats;
+    const { entry, formats, session, directory, logger } = options;
+    const { name, 'bandwidth-limit': bandwidthLimit } = entry;
+    super({ name, formats, logger, bandwidthLimit, records: new UploadRecords(name, directory, UPLOAD) });
     this.#options = options;
-    this.#session = new GceSession({ ...session, name: entry.name, logger: options.logger });
-    const limit = entry['bandwidth-limit'];
-    this.#limit = limit === undefined ? undefined : new BandwidthLimit(limit);
+    this.#session = new GceSession({ ...session, name, logger });
   }
 
-  /** @throws CloudError */
-  async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
-    return await this.#turns.run(request.uploadId, options, async (signal) => {
-      const { entry } = this.#options;
-      const onProgress = steadyProgress(options.onProgress ?? (() => {}));
-      const records = this.#records();
-      const session = this.#session;
-      const upload: GceUpload = {
-        session,
-        entry,
-        request,
-        records,
-        interval: this.#interval,
-        limit: this.#limit,
-        onProgress,
-        signal,
-      };
-      try {
-        const externalId = await uploadImage(upload);
-        await removeObject(upload, request.uploadId);
-        onProgress({ done: 1, total: 1 });
-        return { externalId };
-      } catch (error) {
-        const failed = {
-          provider: this.name,
-          imageId: request.imageId,
-          logger: this.#options.logger,
-          signal,
-        };
-        throw await cleanUpAfter(error, failed, (cleanup) => this.#remove(request.uploadId, cleanup));
-      }
-    });
+  protected async ownImages(signal: AbortSignal): Promise<readonly CloudImage<Image>[]> {
+    return (await imagesWith(this.#site(signal), 'provider', this.name)).map((image) => describe(image));
   }
 
-  /** @throws CloudError */
-  async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
-    await this.#turns.run(uploadId, options, async (signal) => this.#remove(uploadId, signal));
+  protected async getImage(externalId: string, signal: AbortSignal): Promise<CloudImage<Image> | undefined> {
+    const { project } = await this.#session.open();
+    const image = await getImage(this.#site(signal), externalId);
+    return image && describe(image, project);
   }
 
-  /** @throws CloudError */
-  async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
-    const finder = this.#finder(options);
-    const image = await getImage(finder, externalId);
-    if (image === undefined) return;
-    if (taggedImage(image.description)?.provider !== this.name) {
-      const reason = `nodepool-builder did not upload the image ${externalId} to this provider; delete it by hand`;
-      throw new CloudError('bad-request', `provider ${this.name}`, reason);
-    }
-    await removeImage(finder, image);
-  }
-
-  /** @throws CloudError */
-  async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
-    const images = await findImages(this.#finder(options), 'provider', this.name);
-    return images.flatMap((image) => (image.status === 'READY' ? (toProviderImage(image) ?? []) : []));
-  }
-
-  /** @throws CloudError */
-  async findImages(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
-    const finder = this.#finder(options);
-    const { owner: owners = [SELF], properties, imageName } = filter;
-    const { project: own } = await this.#session.open();
+  protected override async searchImages(
+    { owner: owners = [SELF], properties, imageName }: ImageFilter,
+    withRefused: boolean,
+    signal: AbortSignal,
+  ): Promise<readonly CloudImage<Image>[]> {
     const [family, ...families] = properties?.get('family') ?? [];
     const [name, ...names] = imageName ?? [];
     const conditions = [
-      ...(family !== undefined && families.length === 0 && options.withRefused !== true
-        ? [`family="${family}"`]
-        : []),
+      ...(family !== undefined && families.length === 0 && !withRefused ? [`family="${family}"`] : []),
       ...(name !== undefined && names.length === 0
         ? [`labels.${IMAGE_TAGS.imageName}="${labelValue(name)}"`]
         : []),
     ];
     const query = conditions.length > 0 ? { filter: conditions.map((one) => `(${one})`).join(' ') } : {};
-    const found = new Map<string, ImageCandidate>();
-    for (const owner of new Set([...owners, ...(options.withRefused === true ? [SELF] : [])])) {
+    const { project: own } = await this.#session.open();
+    const found: CloudImage<Image>[] = [];
+    for (const owner of new Set([...owners, ...(withRefused ? [SELF] : [])])) {
       const project = owner === SELF ? own : owner;
-      for (const image of await listImages(finder, { ...query, project })) {
-        const candidate = toCandidate(image, project, owner === SELF);
-        if (!found.has(candidate.externalId)) found.set(candidate.externalId, candidate);
+      for (const image of await listImages(this.#site(signal), { ...query, project })) {
+        found.push(describe(image, project, owner === SELF));
       }
     }
-    for (const id of options.known ?? []) {
-      const image = found.has(id) ? undefined : await getImage(finder, id);
-      if (image !== undefined) found.set(id, toCandidate(image, own, true));
-    }
-    return [...found.values()];
+    return found;
   }
 
-  /** @throws CloudError */
-  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
-    const finder = this.#finder(options);
-    const images = await findImages(finder, 'provider', this.name);
-    const partial = images.flatMap((image): PartialUpload[] => {
-      const { uploadId } = taggedImage(image.description) ?? {};
-      if (image.status === 'READY' || uploadId === undefined) return [];
-      return [
-        {
-          uploadId,
-          subject: `image ${image.name} (${image.status})`,
-          changedAt: new Date(image.creationTimestamp ?? 0),
-          remove: async (later = {}) => {
-            const now = await getImage(this.#finder(later), image.name ?? '');
-            if (now === undefined || now.status !== image.status) return false;
-            await removeImage(this.#finder(later), now);
-            return true;
-          },
-        },
-      ];
-    });
-    const { 'bucket-name': bucket } = this.#options.entry;
-    if (bucket === undefined) return partial;
-    const [files] = await this.#session.call(
-      'ListObjects',
-      finder.signal,
-      async ({ storage }) => await storage.bucket(bucket).getFiles({ prefix: OBJECTS }),
-    );
-    for (const file of files) {
-      const { metadata = {}, updated = '', generation } = file.metadata;
-      const { uploadId, provider } = metadata;
-      if (typeof uploadId !== 'string' || provider !== this.name) continue;
-      partial.push({
-        uploadId,
-        subject: `object ${bucket}/${file.name}`,
-        changedAt: new Date(updated),
-        remove: async (later = {}) => {
-          try {
-            await this.#session.call('DeleteObject', signalOf(later), async () => {
-              await file.delete({ ifGenerationMatch: Number(generation) });
-            });
-            return true;
-          } catch (error) {
-            if (error instanceof CloudError && ['not-found', 'conflict'].includes(error.code)) return false;
-            throw error;
-          }
-        },
-      });
-    }
-    return partial;
+  protected async makeImage({ request, signal, ...upload }: CloudUpload): Promise<UploadResult> {
+    const { entry } = this.#options;
+    const site = { ...this.#site(signal), entry, records: this.records.required };
+    const externalId = await uploadImage({ ...site, ...upload, request });
+    await removeObject(site, request.uploadId);
+    return { externalId };
+  }
+
+  protected async removeImage({ native }: CloudImage<Image>, signal: AbortSignal): Promise<void> {
+    await removeImage(this.#site(signal), native);
+  }
+
+  protected async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
+    const site = this.#site(signal);
+    for (const image of await imagesWith(site, 'uploadId', uploadId)) await removeImage(site, image);
+    await removeObject({ ...site, entry: this.#options.entry, records: this.records.required }, uploadId);
+  }
+
+  protected override async listParts(signal: AbortSignal): Promise<readonly UploadPart[]> {
+    const objects = await listObjects({ ...this.#site(signal), entry: this.#options.entry });
+    return [...(await super.listParts(signal)), ...objects];
   }
 
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
@@ -208,71 +116,38 @@ export class GceProvider implements ImageProvider, Disposable {
   }
 
   /** Ends the clients. */
-  close(): void {
+  override close(): void {
     this.#session.close();
   }
 
-  [Symbol.dispose](): void {
-    this.close();
-  }
-
-  get #interval(): number {
-    return this.#options.interval ?? 10;
-  }
-
-  #finder(options: OperationOptions): ImageSite {
-    return { session: this.#session, signal: signalOf(options), interval: this.#interval };
-  }
-
-  #records(): UploadRecords {
-    const { directory } = this.#options;
-    if (directory !== undefined) return new UploadRecords(directory);
-    throw new CloudError('bad-request', `provider ${this.name}`, 'this program uploads nothing');
-  }
-
-  /** Removes everything of an upload. */
-  async #remove(uploadId: string, signal: AbortSignal): Promise<void> {
-    const { entry } = this.#options;
-    const finder = this.#finder({ signal });
-    for (const image of await findImages(finder, 'uploadId', uploadId)) await removeImage(finder, image);
-    await removeObject({ session: this.#session, entry, signal, records: this.#records() }, uploadId);
+  #site(signal: AbortSignal): ImageSite {
+    return { session: this.#session, signal, interval: this.#options.interval ?? 10 };
   }
 }
 
-function toProviderImage(image: Image): ProviderImage | undefined {
-  const tagged = taggedImage(image.description);
-  if (tagged === undefined) return undefined;
-  const { imageId, imageName, uploadId, format = 'raw', size = 0, checksums } = tagged;
-  return {
-    externalId: image.name ?? '',
-    uploadId,
-    imageId,
-    imageName,
-    format,
-    size,
-    ...(checksums && { checksums }),
-    uploadedAt: new Date(image.creationTimestamp ?? 0),
-  };
-}
-
-/** An image of another project has its URL as its id: names are unique in a project only. */
-function toCandidate(image: Image, project: string, isOwn: boolean): ImageCandidate {
+/**
+ * Describes an image. One of another project has its URL as its id: names are unique in a project only.
+ *
+ * @param project default: that of the credentials
+ */
+function describe(image: Image, project?: string, isOwn = true): CloudImage<Image> {
+  const { status, deprecated, architecture, family, labels } = image;
   const tags = isOwn ? tagsOf(image.description) : {};
-  const tagged = isOwn ? taggedImage(image.description) : undefined;
-  const { name = '', status = '', deprecated, architecture } = image;
+  const name = image.name ?? '';
   const state = deprecated?.state && deprecated.state !== 'ACTIVE' ? deprecated.state : undefined;
-  return {
-    externalId: isOwn ? (name ?? '') : `projects/${project}/global/images/${name}`,
-    name: name ?? '',
-    status: state ?? String(status),
+  return cloudImage({
+    native: image,
+    externalId: isOwn ? name : `projects/${project}/global/images/${name}`,
+    name,
+    status: state ?? status ?? '',
+    isComplete: status === 'READY',
     isUsable: status === 'READY' && state === undefined,
     isOwn,
-    owner: project,
-    ...(tagged && { imageName: tagged.imageName, imageId: tagged.imageId }),
+    ...(project !== undefined && { owner: project }),
     ...(architecture && { architecture: architecture.toLowerCase() }),
+    tagged: readImageTags(tags), // labels cannot have every character
     tags: splitTags(tags.tags),
-    properties: { ...image.labels, ...tags, ...(image.family && { family: image.family }) },
+    properties: { ...labels, ...tags, ...(family && { family }) },
     createdAt: new Date(image.creationTimestamp ?? 0),
-    ...(tagged?.builtAt && { builtAt: tagged.builtAt }),
-  };
+  });
 }

@@ -1,28 +1,28 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
 import type { File } from '@google-cloud/storage';
-import type { Progress, UploadRequest } from '@nodepool-builder/image-builder';
+import type { Progress, SettingsOf, UploadRequest } from '@nodepool-builder/image-builder';
 import {
   atOrigin,
   type BandwidthLimit,
   CloudError,
   dataExtents,
   metered,
+  poll,
   portion,
-  RecordDirectory,
-  safeName,
+  type UploadPart,
+  type UploadRecords,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
-import { findImages, getImage, type Image, type ImageSite, isOperationDone } from './gce-images.ts';
+import { getImage, type Image, type ImageSite, imagesWith, isOperationDone } from './gce-images.ts';
 import type { GceEntry } from './gce-settings.ts';
 import { imageDescription, imageLabels, imageResourceName, labelValue, taggedImage } from './image-labels.ts';
 import { diskArchive, diskSize } from './sparse-tar.ts';
 
 /** Begin of the names of our objects. */
-export const OBJECTS = 'nodepool-builder/';
+const OBJECTS = 'nodepool-builder/';
 
 /** Bytes of a request of a resumable upload: a multiple of 256 KiB. */
 const CHUNK = 8 * 2 ** 20;
@@ -35,7 +35,8 @@ const TRANSFER = 90;
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-const UPLOAD = {
+/** An unfinished upload of this host. */
+export const UPLOAD = {
   type: 'object',
   required: ['upload-id', 'request-id'],
   properties: {
@@ -51,36 +52,14 @@ const UPLOAD = {
   },
 } as const;
 
-/** Records of unfinished uploads of this host. */
-export class UploadRecords {
-  readonly #records: RecordDirectory<typeof UPLOAD>;
-
-  /** @param directory it is created with the first record */
-  constructor(directory: string) {
-    this.#records = new RecordDirectory(directory, UPLOAD);
-  }
-
-  async read(uploadId: string): Promise<UploadRecord | undefined> {
-    return await this.#records.read(safeName(uploadId));
-  }
-
-  async write(record: UploadRecord): Promise<void> {
-    await this.#records.write(safeName(record['upload-id']), record);
-  }
-
-  async remove(uploadId: string): Promise<void> {
-    await this.#records.remove(safeName(uploadId));
-  }
-}
-
-type StoredRecord = Parameters<RecordDirectory<typeof UPLOAD>['write']>[1];
+type StoredRecord = SettingsOf<typeof UPLOAD>;
 type UploadRecord = { -readonly [Key in keyof StoredRecord]: StoredRecord[Key] };
 
 /** What one upload needs. */
 export interface GceUpload extends ImageSite {
   readonly entry: GceEntry;
   readonly request: UploadRequest;
-  readonly records: UploadRecords;
+  readonly records: UploadRecords<typeof UPLOAD>;
   readonly limit: BandwidthLimit | undefined;
   readonly onProgress: (progress: Progress) => void;
 }
@@ -92,10 +71,10 @@ export async function uploadImage(upload: GceUpload): Promise<string> {
     'upload-id': request.uploadId,
     'request-id': randomUUID(),
   };
-  const [found] = await findImages(upload, 'uploadId', request.uploadId);
+  const [found] = await imagesWith(upload, 'uploadId', request.uploadId);
   if (found?.name && found.status === 'READY') return found.name;
   if (found === undefined) {
-    await records.write(record);
+    await records.write(request.uploadId, record);
     await transfer(upload, record);
   }
   const name = found?.name ?? (await createImage(upload, record));
@@ -126,7 +105,7 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
   try {
     if (earlier !== undefined && (await isStored(upload, file))) {
       record.transferred = true;
-      await records.write(record);
+      await records.write(request.uploadId, record);
       return;
     }
     if (earlier === undefined) {
@@ -141,7 +120,7 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
       );
       // Its requests have a token, so that they stay at the endpoint, whatever host the server names.
       record.session = atOrigin(new URL(uri), new URL(file.storage.apiEndpoint)).href;
-      await records.write(record);
+      await records.write(request.uploadId, record);
     }
     await session.once('Upload', signal, async () => {
       await send(upload, file, record.session ?? '');
@@ -154,12 +133,12 @@ async function transfer(upload: GceUpload, record: UploadRecord): Promise<void> 
     // The session has expired, or the archive would be another one.
     const fresh: UploadRecord = { 'upload-id': request.uploadId, 'request-id': record['request-id'] };
     delete record.session;
-    await records.write(fresh);
+    await records.write(request.uploadId, fresh);
     await transfer(upload, fresh);
     return;
   }
   record.transferred = true;
-  await records.write(record);
+  await records.write(request.uploadId, record);
 }
 
 /** Whether an earlier process sent the last byte. Cloud Storage has compared the checksum of a whole object. */
@@ -218,7 +197,7 @@ async function createImage(upload: GceUpload, record: UploadRecord): Promise<str
       });
       if (operation) {
         record.operation = operation;
-        await records.write(record);
+        await records.write(request.uploadId, record);
       }
       return name;
     } catch (error) {
@@ -254,32 +233,60 @@ async function waitForImage(upload: GceUpload, name: string, record: UploadRecor
   const task = `image ${name}`;
   const subject = session.subject(task);
   const { operation } = record;
-  const timeout = entry['image-import-timeout'] ?? 3600;
-  const end = performance.now() + timeout * 1000;
-  for (let pause = interval / 8; ; pause = Math.min(interval, pause * 2)) {
+  const isReady = async (): Promise<true | undefined> => {
     const isDone = operation === undefined || (await isOperationDone(upload, operation, task));
     const image = await getImage(upload, name);
     if (image === undefined && isDone) throw new CloudError('image-failed', subject, 'it is gone');
-    if (image?.status === 'READY') return;
     if (image?.status === 'FAILED') throw new CloudError('image-failed', subject, 'its status is FAILED');
-    if (performance.now() > end) {
-      throw new CloudError('image-timeout', subject, `not ready after ${timeout} s (image-import-timeout)`);
-    }
-    await delay(pause * 1000, undefined, { signal });
-  }
+    return image?.status === 'READY' ? true : undefined;
+  };
+  const timeout = entry['image-import-timeout'] ?? 3600;
+  await poll(isReady, { subject, timeout, interval, signal });
 }
 
-/** Removes the object of an upload, and its record. */
+/** A part of an upload that a removal needs. */
+type ObjectSite = Pick<GceUpload, 'session' | 'entry' | 'signal'>;
+
+/** Lists the objects of a provider's unfinished uploads. */
+export async function listObjects({ session, entry, signal }: ObjectSite): Promise<readonly UploadPart[]> {
+  const { 'bucket-name': bucket, name } = entry;
+  if (bucket === undefined) return [];
+  const [files] = await session.call(
+    'ListObjects',
+    signal,
+    async ({ storage }) => await storage.bucket(bucket).getFiles({ prefix: OBJECTS }),
+  );
+  return files.flatMap((file): UploadPart | readonly [] => {
+    const { metadata = {}, updated = '', generation } = file.metadata;
+    const { uploadId, provider } = metadata;
+    if (typeof uploadId !== 'string' || provider !== name) return [];
+    return {
+      uploadId,
+      subject: `object ${bucket}/${file.name}`,
+      changedAt: new Date(updated),
+      remove: async (later) => {
+        try {
+          await session.call('DeleteObject', later, async () => {
+            await file.delete({ ifGenerationMatch: Number(generation) });
+          });
+          return true;
+        } catch (error) {
+          if (error instanceof CloudError && ['not-found', 'conflict'].includes(error.code)) return false;
+          throw error;
+        }
+      },
+    };
+  });
+}
+
+/** Removes the object of an upload. */
 export async function removeObject(
-  upload: Pick<GceUpload, 'session' | 'entry' | 'signal' | 'records'>,
+  upload: ObjectSite & Pick<GceUpload, 'records'>,
   uploadId: string,
 ): Promise<void> {
   const { session, signal, records } = upload;
+  if (upload.entry['bucket-name'] === undefined) return;
   const record = await records.read(uploadId);
-  if (upload.entry['bucket-name'] === undefined) {
-    await records.remove(uploadId);
-    return;
-  }
   const file = await objectOf(upload, uploadId);
   if (record?.session !== undefined && record.transferred !== true) {
     // Without this the session would stay for a week.
@@ -294,5 +301,4 @@ export async function removeObject(
   await session.call('DeleteObject', signal, async () => {
     await file.delete({ ignoreNotFound: true });
   });
-  await records.remove(uploadId);
 }

@@ -252,6 +252,6 @@ test('images of others are candidates only if the filter names their project, an
   };
   assert.deepEqual(await idsOf(), ['debian-own']);
   assert.deepEqual(await idsOf(['debian-cloud']), ['projects/debian-cloud/global/images/debian-13-v1']);
-  await assert.rejects(provider.delete('debian-own'), /did not upload/);
+  await assert.rejects(provider.delete('debian-own'), { code: 'not-ours' });
   assert.deepEqual(await provider.list(), []);
 });

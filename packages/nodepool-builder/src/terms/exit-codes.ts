@@ -37,6 +37,7 @@ const REASONS: Readonly<Record<string, ExitReason>> = {
   'quota-exceeded': 'refused',
   'login-refused': 'refused',
   'provider-refused': 'refused',
+  'not-ours': 'refused',
   'zuul-refused': 'refused',
   'store-not-empty': 'refused',
   'store-refused': 'refused',

@@ -1,0 +1,279 @@
+import { BandwidthLimit } from '../bandwidth-limit.ts';
+import { signalOf } from '../cancellation.ts';
+import { CloudError } from '../cloud-error.ts';
+import type { ImageFormat } from '../formats.ts';
+import type { ImageFilter } from '../image-filter/image-filter.ts';
+import { KeyedQueue } from '../keyed-queue.ts';
+import { steadyProgress } from '../progress.ts';
+import type { SettingsSchema } from '../settings-schema.ts';
+import type {
+  CandidateOptions,
+  ClaimRequest,
+  DiscardOptions,
+  ImageCandidate,
+  ImageKey,
+  ImageProvider,
+  Logger,
+  OperationOptions,
+  PartialUpload,
+  Progress,
+  ProviderImage,
+  UploadRequest,
+  UploadResult,
+} from '../types.ts';
+import { type CloudImage, toCandidate, toProviderImage } from './cloud-image.ts';
+import { UploadRecords } from './upload-records.ts';
+
+/** Time limit for the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
+const CLEANUP_TIME = 120_000;
+
+/** Settings of {@link CloudImages}. */
+export interface CloudImagesOptions<S extends SettingsSchema> {
+  /** `providers[].name`. */
+  readonly name: string;
+  /** Accepted formats, the preferred one first. */
+  readonly formats: readonly ImageFormat[];
+  readonly logger: Logger;
+  /** Bytes a second, for all uploads together. Default: no limit. */
+  readonly bandwidthLimit?: number | undefined;
+  /** Records of unfinished uploads. Default: none, because the cloud itself shows everything that an upload leaves. */
+  readonly records?: UploadRecords<S>;
+}
+
+/** An upload that is running. */
+export interface CloudUpload {
+  readonly request: UploadRequest;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: Progress) => void;
+  readonly limit: BandwidthLimit | undefined;
+  /** Called after a failure. Default: removes everything of the upload. Replace it where something has to stay. */
+  cleanUp: (signal: AbortSignal) => Promise<void>;
+}
+
+/** A part of an interrupted upload: an incomplete image, or what the upload keeps elsewhere. */
+export interface UploadPart extends Omit<PartialUpload, 'remove'> {
+  /** Removes it, unless it has changed since it was listed. Returns whether it was removed. */
+  readonly remove: (signal: AbortSignal) => Promise<boolean>;
+}
+
+/**
+ * A provider that stores images in a cloud. A subclass says how the cloud's images are found, made and removed. The rest is
+ * here:
+ *
+ * - Operations on one upload run one after the other, those on different uploads concurrently.
+ * - What a failed upload left is removed. If that fails too, the error is retriable, and a later discard removes it.
+ * - The record of an upload is removed once nothing of it is left to do.
+ * - Only images with our tags are listed as ours, and only those with the name of this provider are deleted.
+ *
+ * All methods throw {@link CloudError}, or the reason of the signal.
+ */
+export abstract class CloudImages<Native = unknown, const S extends SettingsSchema = SettingsSchema>
+  implements ImageProvider, Disposable
+{
+  readonly name: string;
+  readonly formats: readonly ImageFormat[];
+  protected readonly logger: Logger;
+  protected readonly limit: BandwidthLimit | undefined;
+  protected readonly records: UploadRecords<S>;
+  readonly #queue = new KeyedQueue();
+
+  constructor({ name, formats, logger, bandwidthLimit, records }: CloudImagesOptions<S>) {
+    this.name = name;
+    this.formats = formats;
+    this.logger = logger;
+    this.limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
+    this.records = records ?? new UploadRecords(name, undefined, {} as S);
+  }
+
+  /** Lists the images with the tags of this provider, in whatever state. */
+  protected abstract ownImages(signal: AbortSignal): Promise<readonly CloudImage<Native>[]>;
+
+  /** Finds one image, whoever made it; undefined if it does not exist. */
+  protected abstract getImage(
+    externalId: string,
+    signal: AbortSignal,
+  ): Promise<CloudImage<Native> | undefined>;
+
+  /**
+   * Makes the image of an upload, or finishes what an earlier attempt began. Writes a record before the cloud gets a request
+   * that creates something which it would not show.
+   */
+  protected abstract makeImage(upload: CloudUpload): Promise<UploadResult>;
+
+  /** Removes an image of ours, with what belongs to it. A missing one is not an error. */
+  protected abstract removeImage(image: CloudImage<Native>, signal: AbortSignal): Promise<void>;
+
+  /**
+   * Removes everything of an upload: its images, complete or not, and what it left elsewhere.
+   *
+   * @param image as the caller knows it
+   */
+  protected abstract removeUpload(uploadId: string, signal: AbortSignal, image?: ImageKey): Promise<void>;
+
+  /** Finds at least all images that pass a filter. Default: the complete images of this provider. */
+  protected async searchImages(
+    _filter: ImageFilter,
+    _withRefused: boolean,
+    signal: AbortSignal,
+  ): Promise<readonly CloudImage<Native>[]> {
+    return (await this.ownImages(signal)).filter(({ isComplete }) => isComplete);
+  }
+
+  /** Turns a snapshot into the image of an upload; false if it is missing or belongs to another upload. Default: false. */
+  protected async claimImage(
+    _externalId: string,
+    _request: ClaimRequest,
+    _signal: AbortSignal,
+  ): Promise<boolean> {
+    return false;
+  }
+
+  /** Lists what interrupted uploads left. Default: the incomplete images of this provider. */
+  protected async listParts(signal: AbortSignal): Promise<readonly UploadPart[]> {
+    const images = (await this.ownImages(signal)).filter(({ isComplete }) => !isComplete);
+    return images.flatMap((image) => this.partOf(image) ?? []);
+  }
+
+  /** An incomplete image as a part of its upload; undefined if it belongs to none. */
+  protected partOf(
+    { externalId, version, status, name, createdAt, tagged }: CloudImage<Native>,
+    kind = `image ${name}`,
+  ): UploadPart | undefined {
+    if (tagged === undefined) return undefined;
+    return {
+      uploadId: tagged.uploadId,
+      subject: `${kind} (${status})`,
+      changedAt: createdAt,
+      remove: async (signal) => {
+        const now = await this.getImage(externalId, signal);
+        if (now === undefined || now.version !== version) return false;
+        await this.removeImage(now, signal);
+        return true;
+      },
+    };
+  }
+
+  async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
+    const { uploadId, imageId } = request;
+    return await this.inTurn(uploadId, options, async (signal) => {
+      const onProgress = steadyProgress(options.onProgress ?? (() => {}));
+      const cleanUp = async (cleanup: AbortSignal): Promise<void> =>
+        await this.#removeUpload(uploadId, cleanup, request);
+      const upload: CloudUpload = { request, signal, onProgress, limit: this.limit, cleanUp };
+      try {
+        const result = await this.makeImage(upload);
+        await this.records.remove(uploadId);
+        onProgress({ done: 1, total: 1 });
+        return result;
+      } catch (error) {
+        const subject = `provider ${this.name}: upload of image ${imageId}`;
+        throw await this.#cleanUpAfter(error, upload, subject);
+      }
+    });
+  }
+
+  async claim(
+    externalId: string,
+    request: ClaimRequest,
+    options: OperationOptions = {},
+  ): Promise<UploadResult | undefined> {
+    const isClaimed = await this.inTurn(request.uploadId, options, async (signal) =>
+      this.claimImage(externalId, request, signal),
+    );
+    return isClaimed ? { externalId } : undefined;
+  }
+
+  async discard(uploadId: string, options: DiscardOptions = {}): Promise<void> {
+    await this.inTurn(uploadId, options, async (signal) =>
+      this.#removeUpload(uploadId, signal, options.image),
+    );
+  }
+
+  /** @throws CloudError `not-ours` for an image that this provider did not upload */
+  async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
+    const signal = signalOf(options);
+    const image = await this.getImage(externalId, signal);
+    if (image === undefined) return;
+    if (image.tagged?.provider !== this.name || !image.isOwn) throw notOurs(this.name, externalId);
+    await this.inTurn(image.tagged.uploadId, { signal }, async () => this.removeImage(image, signal));
+  }
+
+  async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
+    return (await this.ownImages(signalOf(options))).flatMap((image) => toProviderImage(image) ?? []);
+  }
+
+  async findImages(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+    const { known = [], withRefused = false } = options;
+    const signal = signalOf(options);
+    const found = new Map<string, CloudImage<Native>>();
+    for (const image of await this.searchImages(filter, withRefused, signal)) {
+      if (!found.has(image.externalId)) found.set(image.externalId, image);
+    }
+    const ids = new Set(Array.from(found.keys(), (id) => id.toLowerCase()));
+    for (const id of known) {
+      const image = ids.has(id.toLowerCase()) ? undefined : await this.getImage(id, signal);
+      if (image !== undefined) found.set(image.externalId, image);
+    }
+    return Array.from(found.values(), toCandidate);
+  }
+
+  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
+    const parts = await this.listParts(signalOf(options));
+    return parts.map(({ remove, ...part }) => ({
+      ...part,
+      remove: async (again = {}) => await this.inTurn(part.uploadId, again, remove),
+    }));
+  }
+
+  /** Aborts running requests. */
+  close(): void {}
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** Runs work after earlier work on the same upload has ended. */
+  protected async inTurn<T>(
+    uploadId: string,
+    options: OperationOptions,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return await this.#queue.run(uploadId, options, work);
+  }
+
+  async #removeUpload(uploadId: string, signal: AbortSignal, image?: ImageKey): Promise<void> {
+    await this.removeUpload(uploadId, signal, image);
+    await this.records.remove(uploadId);
+  }
+
+  /** @returns the error to throw: retriable if the cleanup failed, so that the upload's discard repeats it */
+  async #cleanUpAfter(
+    error: unknown,
+    { signal, cleanUp }: Pick<CloudUpload, 'signal' | 'cleanUp'>,
+    subject: string,
+  ): Promise<unknown> {
+    try {
+      await cleanUp(AbortSignal.timeout(CLEANUP_TIME));
+      return error;
+    } catch (failure) {
+      this.logger.warn(
+        `${subject}: the cleanup after its failure failed and is repeated: ${String(failure)}`,
+        { error: failure },
+      );
+      // After an abort, the upload stays on record anyway.
+      if (signal.aborted) return error;
+      if (!(error instanceof CloudError)) {
+        const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup failed, too`;
+        return new CloudError('image-failed', subject, reason, { cause: error });
+      }
+      error.retriable = true;
+      return error;
+    }
+  }
+}
+
+/** Error for the deletion of an image that a provider did not upload. */
+export function notOurs(provider: string, externalId: string): CloudError {
+  const reason = `${externalId} was not uploaded by this provider, and is not deleted`;
+  return new CloudError('not-ours', `provider ${provider}`, reason);
+}
