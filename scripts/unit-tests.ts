@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 
@@ -13,8 +12,7 @@ const IMPORTS = /^(?:import|export)\s(?!type\s)(?:[^'";]*?\sfrom\s)?'([^']+)'/gm
 
 /**
  * The unit tests among test files: those that, together with the test helpers that they import, import no module that
- * starts programs and have no line `// Not a unit test: REASON`. Helpers are modules outside `src`, and those of
- * `src/testing`.
+ * starts programs and have no line `// Not a unit test: REASON`. Helpers are modules outside `src`.
  *
  * @param root - the top of the project
  * @param testFiles - paths relative to it
@@ -46,17 +44,12 @@ async function helpersOf(module: string, root: string): Promise<readonly string[
   const specifiers = Array.from(source.matchAll(IMPORTS), ([, specifier = '']) => specifier);
   if (EXCLUSION.test(source) || specifiers.some((specifier) => STARTS_PROGRAMS.has(specifier)))
     return undefined;
-  return specifiers.flatMap((specifier) => helperAt(specifier, module, root) ?? []);
+  return specifiers.flatMap((specifier) => helperAt(specifier, module) ?? []);
 }
 
 /** The path of an imported helper; undefined for any other module. */
-function helperAt(specifier: string, importer: string, root: string): string | undefined {
-  const [, testing] = /^@nodepool-builder\/([^/]+)\/testing$/.exec(specifier) ?? [];
-  if (testing !== undefined) {
-    const path = `packages/${testing}/src/testing`;
-    return existsSync(join(root, `${path}.ts`)) ? `${path}.ts` : `${path}/index.ts`;
-  }
+function helperAt(specifier: string, importer: string): string | undefined {
   if (!specifier.startsWith('.')) return undefined;
   const path = normalize(join(dirname(importer), specifier));
-  return path.endsWith('.ts') && !/(?:^|\/)src\/(?!testing\b)/.test(path) ? path : undefined;
+  return path.endsWith('.ts') && !/(?:^|\/)src\//.test(path) ? path : undefined;
 }

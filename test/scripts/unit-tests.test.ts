@@ -25,13 +25,12 @@ const files = {
   'test/program.test.ts': "import { program } from './program.ts';\n",
   'test/long-way.test.ts': "import {\n  a,\n  b,\n} from './helper.ts';\n",
   'test/execa.test.ts': "import { execa } from 'execa';\n",
-  'test/fixture.test.ts': "import { fixture } from '@nodepool-builder/core/testing';\n",
+  'packages/core/test/server.test.ts': "import { server } from '../../../test/doubles/server.ts';\n",
   'test/own-program.test.ts': '// Not a unit test: it starts flock.\n',
   'test/helper.ts': "export * from './program.ts';\n",
   'test/program.ts': "import { spawn } from 'node:child_process';\n",
   'src/plan.ts': "import { execFile } from 'node:child_process';\n",
-  'packages/core/src/testing/index.ts': "export { fixture } from './fixture.ts';\n",
-  'packages/core/src/testing/fixture.ts': '// Not a unit test: it starts a server.\n',
+  'test/doubles/server.ts': '// Not a unit test: it starts a server.\n',
 };
 
 test('a test file that starts programs, itself or in a helper, is not a unit test', async (t) => {

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
-import { AwsDouble, AwsRefusal, allBlocks, BLOCK_SIZE } from '@nodepool-builder/provider-aws/testing';
+import { AwsDouble } from '../doubles/aws/aws-double.ts';
+import { AwsRefusal } from '../doubles/aws/model.ts';
+import { allBlocks, BLOCK_SIZE } from '../doubles/aws/snapshots.ts';
 import type { SoakCloud, SoakImage } from '../soak/soak-cloud.ts';
 import { writeProfile } from './aws-profile.ts';
 

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
-import { ArmDouble, type ArmFault, ArmRefusal, Azurite } from '@nodepool-builder/provider-azure/testing';
+import { ArmDouble, type ArmFault } from '../doubles/azure/arm-double.ts';
+import { ArmRefusal } from '../doubles/azure/arm-model.ts';
+import { Azurite } from '../doubles/azure/azurite.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 
 /** Failures as Azure reports them; the last ones are carried out, and fail an operation that was accepted. */

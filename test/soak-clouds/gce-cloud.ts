@@ -3,7 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
-import { GceDouble, type GceRequest, GoogleRefusal } from '@nodepool-builder/provider-gce/testing';
+import { GceDouble, type GceRequest } from '../doubles/gce/gce-double.ts';
+import { GoogleRefusal } from '../doubles/gce/model.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 
 /** Failures as Google reports them; the request of a lost answer is carried out. */

@@ -9,7 +9,7 @@ import { withCode } from '../../../test/fixtures/with-code.ts';
 import type { Progress } from '../src/index.ts';
 import { readManifest } from '../src/manifest.ts';
 import { Layout } from '../src/repository/layout.ts';
-import { imageBuilderContract } from '../src/testing/index.ts';
+import { imageBuilderContract } from '../src/testing/image-builder-contract.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 imageBuilderContract(

@@ -6,7 +6,7 @@ import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts'
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { CommandBuilder, type CommandSettings } from '../src/command.ts';
 import { type BuildJob, COMMAND, type DiskImage, type Image } from '../src/index.ts';
-import { imageBuilderContract } from '../src/testing/index.ts';
+import { imageBuilderContract } from '../src/testing/image-builder-contract.ts';
 
 const DISKIMAGE: DiskImage = { name: 'debian', formats: [] };
 

@@ -13,7 +13,7 @@ import { mountsBelow } from '../src/cleanup/mounts.ts';
 import { OWN_ELEMENTS } from '../src/dib-elements.ts';
 import { SteadyFile } from '../src/hashed-reader/steady-file.ts';
 import { DibBuilder } from '../src/index.ts';
-import { imageBuilderContract } from '../src/testing/index.ts';
+import { imageBuilderContract } from '../src/testing/image-builder-contract.ts';
 import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
 import { MINI_OS, MINI_OS_ELEMENTS } from './mini-os.ts';
 

@@ -4,7 +4,7 @@ import type {
   UploadRequest,
   UploadResult,
 } from '@nodepool-builder/image-builder';
-import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { FakeImageProvider } from '../../../test/doubles/fake-image-provider.ts';
 
 /** Runs before or after a call; may throw or wait. */
 export type Hook = (signal: AbortSignal) => Promise<void> | void;

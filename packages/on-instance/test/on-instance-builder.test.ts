@@ -11,7 +11,7 @@ import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { holdTimeout } from '../../../test/fixtures/held-timeout.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
-import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
+import { imageBuilderContract } from '../../image-builder/src/testing/image-builder-contract.ts';
 import { OnInstanceBuilder } from '../src/index.ts';
 import { IMAGE_ID, OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
 import { SshdInstance, SshdInstances } from './sshd-instances.ts';

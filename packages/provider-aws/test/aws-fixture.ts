@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { AwsDouble } from '../../../test/doubles/aws/aws-double.ts';
+import type { AwsDoubleOptions } from '../../../test/doubles/aws/region.ts';
 import { AwsProvider } from '../src/aws-provider.ts';
 import type { SessionOptions } from '../src/aws-session.ts';
 import { AWS_SETTINGS, type AwsEntry } from '../src/aws-settings.ts';
-import { AwsDouble, type AwsDoubleOptions } from '../src/testing/index.ts';
 
 export const SECRET = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
 

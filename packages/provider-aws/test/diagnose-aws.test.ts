@@ -5,7 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { type AwsFault, AwsRefusal } from '../src/testing/index.ts';
+import type { AwsFault } from '../../../test/doubles/aws/aws-double.ts';
+import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
 import { SECRET } from './aws-fixture.ts';
 import { instanceFixture } from './instance/instance-fixture.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { open, readFile } from 'node:fs/promises';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
-import { BLOCK_SIZE } from '../src/testing/index.ts';
+import { BLOCK_SIZE } from '../../../test/doubles/aws/snapshots.ts';
 
 /** Writes a sparse raw image: a byte for each block with data. */
 export async function writeDisk(

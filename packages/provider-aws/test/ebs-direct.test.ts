@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { CloudError, checksumsOf } from '@nodepool-builder/image-builder/module-kit';
+import type { AwsRequest } from '../../../test/doubles/aws/aws-double.ts';
+import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
+import { allBlocks } from '../../../test/doubles/aws/snapshots.ts';
 import { UploadRecords } from '../src/aws-upload.ts';
-import { AwsRefusal, type AwsRequest, allBlocks } from '../src/testing/index.ts';
 import { awsFixture, SECRET } from './aws-fixture.ts';
 import { digestsOf, requestFor, writeDisk, ZERO_BLOCK } from './disk.ts';
 

@@ -4,7 +4,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
-import { type AwsFault, AwsRefusal, allBlocks } from '../src/testing/index.ts';
+import type { AwsFault } from '../../../test/doubles/aws/aws-double.ts';
+import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
+import { allBlocks } from '../../../test/doubles/aws/snapshots.ts';
 import { awsFixture, SECRET } from './aws-fixture.ts';
 import { digestsOf, requestFor, writeDisk } from './disk.ts';
 

@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { allBlocks } from '../../../test/doubles/aws/snapshots.ts';
 import { AWS_SETTINGS } from '../src/aws-settings.ts';
-import { allBlocks } from '../src/testing/index.ts';
 import { awsFixture } from './aws-fixture.ts';
 import { digestsOf, requestFor, writeDisk } from './disk.ts';
 

@@ -6,9 +6,10 @@ import { after, type TestContext, test } from 'node:test';
 import { S3 } from '@aws-sdk/client-s3';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
+import type { AwsDoubleOptions } from '../../../test/doubles/aws/region.ts';
 import { startS3Server } from '../../../test/fixtures/s3/s3-server.ts';
 import type { AwsEntry } from '../src/aws-settings.ts';
-import { type AwsDoubleOptions, AwsRefusal } from '../src/testing/index.ts';
 import { type AwsFixture, awsFixture } from './aws-fixture.ts';
 import { requestFor, writeDisk } from './disk.ts';
 

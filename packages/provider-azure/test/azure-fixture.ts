@@ -1,6 +1,8 @@
 import { after, type TestContext } from 'node:test';
+import type { ArmDoubleOptions } from '../../../test/doubles/azure/arm-cloud.ts';
+import { ArmDouble } from '../../../test/doubles/azure/arm-double.ts';
+import { Azurite } from '../../../test/doubles/azure/azurite.ts';
 import { AzureProvider, type AzureProviderOptions } from '../src/azure-provider.ts';
-import { ArmDouble, type ArmDoubleOptions, Azurite } from '../src/testing/index.ts';
 
 let running: Promise<Azurite> | undefined;
 

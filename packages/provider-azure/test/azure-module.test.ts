@@ -7,8 +7,10 @@ import { inspect } from 'node:util';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import { freePort } from '../../../scripts/free-port.ts';
+import type { ArmDoubleOptions } from '../../../test/doubles/azure/arm-cloud.ts';
+import type { ArmDouble } from '../../../test/doubles/azure/arm-double.ts';
+import { ArmRefusal } from '../../../test/doubles/azure/arm-model.ts';
 import { AZURE_MODULE } from '../src/azure-module.ts';
-import { type ArmDouble, type ArmDoubleOptions, ArmRefusal } from '../src/testing/index.ts';
 import { startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
 

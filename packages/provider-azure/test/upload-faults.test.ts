@@ -7,9 +7,10 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import type { ArmDouble, ArmRequest } from '../../../test/doubles/azure/arm-double.ts';
+import { ArmRefusal } from '../../../test/doubles/azure/arm-model.ts';
 import type { AzureProvider } from '../src/azure-provider.ts';
 import { vhdFooter } from '../src/fixed-vhd.ts';
-import { type ArmDouble, ArmRefusal, type ArmRequest } from '../src/testing/index.ts';
 import { openProvider, startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
 

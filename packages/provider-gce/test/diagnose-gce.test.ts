@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CheckResult } from '@nodepool-builder/image-builder';
-import { GoogleRefusal } from '../src/testing/index.ts';
+import { GoogleRefusal } from '../../../test/doubles/gce/model.ts';
 import { type GceFixture, gceFixture, SECRET } from './gce-fixture.ts';
 
 async function diagnose(fixture: GceFixture): Promise<readonly CheckResult[]> {

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { GceDouble, type GceDoubleOptions } from '../../../test/doubles/gce/gce-double.ts';
 import { GceProvider, type GceProviderOptions } from '../src/gce-provider.ts';
 import { GCE_SETTINGS, type GceEntry } from '../src/gce-settings.ts';
-import { GceDouble, type GceDoubleOptions } from '../src/testing/index.ts';
 
 export const SECRET = 'token-of-this-host';
 

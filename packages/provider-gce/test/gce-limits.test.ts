@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { CloudError, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
+import { GoogleRefusal } from '../../../test/doubles/gce/model.ts';
 import { GceSession } from '../src/gce-session.ts';
-import { GoogleRefusal } from '../src/testing/index.ts';
 import { gceFixture, requestFor } from './gce-fixture.ts';
 
 const MIB = 2 ** 20;

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
-import { GoogleRefusal } from '../src/testing/index.ts';
+import { GoogleRefusal } from '../../../test/doubles/gce/model.ts';
 import { type GceFixture, gceFixture, SECRET } from './gce-fixture.ts';
 
 const MIB = 2 ** 20;

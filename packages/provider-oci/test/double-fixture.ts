@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { RegistryDouble, type RegistryDoubleOptions } from '../../../test/doubles/oci/registry-double.ts';
 import type { OciProvider } from '../src/oci-provider.ts';
 import type { OciEntry } from '../src/oci-settings.ts';
-import { RegistryDouble, type RegistryDoubleOptions } from '../src/testing/index.ts';
 import { PASSWORD, USER } from './docker-registry.ts';
 import { openProvider, writeAuthFile } from './oci-fixture.ts';
 

@@ -4,7 +4,7 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
-import type { Fault } from '../src/testing/index.ts';
+import type { Fault } from '../../../test/doubles/oci/registry-double.ts';
 import { requestFor, writeDisk } from './disk.ts';
 import { PASSWORD, USER } from './docker-registry.ts';
 import { doubleFixture } from './double-fixture.ts';

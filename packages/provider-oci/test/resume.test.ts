@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Fault } from '../src/testing/index.ts';
+import type { Fault } from '../../../test/doubles/oci/registry-double.ts';
 import { requestFor, writeDisk } from './disk.ts';
 import { type DoubleFixture, doubleFixture } from './double-fixture.ts';
 

@@ -11,7 +11,7 @@ import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { RecordingLogger } from '../../../test/fixtures/recording-logger.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { ZuulDouble } from '../../../test/fixtures/zuul/zuul-double.ts';
-import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
+import { imageBuilderContract } from '../../image-builder/src/testing/image-builder-contract.ts';
 import { ZuulArtifactBuilder, type ZuulSettings } from '../src/index.ts';
 import {
   ArtifactServer,

@@ -4,7 +4,7 @@
  * received since the last such line.
  */
 import { createInterface } from 'node:readline';
-import { ArmDouble } from '@nodepool-builder/provider-azure/testing';
+import { ArmDouble } from '../../doubles/azure/arm-double.ts';
 import { PageSink } from './page-sink.ts';
 
 const sink = new PageSink();

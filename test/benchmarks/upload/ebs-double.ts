@@ -3,7 +3,7 @@
  * the bytes of blocks that it has received since the last such line.
  */
 import { createInterface } from 'node:readline';
-import { AwsDouble } from '@nodepool-builder/provider-aws/testing';
+import { AwsDouble } from '../../doubles/aws/aws-double.ts';
 
 const double = await AwsDouble.start();
 const region = double.region();

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { BLOCK_SIZE } from '@nodepool-builder/provider-aws/testing';
+import { BLOCK_SIZE } from '../../doubles/aws/snapshots.ts';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
 import { Program } from '../program.ts';
 import type { AwsKey } from './aws-signature.ts';

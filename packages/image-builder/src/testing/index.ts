@@ -1,4 +1,3 @@
-export { FakeImageProvider } from './fake-image-provider.ts';
 export { imageBuilderContract } from './image-builder-contract.ts';
 export { imageListContract, type ListResponse, type ListSite } from './image-list-contract.ts';
 export { imageProviderContract } from './image-provider-contract.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Client, JobServer } from '@nodepool-builder/gearman-node';
 import { DIRECTORY_MODULE, type ProviderModule, type UploadResult } from '@nodepool-builder/image-builder';
-import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { FakeImageProvider } from '../../../../test/doubles/fake-image-provider.ts';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';

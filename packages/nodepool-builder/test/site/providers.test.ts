@@ -11,8 +11,8 @@ import {
   ImageRepository,
   type ProviderModule,
 } from '@nodepool-builder/image-builder';
-import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { InstanceRecords, recordedProviders } from '@nodepool-builder/on-instance';
+import { FakeImageProvider } from '../../../../test/doubles/fake-image-provider.ts';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ClaimRequest, Instance } from '@nodepool-builder/image-builder';
-import { AwsRefusal } from '../../src/testing/index.ts';
+import { AwsRefusal } from '../../../../test/doubles/aws/model.ts';
 import { type InstanceFixture, instanceFixture, PUBLIC_KEY } from './instance-fixture.ts';
 
 const CLAIM: ClaimRequest = { uploadId: 'u1', imageId: 'debian-1', imageName: 'debian' };

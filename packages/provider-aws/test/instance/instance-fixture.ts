@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import type { InstanceAddress } from '@nodepool-builder/image-builder';
+import type { AwsDoubleOptions, Region } from '../../../../test/doubles/aws/region.ts';
 import { AwsInstanceProvider, type AwsInstanceProviderOptions } from '../../src/index.ts';
-import type { AwsDoubleOptions, Region } from '../../src/testing/index.ts';
 import { type AwsFixture, awsFixture, entryOf } from '../aws-fixture.ts';
 
 /** A public key without a private key. */

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ImageError, type ImageErrorCode, type LaunchRequest } from '@nodepool-builder/image-builder';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
+import { AwsRefusal } from '../../../../test/doubles/aws/model.ts';
+import type { Region } from '../../../../test/doubles/aws/region.ts';
 import { smallestType } from '../../src/instance/launch-instance.ts';
-import { AwsRefusal, type Region } from '../../src/testing/index.ts';
 import { SECRET } from '../aws-fixture.ts';
 import { addImage, type InstanceFixture, instanceFixture, PUBLIC_KEY } from './instance-fixture.ts';
 

@@ -11,8 +11,8 @@ import {
   type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
-import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { payloadDigest } from '@nodepool-builder/provenance';
+import { FakeImageProvider } from '../../../../../test/doubles/fake-image-provider.ts';
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';
 import {

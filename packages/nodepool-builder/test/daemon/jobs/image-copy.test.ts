@@ -5,7 +5,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { DIRECTORY_MODULE, ImageRepository } from '@nodepool-builder/image-builder';
-import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { FakeImageProvider } from '../../../../../test/doubles/fake-image-provider.ts';
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../../test/fixtures/undo-after.ts';

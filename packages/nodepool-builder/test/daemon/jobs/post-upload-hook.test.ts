@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { Client, JobServer } from '@nodepool-builder/gearman-node';
-import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { FakeImageProvider } from '../../../../../test/doubles/fake-image-provider.ts';
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { isRunning } from '../../../../../test/fixtures/running-process.ts';
 import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { ImageProvider, UploadResult } from '@nodepool-builder/image-builder';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
-import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { FakeImageProvider } from '../../../../../test/doubles/fake-image-provider.ts';
 import { RecordingLogger } from '../../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directory.ts';
 import { recordName, type UploadRecord } from '../../../src/daemon/jobs/upload-record.ts';

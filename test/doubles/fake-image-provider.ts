@@ -1,16 +1,17 @@
 import { createReadStream } from 'node:fs';
-import { ImageError } from '../errors.ts';
-import type { ImageFormat } from '../formats.ts';
-import { type ImageFilter, splitTags } from '../image-filter/image-filter.ts';
-import type {
-  AttestationDocument,
-  ImageCandidate,
-  ImageProvider,
-  OperationOptions,
-  ProviderImage,
-  UploadRequest,
-  UploadResult,
-} from '../types.ts';
+import {
+  type AttestationDocument,
+  type ImageCandidate,
+  ImageError,
+  type ImageFilter,
+  type ImageFormat,
+  type ImageProvider,
+  type OperationOptions,
+  type ProviderImage,
+  splitTags,
+  type UploadRequest,
+  type UploadResult,
+} from '@nodepool-builder/image-builder';
 
 /** A provider in memory: it reads the data of images but does not store it. A subclass delays calls, or makes them fail. */
 export class FakeImageProvider implements ImageProvider {

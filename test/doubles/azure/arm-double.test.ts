@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ComputeManagementClient } from '@azure/arm-compute';
 import { AnonymousCredential, PageBlobClient } from '@azure/storage-blob';
-import type { ArmDouble, ArmDoubleOptions } from '../../src/testing/index.ts';
-import { startDouble } from '../azure-fixture.ts';
+import { startDouble } from '../../../packages/provider-azure/test/azure-fixture.ts';
+import type { ArmDoubleOptions } from './arm-cloud.ts';
+import type { ArmDouble } from './arm-double.ts';
 
 const MEBIBYTE = 1_048_576;
 

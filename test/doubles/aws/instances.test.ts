@@ -4,8 +4,9 @@ import { type TestContext, test } from 'node:test';
 import { EBS } from '@aws-sdk/client-ebs';
 import { EC2, type RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { STS } from '@aws-sdk/client-sts';
-import { AwsDouble, type AwsDoubleOptions } from '../../src/testing/index.ts';
-import { addImage, PUBLIC_KEY } from '../instance/instance-fixture.ts';
+import { addImage, PUBLIC_KEY } from '../../../packages/provider-aws/test/instance/instance-fixture.ts';
+import { AwsDouble } from './aws-double.ts';
+import type { AwsDoubleOptions } from './region.ts';
 
 async function open(t: TestContext, options: Partial<AwsDoubleOptions> = {}) {
   const double = await AwsDouble.start(options);

@@ -20,7 +20,10 @@ import {
   ImportSnapshotCommand,
   RegisterImageCommand,
 } from '@aws-sdk/client-ec2';
-import { AwsDouble, type AwsDoubleOptions, AwsRefusal, BLOCK_SIZE } from '../../src/testing/index.ts';
+import { AwsDouble } from './aws-double.ts';
+import { AwsRefusal } from './model.ts';
+import type { AwsDoubleOptions } from './region.ts';
+import { BLOCK_SIZE } from './snapshots.ts';
 
 const BYTES = Buffer.alloc(BLOCK_SIZE, 'a');
 const DIGEST = createHash('sha256').update(BYTES).digest('base64');
