@@ -8,10 +8,10 @@ import { OpenStackInstanceProvider } from '@nodepool-builder/provider-openstack'
 import { SILENT } from '../../packages/provider-openstack/test/fixtures/silent-logger.ts';
 import { createImage, PUBLIC_KEY } from '../../packages/provider-openstack/test/instance/instance-cloud.ts';
 import { openRealCloud } from '../../packages/provider-openstack/test/real-cloud.ts';
+import { NovaDouble } from '../doubles/openstack/nova-double.ts';
+import { sshdMachines } from '../doubles/sshd-machine.ts';
 import { type BuilderProcess, programCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import { cloudsYaml } from '../fixtures/openstack/account.ts';
-import { NovaDouble } from '../fixtures/openstack/nova-double/nova-double.ts';
-import { sshdMachines } from '../fixtures/openstack/nova-double/sshd-machine.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
 const PROGRAM = join(import.meta.dirname, '../fixtures/ssh-at-port-program.ts');

@@ -10,9 +10,9 @@ import { loadConfiguration } from '../../packages/nodepool-builder/src/configura
 import { NodepoolBuilder } from '../../packages/nodepool-builder/src/daemon/nodepool-builder.ts';
 import { addImage } from '../../packages/provider-aws/test/instance/instance-fixture.ts';
 import { AwsDouble } from '../doubles/aws/aws-double.ts';
+import { sshdMachines } from '../doubles/sshd-machine.ts';
 import { programCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
-import { sshdMachines } from '../fixtures/openstack/nova-double/sshd-machine.ts';
 import { RecordingLogger } from '../fixtures/recording-logger.ts';
 import { setUp } from '../fixtures/set-up.ts';
 import { sshAtPort } from '../fixtures/ssh-at-port.ts';

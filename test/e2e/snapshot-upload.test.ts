@@ -9,13 +9,13 @@ import { loadConfiguration } from '../../packages/nodepool-builder/src/configura
 import { Modules } from '../../packages/nodepool-builder/src/configuration/modules.ts';
 import { NodepoolBuilder } from '../../packages/nodepool-builder/src/daemon/nodepool-builder.ts';
 import { createImage } from '../../packages/provider-openstack/test/instance/instance-cloud.ts';
+import type { Disk } from '../doubles/line-machine.ts';
+import { NovaDouble } from '../doubles/openstack/nova-double.ts';
+import { sshdMachines } from '../doubles/sshd-machine.ts';
 import { type BuilderProcess, programCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { cloudsYaml, type GlanceImage } from '../fixtures/openstack/account.ts';
 import { type FaultyOpenStack, faultyOpenStack } from '../fixtures/openstack/faulty-openstack.ts';
-import type { Disk } from '../fixtures/openstack/nova-double/machine.ts';
-import { NovaDouble } from '../fixtures/openstack/nova-double/nova-double.ts';
-import { sshdMachines } from '../fixtures/openstack/nova-double/sshd-machine.ts';
 import { openStack } from '../fixtures/openstack/openstack.ts';
 import { RecordingLogger } from '../fixtures/recording-logger.ts';
 import { setUp } from '../fixtures/set-up.ts';

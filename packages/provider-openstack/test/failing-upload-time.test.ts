@@ -1,8 +1,8 @@
 // Not a unit test: it takes half a minute.
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { CloudDouble, type Intercept } from '../../../test/doubles/openstack/cloud-double.ts';
 import { OPENSTACK_MODULE } from '../src/index.ts';
-import { CloudDouble, type Intercept } from './cloud-double/cloud-double.ts';
 import { SILENT } from './fixtures/silent-logger.ts';
 import { uploadRequest } from './provider-fixture.ts';
 

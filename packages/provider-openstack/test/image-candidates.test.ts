@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { type ImageFilter, latestImage, type UploadRequest } from '@nodepool-builder/image-builder';
+import { CloudDouble } from '../../../test/doubles/openstack/cloud-double.ts';
 import type { OpenStackApi } from '../../../test/fixtures/openstack/openstack-api.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import type { OpenStackProvider } from '../src/index.ts';
-import { CloudDouble } from './cloud-double/cloud-double.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud, type RealCloud } from './real-cloud.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { HttpDouble, type Reply } from '../../../test/doubles/http-double.ts';
 import { ImageApi } from '../src/image-api.ts';
 import { ObjectStore } from '../src/object-store.ts';
 import { OpenStackSession } from '../src/session/openstack-session.ts';
 import { settingsWith } from './fixtures/cloud-settings.ts';
-import { HttpDouble, type Reply } from './fixtures/http-double.ts';
 import { type Ending, plainClient } from './fixtures/plain-client.ts';
 import { SILENT } from './fixtures/silent-logger.ts';
 

@@ -1,5 +1,5 @@
 import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
-import { CloudDouble } from './cloud-double/cloud-double.ts';
+import { CloudDouble } from '../../../test/doubles/openstack/cloud-double.ts';
 import { openProvider } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { CloudDouble } from '../../../test/doubles/openstack/cloud-double.ts';
 import { answersWith, stallsAfter } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { OpenStackProvider } from '../src/index.ts';
-import { CloudDouble } from './cloud-double/cloud-double.ts';
 import { failsWith } from './fixtures/fails-with.ts';
 import { SILENT } from './fixtures/silent-logger.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';

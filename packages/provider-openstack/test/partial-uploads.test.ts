@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CloudDouble } from './cloud-double/cloud-double.ts';
+import { CloudDouble } from '../../../test/doubles/openstack/cloud-double.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
 

@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { UploadRequest, UploadResult } from '@nodepool-builder/image-builder';
 import { CloudError, checksumsOf, readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { type S3Double, startS3Double } from '../../../test/doubles/s3-double.ts';
 import { S3Provider } from '../src/s3-provider.ts';
 import { S3_SETTINGS, type S3Entry } from '../src/s3-settings.ts';
-import { type S3Double, startS3Double } from './s3-double.ts';
 
 const MIB = 2 ** 20;
 

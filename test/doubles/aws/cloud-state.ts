@@ -8,7 +8,7 @@ import type {
   TagSpecification,
   UserBucket,
 } from '@aws-sdk/client-ec2';
-import type { Disk, Machine } from './machine.ts';
+import type { Disk, Machine } from '../line-machine.ts';
 import { AwsRefusal } from './model.ts';
 
 /** A thing of the cloud that has tags. */

@@ -22,6 +22,7 @@ import type {
   StopInstancesRequest,
   TerminateInstancesRequest,
 } from '@aws-sdk/client-ec2';
+import type { Disk } from '../line-machine.ts';
 import {
   type DoubleInstanceType,
   type InstanceState,
@@ -30,7 +31,6 @@ import {
   tagsFor,
 } from './cloud-state.ts';
 import { checkName } from './images.ts';
-import type { Disk } from './machine.ts';
 import { AwsRefusal } from './model.ts';
 import type { Region } from './region.ts';
 import { BLOCK_SIZE } from './snapshots.ts';

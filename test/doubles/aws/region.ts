@@ -1,4 +1,5 @@
 import type { CreateTagsRequest, DeleteTagsRequest, DescribeRegionsRequest } from '@aws-sdk/client-ec2';
+import type { BootMachine } from '../line-machine.ts';
 import {
   type DoubleInstanceType,
   type ImageState,
@@ -9,7 +10,6 @@ import {
   Resources,
   type SnapshotState,
 } from './cloud-state.ts';
-import type { BootMachine } from './machine.ts';
 import { AwsRefusal } from './model.ts';
 
 /** How the double behaves. */

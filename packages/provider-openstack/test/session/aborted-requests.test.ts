@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { HttpDouble } from '../../../../test/doubles/http-double.ts';
 import { LazyCloud, OpenStackSession } from '../../src/session/openstack-session.ts';
 import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
-import { HttpDouble } from '../fixtures/http-double.ts';
 import { type Ending, plainClient } from '../fixtures/plain-client.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { HttpDouble, type Reply, type SeenRequest } from '../../../../test/doubles/http-double.ts';
 import type { CloudAuth } from '../../src/cloud-settings.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
 import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
-import { HttpDouble, type Reply, type SeenRequest } from '../fixtures/http-double.ts';
 import { ManualClock } from '../fixtures/manual-clock.ts';
 import type { Ending } from '../fixtures/plain-client.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';

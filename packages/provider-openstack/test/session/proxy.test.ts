@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { it, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
+import { HttpDouble } from '../../../../test/doubles/http-double.ts';
 import { type ForwardProxy, startForwardProxy } from '../../../../test/fixtures/forward-proxy.ts';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { withVariables } from '../../../../test/fixtures/with-variables.ts';
@@ -12,7 +13,6 @@ import type { CloudSettings } from '../../src/cloud-settings.ts';
 import { OpenStackError } from '../../src/openstack-error.ts';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
-import { HttpDouble } from '../fixtures/http-double.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
 const NONE = { http_proxy: undefined, https_proxy: undefined, all_proxy: undefined, no_proxy: undefined };

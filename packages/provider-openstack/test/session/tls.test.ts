@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import type { TLSSocket } from 'node:tls';
+import { HttpDouble } from '../../../../test/doubles/http-double.ts';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import type { CloudSettings } from '../../src/cloud-settings.ts';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
-import { HttpDouble } from '../fixtures/http-double.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
 let directory: string;

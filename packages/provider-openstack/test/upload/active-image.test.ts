@@ -1,10 +1,10 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { CloudDouble } from '../../../../test/doubles/openstack/cloud-double.ts';
 import { ImageApi } from '../../src/image-api.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
 import { type ActiveImageOptions, activeImage } from '../../src/upload/active-image.ts';
-import { CloudDouble } from '../cloud-double/cloud-double.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 

@@ -1,7 +1,7 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CloudDouble } from '../cloud-double/cloud-double.ts';
+import { CloudDouble } from '../../../../test/doubles/openstack/cloud-double.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { openProvider, uploadRequest } from '../provider-fixture.ts';
 

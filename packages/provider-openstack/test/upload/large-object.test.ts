@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
+import { CloudDouble } from '../../../../test/doubles/openstack/cloud-double.ts';
 import { ObjectStore } from '../../src/object-store.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
 import { deleteLargeObject, putLargeObject, Segments } from '../../src/upload/large-object.ts';
-import { CloudDouble } from '../cloud-double/cloud-double.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
 const DATA = randomBytes(1_000_000);

@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import type { CloudSettings } from '../../src/cloud-settings.ts';
+import type { CloudSettings } from '../../../packages/provider-openstack/src/cloud-settings.ts';
 import { GlanceDouble } from './glance-double.ts';
 import { SwiftDouble } from './swift-double.ts';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { resetConnection } from '../../../test/fixtures/reset-connection.ts';
+import { resetConnection } from '../fixtures/reset-connection.ts';
 
 /** A request as faults see it. */
 export interface S3Request {

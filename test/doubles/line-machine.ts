@@ -17,7 +17,7 @@ export interface Boot {
   readonly onPowerOff: () => void;
 }
 
-/** The system of an instance of the double. */
+/** The system of a server or an instance of a double. */
 export interface Machine {
   /** Output of its serial console. */
   readonly console: string;
