@@ -11,7 +11,7 @@ import { IMAGE_TAGS } from '../../packages/image-builder/src/image-tags.ts';
 import { Modules } from '../../packages/nodepool-builder/src/configuration/modules.ts';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { cancelFunction } from '../../packages/nodepool-builder/src/daemon/image-cancel.ts';
-import { logFunction } from '../../packages/nodepool-builder/src/daemon/image-log.ts';
+import { logFunction } from '../../packages/nodepool-builder/src/protocol/log-part.ts';
 import { statusFunction } from '../../packages/nodepool-builder/src/site/builder-status.ts';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';

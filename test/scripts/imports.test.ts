@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { glob, readFile } from 'node:fs/promises';
-import { join, normalize } from 'node:path';
+import { join, normalize, relative } from 'node:path';
 import { test } from 'node:test';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -29,6 +29,20 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'provider-s3': ['image-builder'],
   'zuul-images': ['image-builder'],
 };
+
+/** Folders of nodepool-builder: each imports only from folders before it. */
+const FOLDERS = [
+  'terms',
+  'yaml',
+  'protocol',
+  'configuration',
+  'logging',
+  'site',
+  'attestation',
+  'daemon',
+  'web',
+  'commands',
+];
 
 /** Maximum number of names that the main entry of the core exports. */
 const MOST_EXPORTS = 67;
@@ -61,6 +75,21 @@ test('imports between packages point one way', async () => {
     }
   }
   for (const [name, targets] of found) assert.deepEqual([...targets].toSorted(), ARROWS[name], name);
+});
+
+test('a folder of nodepool-builder imports only from folders before it', async () => {
+  const root = 'packages/nodepool-builder/src';
+  const folderOf = (file: string): string => relative(root, file).split('/')[0] ?? '';
+  const imports = await readImports(`${root}/*/**/*.ts`);
+  assert.deepEqual(new Set(Array.from(imports.keys(), folderOf)), new Set(FOLDERS));
+  const backwards = Array.from(imports).flatMap(([file, modules]) =>
+    modules
+      .filter((name) => name.startsWith('.'))
+      .map((name) => normalize(join(file, '..', name)))
+      .filter((target) => FOLDERS.indexOf(folderOf(target)) > FOLDERS.indexOf(folderOf(file)))
+      .map((target) => `${file} imports ${target}`),
+  );
+  assert.deepEqual(backwards, []);
 });
 
 test('no cycle of imports, types included', async () => {

@@ -24,6 +24,8 @@ export interface SettingsSchema {
   readonly not?: SettingsSchema;
   /** Remedy for a value that `not` refuses, or for a required key that is missing. */
   readonly $comment?: string;
+  /** True if a value that `not` refuses is ignored with a warning. */
+  readonly deprecated?: boolean;
   readonly items?: SettingsSchema;
   readonly enum?: readonly unknown[];
   readonly minLength?: number;

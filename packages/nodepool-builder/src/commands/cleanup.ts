@@ -17,9 +17,10 @@ import {
   usageError,
   warn,
 } from '../terms/command-error.ts';
+import { positiveInteger } from '../terms/option-values.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from '../terms/record-schema.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
-import { exampleOf, jsonFileOption, positiveInteger } from './options.ts';
+import { exampleOf, jsonFileOption } from './options.ts';
 import { formatTime } from './table.ts';
 import { isJobUploadId } from './upload.ts';
 

@@ -5,11 +5,12 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../configuration/modules.ts';
 import { CommandError, choiceOf } from '../terms/command-error.ts';
+import { append, positiveInteger } from '../terms/option-values.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL } from '../terms/record-schema.ts';
 import { ConfigurationError } from '../yaml/diagnostic.ts';
 import { AREAS, type Check, runChecks } from './doctor/checks.ts';
 import { siteChecks } from './doctor/site-checks.ts';
-import { append, configOption, exampleOf, positiveInteger, secureOption } from './options.ts';
+import { configOption, exampleOf, secureOption } from './options.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface DoctorOptions {

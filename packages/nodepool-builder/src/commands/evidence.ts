@@ -23,9 +23,9 @@ import type { ChainLink, FoundAttestation, LocalFile, VerifiedSubject } from '@n
 import { isAttestation } from '../attestation/documents.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../configuration/modules.ts';
+import { hasStore, withStore } from '../site/state-view.ts';
 import { CommandError, failing, messageOf, usageError, warn } from '../terms/command-error.ts';
 import { withProvider } from './job-provider.ts';
-import { hasStore, withStore } from './manager-store.ts';
 import type { WithProgress } from './progress.ts';
 
 /** A link of the chain, or the comparison of a record with it. */

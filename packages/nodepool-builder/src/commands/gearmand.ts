@@ -7,7 +7,8 @@ import { loadAccessList } from '../configuration/option-files.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import { cancelWarning } from '../protocol/job-reply.ts';
 import { failing, messageOf, usageError } from '../terms/command-error.ts';
-import { exampleOf, logLevelOption, portNumber, positiveInteger, wholeNumber } from './options.ts';
+import { portNumber, positiveInteger, wholeNumber } from '../terms/option-values.ts';
+import { exampleOf, logLevelOption } from './options.ts';
 import { stopSignal } from './stop-signal.ts';
 
 type Limits = 'maxConnections' | 'maxPacketSize' | 'maxOutputBuffer' | 'maxTotalOutput';

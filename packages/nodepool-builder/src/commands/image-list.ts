@@ -6,16 +6,18 @@ import { jobServers } from '../configuration/gearman-server.ts';
 import { functionName, subjectOf } from '../protocol/functions.ts';
 import { askServers } from '../site/ask-servers.ts';
 import { type LocatedJob, PROGRESS_PROPERTIES } from '../site/builder-status.ts';
+import { progressText } from '../site/progress-text.ts';
+import { warnWithoutManager } from '../site/served-request.ts';
 import { shownError, shownState } from '../site/shown-state.ts';
+import { hasStore, withStore } from '../site/state-view.ts';
 import { standingOf, type Work } from '../site/work.ts';
 import { warn } from '../terms/command-error.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from '../terms/record-schema.ts';
+import { formatSize } from '../terms/units.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
-import { hasStore, withStore } from './manager-store.ts';
 import { readState, readWork } from './manager-work.ts';
-import { PROGRESS_COLUMN, progressText } from './progress.ts';
-import { warnWithoutManager } from './served-request.ts';
-import { ageColumn, type Column, EXTERNAL_ID, formatSize, printRecords } from './table.ts';
+import { PROGRESS_COLUMN } from './progress.ts';
+import { ageColumn, type Column, EXTERNAL_ID, printRecords } from './table.ts';
 
 /** `image-list`: the uploads in the records of the manager; without a manager, the images that builders offer. */
 export const IMAGE_LIST: ConfiguredCommand = {

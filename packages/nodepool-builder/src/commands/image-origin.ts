@@ -1,8 +1,8 @@
 import { styleText } from 'node:util';
 import type { BuildOrigin, Proof } from '../attestation/origin/origin-record.ts';
 import type { Configuration } from '../configuration/configuration.ts';
+import { withStore } from '../site/state-view.ts';
 import { CommandError } from '../terms/command-error.ts';
-import { withStore } from './manager-store.ts';
 import { type Column, printRecords } from './table.ts';
 
 /** `image-status IMAGE-ID`: shows where an image comes from, and where the proofs of its uploads stand. */

@@ -10,9 +10,10 @@ import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../configuration/modules.ts';
 import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
 import { CommandError, choiceOf, failing, usageError } from '../terms/command-error.ts';
+import { append } from '../terms/option-values.ts';
 import { ConfigurationError } from '../yaml/diagnostic.ts';
 import { type InitialProvider, type InitialSettings, initialConfiguration } from './initial-configuration.ts';
-import { append, exampleOf } from './options.ts';
+import { exampleOf } from './options.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface InitOptions {

@@ -12,9 +12,10 @@ import {
   printResult,
   usageError,
 } from '../terms/command-error.ts';
+import { append } from '../terms/option-values.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from '../terms/record-schema.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
-import { append, exampleOf, jsonFileOption } from './options.ts';
+import { exampleOf, jsonFileOption } from './options.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { type Column, formatTime, textTable } from './table.ts';
 

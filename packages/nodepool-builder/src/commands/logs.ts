@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
-import { logFunction } from '../daemon/image-log.ts';
 import { functionName } from '../protocol/functions.ts';
+import { logFunction } from '../protocol/log-part.ts';
 import { askServers } from '../site/ask-servers.ts';
 import { builderLog, type LogName } from '../site/builder-log.ts';
 import { readBuilderStatuses } from '../site/builder-status.ts';
@@ -73,7 +73,7 @@ async function imageOf(servers: readonly ServerAddress[], id: string, signal: Ab
 
 /** Says what a build or an upload of the manager waits for; undefined if it does not wait. */
 async function waitOf(configuration: Configuration, id: string): Promise<string | undefined> {
-  const { hasStore, withStore } = await import('./manager-store.ts');
+  const { hasStore, withStore } = await import('../site/state-view.ts');
   if (!hasStore(configuration)) return undefined;
   const { readState } = await import('./manager-work.ts');
   const { builds, uploads, work } = await withStore(configuration, (store) =>

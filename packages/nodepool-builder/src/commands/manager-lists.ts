@@ -12,18 +12,19 @@ import { jobServers } from '../configuration/gearman-server.ts';
 import { toManagerConfiguration } from '../configuration/manager-configuration.ts';
 import { functionName } from '../protocol/functions.ts';
 import { PROGRESS_PROPERTIES } from '../site/builder-status.ts';
+import { progressText } from '../site/progress-text.ts';
 import { Providers } from '../site/providers.ts';
+import { warnWithoutManager } from '../site/served-request.ts';
 import { obsoleteIn, shownError, shownState, sumUp } from '../site/shown-state.ts';
+import { type StateView, withStateView, withStore } from '../site/state-view.ts';
 import { standingOf, type Work } from '../site/work.ts';
 import { STANDARD_ERROR_LOGGER } from '../terms/command-error.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from '../terms/record-schema.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { describeUpload } from './image-list.ts';
 import { showOrigin } from './image-origin.ts';
-import { type StateView, withStateView, withStore } from './manager-store.ts';
 import { readState } from './manager-work.ts';
-import { PROGRESS_COLUMN, progressText } from './progress.ts';
-import { warnWithoutManager } from './served-request.ts';
+import { PROGRESS_COLUMN } from './progress.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatTime, printRecords, type ShownRecord } from './table.ts';
 
 /** A command that prints records as a table or as JSON. */

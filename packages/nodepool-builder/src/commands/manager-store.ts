@@ -1,8 +1,5 @@
-import { existsSync } from 'node:fs';
 import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
-import type { StateStore } from '@nodepool-builder/image-manager';
-import type { Configuration } from '../configuration/configuration.ts';
-import { DATABASE_URL } from '../configuration/manager.ts';
+import { withOpenStore, withStore } from '../site/state-view.ts';
 import { CommandError, failing } from '../terms/command-error.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { exportText, readExport } from './image-data-file.ts';
@@ -59,59 +56,3 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
     },
   },
 ];
-
-/** Whether the manager's store exists: a file on disk, or a configured database. */
-export function hasStore({ manager }: Configuration): boolean {
-  return DATABASE_URL.test(manager.store) || existsSync(manager.store);
-}
-
-/** The part of the store that a read-only view of the manager's state needs. */
-export type StateView = Pick<StateStore, 'owner' | 'read' | 'requests' | 'describeLeader'>;
-
-/** The state before the first run of a manager. */
-const EMPTY: StateView = {
-  owner: '',
-  read: async () => ({ owner: '', nextNumber: 1, builds: new Map(), uploads: new Map(), pauses: new Map() }),
-  requests: async () => [],
-  describeLeader: async () => undefined,
-};
-
-/** Reads the manager's state, or an empty one before the first run of a manager. */
-export async function withStateView<T>(
-  configuration: Configuration,
-  look: (state: StateView) => Promise<T>,
-): Promise<T> {
-  return hasStore(configuration) ? await withStore(configuration, look) : await look(EMPTY);
-}
-
-/**
- * Opens the store of the manager for one task, and closes it.
- *
- * @throws CommandError if no manager has ever run with this configuration; StoreError
- */
-export async function withStore<T>(
-  configuration: Configuration,
-  work: (store: StateStore) => Promise<T>,
-): Promise<T> {
-  if (!hasStore(configuration)) {
-    throw new CommandError(
-      `no manager has worked here: ${configuration.manager.store} does not exist; start nodepool-builder manage, or correct manager.store`,
-      { exitReason: 'not-found' },
-    );
-  }
-  return await withOpenStore(configuration, work);
-}
-
-async function withOpenStore<T>(
-  { manager }: Configuration,
-  work: (store: StateStore) => Promise<T>,
-): Promise<T> {
-  // Imported on demand: the daemon starts faster without it.
-  const { openStateStore } = await import('@nodepool-builder/image-manager');
-  const store = await openStateStore(manager.store);
-  try {
-    return await work(store);
-  } finally {
-    await store.close();
-  }
-}

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import { LOG_LEVELS, type LogLevel } from '../logging/record-format.ts';
 
 /** Default path of nodepool's configuration. */
@@ -45,26 +45,4 @@ export function exampleOf(...commandLines: readonly string[]): string {
     `  $ nodepool-builder ${line}`.replace(/^(?=.{81})(.{1,78}) (?=-|> )/, '$1 \\\n      '),
   );
   return ['', commandLines.length > 1 ? 'Examples:' : 'Example:', ...lines].join('\n');
-}
-
-/** Parser of options that count something. */
-export const positiveInteger: (text: string) => number = integer(1, 'It must be a whole number above 0.');
-
-/** Parser of options that may be 0. */
-export const wholeNumber: (text: string) => number = integer(0, 'It must be a whole number.');
-
-/** Parser of TCP ports; with 0, the system chooses one. */
-export const portNumber: (text: string) => number = integer(0, 'It must be a port number.', 65_535);
-
-function integer(minimum: number, fault: string, maximum = Number.MAX_SAFE_INTEGER) {
-  return (text: string): number => {
-    const value = text.trim() === '' ? Number.NaN : Number(text);
-    if (Number.isInteger(value) && value >= minimum && value <= maximum) return value;
-    throw new InvalidArgumentError(fault);
-  };
-}
-
-/** Parser of options that may be repeated. */
-export function append(value: string, values: readonly string[] = []): readonly string[] {
-  return [...values, value];
 }

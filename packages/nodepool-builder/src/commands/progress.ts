@@ -1,10 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, ServerAddress } from '@nodepool-builder/gearman-node';
-import { type MeteredProgress, ProgressMeter, type Reading } from '../daemon/jobs/progress-meter.ts';
+import { type MeteredProgress, ProgressMeter } from '../daemon/jobs/progress-meter.ts';
+import type { Reading } from '../protocol/running-job.ts';
 import type { findRunningJob as FindRunningJob } from '../site/builder-status.ts';
+import { progressText, waitRateAndTimeLeft } from '../site/progress-text.ts';
 import { warn } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
-import { type Column, formatAge, formatSize } from './table.ts';
+import type { Column } from './table.ts';
 
 /**
  * Runs a task and shows its progress. The task reports either its own progress, or what a builder has measured, or both.
@@ -120,33 +122,6 @@ function openLines(title: string): ProgressDisplay {
     console.error(`${title}: ${progressText(reading)}`);
   };
   return { show, note: (line) => console.error(line), stop: () => {} };
-}
-
-/** Formats progress: `35 %, 12.3 MiB/s, 3 min left`; before its begin, `waiting for a free builder`. */
-export function progressText(reading: Shown): string {
-  const percent = typeof reading.percent === 'number' ? `, ${reading.percent} %` : '';
-  return `${percent}${waitRateAndTimeLeft(reading)}`.slice(', '.length);
-}
-
-/** A reading, or a record that contains one. */
-type Shown = { readonly [K in keyof Reading]?: unknown };
-
-function waitRateAndTimeLeft(reading: Shown): string {
-  const { phase, waiting, retrying, 'bytes-per-second': rate, 'seconds-left': left } = reading;
-  const texts = [
-    ...(typeof phase === 'string' ? [`in ${phase}`] : []),
-    ...(typeof waiting === 'string' ? [`waiting for ${waiting}`] : []),
-    ...(typeof retrying === 'string' ? [`retrying${untilRetry(reading)}: ${retrying}`] : []),
-    ...(typeof rate === 'number' ? [`${formatSize(String(rate))}/s`] : []),
-    ...(typeof left === 'number' ? [`${formatAge(left * 1000)} left`] : []),
-  ];
-  return texts.map((text) => `, ${text}`).join('');
-}
-
-/** ` in 11 s`; nothing once the attempt has begun. */
-function untilRetry({ 'retry-at': at }: Shown): string {
-  const pause = typeof at === 'string' ? Date.parse(at) - Date.now() : 0;
-  return pause > 0 ? ` in ${formatAge(pause)}` : '';
 }
 
 /** Formats a duration in milliseconds as `1:05:09`. */

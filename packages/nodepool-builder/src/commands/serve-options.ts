@@ -1,13 +1,7 @@
 import { type Command, Option } from 'commander';
+import { positiveInteger, wholeNumber } from '../terms/option-values.ts';
 import { addWebOptions } from '../web/web-options.ts';
-import {
-  configOption,
-  loggingConfigOption,
-  logLevelOption,
-  positiveInteger,
-  secureOption,
-  wholeNumber,
-} from './options.ts';
+import { configOption, loggingConfigOption, logLevelOption, secureOption } from './options.ts';
 
 /** Option of the background process: the path of its log, which also gets standard output and standard error. */
 export const BACKGROUND_OPTION = '--in-background';

@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { localTime } from '../logging/record-format.ts';
 import { warn } from '../terms/command-error.ts';
+import { formatAge } from '../terms/units.ts';
 
 /** One record, with the keys of its JSON. */
 export type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[] | null>>;
@@ -177,34 +178,8 @@ export const EXTERNAL_ID: Column = {
   long: 'id',
 };
 
-const UNITS = [
-  { unit: 'd', seconds: 86_400 },
-  { unit: 'h', seconds: 3600 },
-  { unit: 'min', seconds: 60 },
-  { unit: 's', seconds: 1 },
-];
-
-/** Formats an age with its two largest units: `3 d 4 h`. */
-export function formatAge(milliseconds: number): string {
-  const age = Math.max(0, Math.floor(milliseconds / 1000));
-  const first = UNITS.findIndex(({ seconds }) => age >= seconds);
-  const parts = UNITS.slice(first)
-    .slice(0, 2)
-    .map(({ unit, seconds }, index) => {
-      const count = Math.floor((index === 0 ? age : age % (UNITS[first]?.seconds ?? 1)) / seconds);
-      return count > 0 ? `${count} ${unit}` : '';
-    });
-  return parts.filter(Boolean).join(' ') || '0 s';
-}
-
 /** Formats a time in ISO 8601 as a local one, to the minute: `2026-05-01 14:02`. Other text stays as it is. */
 export function formatTime(time: string): string {
   const date = new Date(time);
   return Number.isNaN(date.getTime()) ? time : localTime(date).slice(0, 'YYYY-MM-DD HH:MM'.length);
-}
-
-/** Formats a number of bytes: `1.5 GiB`. */
-export function formatSize(bytes: string): string {
-  const mebibytes = Number(bytes) / 2 ** 20;
-  return mebibytes < 1024 ? `${mebibytes.toFixed(1)} MiB` : `${(mebibytes / 1024).toFixed(1)} GiB`;
 }

@@ -12,10 +12,11 @@ import {
   STANDARD_ERROR_LOGGER,
   usageError,
 } from '../terms/command-error.ts';
+import { append } from '../terms/option-values.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-schema.ts';
 import { collectEvidence, type Evidence, type Link } from './evidence.ts';
 import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
-import { append, exampleOf, jsonFileOption } from './options.ts';
+import { exampleOf, jsonFileOption } from './options.ts';
 import { withoutProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 

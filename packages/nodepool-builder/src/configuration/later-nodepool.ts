@@ -37,6 +37,13 @@ const REFUSED = {
   },
 } as const satisfies Record<string, Readonly<Record<string, string>>>;
 
+/** Keys since nodepool 10 that delete files after uploads. */
+const DELETING = {
+  diskimages: ['keep-formats', 'delete-after-upload'],
+  providers: [],
+  images: [],
+} as const;
+
 /** Keys since nodepool 0.4 that only launchers read. */
 const LAUNCHER = {
   diskimages: ['username', 'python-path', 'shell-type'],
@@ -49,29 +56,28 @@ const LAUNCHER = {
   images: ['connection-type', 'connection-port', 'python-path', 'shell-type', 'password', 'key'],
 } as const;
 
-/** Schemas of the keys that a later nodepool has in a mapping: those for launchers are accepted, others refused. */
+/** Schema of a key that is not read here. */
+function unread($comment: string): SettingsSchema {
+  return { description: 'is a key of a later nodepool, and is not read here', not: {}, $comment };
+}
+
+/**
+ * Schemas of the keys that a later nodepool has in a mapping: keys for launchers are accepted, keys that delete files are
+ * ignored with a warning, others are refused.
+ */
 export function laterKeys(mapping: keyof typeof REFUSED): Record<string, SettingsSchema> {
-  const refused = Object.entries(REFUSED[mapping]).map(([key, remedy]) => [
-    key,
-    { description: 'is a key of a later nodepool, and is not read here', not: {}, $comment: remedy },
-  ]);
+  const refused = Object.entries(REFUSED[mapping]).map(([key, remedy]) => [key, unread(remedy)]);
+  const remedy = 'all formats stay in images-dir until the image is deleted; see "keep"';
+  const ignored = DELETING[mapping].map((key) => [key, { ...unread(remedy), deprecated: true }]);
   return {
     ...elsewhere(...LAUNCHER[mapping]),
     // beside `images`
     ...(mapping === 'providers' && {
       diskimages: { description: ELSEWHERE, items: { properties: laterKeys('images') } },
     }),
-    ...Object.fromEntries(refused),
+    ...Object.fromEntries([...refused, ...ignored]),
   };
 }
-
-const KEPT = 'it is ignored: all formats stay in images-dir until the image is deleted; see "keep"';
-
-/** Keys since nodepool 10 that delete files after uploads, with the remedy for such an unknown key. */
-export const IGNORED_KEYS: Readonly<Record<string, string>> = {
-  'keep-formats': KEPT,
-  'delete-after-upload': KEPT,
-};
 
 /**
  * Reports a file for a later nodepool, which controls its builders by ZooKeeper. It is an error if a provider lacks

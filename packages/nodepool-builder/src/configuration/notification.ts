@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { Diagnostic, SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { EVENTS } from '../daemon/notifications/event.ts';
 import { TEXT } from '../yaml/schema-node.ts';
+import { EVENTS } from './event-kinds.ts';
 
 const FILE = { ...TEXT, format: 'path' } as const;
 const NAMES = { type: 'array', items: TEXT } as const;

@@ -9,33 +9,12 @@ import {
   imageIdFault,
   JsonReader,
   LOG_BEGIN,
-  type SettingsSchema,
   UNTRICKED,
   uploadLogName,
   visible,
 } from '@nodepool-builder/image-builder/module-kit';
-
-/** Schema of the argument of `image-log:<image-id>`. */
-export const LOG_REQUEST = {
-  type: 'object',
-  required: ['offset'],
-  properties: {
-    offset: { type: 'integer', minimum: 0 }, // of the first byte
-    wait: { type: 'number', minimum: 0, maximum: 60 }, // seconds, if nothing follows the offset; default 0
-    'upload-id': { type: 'string' }, // for the log of an upload
-  },
-} as const satisfies SettingsSchema;
-
-/** Schema of its result. */
-export const LOG_PART = {
-  type: 'object',
-  required: ['offset', 'data', 'complete'],
-  properties: {
-    offset: { type: 'integer' }, // of the first byte
-    data: { type: 'string' }, // in base64
-    complete: { type: 'boolean' }, // nothing follows
-  },
-} as const satisfies SettingsSchema;
+import { subjectOf } from '../protocol/functions.ts';
+import { LOG_REQUEST } from '../protocol/log-part.ts';
 
 /** Bytes of a part. */
 const PART = 262_144;
@@ -45,13 +24,6 @@ const REPEATED = 65_536;
 
 /** Pause between two looks at a log that grows, in milliseconds. */
 const PAUSE = 200;
-
-const FUNCTION = 'image-log:';
-
-/** Function that each builder offers for the images of whose build or uploads it has a log. */
-export function logFunction(imageId: string): string {
-  return `${FUNCTION}${imageId}`;
-}
 
 /** The file names of uploads' logs end in this, and those of all logs in `.log`. */
 const UPLOAD = /\.[\da-f]{16}\.upload$/;
@@ -101,7 +73,7 @@ export async function readLogPart(
   isRunning: (imageId: string, uploadId: string | undefined) => boolean,
   signal: AbortSignal,
 ): Promise<string> {
-  const imageId = functionName.slice(FUNCTION.length);
+  const imageId = subjectOf(functionName);
   checkImageId(imageId);
   const { offset, wait = 0, 'upload-id': uploadId } = REQUEST.parse(argument);
   const path = join(directory, `${uploadId === undefined ? imageId : uploadLogName(imageId, uploadId)}.log`);

@@ -1,6 +1,6 @@
 import { JobExceptionError, JobFailedError, type ServerAddress } from '@nodepool-builder/gearman-node';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import { LOG_PART, logFunction } from '../daemon/image-log.ts';
+import { LOG_PART, logFunction } from '../protocol/log-part.ts';
 import { CommandError } from '../terms/command-error.ts';
 import { serversOffering, submitTo } from './control-jobs.ts';
 import type { LogChunk, ReadLog } from './log-source.ts';

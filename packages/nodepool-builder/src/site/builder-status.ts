@@ -3,8 +3,8 @@ import { hostname } from 'node:os';
 import { Client, type FunctionStatus, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { RUNNING_JOB, type RunningJob, type RunningJobs } from '../daemon/jobs/running-jobs.ts';
 import { subjectOf } from '../protocol/functions.ts';
+import { RUNNING_JOB, type RunningJob } from '../protocol/running-job.ts';
 import { CommandError } from '../terms/command-error.ts';
 import { packageVersion } from '../terms/version.ts';
 import { askServers } from './ask-servers.ts';
@@ -42,7 +42,7 @@ const STATUS = 'image-builder-status:'; // access lists allow builders to regist
 /** Returns the status of this process. */
 export async function builderStatus(
   repository: Pick<ImageRepository, 'directory' | 'images'>,
-  running: Pick<RunningJobs, 'all'>,
+  running: { readonly all: readonly RunningJob[] },
 ): Promise<BuilderStatus> {
   const { directory, images } = repository;
   const { bavail, blocks, bsize } = await statfs(directory);

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
-import { cancel } from '../commands/cancel.ts';
-import { askManager } from '../commands/manager-requests.ts';
+import { cancel } from '../site/cancel.ts';
+import { askManager } from '../site/manager-requests.ts';
 import type { User } from './access.ts';
 import type { WebContext } from './context.ts';
 import { HttpError } from './http-error.ts';

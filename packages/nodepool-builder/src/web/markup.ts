@@ -1,4 +1,4 @@
-import { progressText } from '../commands/progress.ts';
+import { progressText } from '../site/progress-text.ts';
 import { type Html, html } from './html.ts';
 import type { BuildRecord, UploadRecord } from './records.ts';
 

@@ -9,12 +9,12 @@ import {
   previewPlan,
   type StateStore,
 } from '@nodepool-builder/image-manager';
-import { hasStore } from '../commands/manager-store.ts';
-import { NO_MANAGER } from '../commands/served-request.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { toManagerConfiguration } from '../configuration/manager-configuration.ts';
 import { askServers } from '../site/ask-servers.ts';
 import { type BuilderStatus, readBuilderStatuses } from '../site/builder-status.ts';
+import { NO_MANAGER } from '../site/served-request.ts';
+import { hasStore } from '../site/state-view.ts';
 import { CommandError, messageOf } from '../terms/command-error.ts';
 import type { CloudImageWatch } from './cloud-image-watch.ts';
 import type { CloudImageRecord } from './records.ts';

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { portNumber } from '../commands/options.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { CommandError } from '../terms/command-error.ts';
+import { portNumber } from '../terms/option-values.ts';
 import type { EventMetrics } from './event-metrics.ts';
 
 /** Address of the status page. */

@@ -1,6 +1,5 @@
 import { createAjv, nearestName, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import type { DefinedError, ErrorObject } from 'ajv';
-import { IGNORED_KEYS } from '../configuration/later-nodepool.ts';
 import { ConfigurationError, escapePointer, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
 import { isMapping, type YamlDocument } from './yaml-document.ts';
 
@@ -104,6 +103,7 @@ function explain(error: DefinedError): Explanation {
       };
     case 'not':
       return {
+        severity: error.parentSchema?.deprecated === true ? 'warning' : 'error',
         reason: `${path} ${error.parentSchema?.description ?? 'is not understood'}`,
         remedy: String(error.parentSchema?.$comment),
       };
@@ -153,7 +153,6 @@ function kindOf(value: unknown): string {
 }
 
 function suggestion(unknown: string, known: readonly string[]): string {
-  if (Object.hasOwn(IGNORED_KEYS, unknown)) return IGNORED_KEYS[unknown] ?? '';
   const nearest = nearestName(unknown, known);
   return nearest === undefined ? 'it is ignored; remove it' : `it is ignored; did you mean "${nearest}"?`;
 }

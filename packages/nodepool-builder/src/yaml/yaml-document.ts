@@ -8,9 +8,9 @@ import {
   parseEvents,
   YAMLException,
 } from 'js-yaml';
-import { fitScalars } from '../configuration/fit-scalars.ts';
-import { PYYAML_SCHEMA } from '../configuration/python-scalars.ts';
 import { ConfigurationError, escapePointer, type Position } from './diagnostic.ts';
+import { fitScalars } from './fit-scalars.ts';
+import { PYYAML_SCHEMA } from './python-scalars.ts';
 
 /** A YAML document with the positions of its nodes. */
 export interface YamlDocument {

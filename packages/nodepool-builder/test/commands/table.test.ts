@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PROGRESS_COLUMN } from '../../src/commands/progress.ts';
-import {
-  ageColumn,
-  type Column,
-  EXTERNAL_ID,
-  formatAge,
-  formatSize,
-  formatTime,
-  textTable,
-} from '../../src/commands/table.ts';
+import { ageColumn, type Column, EXTERNAL_ID, formatTime, textTable } from '../../src/commands/table.ts';
 import { progressOf } from '../../src/site/builder-status.ts';
+import { formatAge, formatSize } from '../../src/terms/units.ts';
 
 const IMAGE_ID = 'debian-bookworm-0000000042-k7f3q2xa';
 const WHY = 'the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25 hours old; rebuild-age is 24 hours';

@@ -150,7 +150,7 @@ describe('a key of a later nodepool', () => {
       const messages = await messagesOf(t, fileWith({ 'diskimages[0]': text }));
       assert.match(
         messages.join(),
-        /^nodepool\.yaml:2:\d+: warning: .* has the unknown key .*; it is ignored: all formats stay in images-dir/,
+        /^nodepool\.yaml:2:\d+: warning: .* is a key of a later nodepool, and is not read here; all formats stay in images-dir/,
       );
     }
   });

@@ -3,7 +3,8 @@ import { appendFile, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { logFunction, loggedImages, readLogPart } from '../../src/daemon/image-log.ts';
+import { loggedImages, readLogPart } from '../../src/daemon/image-log.ts';
+import { logFunction } from '../../src/protocol/log-part.ts';
 
 /** First line of each log. The tests count the bytes after it. */
 const BEGIN = '# image-name: "docs"\n';

@@ -1,25 +1,6 @@
-import type { Progress, SettingsOf } from '@nodepool-builder/image-builder';
-import type { Retry, SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-
-/** Properties of a {@link Reading}. */
-export const READING_PROPERTIES = {
-  percent: { type: 'integer' },
-  'bytes-per-second': { type: 'integer' }, // of a transfer
-  'seconds-left': { type: 'integer' }, // an estimate
-  phase: { type: 'string' }, // the part of the operation that runs
-  waiting: { type: 'string' }, // the thing that the operation waits for
-  retrying: { type: 'string' }, // the attempt that follows, or runs, and the last error
-  'retry-at': { type: 'string' }, // start of that attempt, in ISO 8601
-} as const satisfies Readonly<Record<string, SettingsSchema>>;
-
-const READING = {
-  type: 'object',
-  required: ['percent'],
-  properties: READING_PROPERTIES,
-} as const satisfies SettingsSchema;
-
-/** Progress of an operation with its rate and the time left. */
-export type Reading = SettingsOf<typeof READING>;
+import type { Progress } from '@nodepool-builder/image-builder';
+import type { Retry } from '@nodepool-builder/image-builder/module-kit';
+import type { Reading } from '../../protocol/running-job.ts';
 
 /** Progress of an operation, and the bytes that it transfers in all, if it transfers a file. */
 export interface MeteredProgress extends Progress {

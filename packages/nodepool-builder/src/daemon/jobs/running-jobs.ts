@@ -1,32 +1,10 @@
 import { EventEmitter } from 'node:events';
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
-import type { SettingsOf } from '@nodepool-builder/image-builder';
-import { type SettingsSchema, watchRetries } from '@nodepool-builder/image-builder/module-kit';
+import { watchRetries } from '@nodepool-builder/image-builder/module-kit';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
 import { reportProgress } from '../../protocol/job-reply.ts';
-import { type MeteredProgress, ProgressMeter, READING_PROPERTIES, type Reading } from './progress-meter.ts';
-
-const TEXT = { type: 'string' } as const satisfies SettingsSchema;
-
-/** Schema of a {@link RunningJob}. */
-export const RUNNING_JOB = {
-  type: 'object',
-  required: ['kind', 'image-id', 'handle', 'started', 'percent'],
-  properties: {
-    kind: { enum: ['build', 'upload'] },
-    'image-id': TEXT,
-    diskimage: TEXT, // of a build: diskimages[].name
-    provider: TEXT, // of an upload: providers[].name
-    'image-name': TEXT, // of an upload: providers[].images[].name
-    'upload-id': TEXT, // of an upload: see `UploadRequest.uploadId`
-    handle: TEXT, // Gearman's handle of the job
-    started: TEXT, // in ISO 8601
-    ...READING_PROPERTIES,
-  },
-} as const satisfies SettingsSchema;
-
-/** A build or an upload that runs in this process, with its progress. */
-export type RunningJob = SettingsOf<typeof RUNNING_JOB>;
+import type { Reading, RunningJob } from '../../protocol/running-job.ts';
+import { type MeteredProgress, ProgressMeter } from './progress-meter.ts';
 
 /** What a job says of itself when it starts. */
 export type StartedJob = Omit<RunningJob, 'handle' | 'started' | keyof Reading>;

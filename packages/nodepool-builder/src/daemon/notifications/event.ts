@@ -1,22 +1,7 @@
 import { hostname } from 'node:os';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { EVENTS } from '../../configuration/event-kinds.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL } from '../../terms/record-schema.ts';
-
-/** Kinds of events, as receivers choose them. */
-export const EVENTS = [
-  'build-succeeded',
-  'build-recovered',
-  'build-failed',
-  'build-cancelled',
-  'upload-succeeded',
-  'upload-recovered',
-  'upload-failed',
-  'upload-cancelled',
-  'image-too-old',
-] as const;
-
-/** A kind of event. */
-export type EventKind = (typeof EVENTS)[number];
 
 /** Schema of what receivers get. */
 export const EVENT_SCHEMA = recordSchema({

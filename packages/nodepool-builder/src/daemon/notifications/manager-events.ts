@@ -1,6 +1,7 @@
 import { type Build, type ManagerState, type Upload, whyPaused } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../../configuration/configuration.ts';
-import type { EventFacts, EventKind } from './event.ts';
+import type { EventKind } from '../../configuration/event-kinds.ts';
+import type { EventFacts } from './event.ts';
 
 /** The event of a build or an upload that has ended. */
 export function eventOfEnd(record: Build | Upload, { builds, uploads }: ManagerState): EventFacts {

@@ -1,8 +1,9 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { RetryBudget, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
+import { EVENTS, type EventKind } from '../../configuration/event-kinds.ts';
 import type { NotificationSettings } from '../../configuration/notification.ts';
 import { DeliveryError, deliver } from './delivery.ts';
-import { EVENTS, type EventFacts, type EventKind, makeEvent, type NotificationEvent } from './event.ts';
+import { type EventFacts, makeEvent, type NotificationEvent } from './event.ts';
 
 /** Settings of a {@link Notifier}. */
 export interface NotifierOptions {

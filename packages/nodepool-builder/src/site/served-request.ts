@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ManagerState, Request, StateStore } from '@nodepool-builder/image-manager';
 import { CommandError, warn } from '../terms/command-error.ts';
-import type { ShownRecord } from './table.ts';
 
 /** Time limit for the manager to serve a request, and the pause between two looks, in milliseconds. */
 const TIMEOUT = 30_000;
@@ -16,7 +15,7 @@ export async function requireManager(store: StateStore): Promise<void> {
 /** Warns at the end of a list if what it shows needs a manager: a state or a plan of now, or a record of what runs. */
 export async function warnWithoutManager(
   store: Pick<StateStore, 'describeLeader'>,
-  records: readonly ShownRecord[],
+  records: readonly { readonly state?: string | number | boolean | readonly string[] | null }[],
 ): Promise<void> {
   const isOfNow = records.some(({ state }) => state === undefined || RUNNING.test(String(state)));
   if (isOfNow && (await store.describeLeader()) === undefined) warn(NO_MANAGER);

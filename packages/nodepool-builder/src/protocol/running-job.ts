@@ -1,0 +1,44 @@
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+
+/** Properties of a {@link Reading}. */
+export const READING_PROPERTIES = {
+  percent: { type: 'integer' },
+  'bytes-per-second': { type: 'integer' }, // of a transfer
+  'seconds-left': { type: 'integer' }, // an estimate
+  phase: { type: 'string' }, // the part of the operation that runs
+  waiting: { type: 'string' }, // the thing that the operation waits for
+  retrying: { type: 'string' }, // the attempt that follows, or runs, and the last error
+  'retry-at': { type: 'string' }, // start of that attempt, in ISO 8601
+} as const satisfies Readonly<Record<string, SettingsSchema>>;
+
+const READING = {
+  type: 'object',
+  required: ['percent'],
+  properties: READING_PROPERTIES,
+} as const satisfies SettingsSchema;
+
+/** Progress of an operation with its rate and the time left. */
+export type Reading = SettingsOf<typeof READING>;
+
+const TEXT = { type: 'string' } as const satisfies SettingsSchema;
+
+/** Schema of a {@link RunningJob}. */
+export const RUNNING_JOB = {
+  type: 'object',
+  required: ['kind', 'image-id', 'handle', 'started', 'percent'],
+  properties: {
+    kind: { enum: ['build', 'upload'] },
+    'image-id': TEXT,
+    diskimage: TEXT, // of a build: diskimages[].name
+    provider: TEXT, // of an upload: providers[].name
+    'image-name': TEXT, // of an upload: providers[].images[].name
+    'upload-id': TEXT, // of an upload: see `UploadRequest.uploadId`
+    handle: TEXT, // Gearman's handle of the job
+    started: TEXT, // in ISO 8601
+    ...READING_PROPERTIES,
+  },
+} as const satisfies SettingsSchema;
+
+/** A build or an upload that runs in this process, with its progress. */
+export type RunningJob = SettingsOf<typeof RUNNING_JOB>;

@@ -1,0 +1,25 @@
+const UNITS = [
+  { unit: 'd', seconds: 86_400 },
+  { unit: 'h', seconds: 3600 },
+  { unit: 'min', seconds: 60 },
+  { unit: 's', seconds: 1 },
+];
+
+/** Formats an age with its two largest units: `3 d 4 h`. */
+export function formatAge(milliseconds: number): string {
+  const age = Math.max(0, Math.floor(milliseconds / 1000));
+  const first = UNITS.findIndex(({ seconds }) => age >= seconds);
+  const parts = UNITS.slice(first)
+    .slice(0, 2)
+    .map(({ unit, seconds }, index) => {
+      const count = Math.floor((index === 0 ? age : age % (UNITS[first]?.seconds ?? 1)) / seconds);
+      return count > 0 ? `${count} ${unit}` : '';
+    });
+  return parts.filter(Boolean).join(' ') || '0 s';
+}
+
+/** Formats a number of bytes: `1.5 GiB`. */
+export function formatSize(bytes: string): string {
+  const mebibytes = Number(bytes) / 2 ** 20;
+  return mebibytes < 1024 ? `${mebibytes.toFixed(1)} MiB` : `${(mebibytes / 1024).toFixed(1)} GiB`;
+}
