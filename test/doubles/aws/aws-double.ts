@@ -1,11 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import * as ebs from '@aws-sdk/client-ebs';
 import * as ec2 from '@aws-sdk/client-ec2';
 import * as sts from '@aws-sdk/client-sts';
 import { NormalizedSchema } from '@smithy/core/schema';
 import type { StaticOperationSchema } from '@smithy/types';
 import { LineMachine } from '../line-machine.ts';
+import { LoopbackServer, LostResponse, type Reply, type Request } from '../loopback-server.ts';
 import { IMAGE_OPERATIONS } from './images.ts';
 import { IMPORT_OPERATIONS } from './imports.ts';
 import { INSTANCE_OPERATIONS, INSTANCE_TYPES, terminate } from './instances.ts';
@@ -54,39 +53,21 @@ const DEFAULTS: AwsDoubleOptions = {
  * A server that behaves like EC2 and EBS direct. It refuses each request that does not fit AWS's model, which it takes
  * from the SDK, and keeps state as AWS does. Clients reach it with `endpoint`, and any credentials.
  */
-export class AwsDouble implements AsyncDisposable {
+export class AwsDouble extends LoopbackServer {
   /** The requests, in the order of their arrival. */
   readonly requests: AwsRequest[] = [];
   /** Default: no faults. */
   fault: AwsFault = () => undefined;
   readonly #options: AwsDoubleOptions;
-  readonly #server: Server;
   readonly #regions = new Map<string, Region>();
 
   private constructor(options: Partial<AwsDoubleOptions>) {
+    super();
     this.#options = { ...DEFAULTS, ...options };
-    this.#server = createServer((request, response) => {
-      this.#serve(request, response).catch((error: unknown) => response.destroy(error as Error));
-    });
   }
 
-  /** Starts one at a free port of the loopback interface. */
   static async start(options: Partial<AwsDoubleOptions> = {}, port = 0): Promise<AwsDouble> {
-    const double = new AwsDouble(options);
-    const listening = Promise.withResolvers<void>();
-    double.#server.once('error', listening.reject).listen(port, '127.0.0.1', listening.resolve);
-    await listening.promise;
-    return double;
-  }
-
-  /** Port of the services at 127.0.0.1, and of the machines at other addresses of loopback. */
-  get port(): number {
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  /** URL for the setting `endpoint`. */
-  get endpoint(): string {
-    return `http://127.0.0.1:${this.port}`;
+    return await new AwsDouble(options).listen(port);
   }
 
   region(name = 'us-east-1'): Region {
@@ -102,51 +83,38 @@ export class AwsDouble implements AsyncDisposable {
     return region;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     const instances = [...this.#regions.values()].flatMap((region) => region.instances.all());
     await Promise.all(instances.map((instance) => terminate(instance)));
-    const closed = Promise.withResolvers<void>();
-    this.#server.close(() => closed.resolve());
-    this.#server.closeAllConnections();
-    await closed.promise;
+    await super[Symbol.asyncDispose]();
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+  protected override async respond(request: Request): Promise<Reply> {
     const scope = /Credential=([^/]+)\/\d+\/([^/]+)\/([^/]+)\/aws4_request/.exec(
       request.headers.authorization ?? '',
     );
     const [, accessKeyId = '', regionName = '', service = ''] = scope ?? [];
-    const body = Buffer.concat(chunks);
     const answer = { ebs: answerEbs, sts: answerSts }[service] ?? answerEc2;
-    const { status, type, text, headers } = await answer(request, body, async (operation, input, run) => {
+    return await answer(request, async (operation, input, run) => {
       if (scope === null) throw new AwsRefusal('AuthFailure', 'The request is not signed', 401);
       const entry = { operation, region: regionName, accessKeyId, input };
       this.requests.push(entry);
       const fault = this.fault(entry);
       if (fault instanceof AwsRefusal) throw fault;
       const output = await run(this.region(regionName));
-      if (fault === 'lost') throw new LostAnswer();
+      if (fault === 'lost') throw new LostResponse();
       return output;
     });
-    if (status === 0) {
-      response.destroy();
-      return;
-    }
-    response.writeHead(status, { 'content-type': type, 'x-amzn-requestid': 'double', ...headers }).end(text);
   }
 }
 
-/** The answer that does not arrive. */
-class LostAnswer extends Error {}
-
-interface Answer {
-  /** 0: none arrives. */
-  readonly status: number;
-  readonly type: string;
-  readonly text: string | Buffer;
-  readonly headers?: Readonly<Record<string, string>>;
+function reply(
+  type: string,
+  status: number,
+  body: string | Buffer,
+  headers: Readonly<Record<string, string>> = {},
+): Reply {
+  return { status, headers: { 'content-type': type, 'x-amzn-requestid': 'double', ...headers }, body };
 }
 
 type Run = (
@@ -155,7 +123,7 @@ type Run = (
   work: (region: Region) => object | Promise<object>,
 ) => Promise<object>;
 
-async function answerEc2(_request: IncomingMessage, body: Buffer, run: Run): Promise<Answer> {
+async function answerEc2({ body }: Request, run: Run): Promise<Reply> {
   const type = 'text/xml;charset=UTF-8';
   try {
     const form = new URLSearchParams(body.toString());
@@ -177,18 +145,17 @@ async function answerEc2(_request: IncomingMessage, body: Buffer, run: Run): Pro
     const tag = `${name}Response`;
     const inner = writeXml(NormalizedSchema.of(schema[5]), output);
     const text = `<${tag} xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>double</requestId>${inner}</${tag}>`;
-    return { status: 200, type, text };
+    return reply(type, 200, text);
   } catch (error) {
-    if (error instanceof LostAnswer) return { status: 0, type, text: '' };
     if (!(error instanceof AwsRefusal)) throw error;
     const inner = `<Code>${error.code}</Code><Message>${error.message.replaceAll('<', '&lt;')}</Message>`;
     const text = `<Response><Errors><Error>${inner}</Error></Errors><RequestID>double</RequestID></Response>`;
-    return { status: error.status, type, text };
+    return reply(type, error.status, text);
   }
 }
 
 /** The part of STS that tells whose credentials a request has. */
-async function answerSts(_request: IncomingMessage, body: Buffer, run: Run): Promise<Answer> {
+async function answerSts({ body }: Request, run: Run): Promise<Reply> {
   const type = 'text/xml';
   const name = 'GetCallerIdentity';
   try {
@@ -206,13 +173,12 @@ async function answerSts(_request: IncomingMessage, body: Buffer, run: Run): Pro
     const result = `<${name}Result>${inner}</${name}Result>`;
     const metadata = '<ResponseMetadata><RequestId>double</RequestId></ResponseMetadata>';
     const text = `<${name}Response>${result}${metadata}</${name}Response>`;
-    return { status: 200, type, text };
+    return reply(type, 200, text);
   } catch (error) {
-    if (error instanceof LostAnswer) return { status: 0, type, text: '' };
     if (!(error instanceof AwsRefusal)) throw error;
     const inner = `<Type>Sender</Type><Code>${error.code}</Code><Message>${error.message}</Message>`;
     const text = `<ErrorResponse><Error>${inner}</Error><RequestId>double</RequestId></ErrorResponse>`;
-    return { status: error.status, type, text };
+    return reply(type, error.status, text);
   }
 }
 
@@ -230,18 +196,17 @@ const EBS_ROUTES = Object.entries<Operation>(EBS_OPERATIONS).map(([name, operati
   return { operation, schema, method, pattern, status };
 });
 
-async function answerEbs(request: IncomingMessage, body: Buffer, run: Run): Promise<Answer> {
+async function answerEbs({ method, url, headers, body }: Request, run: Run): Promise<Reply> {
   const type = 'application/json';
   try {
-    const url = new URL(request.url ?? '', 'http://double');
-    const route = EBS_ROUTES.find((one) => one.method === request.method && one.pattern.test(url.pathname));
+    const route = EBS_ROUTES.find((one) => one.method === method && one.pattern.test(url.pathname));
     if (route === undefined) throw new AwsRefusal('ValidationException', `no operation has ${url.pathname}`);
     const inputSchema = NormalizedSchema.of(route.schema[4]);
     const elsewhere: Record<string, string | Buffer> = { ...route.pattern.exec(url.pathname)?.groups };
     let isPayload = false;
     for (const [name, member] of inputSchema.structIterator()) {
       const { httpHeader, httpQuery, streaming, httpPayload } = member.getMergedTraits();
-      const header = httpHeader && request.headers[httpHeader.toLowerCase()];
+      const header = httpHeader && headers[httpHeader.toLowerCase()];
       if (typeof header === 'string') elsewhere[name] = header;
       const query = httpQuery && url.searchParams.get(httpQuery);
       if (typeof query === 'string') elsewhere[name] = query;
@@ -257,15 +222,14 @@ async function answerEbs(request: IncomingMessage, body: Buffer, run: Run): Prom
     );
     return writeEbs(NormalizedSchema.of(route.schema[5]), output as Record<string, unknown>, route.status);
   } catch (error) {
-    if (error instanceof LostAnswer) return { status: 0, type, text: '' };
     if (!(error instanceof AwsRefusal)) throw error;
     const text = JSON.stringify({ __type: error.code, code: error.code, message: error.message });
-    return { status: error.status, type, text };
+    return reply(type, error.status, text);
   }
 }
 
 /** Members of the output travel in headers, as the body, or in JSON. */
-function writeEbs(schema: NormalizedSchema, output: Record<string, unknown>, status: number): Answer {
+function writeEbs(schema: NormalizedSchema, output: Record<string, unknown>, status: number): Reply {
   const json: Record<string, unknown> = {};
   const headers: Record<string, string> = {};
   let payload: Buffer | undefined;
@@ -277,5 +241,5 @@ function writeEbs(schema: NormalizedSchema, output: Record<string, unknown>, sta
     else json[name] = value;
   }
   const type = payload === undefined ? 'application/json' : 'application/octet-stream';
-  return { status, type, headers, text: payload ?? JSON.stringify(json) };
+  return reply(type, status, payload ?? JSON.stringify(json), headers);
 }

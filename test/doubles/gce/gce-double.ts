@@ -1,6 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { CRC32C } from '@google-cloud/storage';
+import { LoopbackServer, type Outcome, type Request } from '../loopback-server.ts';
 import { GoogleRefusal, invalid, readRequest, routesOf } from './model.ts';
 import { type OperationFailure, Operations } from './operations.ts';
 import { StorageDouble } from './storage-double.ts';
@@ -64,7 +63,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
  * that does not fit Google's description, which it takes from the SDK. Clients reach it with `endpoint` and
  * `storage-endpoint`, and with credentials whose token it issues.
  */
-export class GceDouble implements AsyncDisposable {
+export class GceDouble extends LoopbackServer {
   readonly images: ImageState[] = [];
   readonly storage = new StorageDouble((bytes) => {
     const crc = new CRC32C();
@@ -89,29 +88,16 @@ export class GceDouble implements AsyncDisposable {
   /** Images in one answer to a list, at most. */
   pageSize = 500;
   readonly #options: GceDoubleOptions;
-  readonly #server: Server;
   readonly #operations = new Operations();
   readonly #byRequestId = new Map<string, object>();
 
   private constructor(options: Partial<GceDoubleOptions>) {
+    super();
     this.#options = { ...DEFAULTS, ...options };
-    this.#server = createServer((request, response) => {
-      this.#serve(request, response).catch((error: unknown) => response.destroy(error as Error));
-    });
   }
 
-  /** Starts one at a free port of the loopback interface. */
   static async start(options: Partial<GceDoubleOptions> = {}): Promise<GceDouble> {
-    const double = new GceDouble(options);
-    const listening = Promise.withResolvers<void>();
-    double.#server.once('error', listening.reject).listen(0, '127.0.0.1', listening.resolve);
-    await listening.promise;
-    return double;
-  }
-
-  /** URL for the settings `endpoint` and `storage-endpoint`. */
-  get endpoint(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return await new GceDouble(options).listen();
   }
 
   /**
@@ -134,35 +120,7 @@ export class GceDouble implements AsyncDisposable {
     return { ...this.tokens.createKey(), token_uri: `${this.endpoint}/token` };
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    const closed = Promise.withResolvers<void>();
-    this.#server.close(() => closed.resolve());
-    this.#server.closeAllConnections();
-    await closed.promise;
-  }
-
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-    const body = Buffer.concat(chunks);
-    const url = new URL(request.url ?? '', this.endpoint);
-    const answer = this.#answer(request, url, body);
-    if (answer === 'silent') return;
-    if (answer === 'lost') {
-      response.destroy();
-      return;
-    }
-    const { status, headers, json } = answer;
-    response.writeHead(status, { 'content-type': 'application/json', ...headers });
-    response.end(json === undefined ? undefined : JSON.stringify(json));
-  }
-
-  #answer(
-    request: IncomingMessage,
-    url: URL,
-    body: Buffer,
-  ): { status: number; headers?: Readonly<Record<string, string>>; json?: object } | 'lost' | 'silent' {
-    const { method = '', headers } = request;
+  protected override respond({ method, url, headers, body }: Request): Outcome {
     try {
       const token = this.tokens.answer(url.pathname, headers.authorization, body);
       if (token !== undefined) return token;
@@ -175,7 +133,7 @@ export class GceDouble implements AsyncDisposable {
       if (asked !== undefined) {
         this.#record({ operation: `${method} ${url.pathname}`, input: {} });
         const permissions = asked.filter((permission) => !this.missingPermissions.has(permission));
-        return { status: 200, json: permissions.length === 0 ? {} : { permissions } };
+        return { status: 200, body: permissions.length === 0 ? {} : { permissions } };
       }
       if (!url.pathname.startsWith('/compute/')) {
         const entry = { operation: `${method} ${url.pathname}`, input: {} };
@@ -191,12 +149,12 @@ export class GceDouble implements AsyncDisposable {
       const input = readRequest(route, path, url.searchParams, json);
       const fault = this.#record({ operation: route.name, input });
       const output = this.#compute(route.name, input);
-      return fault ?? { status: 200, json: output };
+      return fault ?? { status: 200, body: output };
     } catch (error) {
       if (!(error instanceof GoogleRefusal)) throw error;
       const { status, reason, message } = error;
       const errors = [{ message, domain: 'global', reason }];
-      return { status, json: { error: { code: status, message, errors } } };
+      return { status, body: { error: { code: status, message, errors } } };
     }
   }
 

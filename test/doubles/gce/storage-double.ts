@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Reply, Request } from '../loopback-server.ts';
 import { GoogleRefusal } from './model.ts';
 
 /** An object of Cloud Storage. */
@@ -20,19 +21,6 @@ interface Session {
   object?: StoredObject;
 }
 
-interface StorageRequest {
-  readonly method: string;
-  readonly url: URL;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: Buffer;
-}
-
-interface StorageAnswer {
-  readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly json?: object;
-}
-
 /** The part of Cloud Storage's JSON API that uploads need. @see https://cloud.google.com/storage/docs/performing-resumable-uploads */
 export class StorageDouble {
   readonly objects = new Map<string, StoredObject>();
@@ -49,7 +37,7 @@ export class StorageDouble {
     this.#crc32c = crc32c;
   }
 
-  answer(request: StorageRequest): StorageAnswer | undefined {
+  answer(request: Request): Reply | undefined {
     const { method, url } = request;
     const upload = /^\/upload\/storage\/v1\/b\/([^/]+)\/o$/.exec(url.pathname);
     if (upload !== null) {
@@ -65,7 +53,7 @@ export class StorageDouble {
       if (match !== null && Number(match) !== found.generation) {
         throw new GoogleRefusal(412, 'conditionNotMet', 'At least one of the pre-conditions did not hold.');
       }
-      if (method === 'GET') return { status: 200, json: this.#describe(found) };
+      if (method === 'GET') return { status: 200, body: this.#describe(found) };
       if (method === 'DELETE') {
         this.objects.delete(key);
         return { status: 204 };
@@ -75,12 +63,12 @@ export class StorageDouble {
     if (list !== null && method === 'GET') {
       const prefix = `${list[1]}/${url.searchParams.get('prefix') ?? ''}`;
       const items = [...this.objects].filter(([key]) => key.startsWith(prefix));
-      return { status: 200, json: { items: items.map(([, one]) => this.#describe(one)) } };
+      return { status: 200, body: { items: items.map(([, one]) => this.#describe(one)) } };
     }
     return undefined;
   }
 
-  #start({ url, headers, body }: StorageRequest, bucket: string): StorageAnswer {
+  #start({ url, headers, body }: Request, bucket: string): Reply {
     const id = randomUUID();
     const metadata = (body.length > 0 ? JSON.parse(body.toString()) : {}) as Record<string, unknown>;
     const name = url.searchParams.get('name') ?? textOf(metadata.name);
@@ -92,14 +80,14 @@ export class StorageDouble {
     return { status: 200, headers: { location } };
   }
 
-  #continue({ method, headers, body }: StorageRequest, id: string): StorageAnswer {
+  #continue({ method, headers, body }: Request, id: string): Reply {
     const session = this.sessions.get(id);
     if (session === undefined) throw new GoogleRefusal(404, 'notFound', 'the session has expired');
     if (method === 'DELETE') {
       this.sessions.delete(id);
       return { status: 499 };
     }
-    if (session.object !== undefined) return { status: 200, json: this.#describe(session.object) };
+    if (session.object !== undefined) return { status: 200, body: this.#describe(session.object) };
     const range = /^bytes (?:(?<first>\d+)-(?<last>\d+)|\*)\/(?<total>\d+|\*)$/.exec(
       String(headers['content-range'] ?? ''),
     )?.groups;
@@ -127,7 +115,7 @@ export class StorageDouble {
     const object = { bucket, name, bytes, metadata, generation: this.#generation++, updated: new Date() };
     this.objects.set(`${bucket}/${name}`, object);
     session.object = object;
-    return { status: 200, json: this.#describe(object) };
+    return { status: 200, body: this.#describe(object) };
   }
 
   #describe({ bucket, name, bytes, metadata, generation, updated }: StoredObject): object {

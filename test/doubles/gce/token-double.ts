@@ -1,4 +1,5 @@
 import { generateKeyPairSync, type KeyObject, randomUUID, verify } from 'node:crypto';
+import type { Reply } from '../loopback-server.ts';
 import { GoogleRefusal } from './model.ts';
 
 /** An error of a token endpoint (RFC 6749, 5.2). */
@@ -46,15 +47,11 @@ export class TokenDouble {
   }
 
   /** Answers a request for a token: with an assertion, an exchange, or one in the name of a service account. */
-  answer(
-    path: string,
-    authorization: string | undefined,
-    body: Buffer,
-  ): { status: number; json: object } | undefined {
+  answer(path: string, authorization: string | undefined, body: Buffer): Reply | undefined {
     if (path === '/token') {
       const assertion = new URLSearchParams(body.toString()).get('assertion');
       const refusal = this.refusal() ?? (assertion === null ? undefined : this.#reasonAgainst(assertion));
-      if (refusal !== undefined) return { status: 400, json: refusal };
+      if (refusal !== undefined) return { status: 400, body: refusal };
       const issued_token_type = 'urn:ietf:params:oauth:token-type:access_token';
       const json = {
         access_token: ISSUED,
@@ -62,12 +59,12 @@ export class TokenDouble {
         expires_in: this.lifetime,
         issued_token_type,
       };
-      return { status: 200, json };
+      return { status: 200, body: json };
     }
     if (!/^\/v1\/projects\/-\/serviceAccounts\/[^/:]+:generateAccessToken$/.test(path)) return undefined;
     if (!this.accepts(authorization)) throw new GoogleRefusal(401, 'authError', 'Invalid Credentials');
     const expireTime = new Date(this.now() + this.lifetime * 1000).toISOString();
-    return { status: 200, json: { accessToken: ISSUED, expireTime } };
+    return { status: 200, body: { accessToken: ISSUED, expireTime } };
   }
 
   accepts(authorization: string | undefined): boolean {
