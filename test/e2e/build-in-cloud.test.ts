@@ -46,7 +46,7 @@ async function createCloudJob(t: TestContext): Promise<CloudJob> {
   undoAfter(t, () => nova[Symbol.asyncDispose]());
   const base = await createImage(account, 'base');
   const clouds = join(directory, 'clouds.yaml');
-  const overrides = { compute_endpoint_override: nova.url, network_endpoint_override: nova.url };
+  const overrides = { compute_endpoint_override: nova.endpoint, network_endpoint_override: nova.endpoint };
   await writeFile(clouds, cloudsYaml({ mycloud: { ...account.cloud(), ...overrides } }));
   const config = join(directory, 'nodepool.yaml');
   await writeFile(
@@ -75,7 +75,7 @@ providers:
       return [await ended, log];
     },
     open: (owner, scope) => {
-      const service = { interface: 'public', endpointOverride: nova.url };
+      const service = { interface: 'public', endpointOverride: nova.endpoint };
       const provider = new OpenStackInstanceProvider({
         name: 'cloud',
         owner,

@@ -70,7 +70,7 @@ describe('an image with a snapshot in a provider', () => {
     base = await createImage(cloud.account, 'base');
     clouds = join(directory, 'clouds.yaml');
     file = join(directory, 'nodepool.yaml');
-    const overrides = { compute_endpoint_override: nova.url, network_endpoint_override: nova.url };
+    const overrides = { compute_endpoint_override: nova.endpoint, network_endpoint_override: nova.endpoint };
     await writeFile(clouds, cloudsYaml({ mycloud: { ...cloud.account.cloud(), ...overrides } }));
     await Promise.all(['images', 'pool'].map((name) => mkdir(join(directory, name))));
     await writeFile(

@@ -1,12 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  request as send,
-} from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingMessage, type ServerResponse, request as send } from 'node:http';
+import { LoopbackServer, LostResponse, type Reply, type Request } from '../loopback-server.ts';
 import { type ArmAnswer, ArmCloud, type ArmDoubleOptions, type ArmHandler, visible } from './arm-cloud.ts';
 import { ArmModels, ArmRefusal } from './arm-model.ts';
 import { DISK, DISK_OPERATIONS } from './disk-operations.ts';
@@ -70,44 +64,32 @@ const COLLECTIONS: readonly {
  * A server that behaves like Azure Resource Manager for disks, images and galleries. It refuses each request that does
  * not fit the published model, which it takes from the SDK. The pages of the disks are real ones, in Azurite.
  */
-export class ArmDouble implements AsyncDisposable {
+export class ArmDouble extends LoopbackServer {
   /** The requests, in the order of their arrival. */
   readonly requests: ArmRequest[] = [];
   /** Default: no faults. */
   fault: ArmFault = () => undefined;
   readonly #options: ArmDoubleOptions;
   readonly #account: BlobAccount;
-  readonly #server: Server;
   /** Valid tokens, with the times of their expiry in seconds since the epoch. */
   readonly #tokens = new Map<string, number>();
   #cloud: ArmCloud | undefined;
 
   private constructor(account: BlobAccount, options: Partial<ArmDoubleOptions>) {
+    super();
     this.#options = { ...DEFAULTS, ...options };
     this.#account = account;
-    this.#server = createServer((request, response) => {
-      this.#serve(request, response).catch((error: unknown) => response.destroy(error as Error));
-    });
   }
 
-  /** Starts one at a free port of the loopback interface. */
   static async start(
     account: BlobAccount,
     options: Partial<ArmDoubleOptions> = {},
     port = 0,
   ): Promise<ArmDouble> {
-    const double = new ArmDouble(account, options);
-    const listening = Promise.withResolvers<void>();
-    double.#server.once('error', listening.reject).listen(port, '127.0.0.1', listening.resolve);
-    await listening.promise;
+    const double = await new ArmDouble(account, options).listen(port);
     const origin = double.#options.relaysPages ? double.endpoint : account.url;
     double.#cloud = new ArmCloud(double.#options, new DiskStore(account, origin), await ArmModels.load());
     return double;
-  }
-
-  /** URL for the setting `endpoint`. */
-  get endpoint(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   get subscription(): string {
@@ -154,45 +136,22 @@ export class ArmDouble implements AsyncDisposable {
     return this.cloud.resources.all().filter((resource) => resource.type === type);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    const closed = Promise.withResolvers<void>();
-    this.#server.close(() => closed.resolve());
-    this.#server.closeAllConnections();
-    await closed.promise;
+  protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.url?.startsWith(`/${this.#account.account}/`)) await this.#relay(request, response);
+    else await super.serve(request, response);
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? '', this.endpoint);
-    const isPages = url.pathname.startsWith(`/${this.#account.account}/`);
-    const entry = { name: isPages ? `${request.method} pages` : '', path: url.pathname };
-    if (isPages) {
-      await this.#relay(request, response, entry);
-      return;
-    }
-    const chunks: Buffer[] = [];
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-    const text = Buffer.concat(chunks).toString();
-    let answer: ArmAnswer & { readonly headers?: Readonly<Record<string, string>> };
+  protected override async respond(request: Request): Promise<Reply> {
     try {
-      const body: unknown = text === '' ? undefined : JSON.parse(text);
-      answer = await this.#answer(request, url, body);
+      const { status, body, operation } = await this.#answer(request);
+      const headers = { 'x-ms-request-id': randomUUID(), ...(operation && this.#locations(operation.id)) };
+      return { status, body, headers };
     } catch (error) {
-      if (error instanceof LostAnswer) {
-        response.destroy();
-        return;
-      }
       if (!(error instanceof ArmRefusal)) throw error;
       const { code, message, status, headers } = error;
-      answer = { status, body: { error: { code, message } }, headers };
+      const all = { 'x-ms-request-id': randomUUID(), ...headers };
+      return { status, body: { error: { code, message } }, headers: all };
     }
-    const { status, body, operation, headers } = answer;
-    response.writeHead(status, {
-      ...(body !== undefined && { 'content-type': 'application/json; charset=utf-8' }),
-      'x-ms-request-id': randomUUID(),
-      ...(operation && this.#locations(operation.id)),
-      ...headers,
-    });
-    response.end(body === undefined ? undefined : JSON.stringify(body));
   }
 
   #locations(id: string): Record<string, string> {
@@ -203,10 +162,11 @@ export class ArmDouble implements AsyncDisposable {
     };
   }
 
-  async #answer(request: IncomingMessage, url: URL, body: unknown): Promise<ArmAnswer> {
-    const { method = 'GET' } = request;
+  async #answer(request: Request): Promise<ArmAnswer> {
+    const { method, url, body: bytes } = request;
+    const body: unknown = bytes.length === 0 ? undefined : JSON.parse(bytes.toString());
     const path = url.pathname.replace(/\/$/, '');
-    if (path === '/msi/token') return this.#token(request, url);
+    if (path === '/msi/token') return this.#token(request);
     this.#authorize(request);
     const parts = path.split('/').slice(1).map(decodeURIComponent);
     const version = url.searchParams.get('api-version');
@@ -252,7 +212,7 @@ export class ArmDouble implements AsyncDisposable {
     const handler = collection.operations[action === undefined ? method : `${method} ${action}`];
     if (handler === undefined) throw new ArmRefusal('MethodNotAllowed', `${method} is not allowed`, 405);
     const answer = await handler(this.cloud, { method, id, name, body });
-    if (fault === 'lost') throw new LostAnswer();
+    if (fault === 'lost') throw new LostResponse();
     if (fault === undefined || answer.operation === undefined) return answer;
     const resource = this.cloud.resources.find(id);
     if (resource !== undefined) resource.properties.provisioningState = 'Failed';
@@ -305,7 +265,7 @@ export class ArmDouble implements AsyncDisposable {
     };
   }
 
-  #token({ headers }: IncomingMessage, url: URL): ArmAnswer {
+  #token({ headers, url }: Request): ArmAnswer {
     this.#note('GET token', url.pathname);
     if (headers['x-identity-header'] !== 'double') throw new ArmRefusal('Unauthorized', 'wrong header', 401);
     const { token, expiresOnTimestamp } = this.issueToken();
@@ -320,7 +280,7 @@ export class ArmDouble implements AsyncDisposable {
     };
   }
 
-  #authorize({ headers }: IncomingMessage): void {
+  #authorize({ headers }: Request): void {
     const token = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1];
     const expiry = this.#tokens.get(token ?? '');
     if (expiry !== undefined && expiry > Date.now() / 1000) return;
@@ -335,7 +295,9 @@ export class ArmDouble implements AsyncDisposable {
   }
 
   /** Passes a request for pages on to Azurite. */
-  async #relay(request: IncomingMessage, response: ServerResponse, entry: ArmRequest): Promise<void> {
+  async #relay(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname } = new URL(request.url ?? '', this.endpoint);
+    const entry = { name: `${request.method} pages`, path: pathname };
     this.requests.push(entry);
     const fault = this.fault(entry);
     if (fault instanceof ArmRefusal) {
@@ -366,6 +328,3 @@ export class ArmDouble implements AsyncDisposable {
     answer.pipe(response);
   }
 }
-
-/** The answer does not arrive. */
-class LostAnswer extends Error {}

@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import {
-  type Answer,
-  RegistryState,
-  refusal,
-  type StateOptions,
-  type StateRequest,
-} from './registry-state.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { LoopbackServer, type Reply, send } from '../loopback-server.ts';
+import { RegistryState, refusal, type StateOptions, type StateRequest } from './registry-state.ts';
 
 /** A request that the double has received. */
 export interface SeenRequest {
@@ -24,7 +17,7 @@ export interface SeenRequest {
  * What goes wrong with a request. `dropped`: it has no effect, and no answer. `lost`: it has an effect, and no answer. `cut`:
  * the connection ends after so many bytes of the body. Else the answer.
  */
-export type Fault = 'dropped' | 'lost' | { readonly cut: number } | Answer;
+export type Fault = 'dropped' | 'lost' | { readonly cut: number } | Reply;
 
 export interface RegistryDoubleOptions extends StateOptions {
   /** The only user. Default: everyone may do everything. */
@@ -39,39 +32,30 @@ interface Token {
 }
 
 /** A registry of containers on loopback, in memory, with a token service: for tests of what talks to a registry. */
-export class RegistryDouble implements AsyncDisposable {
+export class RegistryDouble extends LoopbackServer {
   readonly state: RegistryState;
   readonly requests: SeenRequest[] = [];
   /** Decides about each request before it has an effect. */
   fault: (request: SeenRequest) => Fault | undefined = () => undefined;
   readonly #options: RegistryDoubleOptions;
-  readonly #server: Server;
   readonly #tokens = new Map<string, Token>();
   readonly #prefix: string;
 
   /** Starts a registry with one repository. */
   static async start(options: RegistryDoubleOptions = {}, repository = 'ci/images'): Promise<RegistryDouble> {
-    const double = new RegistryDouble(options, `/v2/${repository}/`);
-    await once(double.#server.listen(0, '127.0.0.1'), 'listening');
-    return double;
+    return await new RegistryDouble(options, `/v2/${repository}/`).listen();
   }
 
   private constructor(options: RegistryDoubleOptions, prefix: string) {
+    super();
     this.#options = options;
     this.#prefix = prefix;
     this.state = new RegistryState(prefix, options);
-    this.#server = createServer((request, response) => {
-      this.#serve(request, response).catch((error: unknown) => response.destroy(error as Error));
-    });
   }
 
   /** `127.0.0.1:port`. */
   get host(): string {
-    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  get endpoint(): string {
-    return `http://${this.host}`;
+    return `127.0.0.1:${this.port}`;
   }
 
   /** Number of requests with an operation. */
@@ -79,13 +63,7 @@ export class RegistryDouble implements AsyncDisposable {
     return this.requests.filter((request) => request.operation === operation).length;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
-  }
-
-  async #serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  protected override async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', headers } = incoming;
     const url = new URL(incoming.url ?? '', this.endpoint);
     const path = url.pathname.startsWith(this.#prefix)
@@ -99,13 +77,13 @@ export class RegistryDouble implements AsyncDisposable {
     const cut = typeof fault === 'object' && 'cut' in fault ? fault.cut : undefined;
     const body = await readBody(incoming, cut);
     const request: StateRequest = { method, path, query: url.searchParams, headers, body };
-    if (denied !== undefined) return send(response, denied, method);
+    if (denied !== undefined) return send(response, denied);
     if (fault === 'dropped') return void response.destroy();
-    if (typeof fault === 'object' && 'status' in fault) return send(response, fault, method);
+    if (typeof fault === 'object' && 'status' in fault) return send(response, fault);
     const answer =
       url.pathname === '/token' ? this.#giveToken(request) : this.state.answer(request, cut !== undefined);
     if (fault !== undefined) return void response.destroy();
-    return send(response, answer, method);
+    return send(response, answer);
   }
 
   #note(seen: SeenRequest): Fault | undefined {
@@ -114,7 +92,7 @@ export class RegistryDouble implements AsyncDisposable {
   }
 
   /** @returns the answer to a request without a valid token */
-  #authenticate({ method = '', headers }: IncomingMessage, path: string): Answer | undefined {
+  #authenticate({ method = '', headers }: IncomingMessage, path: string): Reply | undefined {
     if (this.#options.user === undefined || path === '/token') return undefined;
     const action = method === 'DELETE' ? 'delete' : method === 'GET' || method === 'HEAD' ? 'pull' : 'push';
     const value = /^Bearer (?<token>.+)$/.exec(headers.authorization ?? '')?.groups?.token ?? '';
@@ -129,7 +107,7 @@ export class RegistryDouble implements AsyncDisposable {
     return { ...refused, headers: { ...refused.headers, 'www-authenticate': challenge } };
   }
 
-  #giveToken({ method, query, headers, body }: StateRequest): Answer {
+  #giveToken({ method, query, headers, body }: StateRequest): Reply {
     const { user, usesOfToken = Number.POSITIVE_INFINITY } = this.#options;
     const form = method === 'POST' ? new URLSearchParams(body.toString()) : query;
     const basic = `Basic ${Buffer.from(`${user?.name}:${user?.password}`).toString('base64')}`;
@@ -161,9 +139,4 @@ async function readBody(incoming: IncomingMessage, cut = Number.POSITIVE_INFINIT
   }
   const body = Buffer.concat(pieces);
   return body.subarray(0, Math.min(body.length, cut));
-}
-
-function send(response: ServerResponse, { status, headers = {}, body = '' }: Answer, method: string): void {
-  response.writeHead(status, { ...headers });
-  response.end(method === 'HEAD' ? undefined : body);
 }

@@ -1,11 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-
-/** An answer of the double. */
-export interface Answer {
-  readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Buffer;
-}
+import type { Reply } from '../loopback-server.ts';
 
 /** A request to the double, below the repository. */
 export interface StateRequest {
@@ -38,7 +32,7 @@ interface Manifest {
 }
 
 /** Codes of errors (OCI distribution specification, "Error Codes"). */
-export function refusal(status: number, code: string, message: string): Answer {
+export function refusal(status: number, code: string, message: string): Reply {
   const headers = { 'content-type': 'application/json' };
   return { status, headers, body: JSON.stringify({ errors: [{ code, message }] }) };
 }
@@ -67,7 +61,7 @@ export class RegistryState {
   }
 
   /** @param isBroken whether the connection broke off before the end of the body */
-  answer(request: StateRequest, isBroken = false): Answer {
+  answer(request: StateRequest, isBroken = false): Reply {
     const { method, path } = request;
     const [kind, reference = '', upload] = path.split('/');
     if (kind === 'tags' && method === 'GET') return this.#list(request);
@@ -77,7 +71,7 @@ export class RegistryState {
     return refusal(404, 'UNSUPPORTED', `there is no ${path}`);
   }
 
-  #list({ query }: StateRequest): Answer {
+  #list({ query }: StateRequest): Reply {
     if (this.tags.size === 0) return refusal(404, 'NAME_UNKNOWN', 'repository name not known to registry');
     const rest = [...this.tags.keys()].toSorted().filter((tag) => tag > (query.get('last') ?? ''));
     const page = rest.slice(
@@ -89,7 +83,7 @@ export class RegistryState {
     return { status: 200, headers, body: JSON.stringify({ name: 'ci/images', tags: page }) };
   }
 
-  #blob({ method }: StateRequest, digest: string): Answer {
+  #blob({ method }: StateRequest, digest: string): Reply {
     const blob = this.blobs.get(digest);
     if (blob === undefined) return refusal(404, 'BLOB_UNKNOWN', 'blob unknown to registry');
     if (method === 'GET') return { status: 200, body: blob };
@@ -97,7 +91,7 @@ export class RegistryState {
     return refusal(405, 'UNSUPPORTED', 'the operation is unsupported');
   }
 
-  #manifest(request: StateRequest, reference: string): Answer {
+  #manifest(request: StateRequest, reference: string): Reply {
     const { method, headers } = request;
     if (method === 'PUT') return this.#putManifest(request, reference);
     const digest = DIGEST.test(reference) ? reference : this.tags.get(reference);
@@ -120,7 +114,7 @@ export class RegistryState {
     return { status: 200, headers: found, body: manifest.body };
   }
 
-  #putManifest({ headers, body }: StateRequest, reference: string): Answer {
+  #putManifest({ headers, body }: StateRequest, reference: string): Reply {
     const digest = digestOf(body);
     if (!TAG.test(reference) && reference !== digest) {
       return refusal(400, 'DIGEST_INVALID', 'provided digest did not match uploaded content');
@@ -144,7 +138,7 @@ export class RegistryState {
     return { status: 201, headers: { 'docker-content-digest': digest } };
   }
 
-  #upload(request: StateRequest, id: string, isBroken: boolean): Answer {
+  #upload(request: StateRequest, id: string, isBroken: boolean): Reply {
     const { method, query, body } = request;
     if (method === 'POST') {
       const created = randomUUID();

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { buffer } from 'node:stream/consumers';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { TestContext } from 'node:test';
 import type { CloudSettings } from '../../../packages/provider-openstack/src/cloud-settings.ts';
+import { LoopbackServer, type Reply, type Request } from '../loopback-server.ts';
 import { GlanceDouble } from './glance-double.ts';
 import { SwiftDouble } from './swift-double.ts';
 
@@ -17,13 +15,6 @@ export interface DoubleRequest {
   readonly body: Buffer;
 }
 
-/** An answer; an object is sent as JSON. */
-export interface Answer {
-  readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: unknown;
-}
-
 /** A task of Glance. */
 interface StoredTask {
   readonly id: string;
@@ -33,13 +24,13 @@ interface StoredTask {
 }
 
 /** Receives each request first; its result, if any, is the answer. */
-export type Intercept = (request: DoubleRequest) => Answer | undefined;
+export type Intercept = (request: DoubleRequest) => Reply | undefined;
 
 /**
  * A cloud with import tasks, on loopback: Glance v2 with tasks and Swift, without Keystone. For behaviour that no real
  * Glance shows in a test.
  */
-export class CloudDouble {
+export class CloudDouble extends LoopbackServer {
   readonly glance: GlanceDouble = new GlanceDouble();
   readonly swift: SwiftDouble = new SwiftDouble();
   /** `METHOD path` of each request. */
@@ -48,34 +39,22 @@ export class CloudDouble {
   /** Failure messages of the next tasks. */
   readonly taskFailures: string[] = [];
   readonly #tasks = new Map<string, StoredTask>();
-  readonly #url: string;
-
-  private constructor(port: number) {
-    this.#url = `http://127.0.0.1:${port}`;
-  }
 
   static async start(t: TestContext): Promise<CloudDouble> {
-    const server = createServer();
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const double = new CloudDouble((server.address() as AddressInfo).port);
-    server.on('request', (request, response) => void double.#serve(request, response));
-    t.after(() => {
-      server.closeAllConnections();
-      server.close();
-    });
+    const double = await new CloudDouble().listen();
+    t.after(() => double[Symbol.asyncDispose]());
     return double;
   }
 
   settings(imageApiUseTasks = false): CloudSettings {
     return {
       name: 'double',
-      auth: { type: 'none', endpoint: this.#url },
-      image: { type: 'image', interface: 'public', endpointOverride: `${this.#url}/v2` },
+      auth: { type: 'none', endpoint: this.endpoint },
+      image: { type: 'image', interface: 'public', endpointOverride: `${this.endpoint}/v2` },
       objectStore: {
         type: 'object-store',
         interface: 'public',
-        endpointOverride: `${this.#url}/v1/AUTH_test`,
+        endpointOverride: `${this.endpoint}/v1/AUTH_test`,
       },
       compute: { type: 'compute', interface: 'public' },
       network: { type: 'network', interface: 'public' },
@@ -87,33 +66,18 @@ export class CloudDouble {
     };
   }
 
-  async #serve(message: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pathname, searchParams } = new URL(message.url ?? '', this.#url);
-    const request = {
-      method: message.method ?? '',
-      path: pathname,
-      query: searchParams,
-      headers: message.headers,
-      body: await buffer(message).catch(() => undefined),
-    };
-    // The client hung up.
-    if (request.body === undefined) return;
-    const complete = { ...request, body: request.body };
-    this.requests.push(`${request.method} ${request.path}`);
-    const { status, headers, body } = this.intercept(complete) ??
-      this.glance.handle(complete) ??
-      this.swift.handle(complete) ??
-      this.#handleTask(complete) ?? { status: 404 };
-    const isText = typeof body === 'string';
-    response.writeHead(status, {
-      'content-type': isText ? 'text/html' : 'application/json',
-      ...headers,
-    });
-    const isReady = body === undefined || isText || Buffer.isBuffer(body);
-    response.end(isReady ? body : JSON.stringify(body));
+  protected override respond({ method, url, headers, body }: Request): Reply {
+    const request = { method, path: url.pathname, query: url.searchParams, headers, body };
+    this.requests.push(`${method} ${url.pathname}`);
+    const reply = this.intercept(request) ??
+      this.glance.handle(request) ??
+      this.swift.handle(request) ??
+      this.#handleTask(request) ?? { status: 404 };
+    const isText = typeof reply.body === 'string';
+    return { ...reply, headers: { ...(isText && { 'content-type': 'text/html' }), ...reply.headers } };
   }
 
-  #handleTask({ method, path, body }: DoubleRequest): Answer | undefined {
+  #handleTask({ method, path, body }: DoubleRequest): Reply | undefined {
     if (method === 'POST' && path === '/v2/tasks') return { status: 201, body: this.#createTask(body) };
     const task = this.#tasks.get(path.replace('/v2/tasks/', ''));
     if (task === undefined) return undefined;

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Answer, DoubleRequest } from './cloud-double.ts';
+import type { Reply } from '../loopback-server.ts';
+import type { DoubleRequest } from './cloud-double.ts';
 
 /** An image in the double. */
 export interface StoredImage {
@@ -25,14 +26,14 @@ export class GlanceDouble {
     return image;
   }
 
-  handle({ method, path, query, body }: DoubleRequest): Answer | undefined {
+  handle({ method, path, query, body }: DoubleRequest): Reply | undefined {
     const [, id = '', rest] = /^\/v2\/images(?:\/([^/]+)(\/file)?)?$/.exec(path) ?? [undefined];
     if (!path.startsWith('/v2/images')) return undefined;
     if (id === '') return method === 'POST' ? this.#post(body) : this.#list(query);
     const image = this.images.get(decodeURIComponent(id));
     if (image === undefined) return { status: 404, body: `<h1>404</h1>No image found with ID ${id}` };
     if (rest !== undefined) return method === 'GET' ? this.#getFile(image) : this.#putFile(image, body);
-    const handlers: Readonly<Record<string, () => Answer>> = {
+    const handlers: Readonly<Record<string, () => Reply>> = {
       GET: () => ({ status: 200, body: image }),
       PATCH: () => this.#patch(image, body),
       DELETE: () => this.#delete(image),
@@ -40,7 +41,7 @@ export class GlanceDouble {
     return handlers[method]?.();
   }
 
-  #post(body: Buffer): Answer {
+  #post(body: Buffer): Reply {
     return { status: 201, body: this.#create(JSON.parse(body.toString()) as object) };
   }
 
@@ -60,13 +61,13 @@ export class GlanceDouble {
     return image;
   }
 
-  #putFile(image: StoredImage, data: Buffer): Answer {
+  #putFile(image: StoredImage, data: Buffer): Reply {
     if (image.status !== 'queued') return { status: 409, body: `Image status is ${image.status}` };
     this.#fill(image, data);
     return { status: 204 };
   }
 
-  #getFile({ id }: StoredImage): Answer {
+  #getFile({ id }: StoredImage): Reply {
     const data = this.#data.get(id);
     if (data === undefined) return { status: 204 };
     return { status: 200, headers: { 'content-type': 'application/octet-stream' }, body: data };
@@ -81,7 +82,7 @@ export class GlanceDouble {
     image.status = 'active';
   }
 
-  #list(query: URLSearchParams): Answer {
+  #list(query: URLSearchParams): Reply {
     const filters = [...query].filter(([name]) => FILTERABLE(name));
     const all = [...this.images.values()].filter((image) =>
       filters.every(([name, value]) => hasValue(image, name, value)),
@@ -93,7 +94,7 @@ export class GlanceDouble {
     return { status: 200, body: { images, ...(more && { next: `/v2/images?${next.toString()}` }) } };
   }
 
-  #patch(image: StoredImage, body: Buffer): Answer {
+  #patch(image: StoredImage, body: Buffer): Reply {
     const operations = JSON.parse(body.toString()) as { op: string; path: string; value: unknown }[];
     for (const { path, value } of operations) {
       image[path.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')] = value;
@@ -101,7 +102,7 @@ export class GlanceDouble {
     return { status: 200, body: image };
   }
 
-  #delete({ id, protected: kept }: StoredImage): Answer {
+  #delete({ id, protected: kept }: StoredImage): Reply {
     if (kept === true) return { status: 403, body: `Image ${id} is protected and cannot be deleted.` };
     this.images.delete(id);
     this.#data.delete(id);

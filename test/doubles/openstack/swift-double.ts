@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Answer, DoubleRequest } from './cloud-double.ts';
+import type { Reply } from '../loopback-server.ts';
+import type { DoubleRequest } from './cloud-double.ts';
 
 /** An object in the double. */
 export interface StoredObject {
@@ -34,14 +35,14 @@ export class SwiftDouble {
     return this.containers.get(container)?.get(name);
   }
 
-  handle(request: DoubleRequest): Answer | undefined {
+  handle(request: DoubleRequest): Reply | undefined {
     const [, container, name] =
       /^\/v1\/AUTH_test\/([^/]+)(?:\/(.+))?$/.exec(decodeURIComponent(request.path)) ?? [];
     if (container === undefined) return undefined;
     return name === undefined ? this.#container(container, request) : this.#object(container, name, request);
   }
 
-  #container(container: string, { method, query }: DoubleRequest): Answer {
+  #container(container: string, { method, query }: DoubleRequest): Reply {
     const objects = this.containers.get(container);
     if (method === 'PUT') {
       if (objects === undefined) this.containers.set(container, new Map());
@@ -59,7 +60,7 @@ export class SwiftDouble {
     };
   }
 
-  #object(container: string, name: string, { method, query, headers, body }: DoubleRequest): Answer {
+  #object(container: string, name: string, { method, query, headers, body }: DoubleRequest): Reply {
     const objects = this.containers.get(container);
     if (objects === undefined) return { status: 404 };
     if (method === 'DELETE') return { status: objects.delete(name) ? 204 : 404 };

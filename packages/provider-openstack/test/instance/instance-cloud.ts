@@ -39,7 +39,7 @@ export async function openNovaCloud(t: TestContext): Promise<NovaCloud> {
   const cloud = await openRealCloud(t);
   const nova = await NovaDouble.start(cloud.account.imageUrl);
   undoAfter(t, () => nova[Symbol.asyncDispose]());
-  const faults = await startFaultProxy(nova.url);
+  const faults = await startFaultProxy(nova.endpoint);
   undoAfter(t, () => faults.close());
   await createImage(cloud.account, 'base');
   const service = { interface: 'public', endpointOverride: faults.url };

@@ -148,7 +148,7 @@ test('an image of a server that booted from a captured image does not count as c
   await instance.stop();
   const captured = await instance.capture({ imageId: 'debian-1' });
   const theirs = await open({ owner: 'user' }).launch({ ...REQUEST, image: captured.externalId ?? '' });
-  const api = new OpenStackApi(`${nova.url}/v2.1`, (await account.issueToken()).token);
+  const api = new OpenStackApi(`${nova.endpoint}/v2.1`, (await account.issueToken()).token);
   await api.request('POST', `/servers/${theirs.id}/action`, {
     createImage: { name: 'theirs', metadata: {} },
   });
