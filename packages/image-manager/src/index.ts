@@ -41,11 +41,6 @@ export {
   exportState,
   importState,
 } from './store/exported-state.ts';
+export type { Leadership, ManagerLeadership, StateChange } from './store/leadership.ts';
 export { openStateStore } from './store/open-state-store.ts';
-export type {
-  Leadership,
-  ManagerLeadership,
-  ManagerStore,
-  StateChange,
-  StateStore,
-} from './store/state-store.ts';
+export type { ManagerStore, StateStore } from './store/state-store.ts';

@@ -1,7 +1,7 @@
 import type { ImageDocument } from './documents.ts';
 import { eventsOf, type ManagerEvent } from './manager-event.ts';
 import type { Build, ManagerState, Pause, Upload } from './records.ts';
-import type { ManagerLeadership, StateChange } from './store/state-store.ts';
+import type { ManagerLeadership, StateChange } from './store/leadership.ts';
 
 /** Computes a change from the records at the time of the write. */
 type Derivation = (current: CurrentRecords) => StateChange;

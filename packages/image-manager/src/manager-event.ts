@@ -2,7 +2,7 @@ import type { UnrecordedImage } from './orphans/find-orphans.ts';
 import { failuresInARow } from './planning/back-off.ts';
 import { newestFirst } from './planning/survey.ts';
 import type { Build, ManagerState, Upload } from './records.ts';
-import type { StateChange } from './store/state-store.ts';
+import type { StateChange } from './store/leadership.ts';
 
 /** A step that runs again after an error that is in no record. */
 export type RetriedStep =

@@ -1,7 +1,7 @@
 import { CancelRequest } from './gearman/job-failure.ts';
 import { newestFirst } from './planning/survey.ts';
 import type { Build, InvalidRequest, ManagerState, PendingRequest, Request, Upload } from './records.ts';
-import type { StateChange } from './store/state-store.ts';
+import type { StateChange } from './store/leadership.ts';
 import { deletionOf } from './tasks/delete.ts';
 import type { TaskContext, Tasks } from './tasks/tasks.ts';
 

@@ -19,6 +19,7 @@ import {
   type JobConnection,
   type JobHandler,
   type JobOutcome,
+  logOutcome,
   runHandler,
 } from './worker-job.ts';
 
@@ -299,7 +300,9 @@ export class WorkerConnection {
   }
 
   #finish(job: AssignedJob, outcome: JobOutcome, declared: WorkerFunction): void {
-    this.#log(job, outcome, this.#context.logsFailures || declared === notOffered);
+    const lostPeer = this.#connection.isOpen ? undefined : this.#peer;
+    const logsFailures = this.#context.logsFailures || declared === notOffered;
+    logOutcome(this.#context.logger, job, outcome, { lostPeer, logsFailures });
     job.finish(outcome);
     this.#deregister();
     this.#context.slots.give();
@@ -396,23 +399,6 @@ export class WorkerConnection {
     const unanswered = this.#grabs.outstanding;
     this.#grabs.stop();
     for (let grab = 0; grab < unanswered; grab += 1) this.#context.slots.give();
-  }
-
-  #log(job: AssignedJob, outcome: JobOutcome, logsFailures: boolean): void {
-    const { logger } = this.#context;
-    if (logger === undefined || (this.#connection.isOpen && outcome.packet === 'WORK_COMPLETE')) return;
-    const name = `job ${job.handle} of ${job.function}`;
-    if (!this.#connection.isOpen) {
-      logger.warn(
-        `${name} ended after the connection to ${this.#peer} was lost; its ${outcome.packet} is discarded`,
-      );
-    } else if (!logsFailures) {
-      return;
-    } else if (outcome.packet === 'WORK_FAIL') {
-      logger.warn(`${name} failed: ${outcome.error.message}`);
-    } else if (outcome.packet === 'WORK_EXCEPTION') {
-      logger.error(`${name} ended in an exception: ${outcome.data}`, { error: outcome.error });
-    }
   }
 }
 

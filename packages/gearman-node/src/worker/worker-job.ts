@@ -2,6 +2,7 @@ import { types } from 'node:util';
 import { checkCount, checkPayload } from '../argument-checks.ts';
 import { checkPacketSize } from '../codec/packet-size.ts';
 import { GearmanError, JobFailure } from '../errors.ts';
+import type { Logger } from '../logger.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 
 /** A job that a server assigned to this worker; the argument of a handler. */
@@ -243,5 +244,28 @@ export class LazyAbort {
     this.#aborted = true;
     this.#reason = reason;
     this.#controller?.abort(reason);
+  }
+}
+
+/**
+ * Logs the end of a job that did not succeed, or whose server does not learn of it.
+ *
+ * @param lostPeer server whose connection was lost meanwhile
+ */
+export function logOutcome(
+  logger: Logger | undefined,
+  job: AssignedJob,
+  outcome: JobOutcome,
+  { lostPeer, logsFailures }: { readonly lostPeer: string | undefined; readonly logsFailures: boolean },
+): void {
+  const name = `job ${job.handle} of ${job.function}`;
+  if (lostPeer !== undefined) {
+    logger?.warn(
+      `${name} ended after the connection to ${lostPeer} was lost; its ${outcome.packet} is discarded`,
+    );
+  } else if (logsFailures && outcome.packet === 'WORK_FAIL') {
+    logger?.warn(`${name} failed: ${outcome.error.message}`);
+  } else if (logsFailures && outcome.packet === 'WORK_EXCEPTION') {
+    logger?.error(`${name} ended in an exception: ${outcome.data}`, { error: outcome.error });
   }
 }

@@ -6,7 +6,8 @@ import {
 import { checkDocument, type ImageDocument } from '../documents.ts';
 import { messageOf, StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
-import type { StateStore, StoredState } from './state-store.ts';
+import type { StoredState } from './leadership.ts';
+import type { StateStore } from './state-store.ts';
 import { BUILDS, type Column, PAUSES, type RecordTable, UPLOADS } from './tables.ts';
 
 /** A record in an export: with `requested-at` for `requestedAt` and times in ISO 8601. */

@@ -7,7 +7,7 @@ import { jobFailure } from '../gearman/run-job.ts';
 import type { LeaderState } from '../leader-state.ts';
 import type { ManagerEvent } from '../manager-event.ts';
 import { pauseAfter } from '../planning/back-off.ts';
-import type { ManagerLeadership } from '../store/state-store.ts';
+import type { ManagerLeadership } from '../store/leadership.ts';
 
 /** Surroundings of a leading manager. */
 export interface ManagerSite {

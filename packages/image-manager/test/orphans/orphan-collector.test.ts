@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { LeaderState } from '../../src/leader-state.ts';
 import { OrphanCollector } from '../../src/orphans/orphan-collector.ts';
-import type { ManagerLeadership } from '../../src/store/state-store.ts';
 import type { TaskContext } from '../../src/tasks/tasks.ts';
 import { Hold } from '../hold.ts';
 import { SiteProvider } from '../site-provider.ts';
+import type { ManagerLeadership } from '../../src/store/leadership.ts';
 import { build, upload } from '../store/records.ts';
 
 const OWNER = 'ownerabc';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { LeaderState } from '../../src/leader-state.ts';
-import type { ManagerLeadership } from '../../src/store/state-store.ts';
 import type { TaskContext } from '../../src/tasks/tasks.ts';
 import { followUpload } from '../../src/tasks/upload.ts';
+import type { ManagerLeadership } from '../../src/store/leadership.ts';
 import { build, upload } from '../store/records.ts';
 
 /** Runs an upload whose builder returns this result. Returns the record afterwards. */

@@ -5,15 +5,17 @@ import {
   ImageError,
   type ImageFormat,
   type Logger,
+  type Material,
 } from '@nodepool-builder/image-builder';
-import { convertImage, portion } from '@nodepool-builder/image-builder/module-kit';
+import { convertImage, fileDigest, portion } from '@nodepool-builder/image-builder/module-kit';
 import { openZuulApi } from '../api/zuul-api.ts';
 import { ZuulError } from '../api/zuul-error.ts';
 import type { ImageBuild } from '../builds/find-build.ts';
+import type { ImageArtifact } from '../builds/image-artifact.ts';
+import { nameOf } from '../download/artifact-url.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
 import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
 import { ArtifactGate } from './artifact-gate.ts';
-import { artifactMaterial } from './artifact-material.ts';
 import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
 import { fetchPackageList } from './fetch-package-list.ts';
@@ -143,4 +145,32 @@ async function planOf(
   const offered = offers.map(({ format }) => format).join(', ');
   const message = `build ${build.uuid} returned the image as ${offered}, and ${formats.join(', ')} cannot be made from that`;
   throw expired[0] ?? new ImageError('format-unavailable', `${message}; let the job return these formats`);
+}
+
+/** Describes an artifact that became an image: its address, its unpacked bytes, and its build in Zuul. */
+async function artifactMaterial(
+  { build }: ImageBuild,
+  artifact: ImageArtifact,
+  file: KeptFile,
+  signal: AbortSignal,
+): Promise<Material> {
+  // The job's own digest was compared when the file was downloaded.
+  const known = artifact.sha256 ?? file.sha256;
+  const sha256 = known ?? (await fileDigest(file.path, { limit: Number.MAX_SAFE_INTEGER, signal }));
+  const { uuid, jobName, project, pipeline, branch, change = {} } = build;
+  const { ref_url: refUrl, ...others } = change;
+  return {
+    name: `${artifact.format} artifact of Zuul build ${uuid}`,
+    uri: nameOf(artifact.url),
+    digest: sha256 === undefined ? {} : { sha256 },
+    annotations: {
+      'build-uuid': uuid,
+      job: jobName,
+      project,
+      pipeline,
+      ...(branch !== undefined && { branch }),
+      ...others,
+      ...(refUrl !== undefined && { 'ref-url': refUrl }),
+    },
+  };
 }
