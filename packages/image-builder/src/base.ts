@@ -11,7 +11,6 @@ import { createBuildContext } from './build/build-context.ts';
 import { BuildLog } from './build/build-log.ts';
 import { BuildSpace } from './build/build-space.ts';
 import { hiddenNames, hiddenTexts, shownVariables } from './build/command-environment.ts';
-import { FinishedFiles } from './build/finished-files.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
 import { createMask } from './build/mask.ts';
 import { LONGEST_TIMER } from './cancellation.ts';
@@ -25,9 +24,8 @@ import { checkImageId } from './image-id.ts';
 import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
 import { portion, steadyProgress } from './progress.ts';
-import { imageFileName } from './repository/layout.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
-import type { BuildSite, MadeImage } from './repository.ts';
+import type { BuildSite } from './repository.ts';
 import { asImageError, unlessMissing } from './system-error.ts';
 import type { Image } from './types.ts';
 import { checkValidation, validateImage } from './validation/image-validation.ts';
@@ -69,7 +67,7 @@ export abstract class BaseImageBuilder {
    */
   protected abstract createImage(context: BuildContext): Promise<void>;
 
-  async #make(job: BuildJob, formats: readonly ImageFormat[], site: BuildSite): Promise<MadeImage> {
+  async #make(job: BuildJob, formats: readonly ImageFormat[], site: BuildSite): Promise<Manifest> {
     const { imageId, repository, logger } = job;
     const { name } = this.diskimage;
     const secrets = hiddenTexts(this.diskimage, job.environment);
@@ -112,15 +110,12 @@ export abstract class BaseImageBuilder {
     site: BuildSite,
     log: BuildLog,
     space: BuildSpace,
-  ): Promise<MadeImage> {
+  ): Promise<Manifest> {
     const { staging, signal, onProgress } = site;
     const { imageId } = job;
     const { name, buildTimeout, validation } = this.diskimage;
     const started = new Date();
     const stop = buildSignal(imageId, signal, buildTimeout);
-    const finishedFiles = new FinishedFiles(
-      formats.map((format) => staging.path(imageFileName(imageId, format))),
-    );
     try {
       const context = createBuildContext({
         job,
@@ -131,7 +126,6 @@ export abstract class BaseImageBuilder {
         signal: stop.signal,
         onProgress: portion(onProgress, 0, validation === undefined ? 90 : 80),
         reserveSpace: (path, bytes) => space.extend(path, bytes, stop.signal),
-        becomesOutput: (path) => finishedFiles.add(path),
       });
       await untilStopped(() => this.createImage(context), stop.signal);
       if (validation !== undefined) {
@@ -141,12 +135,9 @@ export abstract class BaseImageBuilder {
       }
       clearTimeout(stop.timer);
       await staging.endNamespace();
-      const later = job.checksumsLater === true && job.attester === undefined;
       const files = await describeFiles(staging, imageId, formats, {
         signal,
         onProgress: portion(onProgress, 90, 100),
-        known: (path) => finishedFiles.checksums(path, !later),
-        later,
       });
       const finished = new Date();
       const { built, snapshots, materials } = context.reported;
@@ -174,11 +165,9 @@ export abstract class BaseImageBuilder {
         };
         await attest(job.attester, build, signal);
       }
-      const described = new Set(files.map(({ format }) => format));
-      return { manifest, pending: formats.filter((format) => !described.has(format)) };
+      return manifest;
     } finally {
       clearTimeout(stop.timer);
-      await finishedFiles.close();
     }
   }
 }

@@ -29,11 +29,6 @@ export interface BuildJob extends OperationOptions {
   readonly cacheLimit?: number;
   /** Environment of commands. Default: the variables of this process that contain no secrets. */
   readonly environment?: Environment;
-  /**
-   * Whether the image may be published before the checksums of its files are known: the repository computes them then. An
-   * attester needs them before. Default false.
-   */
-  readonly checksumsLater?: boolean;
   /** Proves where the image comes from. If it fails, the build fails. Default: none. */
   readonly attester?: ImageAttester;
 }
@@ -74,11 +69,6 @@ export interface BuildContext {
    * @throws ImageError `command-not-found`, `command-failed`, `disk-full`, `build-timeout`, `build-aborted`
    */
   readonly run: (command: string, args?: readonly string[], options?: RunOptions) => Promise<void>;
-  /**
-   * Names a file of {@link directory} that is complete, and which a command will rename to one of the outputs later: its
-   * checksums are computed meanwhile.
-   */
-  readonly becomesOutput: (path: string) => void;
   /** Writes a line to the build's log. */
   readonly log: (line: string) => void;
   /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */

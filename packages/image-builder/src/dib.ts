@@ -1,4 +1,3 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandVariables } from './build/command-environment.ts';
@@ -102,26 +101,11 @@ export class DibBuilder extends BaseImageBuilder {
       env,
       onLine: (line) => {
         materials?.onLine(line);
-        if (CONVERSION.test(line) && formats.includes('raw')) {
-          announceDisks(context).catch(() => {}); // they are read when the build has ended
-        }
         const progress = progressOf(line);
         if (progress !== undefined) context.progress(progress.done, 100, progress.phase);
       },
     });
     await materials?.report(output);
-  }
-}
-
-/**
- * Announces the raw image, which is complete when conversions begin. disk-image-create renames it after them, unless the
- * temporary files are on another file system, from which a rename is a copy.
- */
-async function announceDisks({ directory, becomesOutput }: BuildContext): Promise<void> {
-  const temporary = join(directory, 'tmp'); // absent if the site chose another place
-  for (const parent of (await readdir(temporary)).filter((name) => name.startsWith('dib_image.'))) {
-    const names = await readdir(join(temporary, parent));
-    for (const name of names) if (name.endsWith('.raw')) becomesOutput(join(temporary, parent, name));
   }
 }
 
@@ -190,8 +174,6 @@ export function dibVariables(diskimage: DiskImage, output: string): Record<strin
   };
 }
 
-const CONVERSION = /(?:^|\| )Converting image using qemu-img/;
-
 /**
  * Stages of disk-image-create, each with the percentage that is done at its start in a Debian image of ordinary size. A
  * build may lack some hooks.
@@ -207,7 +189,7 @@ const STAGES: readonly { readonly phase: string; readonly start: RegExp; readonl
   hook('pre-finalise.d', 72),
   hook('finalise.d', 74),
   hook('cleanup.d', 80),
-  { phase: 'conversion', start: CONVERSION, done: 82 },
+  { phase: 'conversion', start: /(?:^|\| )Converting image using qemu-img/, done: 82 },
   { phase: 'conversion', start: /(?:^|\| )Image file \S+ created/, done: 95 },
   { phase: 'cleanup', start: /(?:^|\| )Build completed successfully/, done: 100 },
 ];

@@ -5,8 +5,8 @@ import type { Checksums, OperationOptions } from './types.ts';
 
 /** Settings of {@link HashedReader.open}. `onProgress` counts bytes. */
 export interface HashedReaderOptions extends OperationOptions {
-  /** Known or pending checksums of the file. Default: they are computed while it is read. */
-  readonly checksums?: Checksums | Promise<Checksums> | undefined;
+  /** Known checksums of the file. Default: they are computed while it is read. */
+  readonly checksums?: Checksums | undefined;
   /** Whether the file may be removed while it is read. Default false. */
   readonly mayBeRemoved?: boolean;
 }
@@ -16,8 +16,8 @@ export class HashedReader {
   /** Size in bytes. */
   readonly size: number;
   /**
-   * Fulfilled before the last piece is yielded, unless the caller gave a promise of them. Rejected if the file cannot be
-   * read or changes meanwhile, or if the reader is closed before its end was read.
+   * Fulfilled before the last piece is yielded. Rejected if the file cannot be read or changes meanwhile, or if the reader
+   * is closed before its end was read.
    */
   readonly checksums: Promise<Checksums>;
   readonly #file: SteadyFile;

@@ -47,15 +47,6 @@ const SCHEMA = {
     /** The most bytes that its build was seen to take on disk. */
     'disk-space': { type: 'number' },
     files: { type: 'array', items: FILE },
-    /** Converted files whose checksums are not recorded in `files` yet. */
-    conversions: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['format', 'size', 'mtime', 'from'],
-        properties: { format: { enum: FORMAT_NAMES }, size: { type: 'number' }, mtime: TEXT, from: SOURCE },
-      },
-    },
     /** Providers that have the image without an upload. */
     snapshots: {
       type: 'array',

@@ -1,41 +1,32 @@
 import { EventEmitter } from 'node:events';
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ImageAttester } from './attestation.ts';
-import { signalOf, unlessAborted } from './cancellation.ts';
 import { DiskSpaceGuard } from './disk-space.ts';
 import { ImageError } from './errors.ts';
 import { checkSelfContained } from './formats/check-format.ts';
 import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
-import { readManifest } from './manifest.ts';
-import { steadyProgress } from './progress.ts';
+import { type Manifest, readManifest } from './manifest.ts';
+import { portion, steadyProgress } from './progress.ts';
 import { Additions } from './repository/additions.ts';
 import { BuildCaches } from './repository/build-cache.ts';
 import { attestConversion, forgetConversion } from './repository/conversion-document.ts';
 import { emptyTrash, PendingDeletes } from './repository/deletion.ts';
 import { DirectoryLock } from './repository/directory-lock.ts';
 import { ImageCatalog, type ImageCatalogListener } from './repository/image-catalog.ts';
-import { lacksChecksums, withoutStaleChecksums } from './repository/image-reader.ts';
+import { withoutStaleChecksums } from './repository/image-reader.ts';
 import { imageFileName, Layout } from './repository/layout.ts';
 import { notFound, unavailable } from './repository/missing-image.ts';
-import { describeFile, finishFile, refuseExisting } from './repository/publication.ts';
+import { describeFiles, refuseExisting } from './repository/publication.ts';
 import { recover } from './repository/recovery.ts';
-import type {
-  BuildSite,
-  FileOptions,
-  ImageRepositoryEvents,
-  MadeImage,
-  Settle,
-} from './repository/repository-types.ts';
+import type { BuildSite, FileOptions, ImageRepositoryEvents, Settle } from './repository/repository-types.ts';
 import { Staging } from './repository/staging.ts';
 import { StateDirectories } from './repository/state-directory.ts';
 import { SingleFlight } from './single-flight.ts';
-import { inSlices } from './slices.ts';
 import { asImageError, explained } from './system-error.ts';
-import type { Checksums, Image, ImageFile, Logger, OperationOptions } from './types.ts';
+import type { Image, ImageFile, Logger, OperationOptions } from './types.ts';
 
-export type { BuildSite, ImageRepositoryEvents, MadeImage, Settle } from './repository/repository-types.ts';
+export type { BuildSite, ImageRepositoryEvents, Settle } from './repository/repository-types.ts';
 
 /** The images of one directory, which is owned by one process. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
@@ -47,18 +38,14 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   readonly #builds = new SingleFlight<Image>();
   /** Image names of running builds, by image id. */
   readonly #building = new Map<string, string>();
+  /** Conversions, and the attestations about them. */
   readonly #conversions = new SingleFlight<ImageFile>();
   readonly #space = new DiskSpaceGuard();
   readonly #caches: BuildCaches;
-  /** Checksums that are computed after the publication of a file, while it is used. */
-  readonly #digests = new SingleFlight<Checksums>();
   readonly #deletes = new SingleFlight<void>();
   /** Calls of {@link withImage}. */
   readonly #additions = new Additions();
   readonly #report = (error: unknown): void => void this.#logger?.error(String(error));
-  /** Settled when the missing checksums are computed, or the repository is closed. */
-  #completion: Promise<void> = Promise.resolve();
-  #isClosed = false;
   #lock: DirectoryLock | undefined;
 
   private constructor(directory: string, logger: Logger | undefined) {
@@ -99,7 +86,6 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       signal?.throwIfAborted();
       await repository.#catalog.start();
       signal?.throwIfAborted();
-      repository.#completion = repository.#completeChecksums();
       return repository;
     } catch (error) {
       await repository?.close();
@@ -154,7 +140,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     const present = formats.flatMap((format) => fileOf(image, format) ?? [])[0];
     if (present !== undefined) {
       await explained(checkSelfContained(present), `reading image ${imageId}`);
-      return await this.#described(imageId, present, options);
+      return await this.#attested(imageId, present, options);
     }
     const target = formats.find(isConvertible);
     const source = conversionSource(image.files);
@@ -165,7 +151,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       options,
     );
     const file = await explained(converted, `converting image ${imageId} to ${target}`, options.signal);
-    return await this.#described(imageId, file, options);
+    return await this.#attested(imageId, file, options);
   }
 
   /**
@@ -177,7 +163,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   async add(
     imageId: string,
     imageName: string,
-    make: (site: BuildSite) => Promise<MadeImage>,
+    make: (site: BuildSite) => Promise<Manifest>,
     options: OperationOptions = {},
   ): Promise<Image> {
     const there = this.get(imageId);
@@ -228,11 +214,8 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
 
   /** Aborts builds and conversions, waits for their end, and unlocks the directory. */
   async close(): Promise<void> {
-    this.#isClosed = true;
     const reason = new ImageError('build-aborted', `"${this.directory}" is being closed`);
     await Promise.all([this.#builds.abort(reason), this.#conversions.abort(reason), this.#deletes.settled()]);
-    await this.#digests.abort(reason);
-    await this.#completion;
     await this.#catalog.close();
     this.#pendingDeletes.close();
     await this.#lock?.release();
@@ -256,7 +239,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   async #build(
     imageId: string,
     imageName: string,
-    make: (site: BuildSite) => Promise<MadeImage>,
+    make: (site: BuildSite) => Promise<Manifest>,
     flight: Required<OperationOptions>,
   ): Promise<Image> {
     this.#building.set(imageId, imageName);
@@ -269,19 +252,9 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
         const onSettled = (settle: Settle): void => void settles.push(settle);
         const lastSpace = await this.#lastSpace(imageName);
         const shared = { space: this.#space, caches: this.#caches };
-        const { manifest, pending } = await make({
-          ...flight,
-          ...shared,
-          staging,
-          state,
-          lastSpace,
-          onSettled,
-        });
-        const fresh = [...manifest.files, ...pending.map((format) => ({ format }))];
-        const image = await this.#catalog.publish(staging, manifest, fresh);
+        const manifest = await make({ ...flight, ...shared, staging, state, lastSpace, onSettled });
+        const image = await this.#catalog.publish(staging, manifest);
         isPublished = true;
-        for (const file of image.files)
-          if (pending.includes(file.format)) void this.#digestLater(imageId, file);
         await state.clear().catch(this.#report);
         return image;
       });
@@ -304,104 +277,54 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     imageId: string,
     source: ImageFile,
     format: ImageFormat,
-    { signal, onProgress, largestDisk, compress, attester }: FileOptions & Required<OperationOptions>,
+    { signal, onProgress, largestDisk, compress }: FileOptions & Required<OperationOptions>,
   ): Promise<ImageFile> {
     const progress = steadyProgress(onProgress);
     const started = performance.now();
     return await this.#staged(async (staging) => {
       const target = staging.path(imageFileName(imageId, format));
-      // A source that was converted itself may get its checksums only now.
-      const { checksums } = attester ? await this.#described(imageId, source, { signal }) : source;
       await convertImage(source, format, target, {
         signal,
-        onProgress: progress,
+        onProgress: portion(progress, 0, 90),
         space: this.#space,
         largestDisk,
         compress,
       });
-      await finishFile(staging, imageId, format);
+      const [converted] = await describeFiles(staging, imageId, [format], {
+        signal,
+        onProgress: portion(progress, 90, 100),
+      });
       signal.throwIfAborted();
-      const after = await withoutStaleChecksums(
-        { ...source, ...(checksums && { checksums }) },
-        imageId,
-        this.#layout,
-      );
-      const isSame = checksums !== undefined && after.checksums !== undefined;
-      const from = isSame ? { format: source.format, sha256: checksums.sha256 } : undefined;
+      const { checksums } = await withoutStaleChecksums(source, imageId, this.#layout);
+      const from = checksums && { from: { format: source.format, sha256: checksums.sha256 } };
       await forgetConversion(this.#layout, imageId, format);
-      const image = await this.#catalog.addFile(staging, imageId, format, from);
+      const image = converted && (await this.#catalog.addFile(staging, imageId, { ...converted, ...from }));
       const file = image && fileOf(image, format);
       if (file === undefined) throw notFound(imageId);
       this.emit('converted', format, performance.now() - started);
-      void this.#digestLater(imageId, file, attester);
       return file;
     });
   }
 
-  /** Computes the checksums that the end of an earlier process prevented, one file after the other. */
-  async #completeChecksums(): Promise<void> {
-    await inSlices(this.images.values(), async ({ id, files }) => {
-      for (const file of files) {
-        if (this.#isClosed) return;
-        const isDue = await lacksChecksums(file, id, this.#layout).catch(() => false); // the next use reports the error
-        if (isDue && !this.#isClosed) await this.#digestLater(id, file);
-      }
-    });
-  }
-
-  async #digestLater(imageId: string, file: ImageFile, attester?: ImageAttester): Promise<void> {
-    await this.#digest(imageId, file, attester).catch((error: unknown) => {
-      this.#logger?.debug(`"${file.path}" gets no checksums: ${String(error)}`);
-    });
-  }
-
-  /**
-   * Computes the checksums of a file, and records them; then the file's conversion is attested. Concurrent calls share the
-   * computation.
-   */
-  #digest(imageId: string, { format, path }: ImageFile, attester?: ImageAttester): Promise<Checksums> {
-    return this.#digests.run(`${imageId} ${format}`, async ({ signal }) => {
-      const file = await describeFile({ format, path }, signal);
-      await this.#catalog.describeFile(imageId, file);
-      await attestConversion(this.#layout, { imageId, format, attester, signal });
-      return { md5: file.md5, sha256: file.sha256 };
-    });
-  }
-
-  /** Returns a file of an image with its checksums, if any are known or become known. */
-  async #described(
+  /** Returns a file without checksums that no longer fit it. If it was converted, the conversion is attested. */
+  async #attested(
     imageId: string,
     file: ImageFile,
-    { takesPendingChecksums = false, attester, ...options }: FileOptions,
+    { attester, ...options }: FileOptions,
   ): Promise<ImageFile> {
-    const key = `${imageId} ${file.format}`;
-    const isPending = this.#digests.has(key);
-    if (isPending || (await lacksChecksums(file, imageId, this.#layout))) {
-      const pendingChecksums = this.#digest(imageId, file, attester);
-      const settled = pendingChecksums.catch(() => undefined); // such a file has no checksums
-      if (takesPendingChecksums) return { ...file, pendingChecksums };
-      const waiting = unlessAborted(settled, signalOf(options));
-      await explained(waiting, `reading image ${imageId}`, options.signal);
-    }
-    const image = this.get(imageId);
-    const current = image && fileOf(image, file.format);
-    if (current === undefined) throw notFound(imageId);
-    const described = await withoutStaleChecksums(current, imageId, this.#layout);
-    const { checksums } = described;
-    if (attester !== undefined && checksums !== undefined) {
-      // A crash, or an error, may have prevented it after the conversion. A deletion waits for it.
-      const attest = async ({ signal }: Required<OperationOptions>): Promise<Checksums> => {
-        await attestConversion(this.#layout, { imageId, format: file.format, attester, signal });
-        return checksums;
-      };
-      await explained(this.#digests.run(key, attest, options), `attesting image ${imageId}`, options.signal);
-    }
-    return described;
+    const current = await withoutStaleChecksums(file, imageId, this.#layout);
+    if (attester === undefined || current.checksums === undefined) return current;
+    const { format } = file;
+    const attest = async ({ signal }: Required<OperationOptions>): Promise<ImageFile> => {
+      await attestConversion(this.#layout, { imageId, format, attester, signal });
+      return current;
+    };
+    const attested = this.#conversions.run(`${imageId} ${format} attestation`, attest, options);
+    return await explained(attested, `attesting image ${imageId}`, options.signal);
   }
 
   async #delete(imageId: string): Promise<void> {
     await this.#conversions.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
-    await this.#digests.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
     await this.#additions.settled(imageId);
     // Before the image is removed, so that listeners see the pending delete.
     this.#pendingDeletes.add(imageId);

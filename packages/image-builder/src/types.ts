@@ -49,8 +49,6 @@ export interface ImageFile {
   readonly size: number;
   /** Known for files that a builder of this project made, unless they changed since. */
   readonly checksums?: Checksums;
-  /** Checksums that are being computed; only for a provider with {@link ImageProvider.takesPendingChecksums}. */
-  readonly pendingChecksums?: Promise<Checksums>;
 }
 
 /** An image that was created in a provider by capturing an instance there. */
@@ -211,11 +209,6 @@ export interface ImageProvider {
   readonly name: string;
   /** Accepted formats, the preferred one first. */
   readonly formats: readonly ImageFormat[];
-  /**
-   * Whether `upload` takes a file whose checksums are still being computed, in `pendingChecksums`. Default false: the
-   * upload begins when they are known.
-   */
-  readonly takesPendingChecksums?: boolean;
   /**
    * Uploads a file. A second call for the same upload (a job server assigns a job again after a builder died) results in
    * one image, never two.

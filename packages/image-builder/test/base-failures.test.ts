@@ -298,3 +298,22 @@ test('a mount that a builder leaves is undone before its files are removed', asy
   await rm(join(fixture.outside, 'dev'), { recursive: true });
   await assertClean(fixture);
 });
+
+test('a build that is cancelled while its files are read for their checksums leaves nothing', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const abort = new AbortController();
+  const seen: number[] = [];
+  const builder = new ScriptedBuilder(({ output, run }) => run('truncate', ['-s', '64M', output('raw')]));
+  const build = builder.build({
+    imageId: 'debian-1',
+    repository: fixture.repository,
+    signal: abort.signal,
+    onProgress: ({ done }) => {
+      seen.push(done);
+      if (done >= 90) abort.abort();
+    },
+  });
+  await assert.rejects(build, withCode('build-aborted'));
+  assert.deepEqual(seen, [90], 'it was not cancelled between the first and the last byte');
+  await assertClean(fixture);
+});

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import type { Progress } from '../src/index.ts';
@@ -38,34 +37,6 @@ test('a built image is offered with its checksums, and described by its manifest
   const [started = '', finished = ''] = [manifest.started, manifest.finished];
   assert.ok(before <= Date.parse(started) && started <= finished && Date.parse(finished) <= Date.now());
   assert.deepEqual(image.builtAt, new Date(finished));
-});
-
-test('an image is published before its checksums if they may come later, and gets them then', async (t) => {
-  const { repository, logger } = await RepositoryFixture.open(t);
-  // A file that a slow build finished long before its end would have checksums.
-  t.mock.timers.enable({ apis: ['setInterval'] });
-  const job = { imageId: 'debian-1', repository, logger, checksumsLater: true };
-  const image = await new ScriptedBuilder(makeImage).build(job);
-  assert.equal(image.files[0]?.checksums, undefined);
-  const options = { takesPendingChecksums: true };
-  const { checksums, pendingChecksums } = await repository.file('debian-1', ['raw'], options);
-  assert.equal((checksums ?? (await pendingChecksums))?.md5, '9a0364b9e99bb480dd25e1f0284c8555');
-  assert.equal(repository.get('debian-1')?.files[0]?.checksums?.md5, '9a0364b9e99bb480dd25e1f0284c8555');
-});
-
-test('checksums that an attester signs, or that the build wrote to files, do not come later', async (t) => {
-  const { repository, logger } = await RepositoryFixture.open(t);
-  const job = { repository, logger, checksumsLater: true };
-  const attester = new FakeAttester();
-  const attested = await new ScriptedBuilder(makeImage).build({ ...job, imageId: 'debian-1', attester });
-  assert.ok(attested.files[0]?.checksums);
-  const builder = new ScriptedBuilder(async (context) => {
-    await makeImage(context);
-    await writeFile(`${context.output('raw')}.md5`, 'of the build');
-  });
-  const image = await builder.build({ ...job, imageId: 'debian-2' });
-  assert.ok(image.files[0]?.checksums);
-  assert.match(await readFile(join(repository.directory, 'debian-2.raw.md5'), 'utf8'), /^9a0364b9/);
 });
 
 test("no file has the image's name before the image is complete", async (t) => {

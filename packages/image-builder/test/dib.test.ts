@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { inspect } from 'node:util';
-import { createGatedQemuImg } from '../../../test/fixtures/gated-qemu-img.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { processesWith } from '../../../test/fixtures/running-process.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { mountsBelow } from '../src/cleanup/mounts.ts';
 import { OWN_ELEMENTS } from '../src/dib-elements.ts';
-import { SteadyFile } from '../src/hashed-reader/steady-file.ts';
 import { DibBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/image-builder-contract.ts';
 import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
@@ -57,54 +54,6 @@ test('the downloads of elements outlive the build, outside the image', async (t)
   assert.deepEqual(seen, ['fetched', 'found']);
   await assertNoRemains(fixture.directory);
 });
-
-test('the checksums of the raw image are computed while disk-image-create converts it', async (t) => {
-  const fixture = await RepositoryFixture.open(t);
-  const { repository, outside } = fixture;
-  const gate = await createGatedQemuImg(outside);
-  const envVars = { ...MINI_OS.envVars, PATH: `${outside}:${process.env.PATH}` };
-  const builder = new DibBuilder({ ...MINI_OS, formats: ['qcow2', 'raw'], envVars }, MINI_OS_ELEMENTS);
-  const ended = endedReadings(t);
-  const building = builder.build({ imageId: 'mini-1', repository });
-  await Promise.race([gate.waiting(), building]);
-  const raw = await waitUntil('the raw image to be read', () =>
-    ended.find(({ path }) => path.endsWith('.raw')),
-  );
-  const early = await bytesRead();
-  await gate.openGate();
-  const { files } = await building;
-  assert.ok((await bytesRead()) - early < raw.size, 'it is not read again');
-  for (const { path, checksums } of files) {
-    assert.equal(
-      checksums?.sha256,
-      createHash('sha256')
-        .update(await readFile(path))
-        .digest('hex'),
-    );
-  }
-});
-
-/** Files that were read for their checksums. */
-function endedReadings(t: TestContext): readonly SteadyFile[] {
-  const ended: SteadyFile[] = [];
-  // oxlint-disable-next-line typescript/unbound-method -- called with its file below
-  const { close } = SteadyFile.prototype;
-  t.mock.method(SteadyFile.prototype, 'close', async function (this: SteadyFile) {
-    ended.push(this);
-    await close.call(this);
-  });
-  return ended;
-}
-
-/** Bytes that the threads of this process have read (proc(5)); the process has those of its ended children, too. */
-async function bytesRead(): Promise<number> {
-  const threads = await readdir('/proc/self/task');
-  const read = threads.map(async (id) => {
-    const text = await readFile(`/proc/self/task/${id}/io`, 'utf8').catch(() => ''); // it has ended
-    return Number(/^rchar: (\d+)$/m.exec(text)?.[1] ?? 0);
-  });
-  return (await Promise.all(read)).reduce((sum, bytes) => sum + bytes, 0);
-}
 
 test('a DIB_IMAGE_CACHE of the disk image is used in place of ours', async (t) => {
   const fixture = await RepositoryFixture.open(t);

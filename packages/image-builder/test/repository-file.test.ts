@@ -4,8 +4,8 @@ import { writeFileSync } from 'node:fs';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { FakeAttester } from '../../../test/fixtures/fake-attester.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { checksumsOf } from '../src/hashed-reader.ts';
 import type { ImageFormat } from '../src/index.ts';
@@ -21,7 +21,7 @@ async function setUp(t: TestContext): Promise<RepositoryFixture> {
   await fixture.repository.add('a', 'debian', async ({ staging }) => {
     execFileSync('qemu-img', ['create', '-q', '-f', 'raw', staging.path('a.raw'), '4M']);
     const files = await describeFiles(staging, 'a', ['raw']);
-    return { manifest: { version: 1, 'image-id': 'a', 'image-name': 'debian', files }, pending: [] };
+    return { version: 1, 'image-id': 'a', 'image-name': 'debian', files };
   });
   fixture.events.length = 0;
   return fixture;
@@ -70,27 +70,26 @@ test('a conversion compresses if it is asked to', async (t) => {
   await repository.add('b', 'debian', async ({ staging }) => {
     writeFileSync(staging.path('b.raw'), Buffer.alloc(MEBIBYTE, 'compressible '));
     const files = await describeFiles(staging, 'b', ['raw']);
-    return { manifest: { version: 1, 'image-id': 'b', 'image-name': 'debian', files }, pending: [] };
+    return { version: 1, 'image-id': 'b', 'image-name': 'debian', files };
   });
   const { path, size } = await repository.file('b', ['qcow2'], { compress: true });
   assert.ok(size < MEBIBYTE, `${path} has ${size} bytes`);
 });
 
-test('a provider that takes pending checksums gets a converted file before they are computed', async (t) => {
+test('a converted file has its checksums from the beginning', async (t) => {
   const { repository } = await setUp(t);
-  // The checksums count as pending until their file is attested.
-  const attested = Promise.withResolvers<void>();
-  const attester = Object.assign(new FakeAttester(), { attestConversion: () => attested.promise });
-  const ask = () => repository.file('a', ['qcow2'], { attester, takesPendingChecksums: true });
-  const [one, other] = await Promise.all([ask(), ask()]);
-  attested.resolve();
-  for (const file of [one, other]) {
-    assert.equal(file.checksums, undefined);
-    assert.deepEqual(await file.pendingChecksums, await checksumsOf(file.path));
-  }
-  const later = await ask();
-  assert.equal(later.pendingChecksums, undefined);
-  assert.deepEqual(later.checksums, await one.pendingChecksums);
+  const file = await repository.file('a', ['qcow2']);
+  assert.deepEqual(file.checksums, await checksumsOf(file.path));
+  assert.ok(repository.get('a')?.files.includes(file));
+});
+
+test('a file that was put next to a built image has no checksums', async (t) => {
+  const fixture = await setUp(t);
+  const { repository } = fixture;
+  await fixture.write('a.tar');
+  await waitUntil('the file', () => repository.get('a')?.files.length === 2);
+  assert.equal((await repository.file('a', ['tar'])).checksums, undefined);
+  assert.ok((await repository.file('a', ['raw'])).checksums);
 });
 
 test('formats that are converted at the same time all keep their checksums', async (t) => {
@@ -99,15 +98,6 @@ test('formats that are converted at the same time all keep their checksums', asy
   for (const { format, checksums } of repository.get('a')?.files ?? []) {
     assert.ok(checksums !== undefined, `${format} has no checksums`);
   }
-});
-
-test('an image is deleted while checksums of its converted file are computed', async (t) => {
-  const fixture = await setUp(t);
-  const { repository } = fixture;
-  const { pendingChecksums } = await repository.file('a', ['qcow2'], { takesPendingChecksums: true });
-  await Promise.all([Promise.allSettled([pendingChecksums]), repository.delete('a')]);
-  assert.equal(repository.get('a'), undefined);
-  assert.equal(await readManifest(new Layout(fixture.directory).manifest('a'), 'a'), undefined);
 });
 
 test('the metadata of an image survives a conversion and a restart', async (t) => {
@@ -210,6 +200,19 @@ test('a conversion is aborted once its last caller aborts', async (t) => {
   second.abort();
   await assert.rejects(left, withCode('build-aborted'));
   assert.equal((await stays).format, 'qcow2');
+});
+
+test('a conversion that is aborted while the new file is read for its checksums adds no file', async (t) => {
+  const fixture = await setUp(t);
+  const { repository } = fixture;
+  const abort = new AbortController();
+  const conversion = repository.file('a', ['qcow2'], {
+    signal: abort.signal,
+    onProgress: ({ done }) => done > 90 && abort.abort(),
+  });
+  await assert.rejects(conversion, withCode('build-aborted'));
+  assert.deepEqual(await stagingOf(fixture), []);
+  assert.equal(repository.get('a')?.files.length, 1);
 });
 
 test('deleting an image aborts its conversion', async (t) => {

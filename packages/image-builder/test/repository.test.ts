@@ -1,56 +1,38 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { mountTmpfs, temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
-import { type ImageFormat, ImageRepository } from '../src/index.ts';
+import { ImageRepository } from '../src/index.ts';
 import type { Manifest } from '../src/manifest.ts';
 import { describeFiles } from '../src/repository/publication.ts';
-import type { BuildSite, MadeImage } from '../src/repository.ts';
+import type { BuildSite } from '../src/repository.ts';
 import { keeperOf } from './lock-keeper.ts';
 
 /** Makes the raw image of an id, and counts how often it does. */
 class Maker {
   runs = 0;
   readonly #imageId: string;
-  readonly #pending: readonly ImageFormat[];
 
-  /** @param pending formats without checksums */
-  constructor(imageId: string, pending: readonly ImageFormat[] = []) {
+  constructor(imageId: string) {
     this.#imageId = imageId;
-    this.#pending = pending;
   }
 
-  readonly make = async ({ staging }: BuildSite): Promise<MadeImage> => {
+  readonly make = async ({ staging }: BuildSite): Promise<Manifest> => {
     this.runs += 1;
     await writeFile(staging.path(`${this.#imageId}.raw`), 'content');
-    const isPending = this.#pending.includes('raw');
-    const files = isPending ? [] : await describeFiles(staging, this.#imageId, ['raw']);
-    const manifest: Manifest = { version: 1, 'image-id': this.#imageId, 'image-name': 'debian', files };
-    return { manifest, pending: this.#pending };
+    const files = await describeFiles(staging, this.#imageId, ['raw']);
+    return { version: 1, 'image-id': this.#imageId, 'image-name': 'debian', files };
   };
 }
 
 function stagingOf({ directory }: RepositoryFixture): Promise<string[]> {
   return readdir(join(directory, '.nodepool-builder', 'staging'));
 }
-
-test('checksums that were pending when the repository was closed are computed when it is opened', async (t) => {
-  const fixture = await RepositoryFixture.open(t);
-  const image = new Maker('a', ['raw']);
-  await fixture.repository.add('a', 'debian', image.make);
-  await fixture.close();
-  const manifest = join(fixture.directory, '.nodepool-builder', 'manifests', 'a.json');
-  const { files: _, ...rest } = JSON.parse(await readFile(manifest, 'utf8'));
-  await writeFile(manifest, JSON.stringify({ ...rest, files: [] })); // if it was fast
-  const repository = await fixture.open();
-  const checksums = await waitUntil('its checksums', () => repository.get('a')?.files[0]?.checksums);
-  assert.equal(checksums.md5, '9a0364b9e99bb480dd25e1f0284c8555');
-});
 
 test('a directory belongs to one repository at a time', async (t) => {
   const fixture = await RepositoryFixture.open(t);

@@ -85,7 +85,6 @@ type StoredImage = GlanceImage | { readonly id: string };
 export class OpenStackProvider implements ImageProvider, Disposable {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
-  readonly takesPendingChecksums = true;
   readonly #options: OpenStackProviderOptions;
   readonly #limit: BandwidthLimit | undefined;
   readonly #cloud: LazyCloud<ImageCloud>;

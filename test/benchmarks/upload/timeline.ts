@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from '@nodepool-builder/gearman-node';
+import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
 import type { BuilderProcess } from '../../fixtures/builder-process.ts';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';
@@ -26,7 +27,9 @@ type Round = ReadonlyMap<string, number>;
 const MADE = 'Timeline: the command has made the raw image';
 const OFFERED = 'Timeline: the image is offered';
 const DONE = 'Timeline: the last upload is done';
-const CHAIN = 'The longest chain: the command, `qemu-img convert` alone, and the bytes at `bandwidth-limit`';
+const DIGESTS = 'The digests of the raw image alone';
+const CHAIN =
+  'The longest chain: the command, `qemu-img convert` alone, the digests of both files alone, and the bytes at `bandwidth-limit`';
 
 /** Measures one build of a raw image that three providers want in three formats, from its job to the last upload. */
 export const timeline: Benchmark = { name: 'timeline', run };
@@ -84,7 +87,10 @@ async function measure({ context, site, daemon, client }: Site, imageId: string)
     ]),
   );
   note(DONE);
-  round.set(CHAIN, (round.get(MADE) ?? 0) + (await longestAlone(join(site, 'images', imageId), signal)));
+  const image = join(site, 'images', imageId);
+  round.set(DIGESTS, await digestsAlone(`${image}.raw`, signal));
+  const built = (round.get(MADE) ?? 0) + (round.get(DIGESTS) ?? 0);
+  round.set(CHAIN, built + (await longestAlone(image, signal)));
   await unlessAborted(client.submit(`image-delete:${imageId}`, ''), signal);
   for (const { format } of PROVIDERS) {
     await rm(join(site, format), { recursive: true });
@@ -93,7 +99,14 @@ async function measure({ context, site, daemon, client }: Site, imageId: string)
   return round;
 }
 
-/** Seconds of the slowest conversion with its transfer, without anything else at the same time. */
+/** Seconds that the digests of a file take, without anything else at the same time. */
+async function digestsAlone(path: string, signal: AbortSignal): Promise<number> {
+  const begin = performance.now();
+  await checksumsOf(path, { signal });
+  return (performance.now() - begin) / 1000;
+}
+
+/** Seconds of the slowest conversion with its digests and its transfer, without anything else at the same time. */
 async function longestAlone(image: string, signal: AbortSignal): Promise<number> {
   let longest = 0;
   for (const { format, bytesPerSecond, options } of PROVIDERS) {
@@ -102,6 +115,7 @@ async function longestAlone(image: string, signal: AbortSignal): Promise<number>
     if (options !== undefined) {
       const args = ['convert', '-W', '-m', '8', '-f', 'raw', ...options, `${image}.raw`, target];
       await promisify(execFile)('qemu-img', args, { signal });
+      await digestsAlone(target, signal);
       await rm(target);
     }
     const { size } = await stat(`${image}.${format}`);

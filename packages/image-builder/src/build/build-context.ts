@@ -51,12 +51,11 @@ interface BuildParts {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
   readonly reserveSpace: BuildContext['reserveSpace'];
-  readonly becomesOutput: BuildContext['becomesOutput'];
 }
 
 /** Creates the context of one build. */
 export function createBuildContext(parts: BuildParts): CoreContext {
-  const { job, diskimage, formats, site, log, signal, onProgress, reserveSpace, becomesOutput } = parts;
+  const { job, diskimage, formats, site, log, signal, onProgress, reserveSpace } = parts;
   const { imageId, repository, logger, environment = inheritedEnvironment(), largestDisk } = job;
   const { staging, state, onSettled } = site;
   const runLogged = createRunLogged(environment, parts);
@@ -86,7 +85,6 @@ export function createBuildContext(parts: BuildParts): CoreContext {
     progress: (done, total, phase) => onProgress({ done, total, ...(phase !== undefined && { phase }) }),
     temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
     reserveSpace,
-    becomesOutput,
     cacheDirectory: () => (cache ??= takeCache(parts)),
     stateDirectory: () => state.take(signal),
     recordDirectory: (name) => repository.recordDirectory(name),

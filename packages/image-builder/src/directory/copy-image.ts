@@ -1,7 +1,6 @@
 import { constants } from 'node:fs';
 import { chmod, copyFile, open } from 'node:fs/promises';
 import { type BandwidthLimit, metered } from '../bandwidth-limit.ts';
-import { unlessAborted } from '../cancellation.ts';
 import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { HashedReader } from '../hashed-reader.ts';
@@ -27,11 +26,10 @@ const NO_REFLINK = new Set(['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOTTY'
  * @throws ImageError `provider-refused` for a file of another size; `image-changed`, `image-missing`
  */
 export async function copyImage(
-  { path, size, ...file }: Pick<ImageFile, 'path' | 'size' | 'checksums' | 'pendingChecksums'>,
+  { path, size, checksums }: Pick<ImageFile, 'path' | 'size' | 'checksums'>,
   target: string,
   { limit, onProgress, signal = new AbortController().signal }: CopyOptions = {},
 ): Promise<Checksums> {
-  const checksums = file.checksums ?? file.pendingChecksums;
   const from = await HashedReader.open(path, {
     checksums,
     signal,
@@ -48,7 +46,7 @@ export async function copyImage(
     if (isShared) await from.check();
     else await sparseCopy(metered(from.pieces(), { onBytes: () => {}, limit, signal }), target);
     await chmod(target, PUBLISHED); // independent of the umask, and of the file's mode
-    return await unlessAborted(from.checksums, signal);
+    return await from.checksums;
   } finally {
     await from.close();
   }

@@ -73,7 +73,6 @@ export interface DirectoryProviderOptions {
 export class DirectoryProvider implements ImageProvider {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
-  readonly takesPendingChecksums = true;
   readonly #directory: string;
   readonly #limit: BandwidthLimit | undefined;
   readonly #logger: Pick<Logger, 'warn'> | undefined;

@@ -2,16 +2,16 @@ import { type FSWatcher, watch } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { UNFINISHED } from '../durable.ts';
-import { FORMAT_NAMES, type ImageFormat } from '../formats.ts';
+import { FORMAT_NAMES } from '../formats.ts';
 import { imageIdFault } from '../image-id.ts';
-import { MANIFEST, type Manifest, type ManifestFile, manifestTime, readManifest } from '../manifest.ts';
+import { type Manifest, type ManifestFile, readManifest } from '../manifest.ts';
 import { inSlices } from '../slices.ts';
 import type { Image, Logger } from '../types.ts';
 import { withdraw } from './deletion.ts';
 import { readImage } from './image-reader.ts';
 import { imageFileName, type Layout, parseImageFileName } from './layout.ts';
 import { Mutex } from './mutex.ts';
-import { type NewFile, publish } from './publication.ts';
+import { publish } from './publication.ts';
 import { type Occasion, SettledFiles } from './settled-files.ts';
 import type { Staging } from './staging.ts';
 import { fileKey } from './writers.ts';
@@ -70,54 +70,22 @@ export class ImageCatalog {
     });
   }
 
-  async publish(staging: Staging, manifest: Manifest, fresh: readonly NewFile[]): Promise<Image> {
-    return await this.#mutex.run(() => this.#publish(staging, manifest, fresh));
+  async publish(staging: Staging, manifest: Manifest): Promise<Image> {
+    return await this.#mutex.run(() => this.#publish(staging, manifest, manifest.files));
   }
 
-  /**
-   * Publishes a further file of an image, without checksums. Undefined if the image is gone.
-   *
-   * @param from the file that it was converted from, if its digest is known
-   */
-  async addFile(
-    staging: Staging,
-    imageId: string,
-    format: ImageFormat,
-    from?: ManifestFile['from'],
-  ): Promise<Image | undefined> {
+  /** Publishes a further file of an image. Undefined if the image is gone. */
+  async addFile(staging: Staging, imageId: string, file: ManifestFile): Promise<Image | undefined> {
     return await this.#mutex.run(async () => {
       if (!this.images.has(imageId)) return undefined;
-      const manifest = await this.#manifestWithout(imageId, format);
-      const { size, mtimeMs } = await stat(staging.path(imageFileName(imageId, format)));
-      const conversion = from && { format, size, mtime: manifestTime(mtimeMs), from };
-      const conversions = [...(manifest.conversions ?? []), ...(conversion ? [conversion] : [])];
-      return await this.#publish(staging, withConversions(manifest, conversions), [{ format }]);
-    });
-  }
-
-  /** Records the checksums of a file. */
-  async describeFile(imageId: string, file: ManifestFile): Promise<void> {
-    await this.#mutex.run(async () => {
-      if (!this.images.has(imageId)) return;
       const known = await readManifest(this.#layout.manifest(imageId), imageId, this.#logger);
-      const manifest = await this.#manifestWithout(imageId, file.format);
-      const from =
-        known?.conversions?.find((conversion) => isSameFile(conversion, file))?.from ??
-        known?.files.find((one) => isSameFile(one, file) && one.sha256 === file.sha256)?.from;
-      const files = [...manifest.files, { ...file, ...(from && { from }) }];
-      await MANIFEST.write(this.#layout.manifest(imageId), { ...manifest, files });
-      await this.#refreshImage(imageId);
+      const others = known?.files.filter(({ format }) => format !== file.format) ?? [];
+      const manifest: Manifest = { version: 1, 'image-id': imageId, ...known, files: [...others, file] };
+      return await this.#publish(staging, manifest, [file]);
     });
   }
 
-  async #manifestWithout(imageId: string, format: ImageFormat): Promise<Manifest> {
-    const known = await readManifest(this.#layout.manifest(imageId), imageId, this.#logger);
-    const files = known?.files.filter((file) => file.format !== format) ?? [];
-    const conversions = known?.conversions?.filter((conversion) => conversion.format !== format) ?? [];
-    return withConversions({ version: 1, 'image-id': imageId, ...known, files }, conversions);
-  }
-
-  async #publish(staging: Staging, manifest: Manifest, fresh: readonly NewFile[]): Promise<Image> {
+  async #publish(staging: Staging, manifest: Manifest, fresh: readonly ManifestFile[]): Promise<Image> {
     const imageId = manifest['image-id'];
     await publish(this.#layout, staging, manifest, fresh);
     for (const { format } of fresh) {
@@ -284,17 +252,4 @@ export class ImageCatalog {
 /** Names of an image's files in all formats. */
 function fileNames(imageId: string): string[] {
   return FORMAT_NAMES.map((format) => imageFileName(imageId, format));
-}
-
-function withConversions(
-  { conversions: _, ...manifest }: Manifest,
-  conversions: NonNullable<Manifest['conversions']>,
-): Manifest {
-  return { ...manifest, ...(conversions.length > 0 && { conversions }) };
-}
-
-type FileVersion = Pick<ManifestFile, 'format' | 'size' | 'mtime'>;
-
-function isSameFile(one: FileVersion, other: FileVersion): boolean {
-  return one.format === other.format && one.size === other.size && one.mtime === other.mtime;
 }

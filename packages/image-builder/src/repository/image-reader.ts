@@ -59,13 +59,6 @@ export async function withoutStaleChecksums(
   return rest;
 }
 
-/** Whether a file of a known image has no checksums on record: a crash ended their computation. */
-export async function lacksChecksums(file: ImageFile, imageId: string, layout: Layout): Promise<boolean> {
-  if (file.checksums !== undefined) return false;
-  const manifest = await readManifest(layout.manifest(imageId), imageId);
-  return manifest !== undefined && !manifest.files.some(({ format }) => format === file.format);
-}
-
 function describes(file: ManifestFile, state: Pick<FileState, 'size' | 'mtimeMs'>): boolean {
   return file.size === state.size && file.mtime === manifestTime(state.mtimeMs);
 }

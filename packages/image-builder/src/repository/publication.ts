@@ -10,7 +10,7 @@ import { IMAGE_DIRECTORY, IMAGE_FILE, setMode } from '../modes.ts';
 import { RecordType } from '../record-directory.ts';
 import type { SettingsOf } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';
-import type { Checksums, ImageFile, OperationOptions } from '../types.ts';
+import type { ImageFile, OperationOptions } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
 import type { Staging } from './staging.ts';
 
@@ -32,19 +32,8 @@ const JOURNAL = new RecordType(JOURNAL_SCHEMA);
 
 const DIGESTS = ['md5', 'sha256'] as const;
 
-/** A file that an image gets. Its checksums are unknown while they are being computed. */
-export type NewFile = Pick<ManifestFile, 'format'> & Partial<ManifestFile>;
-
-interface DescribeOptions extends OperationOptions {
-  /** Returns the checksums of a file that was read before. */
-  readonly known?: (path: string) => Promise<Checksums | undefined>;
-  /** Whether other files are left out, because they get their checksums after the publication. Default false. */
-  readonly later?: boolean;
-}
-
 /**
- * Prepares finished files: reads each once for its checksums, unless they are known or come later, and flushes it to disk
- * meanwhile.
+ * Prepares finished files: reads each once for its checksums, and flushes it to disk meanwhile.
  *
  * @throws as {@link findFiles}
  */
@@ -52,50 +41,24 @@ export async function describeFiles(
   staging: Staging,
   imageId: string,
   formats: readonly ImageFormat[],
-  { signal, onProgress, known, later = false }: DescribeOptions = {},
+  { signal, onProgress }: OperationOptions = {},
 ): Promise<ManifestFile[]> {
   const found = await findFiles(staging, imageId, formats);
   const total = found.reduce((sum, { size }) => sum + size, 0);
   const described: ManifestFile[] = [];
   let before = 0;
   for (const { format, path, size } of found) {
-    const early = await known?.(path);
     await setMode(path, IMAGE_FILE);
-    const read = (): Promise<Checksums> =>
-      checksumsOf(path, {
-        ...(signal && { signal }),
-        onProgress: ({ done }) => onProgress?.({ done: before + done, total }),
-      });
-    // Checksum files that the build made are published with ours.
-    const isLater = later && early === undefined && !(await hasChecksumFile(path));
-    const [checksums] = await Promise.all([early ?? (isLater ? undefined : read()), syncToDisk(path)]);
+    const reading = checksumsOf(path, {
+      ...(signal && { signal }),
+      onProgress: ({ done }) => onProgress?.({ done: before + done, total }),
+    });
+    const [checksums] = await Promise.all([reading, syncToDisk(path)]);
     before += size;
-    onProgress?.({ done: before, total }); // also of a file whose checksums were known
     const { mtimeMs } = await lstat(path);
-    if (checksums) described.push({ format, size, mtime: manifestTime(mtimeMs), ...checksums });
+    described.push({ format, size, mtime: manifestTime(mtimeMs), ...checksums });
   }
   return described;
-}
-
-/** Reads a published file for its checksums. */
-export async function describeFile(
-  { format, path }: Pick<ImageFile, 'format' | 'path'>,
-  signal: AbortSignal,
-): Promise<ManifestFile> {
-  const { size, mtimeMs } = await lstat(path);
-  return { format, size, mtime: manifestTime(mtimeMs), ...(await checksumsOf(path, { signal })) };
-}
-
-/**
- * Prepares a finished file whose checksums are computed later, and flushes it to disk.
- *
- * @throws as {@link findFiles}
- */
-export async function finishFile(staging: Staging, imageId: string, format: ImageFormat): Promise<void> {
-  for (const { path } of await findFiles(staging, imageId, [format])) {
-    await setMode(path, IMAGE_FILE);
-    await syncToDisk(path);
-  }
 }
 
 /**
@@ -143,14 +106,14 @@ export async function refuseExisting(
 /**
  * Moves files of one image from a staging directory into `images-dir`: all or none, even in a crash.
  *
- * @param fresh the new files; the manifest may contain more, and fewer while checksums are being computed
+ * @param fresh the new files; the manifest may contain more
  * @throws ImageError `image-exists` if one of them already exists
  */
 export async function publish(
   layout: Layout,
   staging: Staging,
   manifest: Manifest,
-  fresh: readonly NewFile[],
+  fresh: readonly ManifestFile[],
 ): Promise<void> {
   const imageId = manifest['image-id'];
   const formats = fresh.map(({ format }) => format);
@@ -198,19 +161,12 @@ async function moveIfThere(from: string, to: string): Promise<void> {
   await unlessMissing(rename(from, to));
 }
 
-async function hasChecksumFile(path: string): Promise<boolean> {
-  for (const digest of DIGESTS) {
-    if ((await unlessMissing(lstat(`${path}.${digest}`))) !== undefined) return true;
-  }
-  return false;
-}
-
 /** Further output of disk-image-create: `<image-id>.d` and checksum files. */
 async function companionsOf(
   layout: Layout,
   staging: Staging,
   imageId: string,
-  fresh: readonly NewFile[],
+  fresh: readonly ManifestFile[],
 ): Promise<string[]> {
   const names: string[] = [];
   const directory = staging.path(`${imageId}.d`);
@@ -221,8 +177,7 @@ async function companionsOf(
   for (const file of fresh) {
     for (const digest of DIGESTS) {
       const name = `${imageFileName(imageId, file.format)}.${digest}`;
-      if (file[digest] === undefined || (await unlessMissing(lstat(staging.path(name)))) === undefined)
-        continue;
+      if ((await unlessMissing(lstat(staging.path(name)))) === undefined) continue;
       // disk-image-create wrote the path of the staging directory, where md5sum would look for the image.
       await writeFile(staging.path(name), `${file[digest]}  ${layout.image(imageId, file.format)}\n`);
       await setMode(staging.path(name), IMAGE_FILE);

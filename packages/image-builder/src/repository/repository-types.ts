@@ -1,7 +1,6 @@
 import type { ImageAttester } from '../attestation.ts';
 import type { DiskSpaceGuard } from '../disk-space.ts';
 import type { ImageFormat } from '../formats.ts';
-import type { Manifest } from '../manifest.ts';
 import type { Image, OperationOptions } from '../types.ts';
 import type { BuildCaches } from './build-cache.ts';
 import type { Staging } from './staging.ts';
@@ -35,21 +34,12 @@ export interface BuildSite extends Required<OperationOptions> {
   readonly onSettled: (settle: Settle) => void;
 }
 
-/** An image in the staging directory of its build. */
-export interface MadeImage {
-  readonly manifest: Manifest;
-  /** Formats of files that the manifest lacks, because their checksums are not known yet. */
-  readonly pending: readonly ImageFormat[];
-}
-
 /** Settings of `ImageRepository.file`. */
 export interface FileOptions extends OperationOptions {
   /** Limit of the size of a disk that is converted, in bytes; default 256 GiB. */
   readonly largestDisk?: number;
   /** Whether a conversion compresses, for formats that can be compressed. Default false. */
   readonly compress?: boolean | undefined;
-  /** Whether the caller takes a file with `pendingChecksums`. Default: the call waits for them. */
-  readonly takesPendingChecksums?: boolean;
   /** Proves which file a converted file comes from. Default: none. */
   readonly attester?: ImageAttester | undefined;
 }

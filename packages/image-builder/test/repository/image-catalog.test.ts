@@ -46,7 +46,7 @@ class Fixture {
     const staging = await Staging.create(this.layout.staging);
     for (const format of ['raw', 'qcow2']) await writeFile(staging.path(`${imageId}.${format}`), 'content');
     const files = await describeFiles(staging, imageId, ['raw', 'qcow2']);
-    return await this.catalog.publish(staging, { version: 1, 'image-id': imageId, files }, files);
+    return await this.catalog.publish(staging, { version: 1, 'image-id': imageId, files });
   }
 
   /** Has an event come that is behind all others. */

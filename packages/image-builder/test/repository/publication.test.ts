@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
-import { checksumsOf } from '../../src/hashed-reader.ts';
 import type { Progress } from '../../src/index.ts';
 import { type Manifest, type ManifestFile, readManifest } from '../../src/manifest.ts';
 import { Layout, WORKSPACE } from '../../src/repository/layout.ts';
@@ -140,14 +139,3 @@ for (let done = 0; done <= ALL.length + 1; done += 1) {
     assert.equal((await stat(layout.image('a', 'raw'))).size, 7);
   });
 }
-
-test('progress ends at 100 %, also if all checksums were known before', async (t) => {
-  const { staging } = await setUp(t);
-  const seen: Progress[] = [];
-  await describeFiles(staging, 'a', ['qcow2', 'raw'], {
-    known: (path) => checksumsOf(path),
-    onProgress: (progress) => seen.push(progress),
-  });
-  const total = 'qcow2'.length + 'content'.length;
-  assert.deepEqual(seen.at(-1), { done: total, total });
-});

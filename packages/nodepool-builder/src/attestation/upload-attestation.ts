@@ -99,8 +99,7 @@ export class UploadAttestation {
       const { imageId, imageName, uploadId } = request;
       const { name, module, attributes } = this.#configuration;
       const region = attributes.region_name;
-      const { sha256 } =
-        file.checksums ?? (await file.pendingChecksums) ?? (await checksumsOf(file.path, { signal }));
+      const { sha256 } = file.checksums ?? (await checksumsOf(file.path, { signal }));
       const facts = {
         imageId,
         imageName,
@@ -121,7 +120,6 @@ export class UploadAttestation {
         async () => await this.attester.attestUpload(facts, { signal }),
       );
       const document = { name: await this.#nameOf(imageId, text), text };
-      // Only by now the conversion is attested if its digest was computed during the upload.
       const { directory } = this.#repository;
       const documents = [...(await attestationsOf(directory, imageId, file.format)), document];
       await provider.addAttestations?.(uploaded.externalId, documents, { signal });

@@ -5,7 +5,7 @@ import {
   type ImageFile,
   type Progress,
 } from '@nodepool-builder/image-builder';
-import { type BandwidthLimit, metered, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import { type BandwidthLimit, metered } from '@nodepool-builder/image-builder/module-kit';
 import type { ImageData } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 
@@ -29,7 +29,7 @@ export async function withFile<T>(
 ): Promise<T> {
   try {
     const source = await HashedReader.open(file.path, {
-      checksums: file.checksums ?? file.pendingChecksums,
+      checksums: file.checksums,
       signal: options.signal,
     });
     try {
@@ -69,7 +69,7 @@ export class FileData implements ImageData {
     this.path = file.path;
     this.size = file.size;
     this.stallTimeout = options.stallTimeout;
-    this.#isRead = (file.checksums ?? file.pendingChecksums) !== undefined;
+    this.#isRead = file.checksums !== undefined;
     this.#source = source;
     this.#options = options;
   }
@@ -88,7 +88,7 @@ export class FileData implements ImageData {
   /** Digests from the build, or else of the bytes that were sent. Reads the file if nothing was sent. */
   async checksums(): Promise<Checksums> {
     if (!this.#isRead) for await (const piece of this.#pieces()) void piece;
-    return await unlessAborted(this.#source.checksums, this.#options.signal);
+    return await this.#source.checksums;
   }
 
   #pieces(): AsyncIterable<Buffer> {

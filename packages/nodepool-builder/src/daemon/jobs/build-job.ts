@@ -1,7 +1,6 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import type {
   BaseImageBuilder,
-  BuildJob,
   Image,
   ImageRepository,
   Logger,
@@ -72,8 +71,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     const image = await context.running.run(
       job,
       { kind: 'build', 'image-id': imageId, diskimage: name },
-      (onProgress, signal) =>
-        build(context, builder, imageId, { signal, onProgress, checksumsLater: asked.checksum !== true }),
+      (onProgress, signal) => build(context, builder, imageId, { signal, onProgress }),
       lastDuration(context.repository, name),
     );
     await context.offered();
@@ -99,7 +97,7 @@ async function build(
   { configuration, repository, attestation, statistics, logger }: BuildJobContext,
   builder: BaseImageBuilder,
   imageId: string,
-  options: Required<OperationOptions> & Pick<BuildJob, 'checksumsLater'>,
+  options: Required<OperationOptions>,
 ): Promise<Image> {
   const { 'build-log-dir': logDirectory, buildLogLimit, largestDisk } = configuration;
   const { name } = builder.diskimage;

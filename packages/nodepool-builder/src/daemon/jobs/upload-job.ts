@@ -165,7 +165,6 @@ async function upload(
         onProgress({ done: 0, total: 100, ...(waiting !== undefined && { waiting }) });
         if (waiting !== undefined) logger.info(`conversion of image ${imageId}: waiting for ${waiting}`);
       },
-      takesPendingChecksums: provider.takesPendingChecksums ?? false,
       attester: attestation?.attester,
     });
     return found.path === gated?.path ? gated : found; // those bytes were checked

