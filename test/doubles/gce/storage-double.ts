@@ -89,7 +89,7 @@ export class StorageDouble {
     }
     if (session.object !== undefined) return { status: 200, body: this.#describe(session.object) };
     const range = /^bytes (?:(?<first>\d+)-(?<last>\d+)|\*)\/(?<total>\d+|\*)$/.exec(
-      String(headers['content-range'] ?? ''),
+      headers['content-range'] ?? '',
     )?.groups;
     if (range === undefined)
       throw new GoogleRefusal(400, 'badRequest', 'Failed to parse Content-Range header.');
