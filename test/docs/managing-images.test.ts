@@ -129,11 +129,11 @@ test('the keys of docs/managing-images.md exist, with these defaults', async (t)
     'providers[].pause': providers[0]?.pause,
     'diskimages[].build-timeout': diskimages[0]?.buildTimeout,
     'providers[].image-upload-timeout': providers[0]?.uploadTimeout,
-    'providers[].upload-retry-limit': providerKeys['upload-retry-limit']?.default,
+    'providers[].upload-retry-timeout': providerKeys['upload-retry-timeout']?.default,
     'manager.retry-delay': timing.retryDelay,
-    'manager.longest-retry-delay': timing.longestRetryDelay,
-    'manager.leak-interval': timing.leakInterval,
-    'manager.absence-limit': timing.absenceLimit,
+    'manager.max-retry-delay': timing.maxRetryDelay,
+    'manager.orphan-scan-interval': timing.orphanScanInterval,
+    'manager.absence-timeout': timing.absenceTimeout,
   };
   const rows = [...page.matchAll(/^\| `([\w.[\]-]+\.[\w.[\]-]+)`[^|]*\| *([^|]*?) *\|/gm)];
   const documented = Object.fromEntries(rows.map(([, key = '', standard]) => [key, standard]));

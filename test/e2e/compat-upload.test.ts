@@ -43,7 +43,7 @@ const PROVIDERS = `
     cloud: mycloud
     image-type: raw
     rate: 0.001
-    upload-retry-limit: 0
+    upload-retry-timeout: 0
     max-servers: 10
     images: [{name: trusty, diskimage: debian, min-ram: 8192}]`;
 
@@ -214,7 +214,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.equal(refused.hits, 1);
   });
 
-  it('retries of an upload and of its requests end with upload-retry-limit', async () => {
+  it('retries of an upload and of its requests end with upload-retry-timeout', async () => {
     await client.build('debian', '12');
     const refused = cloud.glance.inject({ method: 'GET', times: 1000 }, answersWith(503));
     const { end } = await client.upload('12', 'without-retries', 'trusty');

@@ -50,7 +50,7 @@ test('the page of a proxy in place of a list does not cost an image that is in u
   const site = await createManagedSite(
     t,
     {
-      manager: { store: 'state/manager.sqlite', 'leak-interval': 0.2 },
+      manager: { store: 'state/manager.sqlite', 'orphan-scan-interval': 0.2 },
       diskimages: [docsImage({ name: 'docs' })],
       providers: [entry],
     },

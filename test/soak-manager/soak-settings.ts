@@ -44,6 +44,6 @@ export function managerConfiguration(settings: SoakSettings): ManagerConfigurati
       uploadTimeout: 60,
       images: names.map((diskimage) => ({ name: diskimage, diskimage, pause: false })),
     })),
-    timing: { retryDelay: 0.3, longestRetryDelay: 3, leakInterval: 2, absenceLimit: 10 },
+    timing: { retryDelay: 0.3, maxRetryDelay: 3, orphanScanInterval: 2, absenceTimeout: 10 },
   };
 }

@@ -26,7 +26,7 @@ export const REQUIRE_ATTESTATION = {
         'URLs of the repositories that a build may use; `*` stands for any text. Each material with a git revision must ' +
         'match one. Default: any.',
     },
-    'maximum-age': {
+    'max-age': {
       type: 'number',
       exclusiveMinimum: 0,
       description: 'Seconds since the end of the build. Default: any.',

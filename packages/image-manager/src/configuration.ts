@@ -50,9 +50,9 @@ export interface Timing {
   /** Pause after a first failure; each further failure doubles it. Default 60. */
   readonly retryDelay: number;
   /** Longest pause after a failure. Default 3,600. */
-  readonly longestRetryDelay: number;
+  readonly maxRetryDelay: number;
   /** Time between two scans for orphans. Default 600. */
-  readonly leakInterval: number;
+  readonly orphanScanInterval: number;
   /** Time after which an image that no builder offers, but a provider needs, is built again. Default 1,800. */
-  readonly absenceLimit: number;
+  readonly absenceTimeout: number;
 }

@@ -199,7 +199,7 @@ export class LeaderLoop {
   #isLongAbsent(imageId: string): boolean {
     const { elapsed, configuration } = this.#options;
     const absence = elapsed() - (this.#absentSince.get(imageId) ?? Infinity);
-    return absence >= configuration().timing.absenceLimit * 1000;
+    return absence >= configuration().timing.absenceTimeout * 1000;
   }
 
   async #readRequests(isSettled: boolean): Promise<void> {
@@ -218,7 +218,7 @@ export class LeaderLoop {
 
   /** An upload whose image is gone with its builder never ends; another image is uploaded instead. */
   #failUploadsOfAbsentImages(): void {
-    const limit = this.#options.configuration().timing.absenceLimit;
+    const limit = this.#options.configuration().timing.absenceTimeout;
     for (const id of this.#tasks.ids) {
       const upload = this.#state.uploads.get(id);
       if (upload?.state !== 'uploading') continue;

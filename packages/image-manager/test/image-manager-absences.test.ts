@@ -38,7 +38,7 @@ test('when a builder disappears with the only copy, its upload fails and the ima
   const site = await ManagerSite.start(t, {
     providers: ['east'],
     diskimage: { keep: 1 },
-    timing: { absenceLimit: 0.2, leakInterval: 0.05 },
+    timing: { absenceTimeout: 0.2, orphanScanInterval: 0.05 },
   });
   const vanishing = await site.builder();
   const hold = new Hold();
@@ -54,7 +54,7 @@ test('when a builder disappears with the only copy, its upload fails and the ima
   assert.equal(site.countLogged(/^warn upload .* failed: no builder has offered image .* for 0\.2 s/), 1);
   const { builds } = await site.store.read();
   const second = builds.get(imageId);
-  assert.ok((second?.requestedAt ?? 0) >= vanishedAt + 200, 'the manager waited for absence-limit');
+  assert.ok((second?.requestedAt ?? 0) >= vanishedAt + 200, 'the manager waited for absence-timeout');
   await site.until('the lost build to be deleted', (state) => {
     const found = state.builds.get(lost);
     return found === undefined || found.state === 'deleted';
@@ -69,7 +69,7 @@ test('when a builder disappears with the only copy, its upload fails and the ima
   assert.deepEqual([...replacement.images], [imageId]);
 });
 
-test('a builder that is away for less than absence-limit causes no build', async (t) => {
+test('a builder that is away for less than absence-timeout causes no build', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   const hold = new Hold();

@@ -104,7 +104,7 @@ test('an old image is deleted again when a builder comes back with it', async (t
 });
 
 test('a withdrawn image is deleted as an orphan when a builder comes back with it', async (t) => {
-  const site = await startSite(t, { timing: { leakInterval: 0.05 } });
+  const site = await startSite(t, { timing: { orphanScanInterval: 0.05 } });
   const builder = await site.builder();
   importBuilds(builder, idOf('b', 1), idOf('c', 0));
   site.manage();

@@ -38,7 +38,7 @@ test('a requested build is used even if an earlier build has a date in the futur
 });
 
 test('a clock that is set back while a manager runs delays neither plans nor retries', async (t) => {
-  const timing = { retryDelay: 60, longestRetryDelay: 60 };
+  const timing = { retryDelay: 60, maxRetryDelay: 60 };
   const site = await ManagerSite.start(t, { providers: ['east'], timing });
   const builder = await site.builder();
   site.provider('east').beforeUpload = async () => {
@@ -59,7 +59,7 @@ test('a clock that is set back while a manager runs delays neither plans nor ret
 });
 
 test('a clock that jumps ahead does not extend an absence', async (t) => {
-  const site = await ManagerSite.start(t, { diskimage: { keep: 1 }, timing: { absenceLimit: 3600 } });
+  const site = await ManagerSite.start(t, { diskimage: { keep: 1 }, timing: { absenceTimeout: 3600 } });
   const builder = await site.builder();
   site.manage();
   const first = await site.untilInUse();

@@ -57,7 +57,7 @@ test('each start, end and retry of a build and of an upload is one event', async
 });
 
 test('each orphan that a scan finds is an event, and so is the end of its deletion', async (t) => {
-  const site = await ManagerSite.start(t, { providers: ['east'], timing: { leakInterval: 0.03 } });
+  const site = await ManagerSite.start(t, { providers: ['east'], timing: { orphanScanInterval: 0.03 } });
   const east = site.provider('east');
   east.plant({ externalId: 'orphan', uploadId: `0000000099-${site.store.owner}` });
   east.plant({ externalId: 'of another owner', uploadId: '0000000099-aaaaaaaa' });

@@ -51,7 +51,7 @@ test('gearmand: when builder and manager die after a deletion, the next manager 
   undoAfter(t, () => gearmand.stop());
   const admin = new Admin({ host: '127.0.0.1', port: gearmand.port });
   undoAfter(t, () => admin.close());
-  const timing = { absenceLimit: 0.5 };
+  const timing = { absenceTimeout: 0.5 };
   const site = await ManagerSite.start(t, { ports: [gearmand.port], diskimage: { keep: 1 }, timing });
   const builder = await site.builder();
   const leader = site.manage();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { ManagerSite } from './manager-site.ts';
 
-const timing = { leakInterval: 0.03 };
+const timing = { orphanScanInterval: 0.03 };
 
 test('orphans are deleted; images of others and images without a mark stay', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'], timing });

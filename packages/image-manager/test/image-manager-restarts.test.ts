@@ -85,7 +85,7 @@ test('when a manager dies during deletions, the next manager finishes them', asy
   const site = await ManagerSite.start(t, {
     providers: ['east'],
     diskimage: { keep: 1 },
-    timing: { absenceLimit: 0.1 },
+    timing: { absenceTimeout: 0.1 },
   });
   const builder = await site.builder();
   const first = site.manage();

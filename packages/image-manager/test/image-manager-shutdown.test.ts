@@ -14,7 +14,7 @@ import { ManagerSite } from './manager-site.ts';
 const PROMPT = 9500;
 
 test('a manager stops promptly during a build, uploads, deletions and a scan for orphans', async (t) => {
-  const site = await ManagerSite.start(t, { diskimage: { keep: 1 }, timing: { leakInterval: 0.01 } });
+  const site = await ManagerSite.start(t, { diskimage: { keep: 1 }, timing: { orphanScanInterval: 0.01 } });
   const builder = await site.builder();
   const manager = site.manage();
   await site.untilInUse();

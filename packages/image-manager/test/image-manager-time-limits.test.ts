@@ -7,7 +7,7 @@ import { ManagerSite } from './manager-site.ts';
 test('a build that exceeds its time limit fails, and its late image is an orphan', async (t) => {
   const site = await ManagerSite.start(t, {
     diskimage: { buildTimeout: 0.1 },
-    timing: { leakInterval: 0.03 },
+    timing: { orphanScanInterval: 0.03 },
   });
   const builder = await site.builder();
   const hold = new Hold();
@@ -27,7 +27,7 @@ test('a build that exceeds its time limit fails, and its late image is an orphan
 });
 
 test('an upload that exceeds its time limit fails, is discarded and is retried', async (t) => {
-  const site = await ManagerSite.start(t, { providers: ['east'], timing: { leakInterval: 0.03 } });
+  const site = await ManagerSite.start(t, { providers: ['east'], timing: { orphanScanInterval: 0.03 } });
   const { configuration } = site;
   const providers = configuration.providers.map((each) => ({ ...each, uploadTimeout: 0.1 }));
   site.configuration = { ...configuration, providers };

@@ -11,7 +11,7 @@ const manager = new ImageManager({
   configuration: {
     diskimages: [{ name: 'debian', digest: 'first', pause: false, keep: 2, buildTimeout: 3600 }],
     providers: [],
-    timing: { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 },
+    timing: { retryDelay: 60, maxRetryDelay: 3600, orphanScanInterval: 600, absenceTimeout: 1800 },
   },
   provider: () => undefined,
   store,

@@ -88,7 +88,13 @@ export class ManagerSite {
         uploadTimeout: 3600,
         images: [{ name: 'debian', diskimage: 'debian', pause: false }],
       })),
-      timing: { retryDelay: 0.05, longestRetryDelay: 0.2, leakInterval: 3600, absenceLimit: 3600, ...timing },
+      timing: {
+        retryDelay: 0.05,
+        maxRetryDelay: 0.2,
+        orphanScanInterval: 3600,
+        absenceTimeout: 3600,
+        ...timing,
+      },
     };
   }
 

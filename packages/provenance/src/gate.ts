@@ -57,16 +57,16 @@ function refusedRepository({ sourceRepositories }: GateRules, { materials }: Bui
   return undefined;
 }
 
-function refusedAge({ maximumAge }: GateRules, { finishedAt }: BuildFacts, now: Date): string | undefined {
-  if (maximumAge === undefined) return undefined;
-  if (finishedAt === undefined) return 'maximum-age: the attestation does not say when the build finished';
+function refusedAge({ maxAge }: GateRules, { finishedAt }: BuildFacts, now: Date): string | undefined {
+  if (maxAge === undefined) return undefined;
+  if (finishedAt === undefined) return 'max-age: the attestation does not say when the build finished';
   const seconds = (now.getTime() - finishedAt.getTime()) / 1000;
   if (seconds < -CLOCK_TOLERANCE) {
     const remedy = 'correct the clock of that host or of this one';
-    return `maximum-age: the build finished in the future, at ${finishedAt.toISOString()}; ${remedy}`;
+    return `max-age: the build finished in the future, at ${finishedAt.toISOString()}; ${remedy}`;
   }
-  if (seconds <= maximumAge) return undefined;
-  return `maximum-age: the build finished ${Math.round(seconds)} s ago, and ${maximumAge} s are allowed`;
+  if (seconds <= maxAge) return undefined;
+  return `max-age: the build finished ${Math.round(seconds)} s ago, and ${maxAge} s are allowed`;
 }
 
 async function refusedPackage(

@@ -96,7 +96,7 @@ export interface GateRules {
   /** URIs of repositories, with `*`: each material with a git revision must match one. Empty: any. */
   readonly sourceRepositories: readonly string[];
   /** Seconds since the end of the build. */
-  readonly maximumAge?: number;
+  readonly maxAge?: number;
   /** Names of packages, `name` or `name@version`, that must not be in the bill of materials. */
   readonly forbiddenPackages: readonly string[];
 }

@@ -100,11 +100,11 @@ describe('a gate', () => {
 
   test('refuses an old image, and one of the future', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
-    const rules = { maximumAge: 1_800 }; // it finished half an hour before NOW
+    const rules = { maxAge: 1_800 }; // it finished half an hour before NOW
     assert.equal(await gate({ rules }), undefined);
     assert.match(
       (await gate({ rules, now: new Date(NOW.getTime() + 1_000) })) ?? '',
-      /^maximum-age: the build finished 1801 s ago, and 1800 s are allowed$/,
+      /^max-age: the build finished 1801 s ago, and 1800 s are allowed$/,
     );
     const early = new Date(NOW.getTime() - 3_600_000);
     assert.match((await gate({ rules, now: early })) ?? '', /finished in the future/);

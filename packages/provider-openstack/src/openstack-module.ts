@@ -57,7 +57,7 @@ const SETTINGS = {
       minLength: 1,
       description: 'With `image-import: web-download`: URL of `images-dir`, as the cloud sees it.',
     },
-    'upload-retry-limit': {
+    'upload-retry-timeout': {
       type: 'number',
       minimum: 0,
       default: 20,
@@ -84,7 +84,7 @@ type Entry = ProviderEntry<typeof SETTINGS>;
 type ImportKeys = Pick<Entry, 'image-import' | 'image-import-url'>;
 type InstanceKeys = Pick<Entry, 'networks' | 'pool' | 'ipv6-preferred'>;
 
-/** Retries of an upload, until `upload-retry-limit` ends them. */
+/** Retries of an upload, until `upload-retry-timeout` ends them. */
 const RETRY = { attempts: Number.POSITIVE_INFINITY, delay: 5 };
 
 /** `type: openstack`: images in Glance, instances in Nova. */
@@ -138,7 +138,7 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
       settings: prepared,
       logger,
       session: { rate: entry.rate, onTask },
-      retry: { ...RETRY, limit: entry['upload-retry-limit'] },
+      retry: { ...RETRY, limit: entry['upload-retry-timeout'] },
       imageImport: imageImport(entry),
       uploadTimeout: entry['image-upload-timeout'],
       bandwidthLimit: entry['bandwidth-limit'],

@@ -47,8 +47,8 @@ describe(`an upload with default settings fails within ${LIMIT} s at a cloud tha
 async function timeToFail(t: TestContext, intercept: Intercept): Promise<number> {
   const cloud = await CloudDouble.start(t);
   cloud.intercept = intercept;
-  const { rate, 'upload-retry-limit': limit } = OPENSTACK_MODULE.settings.properties;
-  const entry = { name: 'cloud', rate: rate.default, 'upload-retry-limit': limit.default, images: [] };
+  const { rate, 'upload-retry-timeout': limit } = OPENSTACK_MODULE.settings.properties;
+  const entry = { name: 'cloud', rate: rate.default, 'upload-retry-timeout': limit.default, images: [] };
   const provider = OPENSTACK_MODULE.openImages?.(entry, {
     prepared: async () => cloud.settings(),
     formats: ['qcow2'],

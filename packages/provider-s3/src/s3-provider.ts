@@ -272,7 +272,7 @@ export class S3Provider implements ImageProvider, Disposable {
       key: this.#keys.image(externalId),
       uploadId,
       file,
-      concurrency: this.#options.entry['upload-parts'],
+      concurrency: this.#options.entry['upload-concurrency'],
       limit: this.#limit,
       signal,
       onProgress,

@@ -33,10 +33,10 @@ export const S3_SETTINGS = {
       description:
         'Whether the bucket is a part of the path and not of the host name. Default: yes with an `endpoint`.',
     },
-    'upload-parts': {
+    'upload-concurrency': {
       type: 'integer',
       minimum: 1,
-      maximum: 64,
+      maximum: 128,
       default: 4,
       description: 'Parts of an upload that travel at a time, with 16 MiB or more each.',
     },

@@ -50,7 +50,7 @@ async function fixtureFor(t: TestContext, { isEncrypted = false } = {}): Promise
         endpoint: double.endpoint,
         'bucket-name': 'images',
         'shared-credentials-file': file,
-        'upload-parts': 1,
+        'upload-concurrency': 1,
         ...settings,
       },
       formats: ['raw'],

@@ -55,7 +55,7 @@ for (const [task, count] of STEPS) {
     test(`after SIGKILL at ${task} ${count}, ${what}`, async (t) => {
       const fixture = await s3Fixture(t);
       const request = await requestFor(fixture);
-      const entry = fixture.entry({ 'upload-parts': 1 });
+      const entry = fixture.entry({ 'upload-concurrency': 1 });
       const program = join(import.meta.dirname, 'killed-upload.ts');
       const args = [...process.execArgv.filter((argument) => !argument.startsWith('--test')), program];
       const settings = JSON.stringify({
@@ -92,7 +92,7 @@ test('parts that the object store has are not sent again', async (t) => {
   const program = join(import.meta.dirname, 'killed-upload.ts');
   const args = [...process.execArgv.filter((argument) => !argument.startsWith('--test')), program];
   const step = { task: 'UploadPart', count: 2 };
-  const entry = fixture.entry({ 'upload-parts': 1 });
+  const entry = fixture.entry({ 'upload-concurrency': 1 });
   const settings = JSON.stringify({ entry, request: { ...request, builtAt: undefined }, step });
   const child = spawn(process.execPath, [...args, settings], { stdio: ['ignore', 'inherit', 'inherit'] });
   await once(child, 'exit');

@@ -28,7 +28,7 @@ export const CONFIGURATION: ManagerConfiguration = {
     uploadTimeout: 3600,
     images: NAMES.map((name) => ({ name, diskimage: name, pause: false })),
   })),
-  timing: { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 },
+  timing: { retryDelay: 60, maxRetryDelay: 3600, orphanScanInterval: 600, absenceTimeout: 1800 },
 };
 
 /** Records of a site in its wanted state, build by build. */

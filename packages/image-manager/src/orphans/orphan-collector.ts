@@ -39,7 +39,7 @@ export class OrphanCollector {
       })
       .finally(() => {
         // The interval starts at the end of a scan, so that a slow scan is followed by a full pause.
-        this.#nextScan = elapsed() + configuration().timing.leakInterval * 1000;
+        this.#nextScan = elapsed() + configuration().timing.orphanScanInterval * 1000;
         changed();
       });
   }

@@ -23,8 +23,8 @@ export function failuresInARow<R extends Build | Upload>(
 }
 
 /** Seconds to wait after one or more failures in a row. Each failure doubles them, up to the longest pause. */
-export function pauseAfter(failures: number, { retryDelay, longestRetryDelay }: Timing): number {
-  return Math.min(retryDelay * 2 ** (failures - 1), longestRetryDelay);
+export function pauseAfter(failures: number, { retryDelay, maxRetryDelay }: Timing): number {
+  return Math.min(retryDelay * 2 ** (failures - 1), maxRetryDelay);
 }
 
 /** Time of the next attempt, in milliseconds since 1970; `-Infinity` without failures. */
@@ -36,7 +36,7 @@ export function retryTime(failures: readonly (Build | Upload)[], timing: Timing)
 
 /** Number of failures after which the pause no longer grows. */
 export function failuresThatCount(timing: Timing): number {
-  const ratio = timing.longestRetryDelay / timing.retryDelay;
+  const ratio = timing.maxRetryDelay / timing.retryDelay;
   return ratio > 1 && Number.isFinite(ratio) ? 1 + Math.ceil(Math.log2(ratio)) : 1;
 }
 

@@ -84,7 +84,7 @@ function* byAbsence(pass: Pass, { targets, good }: SurveyedDiskImage): Iterable<
   if (since === undefined || !targets.some((target) => needsUpload(pass, target, wanted))) return;
   const absence = durationInWords((pass.observation.now - since) / 1000);
   yield {
-    at: since + pass.timing.absenceLimit * 1000,
+    at: since + pass.timing.absenceTimeout * 1000,
     reason: `no builder offered ${wanted.id}, which a provider needed, for ${absence}`,
   };
 }

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { LeaderState } from '../../src/leader-state.ts';
 import { OrphanCollector } from '../../src/orphans/orphan-collector.ts';
+import type { ManagerLeadership } from '../../src/store/leadership.ts';
 import type { TaskContext } from '../../src/tasks/tasks.ts';
 import { Hold } from '../hold.ts';
 import { SiteProvider } from '../site-provider.ts';
-import type { ManagerLeadership } from '../../src/store/leadership.ts';
 import { build, upload } from '../store/records.ts';
 
 const OWNER = 'ownerabc';
@@ -29,9 +29,9 @@ class Collection {
     this.state = new LeaderState({ builds: new Map(), uploads: new Map(), pauses: new Map() }, LEADERSHIP);
     const timing = {
       retryDelay: 60,
-      longestRetryDelay: 3600,
-      leakInterval: INTERVAL / 1000,
-      absenceLimit: 1800,
+      maxRetryDelay: 3600,
+      orphanScanInterval: INTERVAL / 1000,
+      absenceTimeout: 1800,
     };
     const offered = { builds: new Set<string>(), uploads: new Set<string>(), deletes: new Set<string>() };
     this.#collector = new OrphanCollector({

@@ -27,7 +27,7 @@ for (const [sentence, given, seconds] of [
     debian({ rebuildAge: DAY, pause: true }).build(1, 'ready', { ago: HOUR }),
     undefined,
   ],
-  ['at the end of absence-limit', debianInCloud().build(1, 'ready').absent(1, MINUTE), 29 * MINUTE],
+  ['at the end of absence-timeout', debianInCloud().build(1, 'ready').absent(1, MINUTE), 29 * MINUTE],
   ['when a build is retried', debian().build(1, 'failed', { ago: 20 }), 40],
   [
     'when an upload is retried',

@@ -39,7 +39,7 @@ export class Simulation {
   }
 
   get configuration(): ManagerConfiguration {
-    const timing = { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 };
+    const timing = { retryDelay: 60, maxRetryDelay: 3600, orphanScanInterval: 600, absenceTimeout: 1800 };
     return { diskimages: this.diskimages, providers: this.providers, timing };
   }
 

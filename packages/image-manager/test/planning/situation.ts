@@ -176,9 +176,9 @@ export class Situation {
       providers: this.providers,
       timing: {
         retryDelay: this.#retryDelay,
-        longestRetryDelay: HOUR,
-        leakInterval: 600,
-        absenceLimit: 1800,
+        maxRetryDelay: HOUR,
+        orphanScanInterval: 600,
+        absenceTimeout: 1800,
       },
     };
   }

@@ -4,7 +4,7 @@ import { RetryTimes } from '../../src/tasks/tasks.ts';
 
 /** Retry times whose clock the test sets. */
 function setUp(): { site: { now: number }; retries: RetryTimes } {
-  const timing = { retryDelay: 60, longestRetryDelay: 200, leakInterval: 600, absenceLimit: 1800 };
+  const timing = { retryDelay: 60, maxRetryDelay: 200, orphanScanInterval: 600, absenceTimeout: 1800 };
   const site = { now: 0 };
   const configuration = () => ({ diskimages: [], providers: [], timing });
   return { site, retries: new RetryTimes({ configuration, elapsed: () => site.now }) };

@@ -5,7 +5,7 @@ import { RetryTimes, Tasks } from '../../src/tasks/tasks.ts';
 import { Hold } from '../hold.ts';
 
 function setUp() {
-  const timing = { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 };
+  const timing = { retryDelay: 60, maxRetryDelay: 3600, orphanScanInterval: 600, absenceTimeout: 1800 };
   const configuration = () => ({ diskimages: [], providers: [], timing });
   const retries = new RetryTimes({ configuration, elapsed: () => 1000 });
   const logger = new RecordingLogger();

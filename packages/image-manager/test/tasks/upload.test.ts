@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { LeaderState } from '../../src/leader-state.ts';
+import type { ManagerLeadership } from '../../src/store/leadership.ts';
 import type { TaskContext } from '../../src/tasks/tasks.ts';
 import { followUpload } from '../../src/tasks/upload.ts';
-import type { ManagerLeadership } from '../../src/store/leadership.ts';
 import { build, upload } from '../store/records.ts';
 
 /** Runs an upload whose builder returns this result. Returns the record afterwards. */
@@ -26,7 +26,7 @@ async function recordsAfter(answer: string, checksum?: string) {
     configuration: () => ({
       diskimages: [],
       providers: [],
-      timing: { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 },
+      timing: { retryDelay: 60, maxRetryDelay: 3600, orphanScanInterval: 600, absenceTimeout: 1800 },
     }),
     fleet: {
       run: async (_, argument) => {

@@ -44,7 +44,7 @@ export async function refuseUnproven(
     trustedKeys: keys,
     builders: required.builders ?? [],
     sourceRepositories: required['source-repositories'] ?? [],
-    ...(required['maximum-age'] !== undefined && { maximumAge: required['maximum-age'] }),
+    ...(required['max-age'] !== undefined && { maxAge: required['max-age'] }),
     forbiddenPackages: required['forbidden-packages'] ?? [],
   };
   const report = verifyChain(subject, attestations, keys);

@@ -35,9 +35,9 @@ export function toManagerConfiguration({
     })),
     timing: {
       retryDelay: manager['retry-delay'],
-      longestRetryDelay: manager['longest-retry-delay'],
-      leakInterval: manager['leak-interval'],
-      absenceLimit: manager['absence-limit'],
+      maxRetryDelay: manager['max-retry-delay'],
+      orphanScanInterval: manager['orphan-scan-interval'],
+      absenceTimeout: manager['absence-timeout'],
     },
   };
 }

@@ -22,19 +22,19 @@ export const MANAGER = {
       default: 60,
       description: 'Seconds from a failed build or upload to its retry. Each further failure doubles them.',
     },
-    'longest-retry-delay': {
+    'max-retry-delay': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 3600,
       description: 'Maximum of these seconds.',
     },
-    'leak-interval': {
+    'orphan-scan-interval': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 600,
       description: 'Seconds between two scans for orphans. An orphan that two scans find is deleted.',
     },
-    'absence-limit': {
+    'absence-timeout': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 1800,

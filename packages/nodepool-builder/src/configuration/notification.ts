@@ -53,7 +53,7 @@ export const NOTIFICATION_SCHEMA = {
       default: 30,
       description: 'Time limit of a request, or of the command, in seconds.',
     },
-    'retry-time': {
+    'retry-timeout': {
       type: 'number',
       minimum: 0,
       default: 3600,

@@ -292,7 +292,7 @@ function settingsKeys(modules: readonly ProviderModule[], common: Properties): P
   return moduleKeys(keys, common, 'all providers have');
 }
 
-/** The keys of all modules. Several may have the same key if they accept the same values. */
+/** The keys of all modules. Several may have the same key if they accept the same values; their defaults may differ. */
 function moduleKeys(
   modules: readonly (readonly [type: string, properties: Properties])[],
   common: Properties,
@@ -300,16 +300,22 @@ function moduleKeys(
 ): Properties {
   const keys = new Map<string, { owner: string; node: SettingsSchema }>();
   for (const [type, properties] of modules) {
-    for (const [key, { description, ...node }] of Object.entries<SettingsSchema>(properties)) {
+    for (const [key, { description, default: preset, ...node }] of Object.entries<SettingsSchema>(
+      properties,
+    )) {
       if (key in common) throw collision(type, key, taken);
-      const { owner, node: other } = keys.get(key) ?? { owner: type, node };
-      const { description: sentences = '', ...accepted }: SettingsSchema = other;
+      const { owner, node: other } = keys.get(key) ?? {
+        owner: type,
+        node: { ...node, ...(preset !== undefined && { default: preset }) },
+      };
+      const { description: sentences = '', default: otherPreset, ...accepted }: SettingsSchema = other;
       if (!isDeepStrictEqual(accepted, node))
         throw collision(type, key, `has other values in module "${owner}"`);
       const all = [sentences, description && `For \`type: ${type}\`: ${description}`]
         .filter(Boolean)
         .join(' ');
-      keys.set(key, { owner, node: { ...node, ...(all !== '' && { description: all }) } });
+      const shared = preset !== undefined && preset === otherPreset && { default: preset };
+      keys.set(key, { owner, node: { ...node, ...shared, ...(all !== '' && { description: all }) } });
     }
   }
   return Object.fromEntries([...keys].map(([key, { node }]) => [key, node]));

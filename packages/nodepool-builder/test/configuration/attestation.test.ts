@@ -35,7 +35,7 @@ describe('attestation', () => {
   it('has defaults, and paths relative to the file', async (t) => {
     const { configuration, warnings } = await load(t, {
       attestation: { key: 'attestation.pem', 'public-key': 'attestation.pub' },
-      'require-attestation': { 'maximum-age': 60 },
+      'require-attestation': { 'max-age': 60 },
     });
     const directory = join(configuration.file, '..');
     const { attestation, 'require-attestation': required } = configuration;

@@ -140,7 +140,7 @@ providers:
     bandwidth-limit: 1000000
     compress-qcow2: true
     image-upload-timeout: 3600
-    upload-retry-limit: 0
+    upload-retry-timeout: 0
     images: [{name: n, diskimage: a}]
 `);
     assert.deepEqual(warnings, []);
@@ -156,7 +156,7 @@ providers:
     assert.equal(provider?.entry['bandwidth-limit'], 1_000_000);
     assert.equal(configuration.compressesQcow2, true);
     assert.equal(provider?.entry['image-upload-timeout'], 3600);
-    assert.equal(provider?.entry['upload-retry-limit'], 0);
+    assert.equal(provider?.entry['upload-retry-timeout'], 0);
   });
 
   it('can be named in template-hostname, as nodepool calls them', async () => {

@@ -50,9 +50,9 @@ describe("a manager's configuration", () => {
     ]);
     assert.deepEqual(timing, {
       retryDelay: 60,
-      longestRetryDelay: 3600,
-      leakInterval: 600,
-      absenceLimit: 1800,
+      maxRetryDelay: 3600,
+      orphanScanInterval: 600,
+      absenceTimeout: 1800,
     });
   });
 

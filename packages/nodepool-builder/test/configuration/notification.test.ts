@@ -33,7 +33,7 @@ describe('notifications', () => {
       'secret-file': '/dev/null',
       'max-age': 172_800,
       timeout: 30,
-      'retry-time': 3600,
+      'retry-timeout': 3600,
     });
     assert.equal(command?.command?.[0], join(configuration.file, '../bin/a'));
   });

@@ -29,7 +29,7 @@ function commandImage(name: string, script: string) {
   return { name, builder: 'command', formats: ['raw'], command: ['sh', '-c', script] };
 }
 
-const MANAGER = { store: 'state/manager.sqlite', 'retry-delay': 1, 'longest-retry-delay': 2 };
+const MANAGER = { store: 'state/manager.sqlite', 'retry-delay': 1, 'max-retry-delay': 2 };
 
 /** A site with a disk image that is uploaded to two providers, one whose builds fail, and one that takes long. */
 async function startSite(t: TestContext): Promise<WebSite> {

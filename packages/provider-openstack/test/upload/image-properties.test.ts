@@ -135,7 +135,7 @@ test('the configuration shows metadata that Glance would refuse, and metadata wi
     os_hidden: 'yes please',
     a: 'b',
   };
-  const entry = { name: 'cloud', rate: 1, 'upload-retry-limit': 0, images: [{ name: 'debian', meta }] };
+  const entry = { name: 'cloud', rate: 1, 'upload-retry-timeout': 0, images: [{ name: 'debian', meta }] };
   const diagnostics = [...(OPENSTACK_MODULE.check?.(entry) ?? [])];
   assert.deepEqual(
     diagnostics.map(({ pointer, severity }) => [pointer, severity]),

@@ -12,7 +12,7 @@ export interface NotifierOptions {
   readonly retries?: RetryPolicy;
 }
 
-/** Pauses between deliveries. `retry-time` limits their number. */
+/** Pauses between deliveries. `retry-timeout` limits their number. */
 const RETRIES = { attempts: 1000, firstDelay: 5, longestDelay: 600, longestRetryAfter: 600 };
 
 /** Events that wait for one receiver. */
@@ -153,7 +153,7 @@ class Receiver {
     const { logger } = this.#options;
     const { entry } = this;
     const subject = `notification ${entry.name}: ${event.event} of ${event['image-id']}`;
-    const left = entry['retry-time'] - (performance.now() - since) / 1000;
+    const left = entry['retry-timeout'] - (performance.now() - since) / 1000;
     // Each receiver has a time of its own, whatever the work that notifies it is limited to.
     const budget = new RetryBudget(Math.max(0, left));
     const deliverOnce = (): Promise<string> => deliver(entry, event, this.#closed.signal);

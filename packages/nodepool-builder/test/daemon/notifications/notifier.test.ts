@@ -62,7 +62,7 @@ function drop(response: ServerResponse): void {
 }
 
 function entryOf(fields: Partial<NotificationSettings>): NotificationSettings {
-  return { name: 'chat', 'max-age': 1000, timeout: 10, 'retry-time': 3600, ...fields };
+  return { name: 'chat', 'max-age': 1000, timeout: 10, 'retry-timeout': 3600, ...fields };
 }
 
 function startNotifier(t: TestContext, ...entries: readonly NotificationSettings[]) {
@@ -159,7 +159,7 @@ describe('a webhook', () => {
     const quick = await startReceiver(t, [status(200)]);
     const { notifier, hasLogged } = startNotifier(
       t,
-      entryOf({ name: 'slow', url: hanging.url, timeout: 0.5, 'retry-time': 0.2 }),
+      entryOf({ name: 'slow', url: hanging.url, timeout: 0.5, 'retry-timeout': 0.2 }),
       entryOf({ url: quick.url }),
     );
     notifier.notify(FAILED);
@@ -174,9 +174,9 @@ describe('a webhook', () => {
     await writeFile(secretFile, 'hunter2');
     const { notifier, lines, hasLogged } = startNotifier(
       t,
-      entryOf({ url, 'secret-file': secretFile, 'retry-time': 0 }),
-      entryOf({ name: 'gone', url: 'http://127.0.0.1:1/hook-secret', 'retry-time': 0 }),
-      entryOf({ name: 'unread', 'url-file': secretFile, 'retry-time': 0 }),
+      entryOf({ url, 'secret-file': secretFile, 'retry-timeout': 0 }),
+      entryOf({ name: 'gone', url: 'http://127.0.0.1:1/hook-secret', 'retry-timeout': 0 }),
+      entryOf({ name: 'unread', 'url-file': secretFile, 'retry-timeout': 0 }),
     );
     notifier.notify(FAILED);
     for (const name of ['chat', 'gone', 'unread']) await hasLogged(RegExp(`^error notification ${name}:`));
@@ -245,7 +245,7 @@ describe('a command', () => {
     const { notifier, lines, hasLogged } = startNotifier(
       t,
       entryOf({ command: ['sh', '-c', script] }),
-      entryOf({ name: 'hangs', command: ['sleep', '1000'], timeout: 0.1, 'retry-time': 0 }),
+      entryOf({ name: 'hangs', command: ['sleep', '1000'], timeout: 0.1, 'retry-timeout': 0 }),
     );
     notifier.notify(FAILED);
     await hasLogged(/^info notification chat: .* was delivered/);
