@@ -8,10 +8,10 @@ import { createProgram } from '../packages/nodepool-builder/src/commands/main.ts
 import { OUTPUTS, outputSchemas } from '../packages/nodepool-builder/src/commands/output-schemas.ts';
 import { Modules } from '../packages/nodepool-builder/src/configuration/modules.ts';
 import { withOptionalProviders } from '../packages/nodepool-builder/src/configuration/plugins.ts';
-import { configurationSchema, jsonSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
+import { jsonSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { EVENT_SCHEMA } from '../packages/nodepool-builder/src/daemon/notifications/event.ts';
 import { EXIT_CODES } from '../packages/nodepool-builder/src/terms/exit-codes.ts';
-import { configurationTables } from './docs/configuration-tables.ts';
+import { configurationSections } from './docs/configuration-tables.ts';
 import { exitCodeTable } from './docs/exit-code-table.ts';
 import { manPage } from './docs/man-page.ts';
 import { outputTables, recordTable } from './docs/output-tables.ts';
@@ -22,7 +22,7 @@ import { replaceSection } from './markdown.ts';
 const MODULES = await withOptionalProviders(Modules.builtIn);
 
 const GENERATED: readonly (readonly [page: string, section: string, text: string])[] = [
-  ['configuration.md', 'tables', configurationTables(configurationSchema(MODULES))],
+  ...configurationSections(MODULES),
   ['command-line.md', 'exit codes', exitCodeTable(EXIT_CODES)],
   ['command-line.md', 'JSON', outputTables(OUTPUTS)],
   ['configuration.md', 'variables', variableTable(INHERITED_VARIABLES)],

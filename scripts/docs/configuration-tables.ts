@@ -1,47 +1,153 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { Modules } from '../../packages/nodepool-builder/src/configuration/modules.ts';
+import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { ELSEWHERE } from '../../packages/nodepool-builder/src/yaml/schema-node.ts';
 import { markdownTable } from '../markdown.ts';
 
-/** The keys of a configuration as Markdown: a table for each mapping, the mappings within it after it. */
-export function configurationTables(schema: SettingsSchema): string {
-  return tablesOf('', schema).join('\n\n');
+type Properties = Readonly<Record<string, SettingsSchema>>;
+
+/** A generated part of a page in docs/. */
+export type GeneratedSection = readonly [page: string, section: string, text: string];
+
+/** Pages of the providers that come with this project, by `type`. */
+const PROVIDER_PAGES: Readonly<Record<string, string>> = {
+  openstack: 'openstack.md',
+  directory: 'directory.md',
+  qemu: 'on-instance.md',
+  aws: 'aws.md',
+  azure: 'azure.md',
+  gce: 'gce.md',
+  oci: 'oci.md',
+  s3: 's3.md',
+};
+
+/** Pages of the builders of disk images, by `builder`. */
+const BUILDER_PAGES: Readonly<Record<string, string>> = {
+  dib: 'diskimage-builder.md',
+  command: 'builder-command.md',
+  'on-instance': 'on-instance.md',
+};
+
+/** The keys of nodepool.yaml: common keys in configuration.md, those of a type on the page of that type. */
+export function configurationSections(modules: Modules): GeneratedSection[] {
+  const { properties = {}, required = [] } = configurationSchema(modules);
+  const providers = [...modules.providers.values()];
+  const builders = [...modules.builders.values()].filter(({ type }) => type in BUILDER_PAGES);
+  const { providers: provider = {}, diskimages = {}, 'zuul-images': zuulImages = {} } = properties;
+  const cloudImages = without(
+    provider.items?.properties?.['cloud-images'] ?? {},
+    ...providers.map((module) => module.cloudImages?.properties ?? {}),
+  );
+  const common: Properties = {
+    ...properties,
+    diskimages: without(diskimages, ...builders.map(({ settings }) => settings.properties)),
+    'zuul-images': { ...zuulImages, items: {} },
+    providers: without(
+      {
+        ...provider,
+        items: {
+          ...provider.items,
+          properties: { ...provider.items?.properties, 'cloud-images': cloudImages },
+        },
+      },
+      ...providers.map(({ settings }) => settings.properties),
+    ),
+  };
+  const sections: (readonly [page: string, section: string, path: string, schema: SettingsSchema])[] = [
+    ['configuration.md', 'tables', '', { properties: common, required }],
+    ['zuul.md', 'keys', 'zuul-images[]', differing(zuulImages.items, diskimages.items)],
+    ...builders.map(
+      ({ type, settings }) =>
+        [BUILDER_PAGES[type] ?? '', `builder ${type}`, 'diskimages[]', settings] as const,
+    ),
+    ...providers.flatMap(({ type, settings, cloudImages: own }) => [
+      [pageOf(type), `type ${type}`, 'providers[]', settings] as const,
+      ...(Object.keys(own?.properties ?? {}).length === 0
+        ? []
+        : [[pageOf(type), 'cloud images', 'providers[].cloud-images[]', own ?? {}] as const]),
+    ]),
+  ];
+  const written = new Map<string, Place>();
+  return sections.map(([page, section, path, schema]) => [
+    page,
+    section,
+    tables(page, path, schema, written),
+  ]);
 }
 
-/** @param separator between the path and a key: `[].` if the path names a list */
-function tablesOf(
-  path: string,
-  { properties = {}, required = [] }: SettingsSchema,
-  separator = '.',
-): string[] {
+function pageOf(type: string): string {
+  const page = PROVIDER_PAGES[type];
+  if (page === undefined)
+    throw new Error(`provider "${type}" has no page in docs/; name one in PROVIDER_PAGES`);
+  return page;
+}
+
+/** A list without keys of its items. */
+function without(list: SettingsSchema, ...keys: readonly Properties[]): SettingsSchema {
+  const entries = Object.entries(list.items?.properties ?? {});
+  const left = entries.filter(([key]) => !keys.some((properties) => Object.hasOwn(properties, key)));
+  return { ...list, items: { ...list.items, properties: Object.fromEntries(left) } };
+}
+
+/** A mapping without the keys that mean the same in another one. */
+function differing(mapping: SettingsSchema = {}, other: SettingsSchema = {}): SettingsSchema {
+  const entries = Object.entries(mapping.properties ?? {});
+  const own = entries.filter(([key, schema]) => !isDeepStrictEqual(schema, other.properties?.[key]));
+  return { ...mapping, properties: Object.fromEntries(own) };
+}
+
+/** A table with the keys of a mapping. */
+interface Place {
+  readonly page: string;
+  /** Heading of the table. */
+  readonly name: string;
+}
+
+/**
+ * The keys of a mapping as Markdown: a table, then a section with a heading for each mapping within it.
+ *
+ * @param written tables by the keys in them: a mapping with the same keys refers to the earlier table
+ */
+function tables(page: string, path: string, schema: SettingsSchema, written: Map<string, Place>): string {
+  const { properties = {}, required = [] } = schema;
   const entries = Object.entries(properties);
   const read = entries.filter(([, node]) => node.description !== ELSEWHERE && node.not === undefined);
   const elsewhere = entries.filter(([, node]) => node.description === ELSEWHERE);
-  const rows = read.map(([key, node]) => row(key, node, required.includes(key)));
+  const within: string[] = [];
+  const rows = read.map(([key, node]) => {
+    const name = path === '' ? key : `${path}.${key}`;
+    const inner = node.items?.properties === undefined ? node : node.items;
+    const isMapping = Object.keys(inner.properties ?? {}).length > 0;
+    const keys = JSON.stringify(inner.properties ?? {});
+    const earlier = written.get(keys);
+    if (isMapping && earlier === undefined) {
+      written.set(keys, { page, name });
+      within.push(`### \`${name}\``, tables(page, inner === node ? name : `${name}[]`, inner, written));
+    }
+    const reference = isMapping && earlier !== undefined ? ` Keys: ${linkTo(earlier, page)}.` : '';
+    return [`\`${key}\``, typeOf(node, required.includes(key)), `${node.description ?? ''}${reference}`];
+  });
   const left = elsewhere.map(([key]) => `\`${key}\``).join(', ');
   return [
-    `### ${path === '' ? 'Top level' : `\`${path}\``}`,
-    markdownTable(['key', 'type', 'default', 'meaning'], rows),
+    markdownTable(['key', 'type (default)', 'meaning'], rows),
     ...(left === '' ? [] : [`Left to other parts of nodepool: ${left}.`]),
-    ...read.flatMap(([key, node]) => {
-      const name = path === '' ? key : `${path}${separator}${key}`;
-      if (node.items?.properties !== undefined) return tablesOf(name, node.items, '[].');
-      return node.properties === undefined ? [] : tablesOf(name, node);
-    }),
-  ];
+    ...within,
+  ].join('\n\n');
 }
 
-function row(key: string, node: SettingsSchema, required: boolean): string[] {
-  const standard = node.default === undefined ? '' : `\`${String(node.default)}\``;
-  return [`\`${key}\``, typeOf(node), required ? '(required)' : standard, node.description ?? ''];
+/** Link from a page to a table, by the anchor that GitHub makes of its heading. */
+function linkTo({ page, name }: Place, from: string): string {
+  return `[\`${name}\`](${page === from ? '' : page}#${name.replaceAll(/[^\w-]/g, '')})`;
 }
 
-function typeOf({ type = [], enum: values }: SettingsSchema): string {
-  if (values !== undefined) return values.map((value) => `\`${String(value)}\``).join(', ');
+function typeOf(node: SettingsSchema, required: boolean): string {
+  const { type = [], enum: values, default: standard } = node;
   // An empty value (null) means the same as a missing key.
-  return (
-    [type]
-      .flat()
-      .filter((name) => name !== 'null')
-      .join(' or ') || 'any'
+  const [accepted, types] = [values?.map(String), [type].flat()].map((all) =>
+    all?.filter((name) => name !== 'null'),
   );
+  const kind = accepted?.map((value) => `\`${value}\``).join(', ') ?? (types?.join(' or ') || 'any');
+  if (required) return `${kind} (required)`;
+  return standard === undefined ? kind : `${kind} (\`${String(standard)}\`)`;
 }

@@ -8,9 +8,8 @@ import { formatDiagnostic, loadConfiguration } from 'nodepool-builder';
 import { Modules } from '../../packages/nodepool-builder/src/configuration/modules.ts';
 import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/option-files.ts';
 import { withOptionalProviders } from '../../packages/nodepool-builder/src/configuration/plugins.ts';
-import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { readLogSettings } from '../../packages/nodepool-builder/src/logging/read-log-settings.ts';
-import { configurationTables } from '../../scripts/docs/configuration-tables.ts';
+import { configurationSections } from '../../scripts/docs/configuration-tables.ts';
 import { variableList, variableTable } from '../../scripts/docs/variable-table.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, readPage } from './markdown.ts';
@@ -25,9 +24,11 @@ function yamlBlockWith(text: string): string {
   );
 }
 
-test('docs/configuration.md lists the keys of the schema (npm run docs)', () => {
-  assert.ok(page.includes(`\n${configurationTables(configurationSchema(MODULES))}\n`));
-});
+for (const [name, section, tables] of configurationSections(MODULES)) {
+  test(`docs/${name} lists the configuration keys of its section "${section}" (npm run docs)`, async () => {
+    assert.ok((await readPage(`docs/${name}`)).includes(`\n${tables}\n`));
+  });
+}
 
 test('docs/configuration.md lists the variables that builds get (npm run docs)', () => {
   assert.ok(page.includes(`\n${variableTable(INHERITED_VARIABLES)}\n`));
