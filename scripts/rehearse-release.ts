@@ -1,10 +1,11 @@
 /**
- * Rehearses a release: `npm run rehearse-release -- [--suite NAME]`. Publishes all packages of the committed HEAD with
+ * Rehearses a release: `npm run rehearse-release -- [--suite NAME] [--final]`. Publishes all packages of the committed HEAD with
  * lerna into a registry on loopback; then a minimal Debian, of its own namespaces, installs the command from it as the
  * README says, builds an image, uploads it, and removes everything again as docs/installing.md says. The status is 0 if
  * every command succeeded and nothing was left behind.
  *
- * --suite names the Debian that installs it, such as trixie; by default it is the release of this machine.
+ * --suite names the Debian that installs it, such as trixie; by default it is the release of this machine. --final fails at
+ * once if a package.json lacks an address that CONTRIBUTING.md says to fill in; without it, they are only listed.
  */
 import { mkdirSync } from 'node:fs';
 import { chmod, cp, mkdir, readFile, rm } from 'node:fs/promises';
@@ -17,16 +18,22 @@ import { freePort } from './free-port.ts';
 import { installBaseSystem } from './fresh-machine/base-system.ts';
 import { copyBaseSystem } from './fresh-machine/machine.ts';
 import { runInside } from './fresh-machine/run-inside.ts';
+import { missingAddresses } from './rehearse-release/addresses.ts';
 import { publish, startRegistry } from './rehearse-release/registry.ts';
 
 const checkout = join(import.meta.dirname, '..');
 const cache = join(checkout, '.cache/fresh-machine');
-const { suite } = parseArgs({ options: { suite: { type: 'string' } } }).values;
+const { suite, final } = parseArgs({
+  options: { suite: { type: 'string' }, final: { type: 'boolean' } },
+}).values;
 
 if (process.getuid?.() !== 0) {
   console.error('rehearse-release: namespaces and a Debian system need root; run it with sudo');
   process.exit(1);
 }
+const missing = await missingAddresses(checkout);
+for (const line of missing) console.error(`rehearse-release: ${line}; see "Releasing" in CONTRIBUTING.md`);
+if (final && missing.length > 0) process.exit(1);
 // A terminal sends these to the command as well: this process waits for it, and removes the machine.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 
