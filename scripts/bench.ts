@@ -1,7 +1,7 @@
 /**
  * Measures the performance that the project promises: `npm run bench -- [--write | --profile] [PART...]`, and the same for
  * `bench:build`, `bench:gearman`, `bench:upload`, `bench:download`, `bench:manager` and `bench:web`. Prints a table of
- * results; --write puts it into the suite's page, in place of the last one of the same parts; --profile says where each
+ * results; --write puts it into the suite's page, in place of the last one; --profile says where each
  * program spent its time, and leaves V8's profiles, which Chrome's developer tools show as flame graphs. Fails if a part cannot run,
  * after the others have, but not if a bar is missed: bars depend on the machine, and the table shows missed ones.
  */
@@ -40,8 +40,9 @@ try {
     throw new Error(`there is no suite "${name}"; there are ${Object.keys(SUITES).join(', ')}`);
   if (options.write && options.profile)
     throw new Error('--profile slows programs down: it does not go with --write');
+  if (options.write && parts.length > 0) throw new Error('--write needs all parts: the page has one table');
   if (options.profile) await recordProfiles(PROFILES, process.env);
-  await bench(suite, parts, options.write);
+  await bench(name, suite, parts, options.write);
   if (options.profile) console.log(`\n${await profileTables(PROFILES)}\n\nThe profiles are in ${PROFILES}.`);
 } catch (error) {
   const reason: unknown = interrupted.signal.aborted ? interrupted.signal.reason : error;
@@ -49,16 +50,21 @@ try {
   process.exitCode = 1;
 }
 
-async function bench(suite: Suite, parts: readonly string[], write: boolean): Promise<void> {
-  if (write) replaceResults(await readFile(suite.page, 'utf8'), '', parts); // fails at once if there is no place
+async function bench(
+  name: string,
+  suite: Suite,
+  parts: readonly string[],
+  write: boolean,
+): Promise<void> {
+  if (write) replaceResults(await readFile(suite.page, 'utf8'), name, ''); // fails at once if there is no place
   const chosen = parts.length === 0 ? suite.benchmarks : parts.map((part) => benchmarkOf(suite, part));
   const measurements = await runParts(chosen, runOne, reportFailure, interrupted.signal);
   const results = `${await describeMachine()}:\n\n${resultTable(measurements)}`;
   console.log(`\n${results}`);
   if (!write) return;
-  await writeFile(suite.page, replaceResults(await readFile(suite.page, 'utf8'), results, parts));
+  await writeFile(suite.page, replaceResults(await readFile(suite.page, 'utf8'), name, results));
   const figures = measurements.flatMap(({ figure }) => figure ?? []);
-  if (suite.chart !== undefined && parts.length === 0) await writeFile(suite.chart, barChart(figures));
+  if (suite.chart !== undefined) await writeFile(suite.chart, barChart(figures));
 }
 
 function reportFailure(name: string, error: unknown): void {

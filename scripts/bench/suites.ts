@@ -29,7 +29,7 @@ import { wire } from '../../test/benchmarks/upload/wire.ts';
 import { logFollowers } from '../../test/benchmarks/web/log-followers.ts';
 import { statusPage } from '../../test/benchmarks/web/status-page.ts';
 
-/** Benchmarks that run together and share a page. */
+/** Benchmarks that run together and share a table. */
 export interface Suite {
   readonly benchmarks: readonly Benchmark[];
   /** The page that holds the results. */
@@ -40,28 +40,31 @@ export interface Suite {
 
 const DOCS = join(import.meta.dirname, '../../docs');
 
+/** The page of all suites but the fleet's. */
+const PAGE = join(DOCS, 'benchmarks.md');
+
 /** All suites, by the name that scripts/bench.ts takes. */
 export const SUITES: Readonly<Record<string, Suite>> = {
   builder: {
     benchmarks: [commands, startUp, appearance, removal, memory, roundTrips],
-    page: join(DOCS, 'benchmarks.md'),
+    page: PAGE,
   },
   build: {
     benchmarks: [debianBuilds],
-    page: join(DOCS, 'benchmarks-build.md'),
+    page: PAGE,
   },
   gearman: {
     benchmarks: [echo, largePayloads, manyFunctions, decoding, jobServer, serverStalls, hostilePeers],
-    page: join(DOCS, 'benchmarks-gearman.md'),
+    page: PAGE,
     chart: join(DOCS, 'benchmarks-gearman.svg'),
   },
   upload: {
     benchmarks: [wire, glance, daemonMemory, conversion, timeline, attestation, ebs, azure],
-    page: join(DOCS, 'benchmarks-upload.md'),
+    page: PAGE,
   },
   manager: {
     benchmarks: [manyImages, manyImagesInPostgresql],
-    page: join(DOCS, 'benchmarks-manager.md'),
+    page: PAGE,
   },
   fleet: {
     benchmarks: [restart],
@@ -69,10 +72,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   },
   web: {
     benchmarks: [statusPage, logFollowers],
-    page: join(DOCS, 'benchmarks-web.md'),
+    page: PAGE,
   },
   download: {
     benchmarks: [pipeline, ranges],
-    page: join(DOCS, 'benchmarks-download.md'),
+    page: PAGE,
   },
 };

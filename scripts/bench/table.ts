@@ -1,26 +1,36 @@
 import type { Measurement } from '../../test/benchmarks/benchmark.ts';
 import { markdownTable, replaceSection } from '../markdown.ts';
 
-const END = '<!-- end of results -->';
-
-/** Returns the measurements as a table in Markdown. */
+/**
+ * Returns the measurements as a table in Markdown. Consecutive rows with the same words before a colon are a group: a row of
+ * its own has these words.
+ */
 export function resultTable(measurements: readonly Measurement[]): string {
-  const rows = measurements.map(({ what, result, bar }) => [
-    what,
-    result,
-    bar?.limit ?? '',
-    bar === undefined ? '' : bar.met ? 'yes' : '**no**',
-  ]);
-  return markdownTable(['measured', 'result', 'bar', 'met'], rows);
+  const groups = measurements.map(({ what }) => /^(.+?): /.exec(what)?.[1]);
+  const rows = measurements.flatMap(({ what, result, bar }, index) => {
+    const group = groups[index];
+    const [continues, begins] = [groups[index - 1] === group, groups[index + 1] === group];
+    const isGrouped = group !== undefined && (continues || begins);
+    const row = [
+      isGrouped ? what.slice(group.length + 2) : what,
+      result,
+      bar === undefined ? '' : `${bar.limit}${bar.met ? '' : ', **missed**'}`,
+    ];
+    return isGrouped && !continues ? [[`*${group}*`, '', ''], row] : [row];
+  });
+  return markdownTable(['measured', 'result', 'bar'], rows);
 }
 
 /**
- * Returns a page with `results` in place of its own.
+ * Returns a page with `results` in place of the last ones of a suite.
  *
- * @param parts of the suite that were measured by themselves, and have a table of their own; none for the whole suite
  * @throws Error if the page has no place for them
  */
-export function replaceResults(page: string, results: string, parts: readonly string[] = []): string {
-  const begin = `<!-- ${['results', ...parts].join(' ')}: written with --write -->`;
-  return replaceSection(page, begin, END, results);
+export function replaceResults(page: string, suite: string, results: string): string {
+  return replaceSection(
+    page,
+    `<!-- results of ${suite}: written with --write -->`,
+    '<!-- end of results -->',
+    results,
+  );
 }
