@@ -50,12 +50,7 @@ try {
   process.exitCode = 1;
 }
 
-async function bench(
-  name: string,
-  suite: Suite,
-  parts: readonly string[],
-  write: boolean,
-): Promise<void> {
+async function bench(name: string, suite: Suite, parts: readonly string[], write: boolean): Promise<void> {
   if (write) replaceResults(await readFile(suite.page, 'utf8'), name, ''); // fails at once if there is no place
   const chosen = parts.length === 0 ? suite.benchmarks : parts.map((part) => benchmarkOf(suite, part));
   const measurements = await runParts(chosen, runOne, reportFailure, interrupted.signal);
