@@ -1,8 +1,7 @@
 import type { Filter, Image, Snapshot, Tag } from '@aws-sdk/client-ec2';
-import { IMAGE_TAGS, PAGE_SIZES, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, PAGE_SIZES, poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';
-import { poll } from './poll.ts';
 
 /** Seconds that a list of AWS may lag behind. */
 const LAG = 120;
@@ -23,7 +22,7 @@ function tagFilter(name: string, value: string): { Name: string; Values: string[
 }
 
 /** Lists the own AMIs with a tag. */
-export async function findImages(
+export async function imagesWith(
   region: AwsRegion,
   tag: keyof typeof IMAGE_TAGS,
   value: string,
@@ -50,7 +49,7 @@ export async function listImages(
 }
 
 /** Lists the own snapshots with a tag. */
-export async function findSnapshots(
+export async function snapshotsWith(
   region: AwsRegion,
   tag: keyof typeof IMAGE_TAGS,
   value: string,

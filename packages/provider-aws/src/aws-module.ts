@@ -2,7 +2,7 @@ import type { ProviderModule } from '@nodepool-builder/image-builder';
 import { AwsProvider } from './aws-provider.ts';
 import type { SessionOptions } from './aws-session.ts';
 import { AWS_SETTINGS, type AwsEntry } from './aws-settings.ts';
-import { AWS_CLOUD_IMAGES } from './cloud-images.ts';
+import { AWS_CLOUD_IMAGES } from './cloud-image-keys.ts';
 import { AwsInstanceProvider } from './instance/aws-instance-provider.ts';
 
 /** `type: aws`: AMIs and instances in EC2. */

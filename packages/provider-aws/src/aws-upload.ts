@@ -3,6 +3,7 @@ import type {
   ImageFile,
   Logger,
   Progress,
+  SettingsOf,
   UploadRequest,
 } from '@nodepool-builder/image-builder';
 import {
@@ -13,6 +14,7 @@ import {
   Mutex,
   RecordDirectory,
   safeName,
+  type UploadRecords,
   writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { AwsRegion } from './aws-session.ts';
@@ -23,7 +25,8 @@ export interface AwsUpload {
   readonly region: AwsRegion;
   readonly entry: AwsEntry;
   readonly request: UploadRequest;
-  readonly records: UploadRecords;
+  readonly records: UploadRecords<typeof UPLOAD>;
+  readonly bases: SnapshotBases;
   /** Seconds between two looks at something that is pending, at most. */
   readonly interval: number;
   readonly limit: BandwidthLimit | undefined;
@@ -76,9 +79,10 @@ export function volumeSize(entry: AwsEntry, { size }: ImageFile): number {
 const TEXT = { type: 'string', minLength: 1 } as const;
 
 /** Ending of a list of blocks beside a record. */
-const BLOCKS = '.blocks';
+export const BLOCKS = '.blocks';
 
-const UPLOAD = {
+/** An unfinished upload. */
+export const UPLOAD = {
   type: 'object',
   required: ['upload-id'],
   properties: {
@@ -104,44 +108,31 @@ const BASE = {
   },
 } as const;
 
-/**
- * Records of a provider on this host: one for each unfinished upload, written before the cloud gets the request that
- * creates something, and one for the last snapshot of each image, with the digests of its blocks.
- */
-export class UploadRecords {
-  readonly #uploads: RecordDirectory<typeof UPLOAD>;
-  readonly #bases: RecordDirectory<typeof BASE>;
+/** The last snapshot of each image of a provider, with the digests of its blocks, for this host's next upload of the image. */
+export class SnapshotBases {
+  readonly #records: RecordDirectory<typeof BASE>;
   readonly #writing = new Mutex();
 
   /** @param directory it is created with the first record */
   constructor(directory: string) {
-    this.#uploads = new RecordDirectory(`${directory}/unfinished`, UPLOAD, [BLOCKS]);
-    this.#bases = new RecordDirectory(`${directory}/bases`, BASE, [BLOCKS]);
+    this.#records = new RecordDirectory(directory, BASE, [BLOCKS]);
   }
 
-  readonly upload = {
-    read: async (uploadId: string) => await this.#uploads.read(safeName(uploadId)),
-    write: async (record: Parameters<RecordDirectory<typeof UPLOAD>['write']>[1]): Promise<void> =>
-      await this.#uploads.write(safeName(record['upload-id']), record),
-    remove: async (uploadId: string): Promise<void> => await this.#uploads.remove(safeName(uploadId)),
-    /** Path of the list of its blocks. */
-    blocks: (uploadId: string): string => this.#uploads.file(safeName(uploadId), BLOCKS),
-  };
+  async read(imageName: string): Promise<SettingsOf<typeof BASE> | undefined> {
+    return await this.#records.read(safeName(imageName));
+  }
 
-  readonly base = {
-    read: async (imageName: string) => await this.#bases.read(safeName(imageName)),
-    /** Uploads of one image may end at the same time. */
-    write: async (
-      imageName: string,
-      record: Parameters<RecordDirectory<typeof BASE>['write']>[1],
-      blocks: Uint8Array,
-    ): Promise<void> =>
-      await this.#writing.run(async () => {
-        await this.#bases.write(safeName(imageName), record);
-        await writeDurably(this.base.blocks(imageName), blocks);
-      }),
-    blocks: (imageName: string): string => this.#bases.file(safeName(imageName), BLOCKS),
-  };
+  /** Uploads of one image may end at the same time. */
+  async write(imageName: string, record: SettingsOf<typeof BASE>, blocks: Uint8Array): Promise<void> {
+    await this.#writing.run(async () => {
+      await this.#records.write(safeName(imageName), record);
+      await writeDurably(this.blocks(imageName), blocks);
+    });
+  }
+
+  blocks(imageName: string): string {
+    return this.#records.file(safeName(imageName), BLOCKS);
+  }
 }
 
-export type UploadRecord = NonNullable<Awaited<ReturnType<UploadRecords['upload']['read']>>>;
+export type UploadRecord = SettingsOf<typeof UPLOAD>;

@@ -9,16 +9,23 @@ import type { Snapshot } from '@aws-sdk/client-ec2';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import {
   CloudError,
+  poll,
   RetryPolicy,
   readImageTags,
   sendBlocks,
   unlessAbsent,
   unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
-import { findSnapshots, readTags, removeSnapshot, toTags } from './amis.ts';
-import { type AwsUpload, importTimeout, type UploadRecord, uploadTags, volumeSize } from './aws-upload.ts';
+import { readTags, removeSnapshot, snapshotsWith, toTags } from './amis.ts';
+import {
+  type AwsUpload,
+  BLOCKS,
+  importTimeout,
+  type UploadRecord,
+  uploadTags,
+  volumeSize,
+} from './aws-upload.ts';
 import { type BlockDigests, BlockList, blockListBytes, parseBlockList, readBlockList } from './block-list.ts';
-import { poll } from './poll.ts';
 
 /** Bytes of a block of EBS. */
 const BLOCK_SIZE = 524_288;
@@ -43,10 +50,10 @@ const UNKNOWN_SNAPSHOT = new RetryPolicy({
  */
 export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
   const { region, request, records, signal } = upload;
-  const found = await findSnapshots(region, 'uploadId', request.uploadId, signal);
+  const found = await snapshotsWith(region, 'uploadId', request.uploadId, signal);
   const whole = found.find((snapshot) => snapshot.State === 'completed' && isOfFile(snapshot, request));
   if (whole?.SnapshotId !== undefined) return whole.SnapshotId;
-  let record = await records.upload.read(request.uploadId);
+  let record = await records.read(request.uploadId);
   const known = record?.['snapshot-id'];
   if (known !== undefined) {
     const snapshot = await describeSnapshot(upload, known);
@@ -62,7 +69,7 @@ export async function uploadSnapshot(upload: AwsUpload): Promise<string> {
   if (record === undefined) {
     // Also what a list does not show yet, or whose id no process has learnt: without the record nothing would find it.
     await removeSnapshots(upload, request.uploadId);
-    await records.upload.remove(request.uploadId);
+    await records.remove(request.uploadId);
   } else {
     for (const { SnapshotId: id = '' } of found) {
       if (id !== record['snapshot-id']) await removeSnapshot(region, id, signal);
@@ -87,14 +94,14 @@ interface Parent {
 
 /** The last snapshot of the same image, if AWS still has it and this host knows its blocks. */
 async function findParent(upload: AwsUpload, record: UploadRecord | undefined): Promise<Parent | undefined> {
-  const { entry, request, records } = upload;
+  const { entry, request, bases } = upload;
   if (!entry['incremental-snapshots'] || (record !== undefined && record.parent === undefined))
     return undefined;
-  const base = await records.base.read(request.imageName);
+  const base = await bases.read(request.imageName);
   if (base === undefined || base['volume-size'] > volumeSize(entry, request.file)) return undefined;
   const { 'snapshot-id': id, sha256 } = base;
   if (record !== undefined && record.parent !== id) return undefined;
-  const bytes = await unlessMissing(readFile(records.base.blocks(request.imageName)));
+  const bytes = await unlessMissing(readFile(bases.blocks(request.imageName)));
   if (bytes === undefined || createHash('sha256').update(bytes).digest('hex') !== sha256) return undefined;
   const snapshot = await describeSnapshot(upload, id);
   const isOurs = readImageTags(readTags(snapshot?.Tags))?.provider === entry.name;
@@ -110,18 +117,18 @@ async function start(
   const { region, request, records, signal, logger } = upload;
   if (earlier?.['snapshot-id'] !== undefined) return { snapshotId: earlier['snapshot-id'], parent };
   const record = earlier ?? newRecord(upload, parent);
-  await records.upload.write(record);
+  await records.write(request.uploadId, record);
   try {
     const { SnapshotId: id = '' } = await region.call('StartSnapshot', signal, (options) =>
       region.ebs.startSnapshot(startRequest(record), options),
     );
-    await records.upload.write({ ...record, 'snapshot-id': id });
+    await records.write(request.uploadId, { ...record, 'snapshot-id': id });
     return { snapshotId: id, parent };
   } catch (error) {
     const isRefused = error instanceof CloudError && !error.retriable && parent !== undefined;
     if (!isRefused || error.code === 'forbidden' || error.code === 'auth-failed') throw error;
     logger.warn(`${error.message}; all blocks are sent`);
-    await records.upload.remove(request.uploadId);
+    await records.remove(request.uploadId);
     return await start(upload, undefined, undefined);
   }
 }
@@ -154,7 +161,7 @@ async function sendSnapshot(
   parent: Parent | undefined,
 ): Promise<BlockDigests> {
   const { region, entry, request, records, limit, signal, onProgress } = upload;
-  const path = records.upload.blocks(request.uploadId);
+  const path = records.file(request.uploadId, BLOCKS);
   const put = await readBlockList(path);
   const putBlock = await blockSender(upload);
   const list = await BlockList.open(path);
@@ -252,7 +259,7 @@ async function becomesWhole(upload: AwsUpload, id: string): Promise<boolean> {
 
 /** Keeps the digests of all blocks for the next upload of the same image. */
 async function remember(upload: AwsUpload, id: string, digests: BlockDigests): Promise<void> {
-  const { entry, request, records } = upload;
+  const { entry, request, bases } = upload;
   if (!entry['incremental-snapshots']) return;
   const bytes = blockListBytes(digests);
   const base = {
@@ -260,7 +267,7 @@ async function remember(upload: AwsUpload, id: string, digests: BlockDigests): P
     'volume-size': volumeSize(entry, request.file),
     sha256: createHash('sha256').update(bytes).digest('hex'),
   };
-  await records.base.write(request.imageName, base, bytes);
+  await bases.write(request.imageName, base, bytes);
 }
 
 async function describeSnapshot(
@@ -283,9 +290,9 @@ export async function removeSnapshots(
   uploadId: string,
 ): Promise<void> {
   const { region, records, signal } = upload;
-  const record = await records.upload.read(uploadId);
+  const record = await records.read(uploadId);
   const ids = new Set(
-    (await findSnapshots(region, 'uploadId', uploadId, signal)).map(({ SnapshotId }) => SnapshotId ?? ''),
+    (await snapshotsWith(region, 'uploadId', uploadId, signal)).map(({ SnapshotId }) => SnapshotId ?? ''),
   );
   if (record?.['snapshot-id'] !== undefined) ids.add(record['snapshot-id']);
   else if (record?.['start-request'] !== undefined) {

@@ -1,11 +1,10 @@
 import type { Image, RegisterImageRequest } from '@aws-sdk/client-ec2';
 import type { ClaimRequest, UploadRequest } from '@nodepool-builder/image-builder';
-import { CloudError, cloudImageName } from '@nodepool-builder/image-builder/module-kit';
-import { findImages, listImages, readTags, snapshotsOf, toTags } from './amis.ts';
+import { CloudError, cloudImageName, poll } from '@nodepool-builder/image-builder/module-kit';
+import { imagesWith, listImages, readTags, snapshotsOf, toTags } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion, AwsSession } from './aws-session.ts';
 import { type AwsUpload, architectureOf, importTimeout, uploadTags } from './aws-upload.ts';
-import { poll } from './poll.ts';
 
 /** Device that AWS's documentation names for the root volume. */
 const ROOT = '/dev/sda1';
@@ -108,7 +107,7 @@ async function waitForImage(upload: Distribution, region: AwsRegion, id: string)
 /** Copies the AMI to another region, or finds the copy of an earlier attempt. */
 async function copyImage(upload: Distribution, target: AwsRegion, id: string): Promise<string> {
   const { region, entry, request, signal } = upload;
-  const [found] = await findImages(target, 'uploadId', request.uploadId, signal);
+  const [found] = await imagesWith(target, 'uploadId', request.uploadId, signal);
   if (found?.ImageId !== undefined) return found.ImageId;
   const tags = toTags(uploadTags(entry, request));
   const name = readTags(tags).Name ?? request.imageId;

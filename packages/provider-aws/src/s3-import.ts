@@ -6,14 +6,14 @@ import {
   cloudImageName,
   IMAGE_TAGS,
   metered,
+  poll,
   portion,
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
-import { findSnapshots, readTags, removeSnapshot, toTags } from './amis.ts';
+import { readTags, removeSnapshot, snapshotsWith, toTags } from './amis.ts';
 import { awsCode } from './aws-error.ts';
 import type { AwsRegion } from './aws-session.ts';
 import { type AwsUpload, architectureOf, importTimeout, uploadTags } from './aws-upload.ts';
-import { poll } from './poll.ts';
 
 /** AWS's names of the formats that it imports. */
 const FORMATS: Readonly<Record<string, string>> = {
@@ -46,7 +46,7 @@ function keyPrefix(uploadId: string): string {
 /** Sends the file to S3 and has AWS make a snapshot of it. @returns the snapshot's id */
 export async function importSnapshot(upload: AwsUpload): Promise<string> {
   const { region, entry, request, signal } = upload;
-  const [found] = await findSnapshots(region, 'uploadId', request.uploadId, signal);
+  const [found] = await snapshotsWith(region, 'uploadId', request.uploadId, signal);
   if (found?.SnapshotId !== undefined) return found.SnapshotId;
   const tags = uploadTags(entry, request);
   const snapshotId = await withObject(upload, async (bucket, token) => {
@@ -149,9 +149,9 @@ async function withObject(
 ): Promise<string> {
   const { region, entry, request, records, limit, signal, onProgress } = upload;
   const { 'bucket-name': Bucket = '' } = entry;
-  const earlier = await records.upload.read(request.uploadId);
+  const earlier = await records.read(request.uploadId);
   const record = { 'upload-id': request.uploadId, token: earlier?.token ?? randomUUID() };
-  await records.upload.write(record);
+  await records.write(request.uploadId, record);
   const Key = `${keyPrefix(request.uploadId)}${cloudImageName(request)}`;
   const { size, path } = request.file;
   const isThere = earlier !== undefined && (await objectSize(region, Bucket, Key, signal)) === size;

@@ -86,9 +86,13 @@ export class GceProvider extends CloudImages<Image, typeof UPLOAD> {
     return found;
   }
 
+  protected override async checkUpload(): Promise<void> {
+    void this.records.required;
+  }
+
   protected async makeImage({ request, signal, ...upload }: CloudUpload): Promise<UploadResult> {
     const { entry } = this.#options;
-    const site = { ...this.#site(signal), entry, records: this.records.required };
+    const site = { ...this.#site(signal), entry, records: this.records };
     const externalId = await uploadImage({ ...site, ...upload, request });
     await removeObject(site, request.uploadId);
     return { externalId };

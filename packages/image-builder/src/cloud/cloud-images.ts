@@ -88,11 +88,19 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
   /** Lists the images with the tags of this provider, in whatever state. */
   protected abstract ownImages(signal: AbortSignal): Promise<readonly CloudImage<Native>[]>;
 
-  /** Finds one image, whoever made it; undefined if it does not exist. */
+  /**
+   * Finds one image, whoever made it; undefined if it does not exist.
+   *
+   * @param filter for which it is looked for, if any
+   */
   protected abstract getImage(
     externalId: string,
     signal: AbortSignal,
+    filter?: ImageFilter,
   ): Promise<CloudImage<Native> | undefined>;
+
+  /** Checks what an upload needs before it begins: after an error, there is nothing to clean up. */
+  protected async checkUpload(_request: UploadRequest): Promise<void> {}
 
   /**
    * Makes the image of an upload, or finishes what an earlier attempt began. Writes a record before the cloud gets a request
@@ -134,20 +142,26 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
     return images.flatMap((image) => this.partOf(image) ?? []);
   }
 
-  /** An incomplete image as a part of its upload; undefined if it belongs to none. */
+  /**
+   * Describes an incomplete image as a part of its upload; undefined if it belongs to none.
+   *
+   * @param remove default: {@link removeImage}
+   */
   protected partOf(
     { externalId, version, status, name, createdAt, tagged }: CloudImage<Native>,
-    kind = `image ${name}`,
+    subject = `image ${name}`,
+    remove = async (now: CloudImage<Native>, signal: AbortSignal): Promise<void> =>
+      this.removeImage(now, signal),
   ): UploadPart | undefined {
     if (tagged === undefined) return undefined;
     return {
       uploadId: tagged.uploadId,
-      subject: `${kind} (${status})`,
+      subject: `${subject} (${status})`,
       changedAt: createdAt,
       remove: async (signal) => {
         const now = await this.getImage(externalId, signal);
         if (now === undefined || now.version !== version) return false;
-        await this.removeImage(now, signal);
+        await remove(now, signal);
         return true;
       },
     };
@@ -156,6 +170,7 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
     const { uploadId, imageId } = request;
     return await this.inTurn(uploadId, options, async (signal) => {
+      await this.checkUpload(request);
       const onProgress = steadyProgress(options.onProgress ?? (() => {}));
       const cleanUp = async (cleanup: AbortSignal): Promise<void> =>
         await this.#removeUpload(uploadId, cleanup, request);
@@ -211,7 +226,7 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
     }
     const ids = new Set(Array.from(found.keys(), (id) => id.toLowerCase()));
     for (const id of known) {
-      const image = ids.has(id.toLowerCase()) ? undefined : await this.getImage(id, signal);
+      const image = ids.has(id.toLowerCase()) ? undefined : await this.getImage(id, signal, filter);
       if (image !== undefined) found.set(image.externalId, image);
     }
     return Array.from(found.values(), toCandidate);

@@ -11,12 +11,12 @@ import {
 import {
   CloudError,
   type Probe,
+  poll,
   unlessAbsent,
   waitForPort,
   withAbort,
 } from '@nodepool-builder/image-builder/module-kit';
 import { awsCode } from '../aws-error.ts';
-import { poll } from '../poll.ts';
 import { captureInstance } from './capture.ts';
 import { addressOf, type Ec2Instance, getInstance, isGone, reasonOf, stateOf } from './ec2-instance.ts';
 import { type InstanceSite, type LaunchRecord, removeLaunch } from './launches.ts';

@@ -13,6 +13,7 @@ import {
   CloudError,
   DEFAULT_LARGEST_DISK,
   IMAGE_TAGS,
+  poll,
   type SaveOptions,
   steadyProgress,
   withAbort,
@@ -32,7 +33,6 @@ import { awsCode } from '../aws-error.ts';
 import type { AwsRegion } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';
 import { uploadTags } from '../aws-upload.ts';
-import { poll } from '../poll.ts';
 import { INSTANCE_TAGS, type InstanceSite, ownerTags, tagFilters } from './launches.ts';
 
 /** Time limit for the cleanup after a failed capture, in milliseconds. */

@@ -6,10 +6,9 @@ import type {
   RunInstancesRequest,
 } from '@aws-sdk/client-ec2';
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
-import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import { poll, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import { listImages, toTags } from '../amis.ts';
 import { awsCode } from '../aws-error.ts';
-import { poll } from '../poll.ts';
 import { type Ec2Instance, getInstance, reasonOf, stateOf } from './ec2-instance.ts';
 import { type InstanceSite, type LaunchRecord, launchTags } from './launches.ts';
 import { keepPasswordKey, newPasswordKey } from './windows-password.ts';

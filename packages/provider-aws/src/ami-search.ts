@@ -1,50 +1,56 @@
 import type { Filter, Image } from '@aws-sdk/client-ec2';
+import type { ImageFilter } from '@nodepool-builder/image-builder';
 import {
-  type CandidateOptions,
-  type ImageCandidate,
-  type ImageFilter,
-  splitTags,
-} from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, readImageTags, SELF, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+  type CloudImage,
+  cloudImage,
+  IMAGE_TAGS,
+  SELF,
+  unlessAbsent,
+} from '@nodepool-builder/image-builder/module-kit';
 import { listImages, readTags } from './amis.ts';
 import type { AwsRegion } from './aws-session.ts';
 import { architectureName } from './aws-upload.ts';
 
-interface CandidateSearch extends CandidateOptions {
-  readonly region: AwsRegion;
-  readonly signal: AbortSignal;
-}
-
-/** Lists all AMIs that may pass the filter, each once. Those of other owners only if the filter names them. */
-export async function findCandidates(
+/** Finds all AMIs that may pass a filter, some of them twice. Those of other owners only if the filter names them. */
+export async function searchImages(
+  region: AwsRegion,
   filter: ImageFilter,
-  { region, known = [], withRefused = false, signal }: CandidateSearch,
-): Promise<readonly ImageCandidate[]> {
+  withRefused: boolean,
+  signal: AbortSignal,
+): Promise<readonly CloudImage<Image>[]> {
   const { owner: owners = [SELF] } = filter;
-  const found = new Map<string, ImageCandidate>();
-  const add = async (isOwn: boolean, query: Parameters<typeof listImages>[1]): Promise<void> => {
-    for (const image of await listImages(region, { IncludeDeprecated: withRefused, ...query }, signal)) {
-      const { ImageId: id = '' } = image;
-      if (!found.has(id)) found.set(id, toCandidate(image, isOwn));
-    }
+  const search = async (Owners: string[], Filters: Filter[]): Promise<CloudImage<Image>[]> => {
+    const query = { Owners, Filters, IncludeDeprecated: withRefused };
+    const images = await listImages(region, query, signal);
+    return images.map((image) => describeImage(image, Owners.includes(SELF)));
   };
   const filters = [...nameFilters(filter), ...(withRefused ? [] : conditions(filter))];
+  const found: CloudImage<Image>[] = [];
   if (owners.includes(SELF) || withRefused) {
-    await add(true, { Owners: [SELF], Filters: filters });
+    found.push(...(await search([SELF], filters)));
     const imported = filters.flatMap((one) =>
       one.Name === 'name' ? [{ ...one, Name: 'tag:Name' }, IMPORTED] : one,
     );
-    if (filter.name) await add(true, { Owners: [SELF], Filters: imported });
+    if (filter.name) found.push(...(await search([SELF], imported)));
   }
   const others = owners.filter((owner) => owner !== SELF);
-  if (others.length > 0) await add(false, { Owners: others, Filters: filters });
-  for (const id of known.filter((one) => !found.has(one))) {
-    const query = { ImageIds: [id], IncludeDeprecated: true };
-    await add(true, { ...query, Owners: [SELF] }).catch(unlessAbsent);
-    if (!found.has(id) && others.length > 0)
-      await add(false, { ...query, Owners: others }).catch(unlessAbsent);
+  if (others.length > 0) found.push(...(await search(others, filters)));
+  return found;
+}
+
+/** Finds an AMI by its id, whoever owns it. */
+export async function findImage(
+  region: AwsRegion,
+  id: string,
+  signal: AbortSignal,
+): Promise<CloudImage<Image> | undefined> {
+  for (const Owners of [[SELF], undefined]) {
+    const query = { ImageIds: [id], IncludeDeprecated: true, ...(Owners && { Owners }) };
+    const images = await listImages(region, query, signal).catch(unlessAbsent);
+    const image = images?.find(({ State }) => State !== 'deregistered');
+    if (image !== undefined) return describeImage(image, Owners !== undefined);
   }
-  return [...found.values()];
+  return undefined;
 }
 
 /** AMIs that ImportImage made: it chooses their name, and ours is a tag. */
@@ -95,26 +101,24 @@ function facts(image: Image): Record<string, string> {
   );
 }
 
-function toCandidate(image: Image, isOwn: boolean): ImageCandidate {
+/** Describes an AMI. @param isOwn whether it belongs to the account of the credentials */
+export function describeImage(image: Image, isOwn = true): CloudImage<Image> {
   const properties = readTags(image.Tags);
-  const tagged = isOwn ? readImageTags(properties) : undefined;
   const { ImageId: id = '', State: state = '', DeprecationTime: deprecated } = image;
   const { Name: given = id } = image;
-  const name = given.startsWith('import-ami-') ? (properties.Name ?? given) : given;
   const isDeprecated = deprecated !== undefined && Date.parse(deprecated) <= Date.now();
-  return {
+  return cloudImage({
+    native: image,
     externalId: id,
-    name,
+    name: given.startsWith('import-ami-') ? (properties.Name ?? given) : given,
     status: isDeprecated && state === 'available' ? 'deprecated' : state,
+    isComplete: state === 'available',
     isUsable: state === 'available' && !isDeprecated,
     isOwn,
-    ...(tagged && { imageName: tagged.imageName, imageId: tagged.imageId }),
     ...(image.OwnerId !== undefined && { owner: image.OwnerId }),
     ...(image.Architecture !== undefined && { architecture: image.Architecture }),
     visibility: image.Public === true ? 'public' : 'private',
-    tags: splitTags(properties.tags),
     properties: { ...facts(image), ...properties },
     createdAt: new Date(image.CreationDate ?? 0),
-    ...(tagged?.builtAt && { builtAt: tagged.builtAt }),
-  };
+  });
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { latestImage, parseImageFilter } from '@nodepool-builder/image-builder';
-import { AWS_CLOUD_IMAGES } from '../src/cloud-images.ts';
+import { AWS_CLOUD_IMAGES } from '../src/cloud-image-keys.ts';
 import { awsFixture } from './aws-fixture.ts';
 
 const NODEPOOL = {
