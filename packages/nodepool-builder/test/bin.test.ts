@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { cp, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -32,4 +32,21 @@ test('with an old Node.js, the first line names the release that is needed', asy
     stdout: '',
     stderr: /^nodepool-builder needs Node\.js 22\.18 or later, but this is 20\.19\.0; install a later one\n$/,
   });
+});
+
+test('a command keeps compiled code in its package, and runs without a message where it cannot', async (t) => {
+  for (const isWritable of [true, false]) {
+    const directory = temporaryDirectory(t);
+    for (const part of ['bin', 'package.json']) {
+      await cp(join(BIN, '../..', part), join(directory, part), { recursive: true });
+    }
+    await symlink(join(BIN, '../../dist'), join(directory, 'dist'));
+    const cache = join(directory, '.cache');
+    if (!isWritable) await writeFile(cache, ''); // a mode would not stop root
+    const command = [join(directory, 'bin/nodepool-builder.js'), 'help', 'plan'];
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, command);
+    assert.match(stdout, /Usage: nodepool-builder plan/);
+    assert.equal(stderr, '');
+    if (isWritable) assert.notDeepEqual(await readdir(cache), []);
+  }
 });

@@ -9,7 +9,7 @@ import type { ImageProvider, ProviderImage } from '@nodepool-builder/image-build
 import { ImageManager, openStateStore, plan } from '@nodepool-builder/image-manager';
 import { CONFIGURATION, listedImages } from './many-records.ts';
 
-setFlagsFromString('--heap-growing-percent=30'); // as nodepool-builder does when it manages
+setFlagsFromString('--heap-growing-percent=30'); // as in the command nodepool-builder
 const [path = '', port = ''] = process.argv.slice(2);
 const store = await openStateStore(path);
 const stop = new AbortController();

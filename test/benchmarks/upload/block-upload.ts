@@ -35,7 +35,7 @@ const BARE = 'a bare HTTP client, same blocks, same parallelism';
 const ROUNDS = 5;
 const MEMORY_BAR = 200e6;
 /** The same values as in the command `nodepool-builder`. */
-const HEAP_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=40'];
+const HEAP_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=30'];
 
 const SECONDS: Unit = { name: 's', digits: 2 };
 

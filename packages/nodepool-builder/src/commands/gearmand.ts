@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { setFlagsFromString } from 'node:v8';
 import { formatAddress, JobServer, type JobServerOptions } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
@@ -85,7 +84,6 @@ connection is lost.
 `;
 
 async function run(options: GearmandOptions): Promise<void> {
-  setFlagsFromString('--heap-growing-percent=40'); // many peers leave much garbage; an unknown flag causes only a message
   const { listen, port, jobRetries, allowShutdown, logLevel = 'info', ...others } = options;
   const { tlsCert, tlsKey: _key, tlsCa: _ca, accessList: _list, ...settings } = others;
   const security = await readSecurity(options);

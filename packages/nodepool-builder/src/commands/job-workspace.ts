@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
 import { ImageError, ImageRepository } from '@nodepool-builder/image-builder';
 import { unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import { recordedProviders } from '@nodepool-builder/on-instance';
@@ -34,7 +33,6 @@ export function openJobProviders(
   directory: string = resolve('.'),
   scope?: string,
 ): Providers {
-  setFlagsFromString('--heap-growing-percent=40'); // as in the daemon
   const providers = new Providers({
     logger: () => STANDARD_ERROR_LOGGER,
     instances: { directory, owner: JOB_OWNER, ...(scope !== undefined && { scope }) },

@@ -1,5 +1,4 @@
 import { appendFileSync } from 'node:fs';
-import { setFlagsFromString } from 'node:v8';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { closeAll } from '../daemon/close-all.ts';
@@ -43,7 +42,6 @@ export interface ServeOptions
 export async function serve(options: ServeOptions): Promise<void> {
   // puppet-nodepool's restart sends SIGUSR1 right after SIGINT; by default, it would end the process.
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
-  setFlagsFromString('--heap-growing-percent=40'); // uploads leave much garbage; an unknown flag causes only a message
   if (options.inBackground !== undefined) logCrash(options.inBackground);
   try {
     await runBuilder(options);

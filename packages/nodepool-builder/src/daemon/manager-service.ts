@@ -1,4 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { ImageManager, type ManagerEvent, openStateStore } from '@nodepool-builder/image-manager';
@@ -32,15 +31,13 @@ export interface ManagerService {
 }
 
 /**
- * Starts a manager. Makes V8 collect garbage earlier in the whole process: planning produces much garbage, and the
- * heap would otherwise grow to three times the memory in use.
+ * Starts a manager.
  *
  * @throws StoreError if the store cannot be opened
  */
 export async function startManagerService(options: ManagerServiceOptions): Promise<ManagerService> {
   const { configuration, servers } = options;
   const logger = options.logger('nodepool.manager');
-  setFlagsFromString('--heap-growing-percent=30'); // an unknown flag causes only a message
   const store = await openStateStore(configuration.manager.store);
   const providers = new Providers({ logger: options.logger });
   providers.configure(configuration);
