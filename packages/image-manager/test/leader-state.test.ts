@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LeaderState } from '../src/leader-state.ts';
-import type { ManagerLeadership, StateChange } from '../src/store/leadership.ts';
 import type { Upload } from '../src/records.ts';
+import type { ManagerLeadership, StateChange } from '../src/store/leadership.ts';
 
 const UPLOAD: Upload = {
   id: '0000000001-aaaaaaaa',

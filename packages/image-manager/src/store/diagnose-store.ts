@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { CheckResult } from '@nodepool-builder/image-builder';
 import { attempt, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
-import { SCHEMA_VERSION, upgradeOf } from './tables.ts';
+import { checkVersion } from './tables.ts';
 
 /** Subjects of the results. */
 const STORE = 'store of the manager';
@@ -32,13 +32,12 @@ export async function* diagnoseStore(location: string, signal: AbortSignal): Asy
     yield { subject: STORE, state: 'ok', finding: `${place} can be used; no manager has used it` };
     return;
   }
-  const upgrade = await attempt(STORE, signal, async () => upgradeOf(version, '', place));
-  if (upgrade.problem) {
-    yield upgrade.problem;
+  const check = await attempt(STORE, signal, async () => checkVersion(version, place));
+  if (check.problem) {
+    yield check.problem;
     return;
   }
-  const change = version === SCHEMA_VERSION ? '' : `; the next manager upgrades it to ${SCHEMA_VERSION}`;
-  yield { subject: STORE, state: 'ok', finding: `${place} can be used; its version is ${version}${change}` };
+  yield { subject: STORE, state: 'ok', finding: `${place} can be used; its version is ${version}` };
   if (leader !== undefined) {
     yield { subject: LEADER, state: 'ok', finding: leader };
     return;

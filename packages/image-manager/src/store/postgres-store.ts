@@ -5,12 +5,12 @@ import type { Database, Dialect, Query, Row, Session } from './database.ts';
 import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
 import { LEADER_QUERY, LOCKS, leaderIn, PostgresSession } from './postgres-session.ts';
 import { StateStore } from './state-store.ts';
-import { SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
+import { checkVersion, SCHEMA_VERSION, tablesOf } from './tables.ts';
 
 /** Timeout for calls that do not need leadership, in milliseconds. */
 const QUERY_TIMEOUT = 30_000;
 
-/** Second key of the lock for creating and upgrading the tables. */
+/** Second key of the lock for creating the tables. */
 const SCHEMA_LOCK = 2;
 
 const DIALECT: Dialect = {
@@ -54,7 +54,7 @@ class PostgresDatabase implements Database {
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
-  /** Creates or upgrades the tables if necessary. Returns the row of settings. */
+  /** Creates the tables if they do not exist. Returns the row of settings. */
   async prepare(): Promise<Row | undefined> {
     return await this.use(async (query) => {
       await query('begin');
@@ -69,7 +69,7 @@ class PostgresDatabase implements Database {
         await query(insert, SCHEMA_VERSION, generateOwner());
       }
       const [settings] = await query('select * from image_manager.settings');
-      await query(upgradeOf(settings?.schema_version as number, DIALECT.prefix, this.location));
+      checkVersion(settings?.schema_version, this.location);
       await query('commit');
       return settings;
     });

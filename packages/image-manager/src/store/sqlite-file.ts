@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { messageOf, StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
 import type { Dialect } from './database.ts';
-import { SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
+import { checkVersion, SCHEMA_VERSION, tablesOf } from './tables.ts';
 
 /** Timeout for another process that is writing, in milliseconds. */
 const BUSY_TIMEOUT = 5000;
@@ -60,11 +60,8 @@ export async function openDatabase(name: string): Promise<SqliteFile> {
     const database = new DatabaseSync(path);
     try {
       configure(database);
-      if (upgradeIn(database, path) !== '') {
-        // Again in the transaction: another process may have upgraded it meanwhile.
-        database.exec('begin immediate');
-        database.exec(`${upgradeIn(database, path)}; commit`);
-      }
+      const settings = database.prepare('select schema_version as version from settings').get();
+      checkVersion(settings?.version, `"${path}"`);
       await tighten(path);
     } catch (error) {
       database.close();
@@ -74,11 +71,6 @@ export async function openDatabase(name: string): Promise<SqliteFile> {
   } catch (error) {
     throw asStoreError(error, name);
   }
-}
-
-function upgradeIn(database: DatabaseSync, path: string): string {
-  const settings = database.prepare('select schema_version as version from settings').get();
-  return upgradeOf(settings?.version as number, SQLITE.prefix, `"${path}"`);
 }
 
 /** Takes a lock that the kernel releases when this process ends. Returns undefined if another process has it. */

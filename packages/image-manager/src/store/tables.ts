@@ -15,7 +15,7 @@ import {
 import type { Dialect } from './database.ts';
 
 /** Version of the tables. A release that changes them increments it. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 1;
 
 /** A field of a record, in a store or in an export. */
 export interface Column {
@@ -78,24 +78,8 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
       -- JSON
       request text not null
     );
-    ${documentsTable(prefix)}
-    ${pausesTable(prefix)}
-  `;
-}
-
-function columnsOf({ columns }: Pick<RecordTable<never>, 'columns'>): string {
-  return columns
-    .map(({ name, type, isRequired }) => `${name} ${SQL_TYPES[type]}${isRequired ? ' not null' : ''}`)
-    .join(', ');
-}
-
-function pausesTable(prefix: string): string {
-  return `create table ${prefix}pauses (${columnsOf(PAUSES)}, primary key (id));`;
-}
-
-/** Bundles and package lists are in a table of their own, because readers of the records do not need them. */
-function documentsTable(prefix: string): string {
-  return `
+    create table ${prefix}pauses (${columnsOf(PAUSES)}, primary key (id));
+    -- bundles and package lists, which readers of the records do not need
     create table ${prefix}documents (
       image_id text not null references ${prefix}builds (id) on delete cascade,
       -- SHA-256 of the text: a build's attestation comes again with each upload
@@ -110,32 +94,20 @@ function documentsTable(prefix: string): string {
   `;
 }
 
-/**
- * Returns the statements that upgrade the tables of an earlier release; empty if none are needed.
- *
- * @throws StoreError `store-too-new`
- */
-export function upgradeOf(version: number, prefix: string, location: string): string {
-  if (version > SCHEMA_VERSION) {
-    throw new StoreError(
-      'store-too-new',
-      `${location} was written by a later release: its tables have version ${version}, ` +
-        `but this release knows version ${SCHEMA_VERSION}; install the later release`,
-    );
-  }
-  if (version === SCHEMA_VERSION) return '';
-  return `
-    ${version < 2 ? `alter table ${prefix}builds add column checksum text;` : ''}
-    ${
-      version < 3
-        ? `alter table ${prefix}builds add column cancelled_by text;
-           alter table ${prefix}uploads add column cancelled_by text;`
-        : ''
-    }
-    ${version < 4 ? documentsTable(prefix) : ''}
-    ${pausesTable(prefix)}
-    update ${prefix}settings set schema_version = ${SCHEMA_VERSION};
-  `;
+function columnsOf({ columns }: Pick<RecordTable<never>, 'columns'>): string {
+  return columns
+    .map(({ name, type, isRequired }) => `${name} ${SQL_TYPES[type]}${isRequired ? ' not null' : ''}`)
+    .join(', ');
+}
+
+/** @throws StoreError `store-too-new` if a later release wrote the tables */
+export function checkVersion(version: unknown, location: string): void {
+  if (version === SCHEMA_VERSION) return;
+  throw new StoreError(
+    'store-too-new',
+    `${location} was written by a later release: its tables have version ${version}, ` +
+      `but this release knows version ${SCHEMA_VERSION}; install the later release`,
+  );
 }
 
 /** Converts a record to the values of its columns in SQL; a field that is absent becomes null. */

@@ -30,7 +30,7 @@ describe('the diagnosis of an SQLite store', () => {
     assert.deepEqual(await readdir(directory), []);
 
     const store = await openStateStore(path);
-    const usable = ['ok', `${place}; its version is 5`] as const;
+    const usable = ['ok', `${place}; its version is 1`] as const;
     const unled = ['warning', 'no manager runs with this store'] as const;
     assert.deepEqual(await findings(path), [usable, unled]);
     const leadership = await store.lead();

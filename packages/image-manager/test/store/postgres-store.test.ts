@@ -7,7 +7,7 @@ import { Client } from 'pg';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
 import { openStateStore } from '../../src/store/open-state-store.ts';
 import { LeaderProcess } from './leader.ts';
-import { BUILD_BUNDLE, build } from './records.ts';
+import { build } from './records.ts';
 import { startRelay } from './relay.ts';
 import { openUntilEnd, stateStoreContract, withCode } from './state-store-contract.ts';
 
@@ -145,43 +145,6 @@ describe('PostgreSQL: a leader that lost its connection', () => {
 });
 
 describe('PostgreSQL: a database that cannot be used', () => {
-  it('is upgraded if an earlier release wrote it', async (t) => {
-    const location = await server.createDatabase();
-    const store = await openStateStore(location);
-    const record = build(store.owner, 1);
-    await (await store.lead()).write({ builds: [record] });
-    await store.close();
-    const admin = await connectTo(t, location);
-    await admin.query('alter table image_manager.builds drop column checksum');
-    for (const table of ['builds', 'uploads']) {
-      await admin.query(`alter table image_manager.${table} drop column cancelled_by`);
-    }
-    await admin.query('drop table image_manager.documents, image_manager.pauses');
-    await admin.query('update image_manager.settings set schema_version = 1');
-    const updated = await openStateStore(location);
-    t.after(() => updated.close());
-    const known = { ...record, checksum: 'raw:aa', cancelledBy: 'root@host' };
-    await (await updated.lead()).write({ builds: [known] });
-    assert.deepEqual([...(await updated.read()).builds.values()], [known]);
-  });
-
-  it('gets tables of documents and pauses if an earlier release wrote it', async (t) => {
-    const location = await server.createDatabase();
-    const store = await openStateStore(location);
-    const record = build(store.owner, 1, { cancelledBy: 'root@host' });
-    await (await store.lead()).write({ builds: [record] });
-    await store.close();
-    const admin = await connectTo(t, location);
-    await admin.query('drop table image_manager.documents, image_manager.pauses');
-    await admin.query('update image_manager.settings set schema_version = 3');
-    const updated = await openStateStore(location);
-    t.after(() => updated.close());
-    const document = { kind: 'attestation', imageId: record.id, text: BUILD_BUNDLE } as const;
-    await (await updated.lead()).write({ documents: [document] });
-    assert.deepEqual([...(await updated.read()).builds.values()], [record]);
-    assert.deepEqual(await updated.attestations(record.id), [document]);
-  });
-
   it('is rejected if a later release wrote it', async (t) => {
     const location = await server.createDatabase();
     await (await openStateStore(location)).close();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { openStateStore } from '../../src/store/open-state-store.ts';
-import { BUILD_BUNDLE, build } from './records.ts';
+import { build } from './records.ts';
 import { openUntilEnd, stateStoreContract, withCode } from './state-store-contract.ts';
 
 let directory: string;
@@ -86,40 +86,6 @@ describe('SQLite: the file', () => {
       const now = await stat(path);
       assert.deepEqual([now.size, now.mtimeMs], [size, mtimeMs]);
     }
-  });
-
-  it('is upgraded if an earlier release wrote it', async (t) => {
-    const path = newPath();
-    const store = await openStateStore(path);
-    const record = build(store.owner, 1);
-    await (await store.lead()).write({ builds: [record] });
-    await store.close();
-    const database = new DatabaseSync(path);
-    database.exec('alter table builds drop column checksum; alter table builds drop column cancelled_by');
-    database.exec('alter table uploads drop column cancelled_by; update settings set schema_version = 1');
-    database.exec('drop table documents; drop table pauses');
-    database.close();
-    const updated = await openUntilEnd(t, path);
-    assert.deepEqual([...(await updated.read()).builds.values()], [record]);
-    const known = { ...record, checksum: 'raw:aa', cancelledBy: 'root@host' };
-    await (await updated.lead()).write({ builds: [known] });
-    assert.deepEqual([...(await updated.read()).builds.values()], [known]);
-  });
-
-  it('gets tables of documents and pauses if an earlier release wrote it', async (t) => {
-    const path = newPath();
-    const store = await openStateStore(path);
-    const record = build(store.owner, 1, { cancelledBy: 'root@host' });
-    await (await store.lead()).write({ builds: [record] });
-    await store.close();
-    const database = new DatabaseSync(path);
-    database.exec('drop table documents; drop table pauses; update settings set schema_version = 3');
-    database.close();
-    const updated = await openUntilEnd(t, path);
-    const document = { kind: 'attestation', imageId: record.id, text: BUILD_BUNDLE } as const;
-    await (await updated.lead()).write({ documents: [document] });
-    assert.deepEqual([...(await updated.read()).builds.values()], [record]);
-    assert.deepEqual(await updated.attestations(record.id), [document]);
   });
 
   it('is rejected if a later release wrote it', async () => {
