@@ -62,6 +62,7 @@ const LINES: readonly (readonly [typed: string, args: readonly string[]])[] = [
   ],
   ['-c site.yaml rollback x→', ['-c', 'site.yaml', 'rollback', 'x$(touch harm)']],
   ['build --form→ qco→', ['build', '--format', 'qcow2']],
+  ['rebuild --config=si→ deb→', ['rebuild', '--config=site.yaml', 'debian-bookworm']],
   ['serve --log-lev→ deb→', ['serve', '--log-level', 'debug']],
   ['gearmand --allow-sh→', ['gearmand', '--allow-shutdown']],
   ['validate si→ --stri→', ['validate', 'site.yaml', '--strict']],
@@ -81,7 +82,7 @@ async function type(shell: string, setup: string): Promise<readonly string[]> {
 
 /** A function of bash and zsh in place of the command: it prints its arguments, but answers the script as the command. */
 const PRINT = `nodepool-builder() {
-  if [[ $1 == completion-names ]]; then command nodepool-builder "$@"; else printf 'GO''T<'; printf '%s|' "$@"; echo '>GO''T'; fi
+  if [[ $1 == complete ]]; then command nodepool-builder "$@"; else printf 'GO''T<'; printf '%s|' "$@"; echo '>GO''T'; fi
 }`;
 
 const EXPECTED = LINES.map(([, args]) => args.map((arg) => `${arg}|`).join(''));
@@ -152,12 +153,8 @@ describe('the candidates', () => {
   });
 
   it('are none if the file cannot be read', async () => {
-    const { code, stdout, stderr } = await runCommand(
-      'completion-names',
-      'diskimages',
-      '-c',
-      join(directory, 'none.yaml'),
-    );
+    const config = join(directory, 'none.yaml');
+    const { code, stdout, stderr } = await runCommand('complete', '--', 'rebuild', '-c', config, '');
     assert.deepEqual([code, stdout, stderr], [0, '', '']);
   });
 });

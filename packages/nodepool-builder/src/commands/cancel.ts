@@ -17,7 +17,8 @@ export const CANCEL: ConfiguredCommand = {
     'image-id of a build, upload-id of an upload, or name of a disk image that is being built',
   ],
   example: 'debian-20161118140211-9f3c',
-  run: async (configuration, _, id) => {
+  run: async (site, _, id) => {
+    const configuration = await site.configuration();
     const useStore = hasStore(configuration)
       ? async <T>(work: (store: StateStore) => Promise<T>): Promise<T> => await withStore(configuration, work)
       : undefined;

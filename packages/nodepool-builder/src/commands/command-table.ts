@@ -3,23 +3,13 @@ import type { Modules } from '../configuration/modules.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 
 /** Adds commands with their options, arguments and actions to the program. */
-type Register = (program: Command, modules: Modules) => void;
+type Register = (program: Command, modules: () => Promise<Modules>) => void | Promise<void>;
 
-/** Commands of one source file, which is loaded only for them: `--help` and each command start faster. */
-type CommandFile = FileOfCommands &
-  (
-    | { readonly load: () => Promise<Register> }
-    /** Of commands that need no module. */
-    | { readonly loadPlain: () => Promise<(program: Command) => void> }
-    /** Of commands that need the modules only once they run. */
-    | { readonly loadConfigured: () => Promise<readonly ConfiguredCommand[]> }
-  );
-
-interface FileOfCommands {
+/** Commands of one source file, which is loaded only for them: all files take 0.3 s. */
+interface CommandFile {
   /** Sentences of `--help`, by the name of the command with its operands. */
   readonly summaries: Readonly<Record<string, string>>;
-  /** Whether the commands need the options of all others. */
-  readonly needsAll?: true;
+  readonly load: () => Promise<Register>;
   /** Whether `--help` leaves the commands out. */
   readonly isHidden?: true;
 }
@@ -37,27 +27,27 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     files: [
       {
         summaries: { serve: 'do the jobs of Gearman; runs if there is no command' },
-        load: async () => (await import('./daemon.ts')).registerServe,
+        load: async () => withModules((await import('./daemon.ts')).registerServe),
       },
       {
         summaries: { gearmand: 'run a Gearman job server' },
-        loadPlain: async () => (await import('./gearmand.ts')).registerGearmand,
+        load: async () => (await import('./gearmand.ts')).registerGearmand,
       },
       {
         summaries: { 'validate [file...]': 'check configuration files' },
-        load: async () => (await import('./validate.ts')).registerValidate,
+        load: async () => withModules((await import('./validate.ts')).registerValidate),
       },
       {
         summaries: { init: 'write a first configuration file' },
-        load: async () => (await import('./init.ts')).registerInit,
+        load: async () => withModules((await import('./init.ts')).registerInit),
       },
       {
         summaries: { doctor: 'check a whole site, and say what to do' },
-        load: async () => (await import('./doctor.ts')).registerDoctor,
+        load: async () => withModules((await import('./doctor.ts')).registerDoctor),
       },
       {
         summaries: { 'notify-test <name>': 'send a sample event to a receiver of notifications' },
-        load: async () => (await import('./notify-test.ts')).registerNotifyTest,
+        load: async () => withModules((await import('./notify-test.ts')).registerNotifyTest),
       },
     ],
   },
@@ -70,19 +60,19 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           'image-upload <image-id>': 'have the builder that holds an image upload it',
           'image-delete <image-id>': 'have the builder that holds an image delete its files',
         },
-        loadConfigured: async () => (await import('./jobs.ts')).JOB_COMMANDS,
+        load: async () => configured((await import('./jobs.ts')).JOB_COMMANDS),
       },
       {
         summaries: { 'logs <id>': 'show the log of a build or of an upload, from any host' },
-        loadConfigured: async () => [(await import('./logs.ts')).LOGS],
+        load: async () => configured([(await import('./logs.ts')).LOGS]),
       },
       {
         summaries: { 'cancel <id>': 'stop a build or an upload that runs' },
-        loadConfigured: async () => [(await import('./cancel.ts')).CANCEL],
+        load: async () => configured([(await import('./cancel.ts')).CANCEL]),
       },
       {
         summaries: { 'image-list': 'list images in providers, or at builders' },
-        loadConfigured: async () => [(await import('./image-list.ts')).IMAGE_LIST],
+        load: async () => configured([(await import('./image-list.ts')).IMAGE_LIST]),
       },
     ],
   },
@@ -91,7 +81,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     files: [
       {
         summaries: { manage: 'run the manager' },
-        load: async () => (await import('./manage.ts')).registerManage,
+        load: async () => withModules((await import('./manage.ts')).registerManage),
       },
       {
         summaries: {
@@ -101,7 +91,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           'dib-image-list': 'list the builds and their state',
           'alien-image-list': 'list images that are in no record of the manager',
         },
-        loadConfigured: async () => (await import('./manager-lists.ts')).MANAGER_LISTS,
+        load: async () => configured((await import('./manager-lists.ts')).MANAGER_LISTS),
       },
       {
         summaries: {
@@ -112,14 +102,14 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           'dib-image-delete <image-id>': 'have an image deleted everywhere',
           'upload-delete <upload-id>': 'have an image deleted from one provider',
         },
-        loadConfigured: async () => (await import('./manager-requests.ts')).MANAGER_REQUESTS,
+        load: async () => configured((await import('./manager-requests.ts')).MANAGER_REQUESTS),
       },
       {
         summaries: {
           'export-image-data <file>': "save the manager's records as JSON",
           'import-image-data <file>': "load the manager's records from JSON",
         },
-        loadConfigured: async () => (await import('./manager-store.ts')).IMAGE_DATA,
+        load: async () => configured((await import('./manager-store.ts')).IMAGE_DATA),
       },
     ],
   },
@@ -128,30 +118,30 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     files: [
       {
         summaries: { 'build <diskimage>': 'build an image' },
-        load: async () => (await import('./build.ts')).registerBuild,
+        load: async () => withModules((await import('./build.ts')).registerBuild),
       },
       {
         summaries: { 'convert <file>': 'convert an image file to another format' },
-        load: async () => (await import('./convert.ts')).registerConvert,
+        load: async () => withModules((await import('./convert.ts')).registerConvert),
       },
       {
         summaries: { 'upload <file>': 'upload an image file' },
-        load: async () => (await import('./upload.ts')).registerUpload,
+        load: async () => withModules((await import('./upload.ts')).registerUpload),
       },
       {
         summaries: { latest: 'find the latest image in a provider' },
-        load: async () => (await import('./latest.ts')).registerLatest,
+        load: async () => withModules((await import('./latest.ts')).registerLatest),
       },
       {
         summaries: { 'verify <image>': 'check where an image comes from' },
-        load: async () => (await import('./verify.ts')).registerVerify,
+        load: async () => withModules((await import('./verify.ts')).registerVerify),
       },
       {
         summaries: {
           prune: 'delete old images that "upload" uploaded',
           reap: 'remove what killed CI jobs left in a provider',
         },
-        load: async () => (await import('./cleanup.ts')).registerCleanup,
+        load: async () => withModules((await import('./cleanup.ts')).registerCleanup),
       },
     ],
   },
@@ -160,12 +150,11 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     files: [
       {
         summaries: { 'completion <shell>': 'print a script that completes command lines in a shell' },
-        loadPlain: async () => (await import('./completion.ts')).registerCompletion,
-        needsAll: true,
+        load: async () => (await import('./completion.ts')).registerCompletion,
       },
       {
-        summaries: { 'completion-names <kind>': 'print names of the configuration file' },
-        loadPlain: async () => (await import('./completion-names.ts')).registerCompletionNames,
+        summaries: { 'complete [word...]': 'print candidates for the last word of a command line' },
+        load: async () => (await import('./complete.ts')).registerComplete,
         isHidden: true,
       },
     ],
@@ -182,17 +171,16 @@ export const DELETING_COMMANDS: ReadonlySet<string> = new Set([
   'reap',
 ]);
 
-/** Whether a command line needs the options and the action of a command. */
-export function neededBy(args: readonly string[]): (command: string) => boolean {
-  const files = COMMAND_GROUPS.flatMap((group) => group.files);
-  const needsAll = files.some(
-    (file) =>
-      file.needsAll &&
-      Object.keys(file.summaries)
-        .map(nameOf)
-        .some((name) => args.includes(name)),
-  );
-  return (command) => needsAll || args.includes(command);
+/** Registers commands whose options or actions need the modules. */
+function withModules(register: (program: Command, modules: Modules) => void): Register {
+  return async (program, modules) => register(program, await modules());
+}
+
+function configured(commands: readonly ConfiguredCommand[]): Register {
+  return async (program, modules) => {
+    const { registerConfigured } = await import('./configured-command.ts');
+    registerConfigured(program, modules, commands);
+  };
 }
 
 /** Name of a command, without its operands. */

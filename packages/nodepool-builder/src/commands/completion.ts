@@ -1,10 +1,61 @@
 import { Argument, type Command } from 'commander';
-import { bashScript } from './completion/bash.ts';
-import { completedCommands } from './completion/commands.ts';
-import { fishScript } from './completion/fish.ts';
-import { zshScript } from './completion/zsh.ts';
 
-const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript };
+/** Scripts for shells. They ask the command `complete` for candidates. */
+const SCRIPTS = {
+  bash: `# Completion of nodepool-builder for bash 4.4 or later, written by "nodepool-builder completion bash".
+_nodepool_builder() {
+  local current=\${COMP_WORDS[COMP_CWORD]} line
+  [[ $current == '=' ]] && current=''
+  COMPREPLY=()
+  while IFS= read -r line; do
+    case $line in
+      :files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+      :directories) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+      "$current"*) COMPREPLY+=("$(printf %q "\${line%%$'\\t'*}")") ;;
+    esac
+  done < <("\${COMP_WORDS[0]}" complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _nodepool_builder nodepool-builder`,
+
+  zsh: `#compdef nodepool-builder
+# Completion of nodepool-builder for zsh 5, written by "nodepool-builder completion zsh".
+_nodepool-builder() {
+  local -a found
+  found=("\${(@f)$("\${(Q)words[1]}" complete -- "\${(@Q)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}")
+  case $found[1] in
+    :files) compset -P '--*='; _files ;;
+    :directories) compset -P '--*='; _files -/ ;;
+    ?*)
+      found=("\${(@)found//\\\\/\\\\\\\\}")
+      found=("\${(@)found//:/\\\\:}")
+      found=("\${(@)found//$'\\t'/:}")
+      _describe candidate found
+      ;;
+  esac
+}
+if [[ $funcstack[1] == _nodepool-builder ]]; then
+  _nodepool-builder "$@"
+else
+  compdef _nodepool-builder nodepool-builder
+fi`,
+
+  fish: `# Completion of nodepool-builder for fish 3, written by "nodepool-builder completion fish".
+function __nodepool_builder_complete
+  set -l words (commandline -opc)
+  set -l current (commandline -ct)
+  set -l found ($words[1] complete -- $words[2..] "$current" 2>/dev/null)
+  switch "$found[1]"
+    case :files
+      __fish_complete_path "$current"
+    case :directories
+      __fish_complete_directories "$current"
+    case '*'
+      printf '%s\\n' $found
+  end
+end
+complete -c nodepool-builder -e
+complete -c nodepool-builder -f -a '(__nodepool_builder_complete)'`,
+};
 
 /** `completion SHELL`: prints a script that completes command lines. */
 export function registerCompletion(program: Command): void {
@@ -16,9 +67,7 @@ export function registerCompletion(program: Command): void {
     )
     .addArgument(new Argument('<shell>', 'shell that reads the script').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', INSTALLATION)
-    .action((shell: keyof typeof SCRIPTS) => {
-      console.log(SCRIPTS[shell](completedCommands(program)));
-    });
+    .action((shell: keyof typeof SCRIPTS) => console.log(SCRIPTS[shell]));
 }
 
 const INSTALLATION = `

@@ -2,25 +2,13 @@ import { resolve } from 'node:path';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Command, Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
+import { jobServers, plainJobServers } from '../configuration/gearman-server.ts';
 import type { Modules } from '../configuration/modules.ts';
+import { readYaml } from '../yaml/yaml-document.ts';
 import { configOption, exampleOf } from './options.ts';
 
 /** A command that works with the configuration file of `-c`. */
-export type ConfiguredCommand = CommandOutline &
-  (
-    | { run(configuration: Configuration, options: object, argument: string): Promise<void> }
-    /** Of a command that needs only the job servers, or the rest of the file only with some options. */
-    | { ask(site: JobSite, options: object, argument: string): Promise<void> }
-  );
-
-/** The job servers of a configuration file. */
-export interface JobSite {
-  readonly servers: readonly ServerAddress[];
-  /** Reads the whole file. */
-  readonly load: () => Promise<Configuration>;
-}
-
-interface CommandOutline {
+export interface ConfiguredCommand {
   readonly name: string;
   readonly description: string;
   readonly argument?: readonly [syntax: string, description: string];
@@ -28,39 +16,42 @@ interface CommandOutline {
   readonly options?: readonly Option[];
   /** Arguments and options in the example, apart from `-c`. */
   readonly example?: string;
+  run(site: ConfiguredSite, options: object, argument: string): Promise<void>;
 }
 
-/** Adds commands to the program. What reads configurations is loaded once one of them runs, so that `--help` is fast. */
+/** A configuration file, which is read once a command needs it. */
+export interface ConfiguredSite {
+  readonly configuration: () => Promise<Configuration>;
+  /** Its job servers. If these have no TLS, the rest of the file is neither read nor checked. */
+  readonly servers: () => Promise<readonly ServerAddress[]>;
+}
+
+/** Adds commands to the program. */
 export function registerConfigured(
   program: Command,
   modules: () => Promise<Modules>,
   commands: readonly ConfiguredCommand[],
 ): void {
-  for (const row of commands) {
-    const { name, description, argument, options = [], example } = row;
+  for (const { name, description, argument, options = [], example, run } of commands) {
     const command = program.command(name).description(description).addOption(configOption());
     if (argument !== undefined) command.argument(...argument);
     for (const option of options) command.addOption(option);
     const line = [name, example ?? [], '-c nodepool.yaml'].flat().join(' ');
     command.addHelpText('after', exampleOf(line)).action(async () => {
       const values = command.opts<{ config: string }>();
-      const load = async (): Promise<Configuration> => {
-        const { loadConfiguration } = await import('../configuration/load.ts');
-        return (await loadConfiguration(values.config, { modules: await modules() })).configuration;
-      };
-      const operand = command.args[0] ?? ''; // empty if the command has none
-      if ('run' in row) await row.run(await load(), values, operand);
-      else await row.ask({ servers: await readJobServers(values.config, load), load }, values, operand);
+      await run(siteOf(values.config, modules), values, command.args[0] ?? ''); // empty if the command has no argument
     });
   }
 }
 
-async function readJobServers(
-  config: string,
-  load: () => Promise<Configuration>,
-): Promise<readonly ServerAddress[]> {
-  const { readYaml } = await import('../yaml/yaml-document.ts');
-  const { jobServers, plainJobServers } = await import('../configuration/gearman-server.ts');
-  const document = await readYaml(resolve(config), '-c', { duplicateKeys: 'last', variables: process.env });
-  return plainJobServers(document.value) ?? jobServers(await load());
+function siteOf(config: string, modules: () => Promise<Modules>): ConfiguredSite {
+  const configuration = async (): Promise<Configuration> => {
+    const { loadConfiguration } = await import('../configuration/load.ts'); // with all modules, 150 ms
+    return (await loadConfiguration(config, { modules: await modules() })).configuration;
+  };
+  const servers = async (): Promise<readonly ServerAddress[]> => {
+    const document = await readYaml(resolve(config), '-c', { duplicateKeys: 'last', variables: process.env });
+    return plainJobServers(document.value) ?? jobServers(await configuration());
+  };
+  return { configuration, servers };
 }

@@ -5,7 +5,7 @@ import type { Modules } from '../configuration/modules.ts';
 import { checkWebOptions, webArguments } from '../web/web-options.ts';
 import { startInBackground } from './background.ts';
 import { exampleOf } from './options.ts';
-import type { ServeOptions } from './serve.ts';
+import { type ServeOptions, serve } from './serve.ts';
 import { addServeOptions, DEFAULT_PID_FILE } from './serve-options.ts';
 
 interface ServeCommandOptions extends Omit<ServeOptions, 'modules'> {
@@ -31,7 +31,6 @@ async function runServe(options: ServeCommandOptions, modules: Modules): Promise
   if (!options.nodaemon && options.inBackground === undefined) {
     return await serveInBackground(options, modules);
   }
-  const { serve } = await import('./serve.ts'); // imported on demand: other commands start faster
   await serve({ ...options, modules });
 }
 

@@ -19,7 +19,13 @@ import {
   unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { Build, Upload } from '@nodepool-builder/image-manager';
-import type { ChainLink, FoundAttestation, LocalFile, VerifiedSubject } from '@nodepool-builder/provenance';
+import {
+  type ChainLink,
+  type FoundAttestation,
+  type LocalFile,
+  readAttestations,
+  type VerifiedSubject,
+} from '@nodepool-builder/provenance';
 import { isAttestation } from '../attestation/documents.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../configuration/modules.ts';
@@ -232,7 +238,6 @@ const NOTHING: Found = { attestations: [], records: [] };
 
 /** Attestations in `<image-id>.d`, and the record of the builder. */
 async function localEvidence(directory: string, imageId: string): Promise<Found> {
-  const { readAttestations } = await import('@nodepool-builder/provenance');
   const attestations = await readAttestations(directory, imageId);
   const place = new Layout(directory).manifest(imageId);
   try {

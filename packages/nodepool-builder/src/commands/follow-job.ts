@@ -1,9 +1,11 @@
 import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
+import { failureOf, GEARADMIN, operatorCancellation } from '@nodepool-builder/image-manager';
 import { subjectOf, verbOf } from '../protocol/functions.ts';
 import type { LocatedJob } from '../site/builder-status.ts';
+import { findRunningJob } from '../site/builder-status.ts';
 import { cancelJob, explainDenial, thisUser } from '../site/control-jobs.ts';
 import { CommandError, messageOf } from '../terms/command-error.ts';
-import { findRunningJob, pollProgress, withProgress } from './progress.ts';
+import { pollProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** A job with its argument. */
@@ -58,7 +60,6 @@ export async function followJob(
     );
   } catch (cause) {
     // Imported only here: it takes long to load.
-    const { failureOf, GEARADMIN, operatorCancellation } = await import('@nodepool-builder/image-manager');
     const cancellation = await operatorCancellation(cause, name, client);
     if (cancellation !== undefined) {
       // The job is gone from its server, whether or not its builder could be told, or has stopped it by now.

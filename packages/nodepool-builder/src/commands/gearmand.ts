@@ -3,6 +3,9 @@ import { formatAddress, JobServer, type JobServerOptions } from '@nodepool-build
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import { loadAccessList } from '../configuration/option-files.ts';
+import { stopCancelledJob } from '../daemon/stop-cancelled-job.ts';
+import { openLogging } from '../logging/logging.ts';
+import { defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import { cancelWarning } from '../protocol/job-reply.ts';
 import { failing, messageOf, usageError } from '../terms/command-error.ts';
@@ -87,8 +90,6 @@ async function run(options: GearmandOptions): Promise<void> {
   const { listen, port, jobRetries, allowShutdown, logLevel = 'info', ...others } = options;
   const { tlsCert, tlsKey: _key, tlsCa: _ca, accessList: _list, ...settings } = others;
   const security = await readSecurity(options);
-  const { openLogging } = await import('../logging/logging.ts');
-  const { defaultLogSettings } = await import('../logging/read-log-settings.ts');
   const logging = openLogging(defaultLogSettings(logLevel));
   const logger = logging.logger('gear.Server');
   const shutdown = Promise.withResolvers<'at once' | 'graceful'>();
@@ -104,7 +105,6 @@ async function run(options: GearmandOptions): Promise<void> {
         logger.warn(`job ${job.handle} of ${job.function} is cancelled, but may still run: ${reason}`);
         return;
       }
-      const { stopCancelledJob } = await import('../daemon/stop-cancelled-job.ts');
       await stopCancelledJob(job, server.address ?? { host: listen, port }, logger);
     },
     onShutdown: allowShutdown && ((graceful) => shutdown.resolve(graceful ? 'graceful' : 'at once')),

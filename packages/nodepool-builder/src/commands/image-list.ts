@@ -29,7 +29,8 @@ export const IMAGE_LIST: ConfiguredCommand = {
     new Option('--offered', 'list what builders offer, even if there is a manager'),
     new Option('--json', 'print JSON'),
   ],
-  run: async (configuration, { json, offered }: { json?: true; offered?: true }) => {
+  run: async (site, { json, offered }: { json?: true; offered?: true }) => {
+    const configuration = await site.configuration();
     if (offered || !hasStore(configuration)) {
       await printRecords(await offeredImages(configuration), OFFERED_COLUMNS, json);
     } else {

@@ -1,5 +1,7 @@
 import { styleText } from 'node:util';
+import { originOfBuild } from '../attestation/origin/origin.ts';
 import type { BuildOrigin, Proof } from '../attestation/origin/origin-record.ts';
+import { readKeys } from '../attestation/origin/trusted-keys.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { withStore } from '../site/state-view.ts';
 import { CommandError } from '../terms/command-error.ts';
@@ -8,8 +10,6 @@ import { type Column, printRecords } from './table.ts';
 /** `image-status IMAGE-ID`: shows where an image comes from, and where the proofs of its uploads stand. */
 export async function showOrigin(configuration: Configuration, imageId: string, json = false): Promise<void> {
   // Imported on demand: image-status without an image verifies nothing.
-  const { originOfBuild } = await import('../attestation/origin/origin.ts');
-  const { readKeys } = await import('../attestation/origin/trusted-keys.ts');
   const origin = await withStore(configuration, async (store) => {
     const state = await store.read();
     if (!state.builds.has(imageId)) {

@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type * as ModuleKit from '@nodepool-builder/image-builder/module-kit';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { functionName } from '../protocol/functions.ts';
+import { requireOffer } from '../site/ask-servers.ts';
 import { CommandError, findByName, usageError } from '../terms/command-error.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 
@@ -23,13 +25,13 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       ),
     ],
     example: 'debian',
-    ask: async ({ servers }, options: { imageId?: string }, name) => {
+    run: async ({ servers }, options: { imageId?: string }, name) => {
       const imageId = options.imageId ?? newImageId(name, new Date());
       if (options.imageId !== undefined) {
         const kit: typeof ModuleKit = await import('@nodepool-builder/image-builder/module-kit');
         kit.checkImageId(imageId);
       }
-      await followJob(servers, functionName('image-build', name), { 'image-id': imageId });
+      await followJob(await servers(), functionName('image-build', name), { 'image-id': imageId });
       console.log(imageId);
     },
   },
@@ -47,13 +49,16 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       ),
     ],
     example: 'debian-20161118140211-9f3c --provider local',
-    ask: async (
-      { servers, load },
+    run: async (
+      { servers, configuration },
       { provider, imageName }: { provider: string; imageName?: string },
       imageId,
     ) => {
-      const argument = { provider, 'image-name': imageName ?? onlyImageName(await load(), provider) };
-      const result = await followJob(servers, functionName('image-upload', imageId), argument);
+      const argument = {
+        provider,
+        'image-name': imageName ?? onlyImageName(await configuration(), provider),
+      };
+      const result = await followJob(await servers(), functionName('image-upload', imageId), argument);
       console.log(await externalIdIn(result.toString()));
     },
   },
@@ -64,8 +69,8 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
       'in their providers. "dib-image-delete" has the manager delete both.',
     argument: ['<image-id>', 'id of the image, as image-list shows it'],
     example: 'debian-20161118140211-9f3c',
-    ask: async ({ servers }, _, imageId) => {
-      await followJob(servers, functionName('image-delete', imageId), {});
+    run: async ({ servers }, _, imageId) => {
+      await followJob(await servers(), functionName('image-delete', imageId), {});
     },
   },
 ];
@@ -73,17 +78,15 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
 /** An id for an image that is built now: `debian-20161118140211-9f3c`. */
 export function newImageId(name: string, now: Date): string {
   const time = now.toISOString().replaceAll(/[-:T]/g, '').slice(0, 14);
-  const suffix = Math.floor(Math.random() * 0x10000); // not of node:crypto, which takes Node.js 10 ms to load
-  return `${name.replaceAll(/[^\w.-]/g, '_')}-${time}-${suffix.toString(16).padStart(4, '0')}`;
+  return `${name.replaceAll(/[^\w.-]/g, '_')}-${time}-${randomBytes(2).toString('hex')}`;
 }
 
-/** Submits a job and follows it. Modules are loaded once they are needed, the large ones after the first question. */
+/** Submits a job and follows it. The large modules are loaded after the first question, which most errors answer. */
 async function followJob(
   servers: readonly ServerAddress[],
   name: string,
   argument: Readonly<Record<string, string>>,
 ): Promise<Buffer> {
-  const { requireOffer } = await import('../site/ask-servers.ts');
   await requireOffer(servers, name);
   const { followJob: follow } = await import('./follow-job.ts');
   return await follow(servers, name, argument);

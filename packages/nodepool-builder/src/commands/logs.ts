@@ -32,8 +32,9 @@ export const LOGS: ConfiguredCommand = {
     new Option('--upload <upload-id>', 'the log of this upload, with the upload-id that image-list shows'),
   ],
   example: 'debian-20161118140211-9f3c --follow',
-  ask: async ({ servers, load }, { follow, upload }: LogsOptions, id) => {
+  run: async (site, { follow, upload }: LogsOptions, id) => {
     try {
+      const servers = await site.servers();
       await untilStopSignal(async (signal) => {
         const name =
           upload === undefined
@@ -43,7 +44,7 @@ export const LOGS: ConfiguredCommand = {
       });
     } catch (error) {
       const isMissing = error instanceof CommandError && error.exitReason === 'not-found';
-      const waiting = isMissing ? await waitOf(await load(), upload ?? id) : undefined;
+      const waiting = isMissing ? await waitOf(await site.configuration(), upload ?? id) : undefined;
       if (waiting === undefined) throw error;
       throw new CommandError(`${waiting}; it has no log before a builder starts it`, {
         exitReason: 'not-found',

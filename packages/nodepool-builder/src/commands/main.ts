@@ -7,7 +7,7 @@ import type { Module, Modules } from '../configuration/modules.ts';
 import { EXIT_CODE_LINES, EXIT_CODES } from '../terms/exit-codes.ts';
 import { guardConsole } from '../terms/printable.ts';
 import { packageVersion } from '../terms/version.ts';
-import { COMMAND_GROUPS, nameOf, neededBy } from './command-table.ts';
+import { COMMAND_GROUPS, nameOf } from './command-table.ts';
 import { completeLongOptions, passGeneralOptions, withCommand, withSafeHint } from './global-options.ts';
 import { exampleOf } from './options.ts';
 import { addServeOptions } from './serve-options.ts';
@@ -55,7 +55,7 @@ async function run(argv: readonly string[], options: MainOptions): Promise<numbe
   try {
     const outline = await createProgram(options, () => false);
     const args = withCommand(outline, completeLongOptions(outline, argv));
-    const isNeeded = neededBy(args);
+    const isNeeded = (command: string): boolean => args.includes(command);
     const program = outline.commands.some((command) => isNeeded(command.name()))
       ? await createProgram(options, isNeeded)
       : outline;
@@ -138,14 +138,8 @@ export async function createProgram(
       const { summaries, isHidden = false } = file;
       const names = Object.keys(summaries).map(nameOf);
       if (names.some(isNeeded)) {
-        if ('loadPlain' in file) {
-          (await file.loadPlain())(program);
-        } else if ('loadConfigured' in file) {
-          const { registerConfigured } = await import('./configured-command.ts');
-          registerConfigured(program, knownModules, await file.loadConfigured());
-        } else {
-          (await file.load())(program, await knownModules());
-        }
+        const register = await file.load();
+        await register(program, knownModules);
       } else {
         for (const usage of Object.keys(summaries)) program.command(usage, { hidden: isHidden });
       }

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { jobServers } from '../configuration/gearman-server.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../configuration/modules.ts';
+import { startManagerService } from '../daemon/manager-service.ts';
 import { defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
 import { addWebOptions, checkWebOptions, openEventMetrics, type WebOptions } from '../web/web-options.ts';
@@ -55,14 +56,13 @@ const NOTES = `
 
 async function startManager(site: ServiceSite, options: ManageOptions): Promise<Service> {
   const servers = jobServers(site.configuration);
-  const { startManagerService } = await import('../daemon/manager-service.ts');
   const events = await openEventMetrics(options, site.configuration, true);
   const manager = await startManagerService({ ...site, servers, onEvent: events?.onManagerEvent });
   const addresses = servers.map(formatAddress).join(', ');
   site.logger('nodepool.manager').info(`managing the builders at ${addresses}`);
   const status = (): string => `Job servers: ${addresses}.`;
   if (options.web === undefined || events === undefined) return { ...manager, status };
-  const { startWebService } = await import('../web/web-service.ts');
+  const { startWebService } = await import('../web/web-service.ts'); // on demand, as in serve.ts
   const web = await startWebService({ ...site, web: options.web, options, servers, events }).catch(
     async (error: unknown) => {
       await manager.close();

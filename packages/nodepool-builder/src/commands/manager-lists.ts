@@ -1,10 +1,14 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import type {
-  Build,
-  ManagerState,
-  PreviewOptions,
-  Step,
-  UnrecordedImage,
+import {
+  type Build,
+  listUnrecordedImages,
+  type ManagerState,
+  newestFirst,
+  type PreviewOptions,
+  previewPlan,
+  type Step,
+  type UnrecordedImage,
+  whyPaused,
 } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
@@ -199,7 +203,8 @@ export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
   ({ columns, ifEmpty, isPreview, show, list, ...row }) => ({
     ...row,
     options: [new Option('--json', 'print JSON')],
-    run: async (configuration, { json }: { json?: true }, subject) => {
+    run: async (site, { json }: { json?: true }, subject) => {
+      const configuration = await site.configuration();
       if (show !== undefined && subject !== '') {
         await show(configuration, subject, json);
         return;
@@ -237,7 +242,6 @@ async function planRecords(
   configuration: Configuration,
   store: StateView,
 ): Promise<readonly SettingsOf<typeof PLAN_RECORD>[]> {
-  const { previewPlan } = await import('@nodepool-builder/image-manager');
   const { steps, waits, laterBuilds } = await previewPlan(previewOptions(configuration, store));
   return [
     ...steps.map((step) => ({ what: step.kind, subject: subjectOf(step), when: 'now', why: step.reason })),
@@ -281,7 +285,6 @@ async function unrecordedImages(
   configuration: Configuration,
   store: StateView,
 ): Promise<readonly UnrecordedImage[]> {
-  const { listUnrecordedImages } = await import('@nodepool-builder/image-manager');
   const providers = new Providers({ logger: () => STANDARD_ERROR_LOGGER });
   providers.configure(configuration);
   try {
@@ -334,7 +337,6 @@ async function imageStatus(
   configuration: Configuration,
   { work, ...state }: ManagerState & { readonly work?: Work },
 ): Promise<readonly SettingsOf<typeof STATUS_RECORD>[]> {
-  const { newestFirst, whyPaused } = await import('@nodepool-builder/image-manager');
   const isObsolete = obsoleteIn(configuration.diskimages, state);
   const builds = newestFirst([...state.builds.values()]).map((build) => describeBuild(build, work));
   const uploads = Map.groupBy(newestFirst([...state.uploads.values()]), (one) => one.diskimage);

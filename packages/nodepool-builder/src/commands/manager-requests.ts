@@ -7,10 +7,11 @@ import type { ConfiguredCommand } from './configured-command.ts';
 /** The commands that only send a request to the manager, and print what it has done within seconds. */
 export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ ask: _, ...row }) => ({
   ...row,
-  run: async (configuration, _options, subject) => {
-    const site = { configuration, servers: jobServers(configuration), by: thisUser() };
+  run: async (site, _options, subject) => {
+    const configuration = await site.configuration();
+    const request = { configuration, servers: jobServers(configuration), by: thisUser() };
     await withStore(configuration, async (store) => {
-      console.error(await askManager(row.name, subject, site, store));
+      console.error(await askManager(row.name, subject, request, store));
     });
   },
 }));

@@ -1,4 +1,5 @@
 import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
+import { exportDocuments, exportState, importState } from '@nodepool-builder/image-manager';
 import { withOpenStore, withStore } from '../site/state-view.ts';
 import { CommandError, failing } from '../terms/command-error.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
@@ -15,9 +16,8 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
       "Writes the manager's records of builds and uploads to a file, with their attestations. The manager may be running.",
     argument: ['<file>', 'file to write; an existing one is replaced'],
     example: 'images.json',
-    run: async (configuration, _, file) => {
-      const { exportDocuments, exportState } = await import('@nodepool-builder/image-manager');
-      const state = await withStore(configuration, async (store) => {
+    run: async (site, _, file) => {
+      const state = await withStore(await site.configuration(), async (store) => {
         const exported = await exportState(store);
         const unwritable = failing(`${file} cannot be written`, 'name another file');
         await writeDurably(file, exportText(exported, exportDocuments(store, exported))).catch(unwritable);
@@ -33,14 +33,14 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
       'From then on the images belong to this store. Stop the manager first, and run none with the old store again.',
     argument: ['<file>', 'file of export-image-data'],
     example: 'images.json',
-    run: async (configuration, _, file) => {
+    run: async (site, _, file) => {
+      const configuration = await site.configuration();
       const unreadable = failing(
         `${file} cannot be read`,
         'name a file that export-image-data wrote',
         'not-found',
       );
       const { state: data, documents } = await readExport(file).catch(unreadable);
-      const { importState } = await import('@nodepool-builder/image-manager');
       await withOpenStore(configuration, async (store) => {
         const signal = AbortSignal.timeout(STOP_TIMEOUT);
         await importState(store, data, { signal, documents }).catch((cause: unknown) => {

@@ -2,6 +2,7 @@ import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ManagerState, StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
+import { readSite, runningJobsOf } from '../site/builder-status.ts';
 import type { Work } from '../site/work.ts';
 
 /** Time limit for the builders to answer a list, in milliseconds. */
@@ -21,7 +22,6 @@ export async function readState(
 
 /** Asks job servers and builders for what waits and runs. Builders that do not answer in time are left out. */
 export async function readWork(servers: readonly ServerAddress[]): Promise<Work> {
-  const { readSite, runningJobsOf } = await import('../site/builder-status.ts');
   const site = await readSite(servers, undefined, LIST_TIMEOUT).catch(() => undefined);
   return { jobs: runningJobsOf(site?.builders ?? []), functions: site?.functions };
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, ServerAddress } from '@nodepool-builder/gearman-node';
 import { type MeteredProgress, ProgressMeter } from '../daemon/jobs/progress-meter.ts';
 import type { Reading } from '../protocol/running-job.ts';
-import type { findRunningJob as FindRunningJob } from '../site/builder-status.ts';
+import { findRunningJob } from '../site/builder-status.ts';
 import { progressText, waitRateAndTimeLeft } from '../site/progress-text.ts';
 import { warn } from '../terms/command-error.ts';
 import { printable } from '../terms/printable.ts';
@@ -132,10 +132,6 @@ function clock(milliseconds: number): string {
   );
   return [hours, ...rest.map((value) => value.padStart(2, '0'))].join(':');
 }
-
-/** Finds a running job by its handle, as `findRunningJob` of builder-status.ts, which is loaded only then: it takes long. */
-export const findRunningJob: typeof FindRunningJob = async (...args) =>
-  await (await import('../site/builder-status.ts')).findRunningJob(...args);
 
 /** Time between two questions to the builders, in milliseconds. */
 const POLL_INTERVAL = 5000;

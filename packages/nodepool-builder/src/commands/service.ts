@@ -3,6 +3,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../configuration/modules.ts';
 import type { LogSettings } from '../logging/log-settings.ts';
+import { openLogging } from '../logging/logging.ts';
 import { readLogSettings } from '../logging/read-log-settings.ts';
 import { messageOf } from '../terms/command-error.ts';
 import { formatDiagnostic } from '../yaml/diagnostic.ts';
@@ -74,7 +75,6 @@ export async function runService(
       loggingConfig === undefined
         ? { settings: defaultLog, warnings: [] }
         : await readLogSettings(loggingConfig);
-    const { openLogging } = await import('../logging/logging.ts');
     const logging = openLogging(settings);
     const logger = logging.logger(loggerName);
     const systemd = new Systemd(process.env, logger);

@@ -14,6 +14,7 @@ import {
   isConvertible,
   type RequiredAttestation,
 } from '@nodepool-builder/image-builder/module-kit';
+import { readAttestations } from '@nodepool-builder/provenance';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Modules } from '../configuration/modules.ts';
@@ -123,7 +124,6 @@ async function checkFile(
   provider: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { readAttestations } = await import('@nodepool-builder/provenance');
   const imageId = basename(path, extname(path));
   const attestations = await readAttestations(dirname(path), imageId);
   const { sha256 } = await checksumsOf(path, { signal });

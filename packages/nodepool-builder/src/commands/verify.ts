@@ -1,8 +1,9 @@
 import { basename } from 'node:path';
 import { styleText } from 'node:util';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
-import type { TrustedKey } from '@nodepool-builder/provenance';
+import { buildFactsOf, readTrustedKeys, type TrustedKey, verifyChain } from '@nodepool-builder/provenance';
 import type { Command } from 'commander';
+import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../configuration/modules.ts';
 import {
@@ -18,6 +19,7 @@ import { collectEvidence, type Evidence, type Link } from './evidence.ts';
 import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
 import { exampleOf, jsonFileOption } from './options.ts';
 import { withoutProgress, withProgress } from './progress.ts';
+import { recordLinks } from './record-links.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Options of `verify`. */
@@ -152,11 +154,9 @@ async function trustedKeys(
   configuration: Configuration | undefined,
 ): Promise<readonly TrustedKey[]> {
   if (files.length > 0) {
-    const { readTrustedKeys } = await import('@nodepool-builder/provenance');
     return await readTrustedKeys(files);
   }
   if (configuration?.attestation !== undefined) {
-    const { SiteAttestation } = await import('../attestation/site-attestation.ts');
     const keys = await new SiteAttestation(configuration, STANDARD_ERROR_LOGGER).trustedKeys({});
     if (keys.length > 0) return keys;
   }
@@ -166,8 +166,6 @@ async function trustedKeys(
 }
 
 async function reportOf(evidence: Evidence, keys: readonly TrustedKey[]): Promise<VerifiedImage> {
-  const { buildFactsOf, verifyChain } = await import('@nodepool-builder/provenance');
-  const { recordLinks } = await import('./record-links.ts');
   const chain = verifyChain(evidence.subject, evidence.attestations, keys);
   const records = recordLinks(evidence, chain, keys);
   const links: readonly Link[] = [...chain.links, ...records];

@@ -106,11 +106,11 @@ describe('an option before a command', () => {
     assert.match(await usageError(['-c', 'a.yaml', 'rebuidl', 'debian']), /rebuidl|too many arguments/);
   });
 
-  it('every command but init, gearmand and completion takes -c', () => {
+  it('every command but init, gearmand and those of completion takes -c', () => {
     const without = commands.filter((command) => !command.options.some(({ short }) => short === '-c'));
     assert.deepEqual(
       without.map((command) => command.name()),
-      ['gearmand', 'init', 'completion'],
+      ['gearmand', 'init', 'completion', 'complete'],
     );
   });
 });

@@ -1,5 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { attempt } from '@nodepool-builder/image-builder/module-kit';
+import { readTrustedKeys } from '@nodepool-builder/provenance';
 import { SiteAttestation } from '../../attestation/site-attestation.ts';
 import { isSigning, trustedKeyFiles } from '../../configuration/attestation.ts';
 import type { Configuration } from '../../configuration/configuration.ts';
@@ -45,7 +46,6 @@ function trustedKeyCheck(file: string): Check {
     subject,
     async *run(signal) {
       const { value, problem } = await attempt(subject, signal, async () => {
-        const { readTrustedKeys } = await import('@nodepool-builder/provenance');
         return await readTrustedKeys([file]);
       });
       yield problem ?? { subject, state: 'ok', finding: `is a public key; key id: ${value?.[0]?.keyId}` };

@@ -12,6 +12,7 @@ import {
   checkImagesDirectory,
   checkRoom,
 } from '@nodepool-builder/image-builder/module-kit';
+import { diagnoseStore } from '@nodepool-builder/image-manager';
 import type { Configuration, DiskImageConfiguration } from '../../configuration/configuration.ts';
 import type { LoadedConfiguration } from '../../configuration/load.ts';
 import type { Modules } from '../../configuration/modules.ts';
@@ -200,7 +201,6 @@ function managerCheck({ manager }: Configuration): Check {
     area: 'manager',
     subject: 'store of the manager',
     async *run(signal) {
-      const { diagnoseStore } = await import('@nodepool-builder/image-manager'); // only here: it takes long to load
       yield* diagnoseStore(manager.store, signal);
     },
   };
