@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { AttestationDocument, ImageFormat } from '@nodepool-builder/image-builder';
 import { LARGEST_ATTESTATION, readAttestation } from '@nodepool-builder/image-builder/module-kit';
+import { readAttestations } from '@nodepool-builder/provenance';
 
 /** Name of the attestation of a build. */
 const BUILD = 'build.sigstore.json';
@@ -37,7 +38,6 @@ export async function attestationsOf(
   format?: ImageFormat,
 ): Promise<readonly AttestationDocument[]> {
   if (!existsSync(join(directory, `${imageId}.d`, 'attestations'))) return [];
-  const { readAttestations } = await import('@nodepool-builder/provenance');
   const names = [BUILD, ...(format === undefined ? [] : [`convert-${format}.sigstore.json`])];
   const found = (await readAttestations(directory, imageId)).map(({ place, text }) => ({
     name: basename(place),

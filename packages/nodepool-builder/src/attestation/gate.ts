@@ -10,12 +10,17 @@ import {
   conversionSource,
   type RequiredAttestation,
 } from '@nodepool-builder/image-builder/module-kit';
-import type {
-  FoundAttestation,
-  Package,
-  Statement,
-  TrustedKey,
-  VerifiedSubject,
+import {
+  buildFactsOf,
+  checkGate,
+  type FoundAttestation,
+  type Package,
+  readAttestations,
+  readAttestedPackages,
+  type Statement,
+  type TrustedKey,
+  type VerifiedSubject,
+  verifyChain,
 } from '@nodepool-builder/provenance';
 
 /** A thing that must be proven, with the rules. */
@@ -39,7 +44,6 @@ export async function refuseUnproven(
   { required, keys, subject, attestations, packages }: GateCheck,
   options: OperationOptions = {},
 ): Promise<void> {
-  const { checkGate, verifyChain } = await import('@nodepool-builder/provenance');
   const rules = {
     trustedKeys: keys,
     builders: required.builders ?? [],
@@ -100,9 +104,6 @@ export async function checkUpload(
         'set attestation.key, or have the image built in a format of the provider',
     );
   }
-  const { buildFactsOf, readAttestations, readAttestedPackages } = await import(
-    '@nodepool-builder/provenance'
-  );
   const keys = await trustedKeys();
   const attestations = await readAttestations(directory, image.id);
   const checksums = await checksumsOf(file.path, { signal });

@@ -8,7 +8,7 @@ import {
   isPublicVariable,
   type RequiredAttestation,
 } from '@nodepool-builder/image-builder/module-kit';
-import type { SiteAttester, TrustedKey } from '@nodepool-builder/provenance';
+import { openSigner, SiteAttester, type TrustedKey } from '@nodepool-builder/provenance';
 import { isSigning, signerSettings } from '../configuration/attestation.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { packageVersion } from '../terms/version.ts';
@@ -76,7 +76,6 @@ export class SiteAttestation {
 
   async #open(): Promise<SiteAttester> {
     const { attestation = {} as never, diskimages } = this.#configuration;
-    const { openSigner, SiteAttester } = await import('@nodepool-builder/provenance');
     const signer = await usable(() => openSigner(signerSettings(attestation)));
     const host = hostname();
     const attester = new SiteAttester({

@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { RequiredAttestation } from '@nodepool-builder/image-builder/module-kit';
-import type { TrustedKey } from '@nodepool-builder/provenance';
+import { openSigner, readTrustedKeys, type TrustedKey } from '@nodepool-builder/provenance';
 import { type AttestationSettings, trustedKeyFiles } from '../configuration/attestation.ts';
 
 /**
@@ -16,13 +16,11 @@ export async function readTrusted(
 ): Promise<readonly TrustedKey[]> {
   const files = trustedKeyFiles(gate, settings);
   if (files.length === 0 && settings?.key !== undefined) return [await ownKey(settings.key)];
-  const { readTrustedKeys } = await import('@nodepool-builder/provenance');
   return await readTrustedKeys(files);
 }
 
 /** The public part of the private key that signs. */
 async function ownKey(file: string): Promise<TrustedKey> {
-  const { openSigner } = await import('@nodepool-builder/provenance');
   const { keyId } = await openSigner({ key: file }); // its error has a remedy
   const key = createPublicKey(await readFile(file));
   return { keyId, file, key };

@@ -9,7 +9,7 @@ import type {
   UploadResult,
 } from '@nodepool-builder/image-builder';
 import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
-import type { SiteAttester } from '@nodepool-builder/provenance';
+import { buildDigestOf, readAttestations, type SiteAttester } from '@nodepool-builder/provenance';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import { reasonOf } from '../protocol/job-reply.ts';
 import { attestationsOf, billOfMaterialsOf } from './documents.ts';
@@ -71,7 +71,6 @@ export class UploadAttestation {
 
   /** Properties of the image in the provider; none if its build was not attested. */
   async metadata(imageId: string): Promise<Readonly<Record<string, string>>> {
-    const { buildDigestOf } = await import('@nodepool-builder/provenance');
     const digest = await buildDigestOf(this.#repository.directory, imageId);
     return digest === undefined ? {} : { [PROPERTY]: digest };
   }
@@ -132,7 +131,6 @@ export class UploadAttestation {
 
   /** Name of the file that an attestation was written to. */
   async #nameOf(imageId: string, text: string): Promise<string> {
-    const { readAttestations } = await import('@nodepool-builder/provenance');
     const found = (await readAttestations(this.#repository.directory, imageId)).find(
       (one) => one.text === text,
     );

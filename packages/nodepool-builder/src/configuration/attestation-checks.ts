@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import type { RequiredAttestation } from '@nodepool-builder/image-builder/module-kit';
+import { openSigner, readTrustedKeys } from '@nodepool-builder/provenance';
 import { type AttestationSettings, isSigning, signerSettings, standardKeys } from './attestation.ts';
 import type { ConfigurationParts } from './parts.ts';
 
@@ -87,7 +88,6 @@ async function signerDiagnostics(settings: AttestationSettings): Promise<readonl
       return [{ pointer, severity: 'job-error', reason, remedy: `run chmod 600 ${key}` }];
     }
   }
-  const { openSigner } = await import('@nodepool-builder/provenance');
   return await problemOf(pointer, () => openSigner(signerSettings(settings)));
 }
 
@@ -97,7 +97,6 @@ function keyDiagnostics(
 ): readonly Promise<readonly Diagnostic[]>[] {
   return (files ?? []).map((file, index) =>
     problemOf(`${pointer}/${index}`, async () => {
-      const { readTrustedKeys } = await import('@nodepool-builder/provenance');
       return await readTrustedKeys([file]);
     }),
   );

@@ -1,4 +1,5 @@
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
+import { cronError } from '@nodepool-builder/image-manager';
 import type { ConfigurationParts } from './parts.ts';
 
 /** Diagnostics of a node, with pointers from the root. */
@@ -88,7 +89,6 @@ export async function cronDiagnostics({ source }: ConfigurationParts): Promise<r
     },
   ].filter(({ expression }) => expression !== undefined);
   if (times.length === 0) return [];
-  const { cronError } = await import('@nodepool-builder/image-manager'); // only here: it takes long to load
   return times.flatMap(({ expression = '', ...place }) => {
     const reason = cronError(expression)?.replace(/\.$/, '');
     return reason === undefined ? [] : [{ ...place, reason: `is no cron expression: ${reason}` }];

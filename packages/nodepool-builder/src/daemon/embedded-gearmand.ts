@@ -3,6 +3,7 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { EMBEDDED_SERVER, jobServers } from '../configuration/gearman-server.ts';
 import { cancelWarning } from '../protocol/job-reply.ts';
+import { stopCancelledJob } from './stop-cancelled-job.ts';
 
 const LOOPBACK = /^(localhost|::1|127(\.\d+){3})$/;
 
@@ -30,7 +31,6 @@ export async function startEmbeddedGearmand(
     logger,
     cancelWarning,
     onCancelRunning: async (job) => {
-      const { stopCancelledJob } = await import('./stop-cancelled-job.ts'); // it takes long to load
       await stopCancelledJob(job, address, logger);
     },
   });

@@ -1,6 +1,7 @@
 import { Client, GearmanError, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
+import { withReason } from '@nodepool-builder/image-manager';
 import { functionName } from '../protocol/functions.ts';
 import { askServers } from '../site/ask-servers.ts';
 
@@ -36,7 +37,6 @@ export async function requestBuild(
     await client.submit(functionName('image-build', name), argument, { unique: key, signal });
     return undefined;
   } catch (error) {
-    const { withReason } = await import('@nodepool-builder/image-manager'); // a builder starts faster without it
     const isFinal = error instanceof GearmanError && ['job-failed', 'job-exception'].includes(error.code);
     if (isFinal) return withReason(error) as Error;
     throw error;

@@ -3,6 +3,7 @@ import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
 import { visible } from '@nodepool-builder/image-builder/module-kit';
 import type { Failure } from '@nodepool-builder/image-manager';
+import { ProvenanceError } from '@nodepool-builder/provenance';
 import { oneLine } from '../terms/printable.ts';
 import { CancelledError } from './cancelled-error.ts';
 
@@ -48,8 +49,9 @@ export async function settleJob<T>(
     );
     return result;
   } catch (error) {
-    const isExpected =
-      [JobFailure, ImageError, JobError].some((known) => error instanceof known) || isOfAttestations(error);
+    const isExpected = [JobFailure, ImageError, JobError, ProvenanceError].some(
+      (known) => error instanceof known,
+    );
     if (error instanceof CancelledError)
       log.logger.warn(`${log.action} was ${error.message} (job ${job.handle})`);
     else if (isExpected) log.logger.error(`${log.action} failed: ${reasonOf(error)} (job ${job.handle})`);
@@ -58,16 +60,11 @@ export async function settleJob<T>(
       log.logger.error(`${log.action} failed (job ${job.handle})`, unexpected);
     }
     if (keysOf(job.payload).reason === true) await job.sendWarning(failureText(error));
-    if ((error instanceof ImageError && !EXCEPTIONS.has(error.code)) || isOfAttestations(error)) {
+    if ((error instanceof ImageError && !EXCEPTIONS.has(error.code)) || error instanceof ProvenanceError) {
       throw new JobFailure(error.message, { cause: error });
     }
     throw error;
   }
-}
-
-/** Whether an error is a ProvenanceError, whose class is loaded only by sites with attestations. */
-function isOfAttestations(error: unknown): error is Error {
-  return error instanceof Error && error.name === 'ProvenanceError';
 }
 
 /** Returns the keys of a job's argument; none if it is not a JSON object, which its parser reports. */

@@ -1,5 +1,11 @@
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
-import type { ManagerState, Request, StateStore } from '@nodepool-builder/image-manager';
+import {
+  type ManagerState,
+  type Request,
+  rollback,
+  type StateStore,
+  whyPaused,
+} from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { CommandError, findByName } from '../terms/command-error.ts';
 import { requireBuilderOf } from './ask-servers.ts';
@@ -50,7 +56,6 @@ export const REQUESTS: readonly RequestCommand[] = [
     example: 'debian',
     ask: async (name, state, { configuration, servers }) => {
       const entry = findByName(configuration.diskimages, 'disk image', name, configuration.file);
-      const { whyPaused } = await import('@nodepool-builder/image-manager');
       const paused = whyPaused(state, entry);
       if (paused !== undefined) {
         const remedy = `run "nodepool-builder image-unpause ${name}" first`;
@@ -99,7 +104,6 @@ export const REQUESTS: readonly RequestCommand[] = [
       const entry = pauses.has(name)
         ? { name, pause: false }
         : findByName(configuration.diskimages, 'disk image', name, configuration.file);
-      const { whyPaused } = await import('@nodepool-builder/image-manager');
       return {
         request: { kind: 'unpause', diskimage: name, by },
         outcome: (state) =>
@@ -118,7 +122,6 @@ export const REQUESTS: readonly RequestCommand[] = [
       if (![...state.builds.values()].some((build) => build.diskimage === diskimage)) {
         throw notFound(`disk image "${diskimage}" has no image; dib-image-list lists all images`);
       }
-      const { rollback } = await import('@nodepool-builder/image-manager');
       const planned = rollback(state, diskimage);
       if (typeof planned === 'string') throw new CommandError(planned, { exitReason: 'refused' });
       const imageId = planned.builds?.[0]?.id ?? '';

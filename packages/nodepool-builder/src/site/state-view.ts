@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { StateStore } from '@nodepool-builder/image-manager';
+import { openStateStore, type StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { DATABASE_URL } from '../configuration/manager.ts';
 import { CommandError } from '../terms/command-error.ts';
@@ -52,7 +52,6 @@ export async function withOpenStore<T>(
   work: (store: StateStore) => Promise<T>,
 ): Promise<T> {
   // Imported on demand: the daemon starts faster without it.
-  const { openStateStore } = await import('@nodepool-builder/image-manager');
   const store = await openStateStore(manager.store);
   try {
     return await work(store);

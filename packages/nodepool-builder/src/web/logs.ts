@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { builderLog, type LogName } from '../site/builder-log.ts';
@@ -127,7 +128,6 @@ async function sendText(
       chunk = await read(chunk.offset + chunk.data.length, gone.signal);
     }
   }
-  const { Readable } = await import('node:stream');
   return await reply.type('text/plain; charset=utf-8').send(Readable.from(parts()));
 }
 

@@ -1,13 +1,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Material } from '@nodepool-builder/image-builder';
 import type { Build, ImageDocument, ManagerState, StateStore, Upload } from '@nodepool-builder/image-manager';
-import type {
-  BuildFacts,
-  ChainLink,
-  ChainReport,
-  FoundAttestation,
-  Package,
-  ProvenanceError,
+import {
+  type BuildFacts,
+  buildFactsOf,
+  type ChainLink,
+  type ChainReport,
+  comparePackages,
+  type FoundAttestation,
+  type Package,
+  type ProvenanceError,
+  unverifiedStatement,
+  verifyBundle,
+  verifyChain,
 } from '@nodepool-builder/provenance';
 import { messageOf } from '../../terms/command-error.ts';
 import type { BuildOrigin, MaterialRecord, PackagesRecord, Proof, UploadOrigin } from './origin-record.ts';
@@ -28,11 +33,6 @@ const MOST_EARLIER_BUILDS = 10;
 
 /** Place of the attestations, for messages. */
 const PLACE = 'store of the manager';
-
-/** Loaded on demand: most commands verify nothing. */
-async function provenance(): Promise<typeof import('@nodepool-builder/provenance')> {
-  return await import('@nodepool-builder/provenance');
-}
 
 /**
  * Describes where a build comes from, and where the proofs of its uploads stand.
@@ -83,7 +83,6 @@ export async function proofOfUpload(
     return uploadId === id ? [{ place: PLACE, text }] : [];
   });
   if (found.length === 0) return unproven('its builder returned no attestation');
-  const { verifyChain } = await provenance();
   return describeReport(verifyChain({ kind: 'upload', provider, externalId }, found, keys));
 }
 
@@ -112,7 +111,6 @@ async function readBuild(
   attestations: readonly ImageDocument[],
   { keys, withoutKeys }: Keys,
 ): Promise<{ readonly proof: Proof; readonly facts?: BuildFacts }> {
-  const { buildFactsOf, unverifiedStatement, verifyBundle } = await provenance();
   const outcomes: { readonly proof: Proof; readonly facts?: BuildFacts }[] = [];
   for (const { uploadId, text } of attestations) {
     if (uploadId !== undefined) continue;
@@ -193,7 +191,6 @@ async function packagesOf({ state, store }: OriginSource, build: Build | undefin
     if (text === undefined) continue;
     const before = await listOf(id, text);
     if (typeof before === 'string') return { ...one, reason: before };
-    const { comparePackages } = await provenance();
     const { added, removed, changed } = comparePackages(before, after);
     return {
       ...one,

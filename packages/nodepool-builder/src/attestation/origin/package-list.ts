@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import type { Package } from '@nodepool-builder/provenance';
+import { type Package, readBillOfMaterials } from '@nodepool-builder/provenance';
 import { messageOf } from '../../terms/command-error.ts';
 import { BILL_OF_MATERIALS } from '../documents.ts';
 
@@ -53,7 +53,6 @@ export async function packageListOf(
   const path = join(imagesDirectory, `${imageId}.d`, BILL_OF_MATERIALS);
   if (!existsSync(path)) return undefined;
   try {
-    const { readBillOfMaterials } = await import('@nodepool-builder/provenance');
     const list = await packPackages(await readBillOfMaterials(path));
     if (list === undefined)
       logger.warn(`image ${imageId}: its list of packages is too large for the manager`);
