@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandVariables } from './build/command-environment.ts';
 import type { BuildContext } from './context.ts';
+import { diagnoseDib } from './dib-diagnosis.ts';
+import { elementDiagnostics } from './dib-element-diagnostics.ts';
 import {
   ELEMENTS_PATH,
   elementNames,
@@ -46,10 +48,8 @@ export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
   type: 'dib',
   description: 'with diskimage-builder',
   settings: SETTINGS,
-  async *checkHost(settings, diskimage) {
-    const { elementDiagnostics } = await import('./dib-element-diagnostics.ts'); // only validate and doctor need it
-    yield* elementDiagnostics(settings.elements ?? [], diskimage, commandOf(settings));
-  },
+  checkHost: (settings, diskimage) =>
+    elementDiagnostics(settings.elements ?? [], diskimage, commandOf(settings)),
   programs: (settings) => [
     { pointer: settings['dib-cmd'] === undefined ? '' : '/dib-cmd', program: commandOf(settings) },
   ],
@@ -59,10 +59,8 @@ export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
     ...(settings['qemu-img-options'] === undefined ? [] : [settings['qemu-img-options']]),
   ],
   create: (diskimage, settings) => new DibBuilder(diskimage, settings),
-  async *diagnose(settings, diskimage, options) {
-    const { diagnoseDib } = await import('./dib-diagnosis.ts'); // only doctor needs it
-    yield* diagnoseDib(settings.elements ?? [], diskimage, commandOf(settings), options);
-  },
+  diagnose: (settings, diskimage, options) =>
+    diagnoseDib(settings.elements ?? [], diskimage, commandOf(settings), options),
 };
 
 const IMAGE_CACHE = 'DIB_IMAGE_CACHE';

@@ -33,7 +33,7 @@ if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
     if (!String(warning).startsWith('SQLite is an experimental feature')) emitWarning(warning, ...rest);
   };
   // Not at once: short commands would spend a fifth of their time collecting garbage. An unknown flag causes only a message.
-  setTimeout(setFlagsFromString, 1000, '--heap-growing-percent=30').unref();
+  setTimeout(() => setFlagsFromString('--heap-growing-percent=30'), 1000).unref();
   // Compiled code is kept in this package: only who may change the program can write it, and it is removed with it. Where
   // this user cannot write, the command compiles at each start.
   module.enableCompileCache(fileURLToPath(new URL('../.cache', import.meta.url)));

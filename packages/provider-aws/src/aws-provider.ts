@@ -21,6 +21,7 @@ import { imagesWith, removeImage, removeSnapshot, snapshotsWith } from './amis.t
 import { type AwsRegion, AwsSession, type SessionOptions } from './aws-session.ts';
 import type { AwsEntry } from './aws-settings.ts';
 import { type AwsUpload, BLOCKS, SnapshotBases, UPLOAD } from './aws-upload.ts';
+import { diagnoseImages } from './diagnose-aws.ts';
 import { removeSnapshots, uploadSnapshot } from './ebs-direct.ts';
 import { claimCapture } from './instance/capture.ts';
 import { listParts } from './partial-uploads.ts';
@@ -134,7 +135,6 @@ export class AwsProvider extends CloudImages<Image, typeof UPLOAD> {
   }
 
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
-    const { diagnoseImages } = await import('./diagnose-aws.ts'); // only doctor needs it
     const { entry, session } = this.#options;
     yield* diagnoseImages({ entry, session, signal: signalOf(options) });
   }

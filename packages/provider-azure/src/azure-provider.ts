@@ -25,6 +25,7 @@ import {
   unlessAbsent,
 } from '@nodepool-builder/image-builder/module-kit';
 import { type AzureAccount, AzureSession } from './azure-session.ts';
+import { diagnoseAzure } from './diagnose-azure.ts';
 import { GalleryImages } from './gallery-images.ts';
 import { type ImageUpload, uploadImage } from './image-upload.ts';
 import { ManagedImages } from './managed-images.ts';
@@ -260,7 +261,6 @@ export class AzureProvider implements ImageProvider {
   }
 
   async *diagnose(options: CheckOptions = {}): AsyncIterable<CheckResult> {
-    const { diagnoseAzure } = await import('./diagnose-azure.ts'); // only doctor needs it
     const { name, account, location, gallery, diskType = 'Standard_LRS' } = this.#options;
     yield* diagnoseAzure({ name, account, location, gallery: gallery?.name, diskType }, options);
   }

@@ -21,6 +21,7 @@ import {
   steadyProgress,
 } from '@nodepool-builder/image-builder/module-kit';
 import { findCandidates } from './candidates.ts';
+import { diagnoseCloud } from './diagnose-cloud.ts';
 import { createdAt, dataSize, type GlanceImage, reportedDigests } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
 import { downloadImage } from './image-download.ts';
@@ -203,7 +204,6 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   }
 
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
-    const { diagnoseCloud } = await import('./diagnose-cloud.ts'); // only doctor needs it
     const { imageImport, ...cloud } = this.#options;
     yield* diagnoseCloud({ ...cloud, importMethod: imageImport?.method }, signalOf(options));
   }

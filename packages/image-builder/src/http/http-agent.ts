@@ -3,6 +3,8 @@ import { Agent as DirectTlsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { checkServerIdentity, createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { Agent, type AgentConnectOpts } from 'agent-base';
+import { HttpProxyAgent } from 'http-proxy-agent';
+import { HttpsProxyAgent } from 'https-proxy-agent';
 import { bundledAuthorities } from './authorities.ts';
 import { HttpSettingsError, proxyFor, type Variables } from './proxy-choice.ts';
 
@@ -124,7 +126,6 @@ async function openTunnel(
   connection: object,
 ): Promise<Duplex> {
   if (!options.secureEndpoint) {
-    const { HttpProxyAgent } = await import('http-proxy-agent'); // not at the top: most sites have no proxy
     const emit = request.emit.bind(request);
     // A further listener would not keep the client from the response.
     request.emit = (event: string, ...values: unknown[]): boolean => {
@@ -134,7 +135,6 @@ async function openTunnel(
     };
     return await new HttpProxyAgent(proxy, connection).connect(request as never, options);
   }
-  const { HttpsProxyAgent } = await import('https-proxy-agent');
   let status = 200;
   request.once('proxyConnect', ({ statusCode }: { statusCode: number }) => {
     status = statusCode;

@@ -69,7 +69,7 @@ class PostgresDatabase implements Database {
         await query(insert, SCHEMA_VERSION, generateOwner());
       }
       const [settings] = await query('select * from image_manager.settings');
-      checkVersion(settings?.schema_version, this.location);
+      checkVersion(settings?.schema_version as number, this.location);
       await query('commit');
       return settings;
     });

@@ -61,7 +61,7 @@ export async function openDatabase(name: string): Promise<SqliteFile> {
     try {
       configure(database);
       const settings = database.prepare('select schema_version as version from settings').get();
-      checkVersion(settings?.version, `"${path}"`);
+      checkVersion(settings?.version as number, `"${path}"`);
       await tighten(path);
     } catch (error) {
       database.close();

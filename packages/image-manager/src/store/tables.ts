@@ -101,7 +101,7 @@ function columnsOf({ columns }: Pick<RecordTable<never>, 'columns'>): string {
 }
 
 /** @throws StoreError `store-too-new` if a later release wrote the tables */
-export function checkVersion(version: unknown, location: string): void {
+export function checkVersion(version: number, location: string): void {
   if (version === SCHEMA_VERSION) return;
   throw new StoreError(
     'store-too-new',

@@ -32,14 +32,15 @@ export function registerConfigured(
   modules: () => Promise<Modules>,
   commands: readonly ConfiguredCommand[],
 ): void {
-  for (const { name, description, argument, options = [], example, run } of commands) {
+  for (const row of commands) {
+    const { name, description, argument, options = [], example } = row;
     const command = program.command(name).description(description).addOption(configOption());
     if (argument !== undefined) command.argument(...argument);
     for (const option of options) command.addOption(option);
     const line = [name, example ?? [], '-c nodepool.yaml'].flat().join(' ');
     command.addHelpText('after', exampleOf(line)).action(async () => {
       const values = command.opts<{ config: string }>();
-      await run(siteOf(values.config, modules), values, command.args[0] ?? ''); // empty if the command has no argument
+      await row.run(siteOf(values.config, modules), values, command.args[0] ?? ''); // empty if the command has no argument
     });
   }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, ServerAddress } from '@nodepool-builder/gearman-node';
+import { SingleBar } from 'cli-progress';
 import { type MeteredProgress, ProgressMeter } from '../daemon/jobs/progress-meter.ts';
 import type { Reading } from '../protocol/running-job.ts';
 import { findRunningJob } from '../site/builder-status.ts';
@@ -36,7 +37,7 @@ export const withProgress: WithProgress = async (title, task) => {
     const reading = measured?.waiting === undefined ? meter.read() : { percent: 0 };
     return { ...reading, ...measured, percent: Math.max(reading.percent, measured?.percent ?? 0) };
   };
-  const display = process.stderr.isTTY ? await openBar(title) : openLines(title);
+  const display = process.stderr.isTTY ? openBar(title) : openLines(title);
   const timer = setInterval(() => display.show(read()), BAR_INTERVAL);
   try {
     display.show(read());
@@ -78,9 +79,7 @@ interface ProgressDisplay {
   readonly stop: () => void;
 }
 
-async function openBar(title: string): Promise<ProgressDisplay> {
-  // Imported on demand: the daemon starts faster without it.
-  const { SingleBar } = await import('cli-progress');
+function openBar(title: string): ProgressDisplay {
   const bar = new SingleBar({
     stream: process.stderr,
     format: `${printable(title)} {bar} {percentage} % | {elapsed}{more}`,

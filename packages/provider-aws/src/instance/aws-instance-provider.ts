@@ -11,6 +11,7 @@ import {
 import { CloudError, signalOf, withAbort } from '@nodepool-builder/image-builder/module-kit';
 import { type AwsRegion, AwsSession, type SessionOptions } from '../aws-session.ts';
 import type { AwsEntry } from '../aws-settings.ts';
+import { diagnoseInstances } from '../diagnose-aws.ts';
 import { AwsInstance } from './aws-instance.ts';
 import { findCaptures } from './capture.ts';
 import { launchInstance } from './launch-instance.ts';
@@ -83,7 +84,6 @@ export class AwsInstanceProvider implements InstanceProvider, Disposable {
   }
 
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
-    const { diagnoseInstances } = await import('../diagnose-aws.ts'); // only doctor needs it
     const { entry, session } = this.#options;
     const signal = signalOf(options);
     yield* diagnoseInstances({ entry, session, signal }, (region) => this.#siteIn(region));
