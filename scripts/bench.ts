@@ -54,7 +54,9 @@ async function bench(name: string, suite: Suite, parts: readonly string[], write
   if (write) replaceResults(await readFile(suite.page, 'utf8'), name, ''); // fails at once if there is no place
   const chosen = parts.length === 0 ? suite.benchmarks : parts.map((part) => benchmarkOf(suite, part));
   const measurements = await runParts(chosen, runOne, reportFailure, interrupted.signal);
-  const results = `${await describeMachine()}:\n\n${resultTable(measurements)}`;
+  // A chart shows the figures of all candidates; the table has the comparisons.
+  const shown = measurements.filter(({ figure }) => suite.chart === undefined || figure === undefined);
+  const results = `${await describeMachine()}:\n\n${resultTable(shown)}`;
   console.log(`\n${results}`);
   if (!write) return;
   await writeFile(suite.page, replaceResults(await readFile(suite.page, 'utf8'), name, results));

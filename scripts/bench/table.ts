@@ -6,16 +6,16 @@ import { markdownTable, replaceSection } from '../markdown.ts';
  * its own has these words.
  */
 export function resultTable(measurements: readonly Measurement[]): string {
-  const groups = measurements.map(({ what }) => /^(.+?): /.exec(what)?.[1]);
+  const parts = measurements.map(({ what }) => {
+    const [, bold = '', group, rest = ''] = /^(\*\*)?(.+?): (.*)$/.exec(what) ?? [];
+    return { group, rest: `${bold}${rest}` };
+  });
   const rows = measurements.flatMap(({ what, result, bar }, index) => {
-    const group = groups[index];
-    const [continues, begins] = [groups[index - 1] === group, groups[index + 1] === group];
+    const { group, rest } = parts[index] ?? {};
+    const [continues, begins] = [parts[index - 1]?.group === group, parts[index + 1]?.group === group];
     const isGrouped = group !== undefined && (continues || begins);
-    const row = [
-      isGrouped ? what.slice(group.length + 2) : what,
-      result,
-      bar === undefined ? '' : `${bar.limit}${bar.met ? '' : ', **missed**'}`,
-    ];
+    const limit = bar === undefined ? '' : `${bar.limit}${bar.met ? '' : ', **missed**'}`;
+    const row = [(isGrouped ? rest : what) ?? '', result, limit];
     return isGrouped && !continues ? [[`*${group}*`, '', ''], row] : [row];
   });
   return markdownTable(['measured', 'result', 'bar'], rows);

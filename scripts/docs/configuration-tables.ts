@@ -113,7 +113,6 @@ function tables(page: string, path: string, schema: SettingsSchema, written: Map
   const { properties = {}, required = [] } = schema;
   const entries = Object.entries(properties);
   const read = entries.filter(([, node]) => node.description !== ELSEWHERE && node.not === undefined);
-  const elsewhere = entries.filter(([, node]) => node.description === ELSEWHERE);
   const within: string[] = [];
   const rows = read.map(([key, node]) => {
     const name = path === '' ? key : `${path}.${key}`;
@@ -128,12 +127,7 @@ function tables(page: string, path: string, schema: SettingsSchema, written: Map
     const reference = isMapping && earlier !== undefined ? ` Keys: ${linkTo(earlier, page)}.` : '';
     return [`\`${key}\``, typeOf(node, required.includes(key)), `${node.description ?? ''}${reference}`];
   });
-  const left = elsewhere.map(([key]) => `\`${key}\``).join(', ');
-  return [
-    markdownTable(['key', 'type (default)', 'meaning'], rows),
-    ...(left === '' ? [] : [`Left to other parts of nodepool: ${left}.`]),
-    ...within,
-  ].join('\n\n');
+  return [markdownTable(['key', 'type (default)', 'meaning'], rows), ...within].join('\n\n');
 }
 
 /** Link from a page to a table, by the anchor that GitHub makes of its heading. */

@@ -2,19 +2,17 @@ import type { OUTPUTS } from '../../packages/nodepool-builder/src/commands/outpu
 import type { RecordSchema } from '../../packages/nodepool-builder/src/terms/record-schema.ts';
 import { markdownTable } from '../markdown.ts';
 
-/** Tables of the keys in the JSON of the commands, as Markdown. */
+/** Table of the commands with `--json`, each with the JSON Schema that describes its keys, as Markdown. */
 export function outputTables(outputs: typeof OUTPUTS): string {
-  return Object.entries(outputs)
-    .map(([name, { command, isList, record }]) => {
-      const file = `schemas/${name}.schema.json`;
-      const what = isList ? 'a list of records' : 'one record';
-      return [
-        `### ${command}`,
-        `\`nodepool-builder ${command} --json\` prints ${what}; schema: [\`${file}\`](../packages/nodepool-builder/${file})`,
-        recordTable(record),
-      ].join('\n\n');
-    })
-    .join('\n\n');
+  const rows = Object.entries(outputs).map(([name, { command, isList, record }]) => {
+    const file = `schemas/${name}.schema.json`;
+    const keys = Object.keys(record.properties).map((key) => `\`${key}\``);
+    return [
+      `[\`${command}\`](../packages/nodepool-builder/${file})`,
+      `${isList ? 'a list: ' : ''}${keys.join(', ')}`,
+    ];
+  });
+  return markdownTable(['command, and its schema', 'keys'], rows);
 }
 
 /** Table of the keys of a record. */

@@ -188,9 +188,7 @@ function stallRow(
   const [byProcessor, byClock, garbage] = [0, 1, 2].map((index) =>
     distributionOf(samples.map((sample) => sample[index] ?? 0)),
   ) as [Distribution, Distribution, Distribution];
-  const result =
-    `${format(byProcessor)} of processor time; ${format(byClock)} by the clock; ` +
-    `longest garbage collection ${format(garbage)}`;
+  const result = `${format(byProcessor)}; clock ${format(byClock)}; GC ${format(garbage)}`;
   if (bar === undefined) return { what, result };
   return { what, result, bar: { limit: `≤ ${bar} ms`, met: byProcessor.max <= bar } };
 }
