@@ -7,5 +7,5 @@ import folderProvider from './folder-provider.ts';
 imageProviderContract('The provider folder', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'folder-'));
   t.after(() => rm(folder, { recursive: true }));
-  return folderProvider.openImages({ name: 'folder', folder, images: [] }, { formats: ['qcow2', 'raw'] });
+  return folderProvider.images.open({ name: 'folder', folder, images: [] }, { formats: ['qcow2', 'raw'] });
 });

@@ -5,16 +5,21 @@ import { pipeline } from 'node:stream/promises';
 import * as core from '@nodepool-builder/image-builder';
 
 const FOLDER = { type: 'string', format: 'directory', description: 'Where images are stored.' } as const;
-const settings = { type: 'object', required: ['folder'], properties: { folder: FOLDER } } as const;
-const description = 'a folder with a record beside each image';
-export default { type: 'folder', description, settings, openImages } satisfies core.ProviderModule;
+const description = 'a folder with a record next to each image';
+const settings = {
+  type: 'object',
+  description,
+  required: ['folder'],
+  properties: { folder: FOLDER },
+} as const;
+export default { type: 'folder', settings, images: { open } } satisfies core.ProviderModule;
 
 const withDates = (key: string, value: string): unknown => (key.endsWith('At') ? new Date(value) : value);
 type Entry = core.ProviderEntry<typeof settings>;
 type Services = Pick<core.ImageServices, 'formats'>;
 
 /** Stores each image as a directory, named after its upload: the file, and a record. */
-function openImages({ name, folder }: Entry, { formats }: Services): core.ImageProvider {
+function open({ name, folder }: Entry, { formats }: Services): core.ImageProvider {
   const remove = (entry: string): Promise<void> => rm(join(folder, entry), { recursive: true, force: true });
   const list = async (): Promise<readonly (core.ProviderImage & core.ImageCandidate)[]> => {
     const entries = (await readdir(folder)).filter((entry) => !entry.startsWith('.'));

@@ -37,7 +37,7 @@ export function configurationSections(modules: Modules): GeneratedSection[] {
   const { providers: provider = {}, diskimages = {}, 'zuul-images': zuulImages = {} } = properties;
   const cloudImages = without(
     provider.items?.properties?.['cloud-images'] ?? {},
-    ...providers.map((module) => module.cloudImages?.properties ?? {}),
+    ...providers.map((module) => module.images?.cloudImages?.properties ?? {}),
   );
   const common: Properties = {
     ...properties,
@@ -61,7 +61,7 @@ export function configurationSections(modules: Modules): GeneratedSection[] {
       ({ type, settings }) =>
         [BUILDER_PAGES[type] ?? '', `builder ${type}`, 'diskimages[]', settings] as const,
     ),
-    ...providers.flatMap(({ type, settings, cloudImages: own }) => [
+    ...providers.flatMap(({ type, settings, images: { cloudImages: own } = {} }) => [
       [pageOf(type), `type ${type}`, 'providers[]', settings] as const,
       ...(Object.keys(own?.properties ?? {}).length === 0
         ? []

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { INSTALLATIONS } from '../../packages/image-builder/src/diagnosis/check-host.ts';
-import { DIB } from '../../packages/image-builder/src/dib.ts';
+import { DIB_MODULE } from '../../packages/image-builder/src/dib.ts';
 import { installedBy, readmeInstallation, readmePackages } from './debian-packages.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
@@ -26,7 +26,7 @@ test('npm run quickstart installs the Debian packages of the README', async () =
 test('what doctor names for a Debian image with a boot loader is in the list of the README', async () => {
   const diskimage = { name: 'debian', formats: [], envVars: { PATH: '/nowhere' } };
   const results = await Array.fromAsync(
-    DIB.diagnose?.(
+    DIB_MODULE.diagnose?.(
       { elements: ['debian-minimal', 'vm'], 'dib-cmd': '/usr/bin/disk-image-create' },
       diskimage,
       {},

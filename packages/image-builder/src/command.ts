@@ -13,6 +13,7 @@ import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 
 const SETTINGS = {
   type: 'object',
+  description: 'with any program',
   required: ['command'],
   properties: {
     command: {
@@ -39,12 +40,10 @@ const SETTINGS = {
 export type CommandSettings = SettingsOf<typeof SETTINGS>;
 
 /** Builder `command`: any program makes the image. */
-export const COMMAND: BuilderModule<typeof SETTINGS, CommandSettings> = {
+export const COMMAND_MODULE: BuilderModule<typeof SETTINGS, CommandSettings> = {
   type: 'command',
-  description: 'with any program',
   settings: SETTINGS,
   check: commandDiagnostics,
-  programs: ({ command: [program = ''] }) => [{ pointer: '/command', program }],
   create: (diskimage, settings) => new CommandBuilder(diskimage, settings),
 };
 

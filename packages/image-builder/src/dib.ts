@@ -17,8 +17,11 @@ import { FORMAT_NAMES, formatRow, type ImageFormat } from './formats.ts';
 import type { BuilderModule } from './modules.ts';
 import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 
+const DEFAULT_COMMAND = 'disk-image-create';
+
 const SETTINGS = {
   type: 'object',
+  description: 'with diskimage-builder',
   properties: {
     elements: {
       type: ['array', 'string', 'null'],
@@ -34,30 +37,23 @@ const SETTINGS = {
     },
     'dib-cmd': {
       type: 'string',
+      format: 'program',
       minLength: 1,
-      description: 'Program that gets the arguments of disk-image-create. Default: `disk-image-create`.',
+      default: DEFAULT_COMMAND,
+      description: 'Program that gets the arguments of disk-image-create.',
     },
   },
 } as const satisfies ObjectSchema;
 
 /** Keys of a disk image of builder `dib`. */
-export type DibSettings = SettingsOf<typeof SETTINGS>;
+export type DibSettings = Partial<SettingsOf<typeof SETTINGS>>;
 
 /** Builder `dib`: diskimage-builder. */
-export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
+export const DIB_MODULE: BuilderModule<typeof SETTINGS, DibSettings> = {
   type: 'dib',
-  description: 'with diskimage-builder',
   settings: SETTINGS,
   checkHost: (settings, diskimage) =>
     elementDiagnostics(settings.elements ?? [], diskimage, commandOf(settings)),
-  programs: (settings) => [
-    { pointer: settings['dib-cmd'] === undefined ? '' : '/dib-cmd', program: commandOf(settings) },
-  ],
-  content: (settings) => [
-    settings.elements ?? '',
-    settings['dib-cmd'],
-    ...(settings['qemu-img-options'] === undefined ? [] : [settings['qemu-img-options']]),
-  ],
   create: (diskimage, settings) => new DibBuilder(diskimage, settings),
   diagnose: (settings, diskimage, options) =>
     diagnoseDib(settings.elements ?? [], diskimage, commandOf(settings), options),
@@ -122,7 +118,7 @@ async function cacheVariables({
 }
 
 function commandOf(settings: DibSettings): string {
-  return settings['dib-cmd'] ?? 'disk-image-create';
+  return settings['dib-cmd'] ?? DEFAULT_COMMAND;
 }
 
 /** Value of nodepool, for qemu before 1.1. */

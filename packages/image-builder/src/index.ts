@@ -1,10 +1,10 @@
 export type { Conversion, FinishedBuild, ImageAttester, Material } from './attestation.ts';
 export { BaseImageBuilder } from './base.ts';
 export type { SourceRepository } from './build/source-repository.ts';
-export { COMMAND } from './command.ts';
+export { COMMAND_MODULE } from './command.ts';
 export type { BuildContext, BuildJob } from './context.ts';
 export type { CheckResult } from './diagnosis/check-result.ts';
-export { DIB, DibBuilder, type DibSettings } from './dib.ts';
+export { DIB_MODULE, DibBuilder, type DibSettings } from './dib.ts';
 export { DIRECTORY_MODULE } from './directory/directory-module.ts';
 export { DirectoryProvider } from './directory/directory-provider.ts';
 export type { DiskImage } from './disk-image.ts';
@@ -26,8 +26,10 @@ export type {
   StoredCapture,
 } from './instance/instance-provider.ts';
 export type {
+  BuilderEntries,
   BuilderEntry,
   BuilderModule,
+  BuilderSection,
   BuilderService,
   BuilderServices,
   BuilderSite,

@@ -47,33 +47,15 @@ export interface SettingsContext {
 export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = AnySettings> {
   /** `diskimages[].builder`. */
   readonly type: string;
-  /** Follows the type in the documentation: `on a running instance`. */
-  readonly description?: string;
-  /** Keys of its disk images besides those that all disk images have. */
+  /**
+   * Keys of its disk images in addition to those that all disk images have. Programs and directories that they name are
+   * checked by their format. The description follows the type in the documentation: `on a running instance`.
+   */
   readonly settings: S;
-  /**
-   * List of its own in `nodepool.yaml`: entries with a name, or a mapping of names to entries, or a single entry. Default:
-   * the entries of `diskimages` that name its type.
-   */
-  readonly section?: {
-    /** `zuul-images`. */
-    readonly key: string;
-    readonly description: string;
-    /** Key whose value names an entry without a name. */
-    readonly defaultName: string;
-  };
-  /**
-   * Whether it imports builds of another system, under image-ids of `importedImageId`: no age makes an image due, and one
-   * copy serves a fleet. Default false.
-   */
-  readonly importsBuilds?: boolean;
+  /** Entries of its disk images elsewhere than in `diskimages`. */
+  readonly entries?: BuilderEntries;
   /** Checks beyond the schema. */
   check?(settings: SettingsOf<S>, context: SettingsContext): Iterable<Diagnostic>;
-  /**
-   * Programs of this host that a build runs; `validate` warns if this host lacks one. The JSON pointer is that of the key
-   * that names it, relative to the entry; empty for a default.
-   */
-  programs?(settings: SettingsOf<S>): Iterable<{ readonly pointer: string; readonly program: string }>;
   /**
    * Checks what a build finds on this host; `validate` and `doctor` report it. Something that another host may have is a
    * warning. Words of keys with the format `words` are split, and none has an open quote.
@@ -84,15 +66,8 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
   ): AsyncIterable<Diagnostic>;
   /** Completes valid settings. Default: they stay as they are. */
   read?(settings: SettingsOf<S>, context: SettingsContext): Settings;
-  /**
-   * Settings that decide what an image contains: if one changes, a new image is due. The first item comes before those of
-   * all disk images, as in the digests of earlier releases. Default: all settings.
-   */
-  content?(settings: Settings): readonly unknown[];
-  /** Name of the provider that has the image as soon as it is built, and needs no file. */
-  snapshotProvider?(settings: Settings): string | undefined;
-  /** Disk images that entries of `providers[].images` describe without an entry of `diskimages`. */
-  readonly providerImages?: ProviderImages;
+  /** Describes the images that it builds with these settings. */
+  describe?(settings: Settings): ImageTraits;
   /** @throws ImageError `invalid-configuration` */
   create(diskimage: DiskImage, settings: Settings, services: BuilderServices): BaseImageBuilder;
   /**
@@ -102,6 +77,39 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
   diagnose?(settings: Settings, diskimage: DiskImage, options: CheckOptions): AsyncIterable<CheckResult>;
   /** Starts services that run as long as the daemon, such as a poller or a reaper. */
   start?(site: BuilderSite): BuilderService<Settings> | Promise<BuilderService<Settings>>;
+}
+
+/** Properties of the images that a builder makes. */
+export interface ImageTraits {
+  /** Settings that decide what an image contains: if one changes, a new image is due. Default: all settings. */
+  readonly content?: unknown;
+  /** Name of the provider that has the image as soon as it is built, and needs no file. */
+  readonly snapshotProvider?: string;
+  /**
+   * Whether they are builds of another system, under image-ids of `importedImageId`: no age makes an image due, and one
+   * copy serves a fleet. Default false.
+   */
+  readonly isImported?: boolean;
+}
+
+/** Places of `nodepool.yaml` other than `diskimages` that have a builder's disk images. */
+export interface BuilderEntries {
+  /**
+   * List of its own: entries with a name, or a mapping of names to entries, or a single entry. Entries of `diskimages`
+   * cannot name the builder then.
+   */
+  readonly section?: BuilderSection;
+  /** Entries of `providers[].images` that describe a disk image without an entry of `diskimages`. */
+  readonly providerImages?: ProviderImages;
+}
+
+/** List of a builder's disk images. */
+export interface BuilderSection {
+  /** Key of the list. */
+  readonly key: string;
+  readonly description: string;
+  /** Key whose value names an entry without a name. */
+  readonly defaultName: string;
 }
 
 /** Disk images in the place of `providers[].images`, as nodepool had them for its set-up scripts. */
@@ -202,8 +210,8 @@ export interface BuilderSite {
 }
 
 /**
- * A kind of provider: everything about one value of `providers[].type`. It takes images, runs instances, or both,
- * depending on which of {@link openImages} and {@link openInstances} it has. Opening a provider sends no request.
+ * A kind of provider: everything about one value of `providers[].type`. It takes images, runs instances, or both. A type
+ * that takes no images and requires no key exists without an entry, as a provider named after the type.
  *
  * @typeParam S of {@link settings}
  * @typeParam P of {@link prepare}
@@ -211,26 +219,13 @@ export interface BuilderSite {
 export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknown> {
   /** `providers[].type`. */
   readonly type: string;
-  /** Follows the type in the documentation: `a directory that serves images`. */
-  readonly description: string;
-  /** Keys of its entries besides those that all providers have. */
+  /**
+   * Keys of its entries in addition to those that all providers have. The description follows the type in the
+   * documentation: `a directory that serves images`.
+   */
   readonly settings: S;
-  /** Whether a provider named after the type exists without an entry, with default settings. Default false. */
-  readonly implicit?: boolean;
-  /** Whether the base images of its instances are files of this host. Default false: they have names in the provider. */
-  readonly bootsFiles?: boolean;
-  /** Spellings of nodepool's driver for images that a filter chooses. Default: those of `image-filters` alone. */
-  readonly cloudImages?: CloudImageKeys;
-  /** Whether its instances tell the password that their system set for its administrator. Default false. */
-  readonly tellsPasswords?: boolean;
   /** Checks beyond the schema. */
   check?(entry: ProviderEntry<S>): Iterable<Diagnostic>;
-  /** The form `TYPE:TEXT` of a provider on a command line, without a configuration file. Absent: an entry is needed. */
-  readonly shortForm?: {
-    /** Name of the text in messages: `PATH`. */
-    readonly placeholder: string;
-    settings(text: string): Readonly<Record<string, unknown>>;
-  };
   /** Files that {@link prepare} reads, or would read if they existed: a change of one reloads the configuration. */
   files?(host: Omit<ProviderHost, 'warn'>): readonly string[];
   /**
@@ -238,8 +233,28 @@ export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknow
    * warning; requests to the provider then fail with its reason.
    */
   prepare?(entry: ProviderEntry<S>, host: ProviderHost): Promise<PreparedProvider<P>>;
-  openImages?(entry: ProviderEntry<S>, services: ImageServices<P>): ImageProvider;
-  openInstances?(entry: ProviderEntry<S>, services: InstanceServices<P>): InstanceProvider;
+  /** Takes images. */
+  readonly images?: ImageSupport<S, P>;
+  /** Runs instances. */
+  readonly instances?: InstanceSupport<S, P>;
+}
+
+/** The part of a provider module that takes images. */
+export interface ImageSupport<S extends ObjectSchema = AnySettings, P = unknown> {
+  /** Opens a provider. It sends no request. */
+  open(entry: ProviderEntry<S>, services: ImageServices<P>): ImageProvider;
+  /** Spellings of nodepool's driver for images that a filter chooses. Default: those of `image-filters` alone. */
+  readonly cloudImages?: CloudImageKeys;
+}
+
+/** The part of a provider module that runs instances. */
+export interface InstanceSupport<S extends ObjectSchema = AnySettings, P = unknown> {
+  /** Opens a provider. It sends no request. */
+  open(entry: ProviderEntry<S>, services: InstanceServices<P>): InstanceProvider;
+  /** Whether the base images of its instances are files of this host. Default false: they have names in the provider. */
+  readonly bootsFiles?: boolean;
+  /** Whether its instances report the password that their system set for its administrator. Default false. */
+  readonly reportsPasswords?: boolean;
 }
 
 /** An entry of `providers[].cloud-images`, with values of `image-filters` as text. */

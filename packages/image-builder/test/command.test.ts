@@ -5,7 +5,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { CommandBuilder, type CommandSettings } from '../src/command.ts';
-import { type BuildJob, COMMAND, type DiskImage, type Image } from '../src/index.ts';
+import { type BuildJob, COMMAND_MODULE, type DiskImage, type Image } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/image-builder-contract.ts';
 
 const DISKIMAGE: DiskImage = { name: 'debian', formats: [] };
@@ -44,7 +44,7 @@ async function build(
 function diagnosticsOf(command: readonly string[], formats?: CommandSettings['formats']): string[] {
   const settings: CommandSettings = { command, ...(formats !== undefined && { formats }) };
   const context = { name: 'a', providers: new Map(), absolute: (path: string) => path };
-  const diagnostics = Array.from(COMMAND.check?.(settings, context) ?? []);
+  const diagnostics = Array.from(COMMAND_MODULE.check?.(settings, context) ?? []);
   return diagnostics.map(({ pointer, reason, remedy }) => `${pointer} ${reason}; ${remedy}`);
 }
 

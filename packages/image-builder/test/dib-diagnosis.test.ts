@@ -5,13 +5,13 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
-import { DIB, type DibSettings } from '../src/dib.ts';
+import { DIB_MODULE, type DibSettings } from '../src/dib.ts';
 import type { DiskImage } from '../src/disk-image.ts';
 
 /** Names of the programs that a disk image needs, with the state of each. */
 async function programs(settings: DibSettings, image: Partial<DiskImage>): Promise<Record<string, string>> {
   const diskimage = { name: 'a', formats: [], ...image };
-  const results = await Array.fromAsync(DIB.diagnose?.(settings, diskimage, {}) ?? []);
+  const results = await Array.fromAsync(DIB_MODULE.diagnose?.(settings, diskimage, {}) ?? []);
   return Object.fromEntries(
     results
       .filter(({ area }) => area === 'tools')
@@ -67,7 +67,9 @@ test('the keyring of debootstrap follows from the elements, unless the site name
 
 /** Whether a disk image with these elements has the device mapper checked. */
 async function checksDeviceMapper(elements: string[]): Promise<boolean> {
-  const results = await Array.fromAsync(DIB.diagnose?.({ elements }, { name: 'a', formats: [] }, {}) ?? []);
+  const results = await Array.fromAsync(
+    DIB_MODULE.diagnose?.({ elements }, { name: 'a', formats: [] }, {}) ?? [],
+  );
   return results.some(({ subject }) => subject === 'device mapper');
 }
 
@@ -94,7 +96,7 @@ async function checkRelease(t: TestContext, image: Partial<DiskImage>, ...elemen
     elements: ['debian-minimal', ...elements],
     'dib-cmd': join(prefix, 'bin/disk-image-create'),
   };
-  const results = DIB.diagnose?.(settings, { name: 'web', formats: [], ...image }, {}) ?? [];
+  const results = DIB_MODULE.diagnose?.(settings, { name: 'web', formats: [], ...image }, {}) ?? [];
   const found = await Array.fromAsync(results);
   return found.find(({ subject }) => subject.startsWith('diskimage-builder for Debian '));
 }

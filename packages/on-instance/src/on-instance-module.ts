@@ -17,9 +17,8 @@ import {
 import { parseFingerprint } from './ssh/host-key.ts';
 
 /** Builder `on-instance`: builds images on running instances. */
-export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance> = {
+export const ON_INSTANCE_MODULE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance> = {
   type: 'on-instance',
-  description: 'on a running instance',
   settings: ON_INSTANCE_SETTINGS,
   check: ({ 'on-instance': block }, context) =>
     [...diagnostics(block, context)].map((diagnostic) => ({
@@ -28,23 +27,23 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
     })),
   read: ({ 'on-instance': block }, context) => read(block, context),
   // Neither timeouts nor the way to log in change the image.
-  content: (settings) => {
-    const commands = settings.steps.map(({ run }) => run);
-    const { provider: name, 'base-image': baseImage, shell, sysprep } = settings;
-    return ['', undefined, [name, baseImage, shell, commands, sysprep]];
-  },
-  snapshotProvider: (settings) => settings.provider,
-  providerImages: {
-    properties: PROVIDER_IMAGE_KEYS,
-    reason: ({ setup: script, 'min-ram': minRam }, module, { scriptDir }) => {
-      if (module?.openInstances === undefined) {
-        return `means nothing to a provider of type ${module?.type}: it runs no machines`;
-      }
-      if (Number.isNaN(Number(minRam ?? 0))) return 'has a min-ram beside it that is not a number';
-      if (textOf(script) === '') return 'has no setup beside it: the image would be the base image';
-      return scriptDir === undefined ? 'has a setup of script-dir, which is not set' : undefined;
+  describe: ({ provider, 'base-image': baseImage, shell, steps, sysprep }) => ({
+    content: [provider, baseImage, shell, steps.map(({ run }) => run), sysprep],
+    snapshotProvider: provider,
+  }),
+  entries: {
+    providerImages: {
+      properties: PROVIDER_IMAGE_KEYS,
+      reason: ({ setup: script, 'min-ram': minRam }, module, { scriptDir }) => {
+        if (module?.instances === undefined) {
+          return `means nothing to a provider of type ${module?.type}: it runs no machines`;
+        }
+        if (Number.isNaN(Number(minRam ?? 0))) return 'has a min-ram beside it that is not a number';
+        if (textOf(script) === '') return 'has no setup beside it: the image would be the base image';
+        return scriptDir === undefined ? 'has a setup of script-dir, which is not set' : undefined;
+      },
+      diskimage: (image, name) => ({ 'on-instance': blockOf(image, name) }),
     },
-    diskimage: (image, name) => ({ 'on-instance': blockOf(image, name) }),
   },
   create: (diskimage, settings, services) => new OnInstanceBuilder(diskimage, settings, services),
   start: (site) => InstanceReaper.start(site),
@@ -56,11 +55,15 @@ function* diagnostics(
 ): Iterable<Diagnostic> {
   const { provider, connection, winrm, setup, steps = [] } = block;
   const module = providers.get(provider);
-  if (winrm !== undefined && winrm['password-file'] === undefined && module?.tellsPasswords !== true) {
+  if (
+    winrm !== undefined &&
+    winrm['password-file'] === undefined &&
+    module?.instances?.reportsPasswords !== true
+  ) {
     const reason = 'lacks the key "password-file"';
     yield { pointer: '/winrm', reason, remedy: 'add "password-file: …"' };
   }
-  if (module?.openInstances === undefined) {
+  if (module?.instances === undefined) {
     const reason =
       module === undefined
         ? `"${provider}" is not among providers`
@@ -109,7 +112,7 @@ function* baseImageDiagnostics(
   const remedy = 'write the image itself, or one of image-filters and cloud-image';
   if ((name === undefined) === (filters == null || filters.length === 0)) {
     yield { pointer, reason: 'needs either image-filters or cloud-image', remedy };
-  } else if (module !== undefined && module.openImages === undefined) {
+  } else if (module !== undefined && module.images === undefined) {
     const reason = `cannot be chosen: provider "${provider}" is of type ${module.type} and lists no images`;
     yield { pointer, reason, remedy: 'write the image itself' };
   } else if (name !== undefined && !cloudImages.includes(name)) {
@@ -168,7 +171,7 @@ function read(
   return {
     ...block,
     'base-image':
-      typeof baseImage === 'string' && providers.get(block.provider)?.bootsFiles
+      typeof baseImage === 'string' && providers.get(block.provider)?.instances?.bootsFiles
         ? absolute(baseImage)
         : baseImage,
     username: block.username ?? USERS[shell],

@@ -138,6 +138,7 @@ const BLOCK = {
 /** Keys of a disk image that is built on an instance. */
 export const ON_INSTANCE_SETTINGS = {
   type: 'object',
+  description: 'on a running instance',
   required: ['on-instance'],
   properties: { 'on-instance': BLOCK },
 } as const satisfies ObjectSchema;

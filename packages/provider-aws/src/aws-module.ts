@@ -8,10 +8,7 @@ import { AwsInstanceProvider } from './instance/aws-instance-provider.ts';
 /** `type: aws`: AMIs and instances in EC2. */
 export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
   type: 'aws',
-  description: 'AMIs and instances in Amazon EC2',
   settings: AWS_SETTINGS,
-  cloudImages: AWS_CLOUD_IMAGES,
-  tellsPasswords: true,
   *check(entry) {
     const { 'import-method': method, 'bucket-name': bucket, 'imds-support': imds } = entry;
     if (method !== 'ebs-direct' && bucket === undefined) {
@@ -30,17 +27,23 @@ export const AWS_MODULE: ProviderModule<typeof AWS_SETTINGS, undefined> = {
     }
   },
   prepare: async () => ({ prepared: undefined, imageType: 'raw' }),
-  openImages(entry, { formats, logger, directory, onTask }) {
-    return new AwsProvider({
-      entry,
-      formats,
-      directory,
-      logger,
-      session: { ...sessionOf(entry), onTask },
-    });
+  images: {
+    open(entry, { formats, logger, directory, onTask }) {
+      return new AwsProvider({
+        entry,
+        formats,
+        directory,
+        logger,
+        session: { ...sessionOf(entry), onTask },
+      });
+    },
+    cloudImages: AWS_CLOUD_IMAGES,
   },
-  openInstances(entry, { logger, owner, scope, directory }) {
-    return new AwsInstanceProvider({ entry, owner, scope, logger, directory, session: sessionOf(entry) });
+  instances: {
+    open(entry, { logger, owner, scope, directory }) {
+      return new AwsInstanceProvider({ entry, owner, scope, logger, directory, session: sessionOf(entry) });
+    },
+    reportsPasswords: true,
   },
 };
 

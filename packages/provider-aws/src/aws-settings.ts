@@ -5,6 +5,7 @@ const TEXT = { type: 'string', minLength: 1 } as const;
 /** Keys of an entry of `providers` with `type: aws`: those of nodepool's driver where it has one. */
 export const AWS_SETTINGS = {
   type: 'object',
+  description: 'AMIs and instances in Amazon EC2',
   properties: {
     'region-name': {
       type: ['string', 'number', 'null'],

@@ -9,6 +9,7 @@ const SCALAR = ['string', 'number', 'null'] as const;
 
 const SETTINGS = {
   type: 'object',
+  description: 'managed images or a gallery in Microsoft Azure',
   required: ['resource-group', 'location'],
   properties: {
     'resource-group': {
@@ -114,9 +115,7 @@ interface Host {
 /** `type: azure`: managed images, or versions in a gallery. */
 export const AZURE_MODULE: ProviderModule<typeof SETTINGS, Host> = {
   type: 'azure',
-  description: 'managed images or a gallery in Microsoft Azure',
   settings: SETTINGS,
-  cloudImages: CLOUD_IMAGE_KEYS,
   *check(entry) {
     const fault = entry.endpoint === undefined ? undefined : endpointFault(entry.endpoint);
     if (fault !== undefined) {
@@ -140,48 +139,51 @@ export const AZURE_MODULE: ProviderModule<typeof SETTINGS, Host> = {
     }
     return { prepared: { subscription }, imageType: 'raw' };
   },
-  openImages(entry, { prepared, formats, logger, directory, onTask }) {
-    const { location, 'azure-cloud': cloud, 'gallery-name': gallery } = entry;
-    const account = async (): Promise<AzureAccount> => {
-      const { subscription } = await prepared();
-      return {
-        subscription,
-        resourceGroup: entry['resource-group'],
-        cloud,
-        endpoint: entry.endpoint,
-        credential: () =>
-          createCredential({
-            kind: entry['azure-credential'],
-            authPath: entry['auth-path'],
-            tenantId: textOf(entry['azure-tenant-id']),
-            clientId: textOf(entry['azure-client-id']),
-            cloud,
-          }),
+  images: {
+    open(entry, { prepared, formats, logger, directory, onTask }) {
+      const { location, 'azure-cloud': cloud, 'gallery-name': gallery } = entry;
+      const account = async (): Promise<AzureAccount> => {
+        const { subscription } = await prepared();
+        return {
+          subscription,
+          resourceGroup: entry['resource-group'],
+          cloud,
+          endpoint: entry.endpoint,
+          credential: () =>
+            createCredential({
+              kind: entry['azure-credential'],
+              authPath: entry['auth-path'],
+              tenantId: textOf(entry['azure-tenant-id']),
+              clientId: textOf(entry['azure-client-id']),
+              cloud,
+            }),
+        };
       };
-    };
-    return new AzureProvider({
-      name: entry.name,
-      formats,
-      account,
-      location,
-      logger,
-      gallery:
-        gallery === undefined
-          ? undefined
-          : {
-              name: gallery,
-              targetRegions: entry['target-regions'] ?? [],
-              replicas: entry['gallery-replicas'],
-            },
-      diskType: entry['azure-disk-type'],
-      hyperVGeneration: entry['hyper-v-generation'],
-      zoneResilient: entry['zone-resilient'],
-      tags: entry.tags,
-      importTimeout: entry['image-import-timeout'],
-      bandwidthLimit: entry['bandwidth-limit'],
-      directory,
-      onTask,
-    });
+      return new AzureProvider({
+        name: entry.name,
+        formats,
+        account,
+        location,
+        logger,
+        gallery:
+          gallery === undefined
+            ? undefined
+            : {
+                name: gallery,
+                targetRegions: entry['target-regions'] ?? [],
+                replicas: entry['gallery-replicas'],
+              },
+        diskType: entry['azure-disk-type'],
+        hyperVGeneration: entry['hyper-v-generation'],
+        zoneResilient: entry['zone-resilient'],
+        tags: entry.tags,
+        importTimeout: entry['image-import-timeout'],
+        bandwidthLimit: entry['bandwidth-limit'],
+        directory,
+        onTask,
+      });
+    },
+    cloudImages: CLOUD_IMAGE_KEYS,
   },
 };
 

@@ -52,7 +52,7 @@ async function open(
     images: [],
   };
   const prepared = AZURE_MODULE.prepare?.(entry, HOST);
-  const provider = AZURE_MODULE.openImages?.(entry, {
+  const provider = AZURE_MODULE.images?.open(entry, {
     prepared: async () => (await prepared)?.prepared as { subscription: string },
     formats: ['raw'],
     logger: { debug() {}, info() {}, warn() {}, error() {} },

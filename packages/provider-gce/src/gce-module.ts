@@ -6,9 +6,7 @@ import { GCE_SETTINGS } from './gce-settings.ts';
 /** `type: gce`: images in Compute Engine. */
 export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
   type: 'gce',
-  description: 'images in Google Compute Engine',
   settings: GCE_SETTINGS,
-  cloudImages: CLOUD_IMAGE_KEYS,
   *check({ 'bucket-name': bucket, images }) {
     if (bucket !== undefined || images.length === 0) return;
     yield {
@@ -18,20 +16,23 @@ export const GCE_MODULE: ProviderModule<typeof GCE_SETTINGS, undefined> = {
     };
   },
   prepare: async () => ({ prepared: undefined, imageType: 'raw' }),
-  openImages(entry, { formats, logger, directory, onTask }) {
-    return new GceProvider({
-      entry,
-      formats,
-      directory,
-      logger,
-      session: {
-        project: entry.project,
-        credentialsFile:
-          entry['credentials-file'] ?? (process.env.GOOGLE_APPLICATION_CREDENTIALS || undefined),
-        endpoint: entry.endpoint,
-        storageEndpoint: entry['storage-endpoint'],
-        onTask,
-      },
-    });
+  images: {
+    open(entry, { formats, logger, directory, onTask }) {
+      return new GceProvider({
+        entry,
+        formats,
+        directory,
+        logger,
+        session: {
+          project: entry.project,
+          credentialsFile:
+            entry['credentials-file'] ?? (process.env.GOOGLE_APPLICATION_CREDENTIALS || undefined),
+          endpoint: entry.endpoint,
+          storageEndpoint: entry['storage-endpoint'],
+          onTask,
+        },
+      });
+    },
+    cloudImages: CLOUD_IMAGE_KEYS,
   },
 };

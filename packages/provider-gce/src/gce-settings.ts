@@ -5,6 +5,7 @@ const TEXT = { type: 'string', minLength: 1 } as const;
 /** Keys of an entry of `providers` with `type: gce`: those of nodepool's driver where it has one. */
 export const GCE_SETTINGS = {
   type: 'object',
+  description: 'images in Google Compute Engine',
   properties: {
     project: { ...TEXT, description: 'Project of the images. Default: that of the credentials.' },
     'credentials-file': {

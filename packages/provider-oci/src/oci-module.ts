@@ -6,7 +6,6 @@ import { endpointOf, OCI_SETTINGS, parseRepository } from './oci-settings.ts';
 /** `type: oci`: images in a registry. The prepared value is the list of files with credentials. */
 export const OCI_MODULE: ProviderModule<typeof OCI_SETTINGS, readonly string[]> = {
   type: 'oci',
-  description: 'disk images and container images in an OCI registry',
   settings: OCI_SETTINGS,
   *check({ repository, endpoint }) {
     if (parseRepository(repository) === undefined) {
@@ -29,19 +28,21 @@ export const OCI_MODULE: ProviderModule<typeof OCI_SETTINGS, readonly string[]> 
       prepared: authFiles(named, host),
       imageType: layout === 'container-image' ? ('tar' as const) : ('qcow2' as const),
     }),
-  openImages(entry, { prepared, formats, logger, directory, onTask }) {
-    const repository = parseRepository(entry.repository) ?? { host: 'localhost', path: 'invalid' };
-    return new OciProvider({
-      entry,
-      formats,
-      directory,
-      logger,
-      registry: {
-        endpoint: endpointOf(entry, repository),
-        credentials: async () =>
-          await findCredentials(await prepared(), repository, `provider ${entry.name}`),
-        onTask,
-      },
-    });
+  images: {
+    open(entry, { prepared, formats, logger, directory, onTask }) {
+      const repository = parseRepository(entry.repository) ?? { host: 'localhost', path: 'invalid' };
+      return new OciProvider({
+        entry,
+        formats,
+        directory,
+        logger,
+        registry: {
+          endpoint: endpointOf(entry, repository),
+          credentials: async () =>
+            await findCredentials(await prepared(), repository, `provider ${entry.name}`),
+          onTask,
+        },
+      });
+    },
   },
 };

@@ -5,6 +5,7 @@ const TEXT = { type: 'string', minLength: 1 } as const;
 /** Keys of an entry of `providers` with `type: oci`. */
 export const OCI_SETTINGS = {
   type: 'object',
+  description: 'disk images and container images in an OCI registry',
   required: ['repository'],
   properties: {
     repository: {

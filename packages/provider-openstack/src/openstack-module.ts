@@ -23,6 +23,7 @@ const SCALAR = ['string', 'number', 'null'] as const;
 
 const SETTINGS = {
   type: 'object',
+  description: 'images and instances in an OpenStack cloud',
   properties: {
     cloud: {
       type: ['string', 'null'],
@@ -90,18 +91,7 @@ const RETRY = { attempts: Number.POSITIVE_INFINITY, delay: 5 };
 /** `type: openstack`: images in Glance, instances in Nova. */
 export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = {
   type: 'openstack',
-  description: 'images and instances in an OpenStack cloud',
   settings: SETTINGS,
-  cloudImages: {
-    properties: {
-      'image-name': {
-        type: SCALAR,
-        description:
-          'Exact name of the image. Default: the name of the entry, if it has neither `image-filters` nor `image-id`.',
-      },
-    },
-    filters: cloudImageFilters,
-  },
   *check(entry) {
     for (const [position, { meta }] of entry.images.entries()) {
       for (const { name, ...problem } of metadataProblems(meta)) {
@@ -115,7 +105,6 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
       remedy: 'add the URL of images-dir, as the cloud sees it',
     };
   },
-  shortForm: { placeholder: 'CLOUD', settings: (cloud) => ({ cloud, rate: 0 }) },
   files: cloudSettingsFiles,
   async prepare(entry, host) {
     const provider = {
@@ -131,29 +120,43 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
     const prepared = await loadCloudSettings(request, host);
     return { prepared, imageType: prepared.imageFormat };
   },
-  openImages(entry, { prepared, formats, logger, onTask }) {
-    return new OpenStackProvider({
-      name: entry.name,
-      formats,
-      settings: prepared,
-      logger,
-      session: { rate: entry.rate, onTask },
-      retry: { ...RETRY, limit: entry['upload-retry-timeout'] },
-      imageImport: imageImport(entry),
-      uploadTimeout: entry['image-upload-timeout'],
-      bandwidthLimit: entry['bandwidth-limit'],
-    });
+  images: {
+    open(entry, { prepared, formats, logger, onTask }) {
+      return new OpenStackProvider({
+        name: entry.name,
+        formats,
+        settings: prepared,
+        logger,
+        session: { rate: entry.rate, onTask },
+        retry: { ...RETRY, limit: entry['upload-retry-timeout'] },
+        imageImport: imageImport(entry),
+        uploadTimeout: entry['image-upload-timeout'],
+        bandwidthLimit: entry['bandwidth-limit'],
+      });
+    },
+    cloudImages: {
+      properties: {
+        'image-name': {
+          type: SCALAR,
+          description:
+            'Exact name of the image. Default: the name of the entry, if it has neither `image-filters` nor `image-id`.',
+        },
+      },
+      filters: cloudImageFilters,
+    },
   },
-  openInstances(entry, { prepared, logger, owner, scope }) {
-    return new OpenStackInstanceProvider({
-      ...instanceSettings(entry),
-      name: entry.name,
-      owner,
-      scope,
-      settings: prepared,
-      logger,
-      session: { rate: entry.rate },
-    });
+  instances: {
+    open(entry, { prepared, logger, owner, scope }) {
+      return new OpenStackInstanceProvider({
+        ...instanceSettings(entry),
+        name: entry.name,
+        owner,
+        scope,
+        settings: prepared,
+        logger,
+        session: { rate: entry.rate },
+      });
+    },
   },
 };
 

@@ -49,7 +49,7 @@ async function timeToFail(t: TestContext, intercept: Intercept): Promise<number>
   cloud.intercept = intercept;
   const { rate, 'upload-retry-timeout': limit } = OPENSTACK_MODULE.settings.properties;
   const entry = { name: 'cloud', rate: rate.default, 'upload-retry-timeout': limit.default, images: [] };
-  const provider = OPENSTACK_MODULE.openImages?.(entry, {
+  const provider = OPENSTACK_MODULE.images?.open(entry, {
     prepared: async () => cloud.settings(),
     formats: ['qcow2'],
     logger: SILENT,

@@ -32,7 +32,7 @@ test('networks of instances are read as in nodepool', () => {
 test('an image must match image-name, and image-filters with names', () => {
   const [name, ...others] = ['Debian *', 'Ubuntu *'].map((value) => ({ name: 'name', values: [value] }));
   const image = { name: 'debian', 'image-name': 'Debian 12', 'image-filters': [name, ...others] };
-  const { cloudImages } = OPENSTACK_MODULE;
+  const { cloudImages } = OPENSTACK_MODULE.images ?? {};
   assert.deepEqual(cloudImages?.filters(image as never), [{ name: 'name', values: ['Debian 12'] }]);
   assert.throws(() => cloudImages?.filters({ ...image, 'image-filters': others }), {
     code: 'invalid-filter',

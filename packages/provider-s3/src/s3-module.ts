@@ -5,11 +5,12 @@ import { S3_SETTINGS } from './s3-settings.ts';
 /** `type: s3`: images in an object store. */
 export const S3_MODULE: ProviderModule<typeof S3_SETTINGS, undefined> = {
   type: 's3',
-  description: 'images in an object store with the interface of S3: AWS, Ceph, MinIO, Swift',
   settings: S3_SETTINGS,
   *check({ 'bucket-name': bucket }) {
     if (bucket !== undefined) return;
     yield { pointer: '', reason: 'lacks the key "bucket-name"', remedy: 'name the bucket for the images' };
   },
-  openImages: (entry, { formats, logger, onTask }) => new S3Provider({ entry, formats, logger, onTask }),
+  images: {
+    open: (entry, { formats, logger, onTask }) => new S3Provider({ entry, formats, logger, onTask }),
+  },
 };

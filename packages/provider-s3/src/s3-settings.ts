@@ -5,6 +5,7 @@ const TEXT = { type: 'string', minLength: 1 } as const;
 /** Keys of an entry of `providers` with `type: s3`. */
 export const S3_SETTINGS = {
   type: 'object',
+  description: 'images in an object store with the interface of S3: AWS, Ceph, MinIO, Swift',
   properties: {
     'bucket-name': { ...TEXT, description: 'Bucket for the images. It must exist.' },
     prefix: {

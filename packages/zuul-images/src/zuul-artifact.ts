@@ -45,27 +45,28 @@ export class ZuulArtifactBuilder extends BaseImageBuilder {
 }
 
 /** Builder `zuul-artifact`: imports the images that Zuul jobs build, the entries of `zuul-images`. */
-export const ZUUL_ARTIFACT: BuilderModule<typeof ZUUL_SETTINGS, ZuulSettings> = {
+export const ZUUL_ARTIFACT_MODULE: BuilderModule<typeof ZUUL_SETTINGS, ZuulSettings> = {
   type: 'zuul-artifact',
-  description: 'of a Zuul job',
   settings: ZUUL_SETTINGS,
-  section: {
-    key: 'zuul-images',
-    description:
-      'Images that Zuul jobs build: a list, or a mapping of names to entries. Providers name them as ' +
-      '`diskimage`.',
-    defaultName: 'job',
+  entries: {
+    section: {
+      key: 'zuul-images',
+      description:
+        'Images that Zuul jobs build: a list, or a mapping of names to entries. Providers name them as ' +
+        '`diskimage`.',
+      defaultName: 'job',
+    },
   },
-  importsBuilds: true,
   check: (settings, { name }) => checkZuulSettings(settings, name),
   checkHost: (settings) => tokenFileDiagnostics(settings),
-  content: (settings) => {
+  describe: (settings) => {
     const { 'api-url': apiUrl, tenant, project, pipelines, job, branch, 'image-name': imageName } = settings;
     const artifacts = settings.artifacts.map(({ format, type }) => ({
       format: artifactFormat(format),
       type,
     }));
-    return [undefined, undefined, [apiUrl, tenant, project, pipelines, job, branch, imageName, artifacts]];
+    const content = [apiUrl, tenant, project, pipelines, job, branch, imageName, artifacts];
+    return { content, isImported: true };
   },
   create: (diskimage, settings, services) => new ZuulArtifactBuilder(diskimage, settings, services),
   async *diagnose(settings, { name }, options) {

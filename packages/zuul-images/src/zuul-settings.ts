@@ -82,6 +82,7 @@ const NOT_BY_TIME = {
 /** Keys of an entry of `zuul-images`. */
 export const ZUUL_SETTINGS = {
   type: 'object',
+  description: 'of a Zuul job',
   required: ['api-url', 'project', 'pipelines', 'job', 'artifacts'],
   properties: {
     'api-url': text('URL of Zuul, of its API, or of a tenant there, as a browser shows it.'),

@@ -11,7 +11,7 @@ import { peakMemory } from '../peak-memory.ts';
 const [file = '', directory = ''] = process.argv.slice(2);
 const { configuration } = await loadConfiguration(file);
 const [configured] = configuration.providers;
-const provider = configured?.module.openImages?.(configured.entry, {
+const provider = configured?.module.images?.open(configured.entry, {
   formats: ['raw'],
   directory,
   prepared: () => {

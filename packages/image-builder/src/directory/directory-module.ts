@@ -5,6 +5,7 @@ import { DirectoryProvider } from './directory-provider.ts';
 
 const SETTINGS = {
   type: 'object',
+  description: 'a directory that serves images, such as a libvirt pool or a folder of a web server',
   required: ['directory'],
   properties: {
     directory: {
@@ -23,7 +24,6 @@ const ID_END = '-0000000001-aaaaaaaa';
 /** `type: directory`. */
 export const DIRECTORY_MODULE: ProviderModule<typeof SETTINGS> = {
   type: 'directory',
-  description: 'a directory that serves images, such as a libvirt pool or a folder of a web server',
   settings: SETTINGS,
   *check({ images }) {
     for (const [index, { name }] of images.entries()) {
@@ -37,14 +37,14 @@ export const DIRECTORY_MODULE: ProviderModule<typeof SETTINGS> = {
       };
     }
   },
-  shortForm: { placeholder: 'PATH', settings: (directory) => ({ directory }) },
-  openImages({ name, directory, 'bandwidth-limit': bandwidthLimit }, { formats, logger }) {
-    return new DirectoryProvider({
-      name,
-      directory,
-      formats,
-      logger,
-      ...(bandwidthLimit !== undefined && { bandwidthLimit }),
-    });
+  images: {
+    open: ({ name, directory, 'bandwidth-limit': bandwidthLimit }, { formats, logger }) =>
+      new DirectoryProvider({
+        name,
+        directory,
+        formats,
+        logger,
+        ...(bandwidthLimit !== undefined && { bandwidthLimit }),
+      }),
   },
 };

@@ -21,7 +21,3 @@ test('a name that cannot be part of a file name fails only its own uploads', () 
     ],
   );
 });
-
-test('a command names the provider by its path', () => {
-  assert.deepEqual(DIRECTORY_MODULE.shortForm?.settings('/srv/images'), { directory: '/srv/images' });
-});

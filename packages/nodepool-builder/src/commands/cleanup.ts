@@ -55,7 +55,7 @@ export function registerCleanup(program: Command, modules: Modules): void {
         'uploaded stay, too: nodepool or the manager deletes them. Several jobs may prune at the same time. "reap" ' +
         'removes what killed jobs left.',
     )
-    .addOption(providerOption(modules))
+    .addOption(providerOption())
     .option('--name <name>', 'only images of this name (default: of every name)')
     .option(
       '--keep <n>',
@@ -82,7 +82,7 @@ export function registerCleanup(program: Command, modules: Modules): void {
         'longer than the longest job. It touches nothing of a daemon, which cleans up by itself, and nothing without ' +
         'the mark of a job. "prune" deletes complete images.',
     )
-    .addOption(providerOption(modules))
+    .addOption(providerOption())
     .addOption(
       new Option('--older-than <duration>', 'least age, since the last change: 90m, 12h, 7d')
         .argParser(duration)
@@ -242,7 +242,7 @@ async function reap(options: RemovalOptions, modules: Modules): Promise<void> {
     const partial = (await provider.listPartialUploads?.({ signal })) ?? [];
     const uploads: Orphan[] = partial.filter(({ uploadId }) => isJobUploadId(uploadId));
     const ofBuilds =
-      module.openInstances === undefined
+      module.instances === undefined
         ? { orphans: [] }
         : await orphansOfBuilds(providers.instanceProvider(name), signal);
     const orphans = [...uploads, ...ofBuilds.orphans];

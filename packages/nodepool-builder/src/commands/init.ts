@@ -7,7 +7,7 @@ import { ImageError, type ProviderModule } from '@nodepool-builder/image-builder
 import { shellWords } from '@nodepool-builder/image-builder/module-kit';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
-import type { Modules } from '../configuration/modules.ts';
+import { type Modules, SHORT_FORMS } from '../configuration/modules.ts';
 import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
 import { CommandError, choiceOf, failing, usageError } from '../terms/command-error.ts';
 import { append } from '../terms/option-values.ts';
@@ -49,7 +49,7 @@ export function registerInit(program: Command, modules: Modules): void {
     )
     .option(
       '--provider <name:type:text>',
-      `place to upload to; repeat it for more: ${shortForms(modules).join(', ')}`,
+      `place to upload to; repeat it for more: ${SHORT_FORM_NAMES.join(', ')}`,
       append,
     )
     .option('--cloud <name>', 'cloud of clouds.yaml to upload to; repeat it for more', append)
@@ -75,11 +75,7 @@ const DEFAULTS = {
 } as const;
 
 /** The forms of --provider: `NAME:directory:PATH`. */
-function shortForms({ providers }: Modules): readonly string[] {
-  return [...providers.values()].flatMap(({ type, shortForm }) =>
-    shortForm === undefined ? [] : [`NAME:${type}:${shortForm.placeholder}`],
-  );
-}
+const SHORT_FORM_NAMES = Array.from(SHORT_FORMS, ([type, { placeholder }]) => `NAME:${type}:${placeholder}`);
 
 async function init(options: InitOptions, modules: Modules, signal: AbortSignal): Promise<void> {
   const output = resolve(options.output);
@@ -196,10 +192,11 @@ function toProvider(option: string, modules: Modules): InitialProvider {
   const [name = '', type = '', ...rest] = option.split(':');
   const text = rest.join(':');
   const module: ProviderModule | undefined = modules.providers.get(type);
-  if (name === '' || text === '' || module?.shortForm === undefined) {
-    throw usageError(`--provider ${option} is not understood; ${choiceOf(shortForms(modules))}`);
+  const shortForm = SHORT_FORMS.get(type);
+  if (name === '' || text === '' || module === undefined || shortForm === undefined) {
+    throw usageError(`--provider ${option} is not understood; ${choiceOf(SHORT_FORM_NAMES)}`);
   }
-  const settings = Object.entries(module.shortForm.settings(text)).map(([key, value]) => {
+  const settings = Object.entries(shortForm.settings(text)).map(([key, value]) => {
     const isPath = ['directory', 'path'].includes(formatOf(module, key));
     return [key, isPath && typeof value === 'string' ? resolve(value) : value] as const;
   });

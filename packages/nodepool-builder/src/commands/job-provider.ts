@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import type { ProviderModule } from '@nodepool-builder/image-builder';
 import { Option } from 'commander';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
-import type { Modules } from '../configuration/modules.ts';
+import { type Modules, SHORT_FORMS } from '../configuration/modules.ts';
 import { listedProvider, toProvider } from '../configuration/provider.ts';
 import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
 import type { Providers, UploadTarget } from '../site/providers.ts';
@@ -23,8 +22,8 @@ export interface ProviderOptions {
 }
 
 /** `--provider` of commands for CI jobs. */
-export function providerOption(modules: Modules): Option {
-  const description = `provider of the configuration file; without such a file, a cloud of clouds.yaml; without -c also ${shortForms(modules)}`;
+export function providerOption(): Option {
+  const description = `provider of the configuration file; without such a file, a cloud of clouds.yaml; without -c also ${SHORT_FORM_NAMES}`;
   return new Option('--provider <provider>', description).makeOptionMandatory();
 }
 
@@ -92,15 +91,12 @@ async function findProvider(
   modules: Modules,
 ): Promise<Pick<OpenedProvider, 'configuration'> & Partial<OpenedProvider>> {
   const [type = '', ...rest] = name.split(':');
-  const module = rest.length > 0 ? modules.providers.get(type) : undefined;
-  if (config === undefined && module?.shortForm !== undefined) {
-    return { configuration: await providerOf(name, module, rest.join(':'), modules) };
+  if (config === undefined && rest.length > 0 && SHORT_FORMS.has(type)) {
+    return { configuration: await providerOf(name, type, rest.join(':'), modules) };
   }
   const file = await loadOptionalConfiguration(config, modules);
   if (file === undefined) {
-    const standard = modules.providers.get(DEFAULT_PROVIDER_TYPE);
-    if (standard === undefined) throw usageError(`--provider ${name} needs a configuration file; add -c`);
-    return { configuration: await providerOf(name, standard, name, modules) };
+    return { configuration: await providerOf(name, DEFAULT_PROVIDER_TYPE, name, modules) };
   }
   const configuration =
     file.instanceProviders.find((provider) => provider.name === name) ??
@@ -112,30 +108,30 @@ async function findProvider(
 /** A provider that only the command line describes. */
 async function providerOf(
   name: string,
-  module: ProviderModule,
+  type: string,
   text: string,
-  modules: Modules,
+  { providers }: Modules,
 ): Promise<ProviderConfiguration> {
-  if (text === '') throw usageError(`--provider ${name} is incomplete; write ${formOf(module)}`);
+  const module = providers.get(type);
+  if (module === undefined) throw usageError(`--provider ${name} needs a configuration file; add -c`);
+  if (text === '') throw usageError(`--provider ${name} is incomplete; write ${formOf(type)}`);
   const host = { env: process.env, cwd: process.cwd(), home: homedir(), warn };
-  const source = { ...module.shortForm?.settings(text), name };
+  const source = { ...SHORT_FORMS.get(type)?.settings(text), name };
   const found = await toProvider(listedProvider('', source, module, resolve), host);
   const { error } = found.prepared;
   if (error === undefined) return found;
   throw new CommandError(
-    `${error.message}; other providers are named ${shortForms(modules)}; a provider of nodepool.yaml needs -c`,
+    `${error.message}; other providers are named ${SHORT_FORM_NAMES}; a provider of nodepool.yaml needs -c`,
     { cause: error },
   );
 }
 
-/** The short forms of all types but the default type, which needs no prefix. */
-function shortForms({ providers }: Modules): string {
-  const others = [...providers.values()].filter(
-    ({ type, shortForm }) => shortForm && type !== DEFAULT_PROVIDER_TYPE,
-  );
-  return others.map(formOf).join(' or ');
+function formOf(type: string): string {
+  return `${type}:${SHORT_FORMS.get(type)?.placeholder}`;
 }
 
-function formOf({ type, shortForm }: ProviderModule): string {
-  return `${type}:${shortForm?.placeholder}`;
-}
+/** The short forms of all types but the default type, which needs no prefix. */
+const SHORT_FORM_NAMES = Array.from(SHORT_FORMS.keys())
+  .filter((type) => type !== DEFAULT_PROVIDER_TYPE)
+  .map(formOf)
+  .join(' or ');

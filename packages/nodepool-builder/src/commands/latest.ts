@@ -38,7 +38,7 @@ export function registerLatest(program: Command, modules: Modules): void {
         'them. The most recent image is the one with the latest build time; if one of them has no build time, the one ' +
         'with the latest creation time in the provider.',
     )
-    .addOption(providerOption(modules))
+    .addOption(providerOption())
     .addOption(optionalConfigOption())
     .option(
       '--filter <key=value>',

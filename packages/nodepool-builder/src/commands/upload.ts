@@ -57,7 +57,7 @@ export function registerUpload(program: Command, modules: Modules): void {
         'upload and remove what it began.',
     )
     .argument('<file>', 'the image')
-    .addOption(providerOption(modules))
+    .addOption(providerOption())
     .requiredOption('--name <name>', 'name of the image in the provider; several images may share it')
     .addOption(
       new Option('--format <format>', 'format of the file (default: by its extension)').choices(FORMAT_NAMES),

@@ -22,7 +22,7 @@ export function* cloudImageDiagnostics({
     const { pointer, module } = provider;
     const list = provider.source['cloud-images'] ?? [];
     yield* nameDiagnostics(namesOf(`${pointer}/cloud-images`, list), lineOf);
-    if (module.openImages === undefined) {
+    if (module.images === undefined) {
       if (list.length === 0) continue;
       const reason = `means nothing: a provider of type ${module.type} has no images to choose from`;
       yield { pointer: `${pointer}/cloud-images`, severity: 'warning', reason, remedy: 'remove it' };
@@ -32,7 +32,7 @@ export function* cloudImageDiagnostics({
     for (const [index, image] of list.entries()) {
       const { name } = image;
       // No driver of nodepool takes both, so no launcher needs the entry.
-      const isError = module.cloudImages === undefined || contradiction(image, module) !== undefined;
+      const isError = module.images.cloudImages === undefined || contradiction(image, module) !== undefined;
       const severity = isError ? 'error' : 'warning';
       yield* below(
         `${pointer}/cloud-images/${index}`,

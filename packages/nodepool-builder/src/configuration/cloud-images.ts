@@ -21,7 +21,7 @@ export function cloudImagesOf(
   { source, module }: CloudImageProvider,
   shared: Sources,
 ): readonly CloudImageConfiguration[] {
-  if (module.openImages === undefined) return [];
+  if (module.images === undefined) return [];
   const common = new Map(lastOfEachName(shared ?? []).map((image) => [image.name, image]));
   const own = lastOfEachName(source['cloud-images'] ?? []).map((image) => {
     const substitute = hasCondition(image) ? undefined : common.get(image.name);
@@ -42,9 +42,9 @@ function hasCondition(image: CloudImageSource): boolean {
 /** Reads an entry. @param module whose keys the entry has, in the spelling of nodepool */
 export function toCloudImage(
   image: CloudImageSource,
-  module: Pick<ProviderModule, 'cloudImages'>,
+  module: Pick<ProviderModule, 'images'>,
 ): CloudImageConfiguration {
-  const { cloudImages } = module;
+  const { cloudImages } = module.images ?? {};
   const { name, 'image-id': id, 'image-filters': entries, ...others } = image;
   if (id != null && toText(id) !== '') {
     const reason = contradiction(image, module);
@@ -70,10 +70,10 @@ export function toCloudImage(
 /** Why an entry cannot have its `image-id`: it has conditions, too. */
 export function contradiction(
   image: CloudImageSource,
-  { cloudImages }: Pick<ProviderModule, 'cloudImages'>,
+  { images }: Pick<ProviderModule, 'images'>,
 ): string | undefined {
   if (image['image-id'] == null || toText(image['image-id']) === '') return undefined;
-  const conditions = ['image-filters', ...Object.keys(cloudImages?.properties ?? {})];
+  const conditions = ['image-filters', ...Object.keys(images?.cloudImages?.properties ?? {})];
   const found = conditions.find((key) => !['', '[]', '{}'].includes(toText(image[key])));
   return found && `image-id and ${found} exclude each other; remove one of them`;
 }

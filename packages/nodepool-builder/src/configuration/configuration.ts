@@ -51,8 +51,8 @@ export interface DiskImageConfiguration extends DiskImage {
   readonly settings: unknown;
   /** Digest of everything that decides what an image contains. If it changes, a new image is due. */
   readonly digest: string;
-  /** `importsBuilds` of the builder's module. */
-  readonly importsBuilds: boolean;
+  /** `isImported` of the builder's module. */
+  readonly isImported: boolean;
   /** It is not offered for the time being: its jobs wait at the job server. */
   readonly pause: boolean;
   /** Seconds; absent if a cron expression or the source of imported builds decides. */

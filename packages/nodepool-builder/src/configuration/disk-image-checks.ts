@@ -76,8 +76,8 @@ export function* diskImageNameDiagnostics({
   for (const { pointer, source, module } of lists.get('diskimages') ?? []) {
     const { builder } = source;
     if (builder === undefined || module !== undefined) continue;
-    const key = builders.get(builder)?.section?.key;
-    const types = [...builders.values()].filter(({ section }) => section === undefined);
+    const key = builders.get(builder)?.entries?.section?.key;
+    const types = [...builders.values()].filter(({ entries }) => entries?.section === undefined);
     const [reason, remedy] =
       key === undefined
         ? [`"${builder}" is unknown`, `use one of ${types.map(({ type }) => type).join(', ')}`]

@@ -1,5 +1,6 @@
 import {
   type BuilderModule,
+  type BuilderSection,
   FORMAT_NAMES,
   type ObjectSchema,
   type SettingsOf,
@@ -94,8 +95,8 @@ export type DiskImageSource = Partial<Keys> & { readonly name: string; readonly 
 
 /** An entry of `diskimages`, with the keys of all builders. */
 export function diskImageSchema({ builders }: Modules): SettingsSchema {
-  const modules = [...builders.values()].filter(({ section }) => section === undefined);
-  const described = modules.flatMap(({ type, description }) =>
+  const modules = [...builders.values()].filter(({ entries }) => entries?.section === undefined);
+  const described = modules.flatMap(({ type, settings: { description } }: BuilderModule<ObjectSchema>) =>
     description === undefined ? [] : [`\`${type}\` (${description})`],
   );
   return {
@@ -119,16 +120,14 @@ export function diskImageSchema({ builders }: Modules): SettingsSchema {
 /** The sections of builders: a list of entries, a mapping of names to entries, or a single entry. */
 export function sectionSchemas({ builders }: Modules): Record<string, SettingsSchema> {
   return Object.fromEntries(
-    [...builders.values()].flatMap((module) =>
-      module.section === undefined ? [] : [[module.section.key, sectionSchema(module, module.section)]],
-    ),
+    [...builders.values()].flatMap((module) => {
+      const section = module.entries?.section;
+      return section === undefined ? [] : [[section.key, sectionSchema(module, section)]];
+    }),
   );
 }
 
-function sectionSchema(
-  module: BuilderModule,
-  { description, defaultName }: NonNullable<BuilderModule['section']>,
-): SettingsSchema {
+function sectionSchema(module: BuilderModule, { description, defaultName }: BuilderSection): SettingsSchema {
   const { required = [], properties }: ObjectSchema = module.settings;
   const name = {
     ...NAME,

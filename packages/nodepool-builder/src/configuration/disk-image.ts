@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { BuilderModule, ImageFormat } from '@nodepool-builder/image-builder';
+import type { ImageFormat } from '@nodepool-builder/image-builder';
 import { toText } from '../yaml/values.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 import type { DiskImageConfiguration, GeneralSettings, ProviderConfiguration } from './configuration.ts';
@@ -27,7 +27,7 @@ export function toDiskImage(
     'public-variables': publicVariables,
   } = general;
   const settings: unknown = module.read?.(values, { ...context, name }) ?? values;
-  const snapshotProvider = module.snapshotProvider?.(settings);
+  const { content = settings, snapshotProvider, isImported = false } = module.describe?.(settings) ?? {};
   const {
     'build-timeout': buildTimeout,
     'disk-space': diskSpace,
@@ -41,12 +41,12 @@ export function toDiskImage(
   };
   const secrets = secure.get(name) ?? {};
   const envVars = { ...(isMapping(written['env-vars']) && written['env-vars']), ...secrets };
-  const release = module.section === undefined ? toText(written.release) : undefined;
+  const release = module.entries?.section === undefined ? toText(written.release) : undefined;
   const diskimage: Omit<DiskImageConfiguration, 'digest'> = {
     name,
     builder: module.type,
     settings,
-    importsBuilds: module.importsBuilds ?? false,
+    isImported,
     pause,
     // The provider that has the snapshot needs no file.
     formats: wantedFormats(
@@ -64,9 +64,9 @@ export function toDiskImage(
     ...(elementsDir && { elementsDir }),
     ...(scriptDir && { scriptDir }),
     options,
-    ...(module.importsBuilds ? {} : rebuildTimes(written, general)),
+    ...(isImported ? {} : rebuildTimes(written, general)),
   };
-  return { ...diskimage, digest: digestOf(module, diskimage) };
+  return { ...diskimage, digest: digestOf(diskimage, content) };
 }
 
 /**
@@ -74,20 +74,12 @@ export function toDiskImage(
  * upload. So are secrets: managers on other hosts do not have them.
  */
 function digestOf(
-  module: BuilderModule,
-  { settings, envVars, secrets, release, options }: Omit<DiskImageConfiguration, 'digest'>,
+  { builder, envVars, secrets, release, options }: Omit<DiskImageConfiguration, 'digest'>,
+  content: unknown,
 ): string {
   const known = Object.entries(envVars ?? {}).filter(([, value]) => !secrets?.includes(value as string));
-  const [first, ...others] = module.content?.(settings) ?? [settings];
-  const content = [
-    module.type,
-    first,
-    String(release),
-    sorted(Object.fromEntries(known)),
-    sorted(options ?? {}),
-    ...others,
-  ];
-  return createHash('sha256').update(JSON.stringify(content)).digest('hex');
+  const all = [builder, String(release), sorted(Object.fromEntries(known)), sorted(options ?? {}), content];
+  return createHash('sha256').update(JSON.stringify(all)).digest('hex');
 }
 
 /** Entries of a mapping, whatever the order of its keys in the file. */

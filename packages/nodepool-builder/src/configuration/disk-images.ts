@@ -1,4 +1,9 @@
-import type { BuilderModule, ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
+import type {
+  BuilderModule,
+  BuilderSection,
+  ObjectSchema,
+  SettingsOf,
+} from '@nodepool-builder/image-builder';
 import { escapePointer } from '../yaml/diagnostic.ts';
 import { ownSettings } from '../yaml/values.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
@@ -36,11 +41,11 @@ export function diskImageEntries(
       pointer,
       namePointer: `${pointer}/name`,
       source: diskimage,
-      module: module?.section === undefined ? module : undefined,
+      module: module?.entries?.section === undefined ? module : undefined,
     };
   });
   const inSections = [...builders.values()].flatMap((module) =>
-    module.section === undefined ? [] : sectionEntries(module, module.section, source),
+    module.entries?.section === undefined ? [] : sectionEntries(module, module.entries.section, source),
   );
   return [...listed, ...inSections].map((entry) => {
     const module = entry.source.abstract ? undefined : entry.module;
@@ -52,7 +57,7 @@ export function diskImageEntries(
 /** The entries of a section, such as `zuul-images`. */
 function sectionEntries(
   module: BuilderModule,
-  { key: list, defaultName }: NonNullable<BuilderModule['section']>,
+  { key: list, defaultName }: BuilderSection,
   source: ConfigurationSource,
 ): Omit<DiskImageEntry, 'values'>[] {
   const value = source[list];

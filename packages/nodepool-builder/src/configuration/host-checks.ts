@@ -84,12 +84,21 @@ function* needs({ general, diskimages, providers, context }: ConfigurationParts)
   if (scriptDir) yield { pointer: '/script-dir', path: scriptDir, kind: 'directory' };
   for (const entry of diskimages) yield* diskImageNeeds(entry, context.absolute);
   for (const { pointer, module, entry } of providers) {
-    const properties: ObjectSchema['properties'] = { ...module.settings.properties, ...PROVIDER_KEYS };
-    for (const [key, { format }] of Object.entries(properties)) {
-      const path: unknown = entry[key];
-      if ((format !== 'directory' && format !== 'program') || typeof path !== 'string') continue;
-      yield { pointer: `${pointer}/${key}`, path, kind: format };
-    }
+    yield* settingNeeds({ ...module.settings.properties, ...PROVIDER_KEYS }, entry, pointer);
+  }
+}
+
+/** Directories and programs that keys name by their format. The pointer of a default is the entry's. */
+function* settingNeeds(
+  properties: ObjectSchema['properties'],
+  values: Readonly<Record<string, unknown>>,
+  pointer: string,
+): Iterable<Needed> {
+  for (const [key, { format: kind, default: standard }] of Object.entries(properties)) {
+    if (kind !== 'directory' && kind !== 'program') continue;
+    const [path] = [values[key]].flat();
+    if (typeof path === 'string')
+      yield { pointer: path === standard ? pointer : `${pointer}/${key}`, path, kind };
   }
 }
 
@@ -98,8 +107,7 @@ function* diskImageNeeds(entry: DiskImageEntry, absolute: (path: string) => stri
   if (module === undefined) return;
   const { 'env-vars': variables, validate } = source;
   const searchPath = isMapping(variables) && typeof variables.PATH === 'string' ? variables.PATH : undefined;
-  for (const { pointer: key, program } of module.programs?.(values) ?? []) {
-    const needed = { pointer: pointer + key, path: program, kind: 'program' } as const;
+  for (const needed of settingNeeds(module.settings.properties, values, pointer)) {
     yield searchPath === undefined ? needed : { ...needed, searchPath };
   }
   const [hook] = (validate && toValidation(validate, absolute).hook) ?? [];

@@ -147,7 +147,7 @@ const CHECKS: readonly ((parts: ConfigurationParts) => Iterable<Diagnostic>)[] =
 ];
 
 function takesImages({ module }: ProviderConfiguration): boolean {
-  return module.openImages !== undefined;
+  return module.images !== undefined;
 }
 
 /** The problems of a file so far. */

@@ -20,7 +20,7 @@ export function toManagerConfiguration({
         pause,
         ...(rebuildAge !== undefined && { rebuildAge }),
         ...(rebuildCron !== undefined && { rebuildCron }),
-        ...(diskimage.importsBuilds && { followsZuul: true }),
+        ...(diskimage.isImported && { followsZuul: true }),
         keep,
         buildTimeout: diskimage.buildTimeout ?? BUILD_TIMEOUT,
       };

@@ -3,19 +3,18 @@ import {
   type BaseImageBuilder,
   type BuilderModule,
   type BuilderServices,
-  COMMAND,
-  DIB,
+  COMMAND_MODULE,
+  DIB_MODULE,
   DIRECTORY_MODULE,
-  type DibSettings,
   type DiskImage,
   type ImageBuilderClass,
   ImageError,
   type ObjectSchema,
   type ProviderModule,
 } from '@nodepool-builder/image-builder';
-import { ON_INSTANCE, QEMU_MODULE } from '@nodepool-builder/on-instance';
+import { ON_INSTANCE_MODULE, QEMU_MODULE } from '@nodepool-builder/on-instance';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
-import { ZUUL_ARTIFACT } from '@nodepool-builder/zuul-images';
+import { ZUUL_ARTIFACT_MODULE } from '@nodepool-builder/zuul-images';
 import { ModuleError } from '../terms/module-error.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 import { providerSchema } from './provider-schema.ts';
@@ -24,20 +23,14 @@ import { providerSchema } from './provider-schema.ts';
 export type Module = BuilderModule | ProviderModule;
 
 /** `builder` of a disk image that names none. */
-export const DEFAULT_BUILDER: string = DIB.type;
-
-/** Module of a builder class with a type of its own. */
-const PLAIN_BUILDER = {
-  settings: DIB.settings,
-  content: (settings: DibSettings) => DIB.content?.(settings) ?? [],
-};
+export const DEFAULT_BUILDER: string = DIB_MODULE.type;
 
 /** The modules that come with nodepool-builder. */
 const BUILT_IN: readonly Module[] = [
-  DIB,
-  COMMAND,
-  ON_INSTANCE,
-  ZUUL_ARTIFACT,
+  DIB_MODULE,
+  COMMAND_MODULE,
+  ON_INSTANCE_MODULE,
+  ZUUL_ARTIFACT_MODULE,
   OPENSTACK_MODULE,
   DIRECTORY_MODULE,
   QEMU_MODULE,
@@ -54,6 +47,18 @@ export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {
   oci: '@nodepool-builder/provider-oci',
   s3: '@nodepool-builder/provider-s3',
 };
+
+/** Providers that the text after their type describes on a command line, without a configuration file: by their types. */
+export const SHORT_FORMS: ReadonlyMap<string, ShortForm> = new Map<string, ShortForm>([
+  [OPENSTACK_MODULE.type, { placeholder: 'CLOUD', settings: (cloud) => ({ cloud, rate: 0 }) }],
+  [DIRECTORY_MODULE.type, { placeholder: 'PATH', settings: (directory) => ({ directory }) }],
+]);
+
+interface ShortForm {
+  /** Name of the text in messages. */
+  readonly placeholder: string;
+  readonly settings: (text: string) => Readonly<Record<string, unknown>>;
+}
 
 /** The kinds of builders and providers that a configuration can name. A set does not change. */
 export class Modules {
@@ -88,7 +93,7 @@ export class Modules {
    */
   withBuilders(classes: Readonly<Record<string, ImageBuilderClass>>): Modules {
     const modules = Object.entries(classes).map(([type, Builder]) => {
-      const replaced = this.builders.get(type) ?? { ...PLAIN_BUILDER, type };
+      const replaced = this.builders.get(type) ?? { settings: DIB_MODULE.settings, type };
       return {
         ...replaced,
         create: (diskimage, values, services) => new Builder(diskimage, values as never, services),
@@ -133,9 +138,9 @@ export class Modules {
   }
 
   /** All entries of `diskimages` are checked by one schema. */
-  private checkKeys({ type, section, settings }: BuilderModule): void {
-    if (section !== undefined) return;
-    const shared = [...this.builders.values()].filter((other) => other.section === undefined);
+  private checkKeys({ type, entries, settings }: BuilderModule): void {
+    if (entries?.section !== undefined) return;
+    const shared = [...this.builders.values()].filter((other) => other.entries?.section === undefined);
     const { properties }: ObjectSchema = settings;
     for (const [key, schema] of Object.entries(properties)) {
       const other = shared.find((one) => {
@@ -164,19 +169,16 @@ function isProviderModule(module: Module): module is ProviderModule {
 /** Characters of a type: it is a value in YAML, a part of error messages, and of file names. */
 const TYPE = /^[a-z0-9][a-z0-9._-]*$/i;
 
-/** Functions of a module, all of them optional: a builder has the first one, a provider one of the next two. */
+/** Functions of a module, all of them optional. */
 const FUNCTIONS = [
   'create',
-  'openImages',
-  'openInstances',
   'check',
-  'content',
+  'checkHost',
+  'describe',
   'diagnose',
   'files',
   'prepare',
-  'programs',
   'read',
-  'snapshotProvider',
   'start',
 ];
 
@@ -193,14 +195,19 @@ function checkShape(value: unknown): asserts value is Module {
   const wrong = FUNCTIONS.find((name) => value[name] !== undefined && typeof value[name] !== 'function');
   if (wrong !== undefined) throw wrongShape(subject, `has a "${wrong}" that is not a function`);
   const isBuilder = value.create !== undefined;
-  const isProvider = value.openImages !== undefined || value.openInstances !== undefined;
-  if (value.section !== undefined && !(Array.isArray(settings.required) && settings.required.length > 0)) {
-    throw wrongShape(subject, 'has a "section", but its "settings" have no required key');
+  const supports = [value.images, value.instances].filter((support) => support !== undefined);
+  if (!supports.every((support) => isMapping(support) && typeof support.open === 'function')) {
+    throw wrongShape(subject, 'has "images" or "instances" without a function "open"');
   }
-  if (isBuilder === isProvider) {
-    const reason =
-      'must have either "create", as a builder, or "openImages" or "openInstances", as a provider';
-    throw wrongShape(subject, reason);
+  const { section } = isMapping(value.entries) ? value.entries : {};
+  if (section !== undefined && !(Array.isArray(settings.required) && settings.required.length > 0)) {
+    throw wrongShape(subject, 'has a section of entries, but its "settings" have no required key');
+  }
+  if (isBuilder === supports.length > 0) {
+    throw wrongShape(
+      subject,
+      'must have either "create", as a builder, or "images" or "instances", as a provider',
+    );
   }
 }
 

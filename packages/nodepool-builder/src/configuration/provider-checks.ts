@@ -95,7 +95,7 @@ function* imageDiagnostics(
   { diskimage, 'image-filters': filters }: ProviderImageSource,
   module: ProviderModule,
 ): Iterable<Diagnostic> {
-  if (diskimage && module.openImages === undefined) {
+  if (diskimage && module.images === undefined) {
     const reason = `means nothing: a provider of type ${module.type} takes no images`;
     yield { pointer: '/diskimage', reason, remedy: 'remove the image there', severity: 'warning' };
   }

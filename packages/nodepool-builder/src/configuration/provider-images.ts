@@ -11,7 +11,7 @@ import type { ProviderImageSource } from './provider-schema.ts';
 /** True if an image of a provider describes a disk image, as nodepool's images with set-up scripts do. */
 export function describesDiskImage(image: ProviderImageSource, { builders }: Modules): boolean {
   return [...builders.values()].some(
-    ({ providerImages }) => providerImages && describes(providerImages, image),
+    ({ entries }) => entries?.providerImages && describes(entries.providerImages, image),
   );
 }
 
@@ -40,7 +40,7 @@ export function describedImages(parts: ConfigurationParts): DescribedImages {
   const taken = new Set(parts.diskimages.map(({ name }) => name));
   const described: DiskImageSource[] = [];
   let { providers } = parts;
-  for (const { type, providerImages } of modules.builders.values()) {
+  for (const { type, entries: { providerImages } = {} } of modules.builders.values()) {
     if (providerImages === undefined) continue;
     const reasonAgainst = (image: ProviderImageSource, provider: string): string | undefined =>
       taken.has(image.name)

@@ -190,9 +190,9 @@ const OTHER_KEYS: Properties = elsewhere(
 export function providerSchema({ builders, providers }: ModuleMaps): SettingsSchema {
   const modules = [...providers.values()];
   const types = [...providers.keys()];
-  const withoutImages = types.filter((type) => providers.get(type)?.openImages === undefined);
+  const withoutImages = types.filter((type) => providers.get(type)?.images === undefined);
   const exceptions = withoutImages.map((type) => `\`type: ${type}\``).join(' and ');
-  const kinds = modules.map(({ type, description }) => `\`${type}\`: ${description}`);
+  const kinds = modules.map(({ type, settings }) => `\`${type}\`: ${settings.description}`);
   const first: Properties = {
     name: { ...NAME, description: '`provider` of an `image-upload` job.' },
     type: {
@@ -246,8 +246,8 @@ const SNAPSHOT_KEYS: Properties = {
 /** Schema of an entry of `providers[].images`, with the keys that builders add. */
 function providerImageSchema(builders: readonly BuilderModule[]): SettingsSchema {
   const added: Record<string, SettingsSchema> = {};
-  for (const { type, providerImages } of builders) {
-    for (const [key, schema] of Object.entries(providerImages?.properties ?? {})) {
+  for (const { type, entries } of builders) {
+    for (const [key, schema] of Object.entries(entries?.providerImages?.properties ?? {})) {
       if (key in PROVIDER_IMAGE.properties || key in added) {
         throw collision(type, key, 'images of providers already have');
       }
@@ -268,7 +268,7 @@ function cloudImagesSchema(modules: readonly ProviderModule[]): SettingsSchema {
     ...elsewhere(...LAUNCHER_KEYS),
   };
   const added = moduleKeys(
-    modules.map(({ type, cloudImages }) => [type, cloudImages?.properties ?? {}]),
+    modules.map(({ type, images }) => [type, images?.cloudImages?.properties ?? {}]),
     common,
     'all cloud images have',
   );

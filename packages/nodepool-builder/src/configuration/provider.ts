@@ -42,12 +42,15 @@ export function listedProviders(
   });
 }
 
-/** Entries that need not be written. */
+/** Entries that need not be written: those of types that take no images and require no key. */
 export function implicitProviders(
   modules: ReadonlyMap<string, ProviderModule>,
   absolute: Absolute,
 ): readonly ListedProvider[] {
-  const implicit = [...modules.values()].filter((module) => module.implicit);
+  const implicit = [...modules.values()].filter(
+    ({ images, settings }: ProviderModule<ObjectSchema>) =>
+      images === undefined && !settings.required?.length,
+  );
   return implicit.map((module) => listedProvider('/providers', { name: module.type }, module, absolute));
 }
 

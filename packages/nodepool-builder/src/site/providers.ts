@@ -91,7 +91,7 @@ export class Providers implements BuilderServices, Disposable {
     const { configuration } = opened;
     const { module, entry, imageType } = configuration;
     const directory = this.#stateDirectory(configuration);
-    opened.images ??= module.openImages?.(entry, {
+    opened.images ??= module.images?.open(entry, {
       ...this.#services(configuration),
       ...(directory !== undefined && { directory: join(directory, 'uploads') }),
       formats: [imageType],
@@ -108,7 +108,7 @@ export class Providers implements BuilderServices, Disposable {
   used(names: Iterable<string> = []): readonly InstanceProvider[] {
     for (const name of names) this.#used.add(name);
     return [...this.#used]
-      .filter((name) => this.#byName.get(name)?.configuration.module.openInstances !== undefined)
+      .filter((name) => this.#byName.get(name)?.configuration.module.instances !== undefined)
       .map((name) => this.instanceProvider(name));
   }
 
@@ -150,7 +150,7 @@ export class Providers implements BuilderServices, Disposable {
     const { instances } = this.#options;
     const directory = this.#stateDirectory(configuration);
     if (instances === undefined || directory === undefined) return undefined;
-    return module.openInstances?.(entry, { ...this.#services(configuration), ...instances, directory });
+    return module.instances?.open(entry, { ...this.#services(configuration), ...instances, directory });
   }
 
   #stateDirectory({ name, module }: ProviderConfiguration): string | undefined {

@@ -20,9 +20,8 @@ const BUILDER: BuilderModule<typeof SETTINGS> = {
 
 const PROVIDER: ProviderModule<typeof SETTINGS> = {
   type: 'mine',
-  description: 'a cloud of mine',
   settings: SETTINGS,
-  openImages: () => assert.fail(),
+  images: { open: () => assert.fail() },
 };
 
 test('further modules stand beside those that come with nodepool-builder', () => {
@@ -83,8 +82,13 @@ for (const [shape, module, reason] of [
   ['a type with a blank', { ...BUILDER, type: 'my own' }, /has no "type"/],
   ['no settings', { ...BUILDER, settings: undefined }, /^module "mine" has no "settings"/],
   ['settings of a list', { ...BUILDER, settings: { type: 'array' } }, /has no "settings"/],
-  ['a builder and a provider', { ...BUILDER, ...PROVIDER }, /either "create", as a builder, or "open/],
-  ['nothing but a type', { type: 'mine', settings: SETTINGS }, /either "create", as a builder, or "open/],
+  ['a builder and a provider', { ...BUILDER, ...PROVIDER }, /either "create", as a builder, or "images"/],
+  ['nothing but a type', { type: 'mine', settings: SETTINGS }, /either "create", as a builder, or "images"/],
+  [
+    'images that nothing opens',
+    { ...PROVIDER, images: {} },
+    /"images" or "instances" without a function "open"/,
+  ],
   ['an object as create', { ...BUILDER, create: {} }, /"create" that is not a function/],
   ['a check that is no function', { ...BUILDER, check: true }, /"check" that is not a function/],
 ] as const) {

@@ -20,9 +20,8 @@ function moduleOf(
 ): ProviderModule {
   return {
     type,
-    description: 'a test',
-    settings: { type: 'object', properties },
-    openImages: () => new FakeImageProvider(),
+    settings: { type: 'object', description: 'a test', properties },
+    images: { open: () => new FakeImageProvider() },
     ...more,
   };
 }

@@ -104,7 +104,7 @@ describe('zuul-images', () => {
           ...EMPTY,
           name: 'ubuntu-noble',
           builder: 'zuul-artifact',
-          importsBuilds: true,
+          isImported: true,
           pause: false,
           formats: ['raw'],
           buildTimeout: 28_800,
@@ -177,7 +177,7 @@ describe('zuul-images', () => {
     const { settings: _, ...common } = withoutDigest(image);
     assert.deepEqual(common, {
       ...EMPTY,
-      importsBuilds: true,
+      isImported: true,
       name: 'a',
       builder: 'zuul-artifact',
       pause: true,

@@ -42,7 +42,7 @@ test('a reload closes a removed provider once the last job that uses it has ende
   const module: ProviderModule = {
     ...DIRECTORY_MODULE,
     type: 'waiting',
-    openImages: ({ name }) => new WaitingProvider({ name }),
+    images: { open: ({ name }) => new WaitingProvider({ name }) },
   };
   const modules = Modules.builtIn.with([module]);
   const configure = async (providers: string) => {

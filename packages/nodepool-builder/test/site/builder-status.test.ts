@@ -33,7 +33,7 @@ test('a client reads the status of a builder: its images, its disk, and its runn
   const module: ProviderModule = {
     ...DIRECTORY_MODULE,
     type: 'waiting',
-    openImages: ({ name }) => new WaitingProvider({ name }),
+    images: { open: ({ name }) => new WaitingProvider({ name }) },
   };
   const modules = Modules.builtIn.with([module]);
   const file = join(directory, 'nodepool.yaml');

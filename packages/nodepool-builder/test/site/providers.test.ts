@@ -197,10 +197,12 @@ describe('providers of images', () => {
     const module: ProviderModule = {
       ...DIRECTORY_MODULE,
       type: 'noting',
-      openImages: (entry) =>
-        Object.assign(new FakeImageProvider({ name: entry.name }), {
-          [Symbol.dispose]: () => closed.push(`${entry.name} in ${String(Object(entry).directory)}`),
-        }),
+      images: {
+        open: (entry) =>
+          Object.assign(new FakeImageProvider({ name: entry.name }), {
+            [Symbol.dispose]: () => closed.push(`${entry.name} in ${String(Object(entry).directory)}`),
+          }),
+      },
     };
     const load = (text: string): Promise<Entries> => entries(t, text, Modules.builtIn.with([module]));
     const providers = open(t);

@@ -4,6 +4,7 @@ import { CONFIG_DRIVE_LABEL, INSTANCE_FILES } from './instance-directory.ts';
 
 export const QEMU_SETTINGS = {
   type: 'object',
+  description: 'runs instances on this host, for `on-instance`; it takes no images',
   properties: {
     memory: {
       type: 'integer',

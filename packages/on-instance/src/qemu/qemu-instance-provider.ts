@@ -198,11 +198,11 @@ export class QemuInstanceProvider implements InstanceProvider {
 /** `type: qemu`: instances on this host. */
 export const QEMU_MODULE: ProviderModule<typeof QEMU_SETTINGS> = {
   type: 'qemu',
-  description: 'runs instances on this host, for `on-instance`; it takes no images',
   settings: QEMU_SETTINGS,
-  implicit: true,
-  bootsFiles: true,
-  openInstances: (entry, { directory, logger }) => new QemuInstanceProvider({ ...entry, directory, logger }),
+  instances: {
+    bootsFiles: true,
+    open: (entry, { directory, logger }) => new QemuInstanceProvider({ ...entry, directory, logger }),
+  },
 };
 
 interface BaseImage {

@@ -183,7 +183,7 @@ function instanceChecks(
   providers: Providers,
 ): readonly Check[] {
   const used = diskimages.flatMap(
-    ({ builder, settings }) => modules.builders.get(builder)?.snapshotProvider?.(settings) ?? [],
+    ({ builder, settings }) => modules.builders.get(builder)?.describe?.(settings).snapshotProvider ?? [],
   );
   return [...new Set(used)].map((name) => ({
     area: 'providers',

@@ -32,7 +32,7 @@ export interface BuildJobContext {
     | 'buildLogLimit'
     | 'build-log-retention'
     | 'largestDisk'
-  > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'importsBuilds'>[] };
+  > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'isImported'>[] };
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
   /** Default: nothing is attested. */
@@ -60,8 +60,8 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
     }
     // The client checked this before it submitted the job; since then, a job for the same build of Zuul may have ended.
-    const { importsBuilds } = context.configuration.diskimages.find((one) => one.name === name) ?? {};
-    const isImport = importsBuilds && parseImportedImageId(imageId)?.image === name;
+    const { isImported } = context.configuration.diskimages.find((one) => one.name === name) ?? {};
+    const isImport = isImported && parseImportedImageId(imageId)?.image === name;
     if (isImport && (await context.isOffered(imageId, job.signal))) {
       logger.info(`build of ${name}: a builder already offers image ${imageId}`);
       return jobResult('image-id', imageId);
@@ -101,7 +101,7 @@ async function build(
 ): Promise<Image> {
   const { 'build-log-dir': logDirectory, buildLogLimit, largestDisk } = configuration;
   const { name } = builder.diskimage;
-  const { importsBuilds } = configuration.diskimages.find((one) => one.name === name) ?? {};
+  const { isImported } = configuration.diskimages.find((one) => one.name === name) ?? {};
   const output = logger(`nodepool.image.build.${name}`);
   const started = performance.now();
   const elapsed = (): number => performance.now() - started;
@@ -125,7 +125,7 @@ async function build(
         onLine: (line) => output.info(line.trim()),
       })
       // An empty line has always marked the end of a program's output; an import has none.
-      .finally(() => importsBuilds || output.info(''));
+      .finally(() => isImported || output.info(''));
     await statistics.built(name, elapsed(), image.files);
     statistics.buildEnded(name, elapsed(), options.signal);
     return image;

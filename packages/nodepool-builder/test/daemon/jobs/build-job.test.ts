@@ -29,7 +29,7 @@ class SmallBuilder extends BaseImageBuilder {
 function contextOf(
   repository: ImageRepository,
   builder?: BaseImageBuilder,
-  importsBuilds = true,
+  isImported = true,
 ): BuildJobContext {
   return {
     repository,
@@ -41,7 +41,7 @@ function contextOf(
       largestDisk: 2 ** 30,
       'build-environment': [],
       'build-cache-size': 0,
-      diskimages: [{ name: 'noble', importsBuilds }],
+      diskimages: [{ name: 'noble', isImported }],
     },
     statistics: new Statistics({}, new RecordingLogger()),
     logger: () => new RecordingLogger(),
@@ -62,9 +62,9 @@ it('COMPAT 1.5: a disk image that is no longer configured is WORK_FAIL', async (
 it('a build of Zuul that a builder offers is not imported again', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
-  const run = async (imageId: string, importsBuilds = true): Promise<unknown> => {
+  const run = async (imageId: string, isImported = true): Promise<unknown> => {
     const builder = new UnneededBuilder({ name: 'noble', formats: ['raw'] });
-    const context = contextOf(repository, builder, importsBuilds);
+    const context = contextOf(repository, builder, isImported);
     const job = fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId }));
     const isOffered = async (asked: string, signal: AbortSignal): Promise<boolean> =>
       asked === imageId && signal === job.signal;
@@ -107,10 +107,10 @@ it('a job cannot forge or flood the log', async (t) => {
 it('an empty record ends the output of a build, and of an import there is none', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
-  const emptyRecords = async (imageId: string, importsBuilds: boolean): Promise<number> => {
+  const emptyRecords = async (imageId: string, isImported: boolean): Promise<number> => {
     const logger = new RecordingLogger();
     const builder = new SmallBuilder({ name: 'noble', formats: ['raw'] });
-    const context = { ...contextOf(repository, builder, importsBuilds), logger: () => logger };
+    const context = { ...contextOf(repository, builder, isImported), logger: () => logger };
     await runBuildJob(context, fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId })));
     return logger.lines.filter((line) => line === 'info ').length;
   };
