@@ -50,7 +50,7 @@ export async function* diagnoseDib(
     );
     const [first] = results;
     if (first === undefined) throw new TypeError('no program to check');
-    return results.find(({ state }) => state === 'ok') ?? first;
+    return results.find(({ status }) => status === 'ok') ?? first;
   };
   const made: readonly ImageFormat[] = formats.length === 0 ? ['qcow2'] : formats;
   if (made.includes('qcow2')) yield check(['qemu-img'], 'for format qcow2');

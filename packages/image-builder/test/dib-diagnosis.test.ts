@@ -8,14 +8,14 @@ import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.t
 import { DIB_MODULE, type DibSettings } from '../src/dib.ts';
 import type { DiskImage } from '../src/disk-image.ts';
 
-/** Names of the programs that a disk image needs, with the state of each. */
+/** Names of the programs that a disk image needs, with the status of each. */
 async function programs(settings: DibSettings, image: Partial<DiskImage>): Promise<Record<string, string>> {
   const diskimage = { name: 'a', formats: [], ...image };
   const results = await Array.fromAsync(DIB_MODULE.diagnose?.(settings, diskimage, {}) ?? []);
   return Object.fromEntries(
     results
       .filter(({ area }) => area === 'tools')
-      .map(({ subject, state }) => [subject.replace('program ', ''), state]),
+      .map(({ subject, status }) => [subject.replace('program ', ''), status]),
   );
 }
 
@@ -108,40 +108,40 @@ security=\${DIB_RELEASE}\${DIB_DEBIAN_SECURITY_SUBPATH:-/updates}
 export DIB_APT_SOURCES_CONF=\${DIB_APT_SOURCES_CONF:-"security:deb http://security.debian.org/ $security main"}
 `;
 
-for (const { title, image, elements = [], finding } of [
+for (const { title, image, elements = [], message } of [
   {
     title: 'a release that diskimage-builder knows is good',
     image: { release: 'bookworm' },
-    finding: 'knows the release',
+    message: 'knows the release',
   },
   {
     title: 'a suite and a package that Debian does not have are a problem, which debian-fixes mends',
     image: { release: 'trixie' },
-    finding:
+    message:
       'it asks for the suite trixie/updates, and it installs the package software-properties-common, which Debian does not have',
   },
   {
     title: 'a suite that env-vars correct is good, but a package is not',
     image: { release: 'trixie', envVars: { DIB_DEBIAN_SECURITY_SUBPATH: '-security' } },
-    finding: 'it installs the package software-properties-common, which Debian does not have',
+    message: 'it installs the package software-properties-common, which Debian does not have',
   },
   {
     title: 'a disk image without a release is the stable Debian',
     image: {},
-    finding:
+    message:
       'it asks for the suite stable/updates, and it installs the package software-properties-common, which Debian does not have',
   },
   {
     title: 'any release is good with debian-fixes',
     image: { release: 'trixie' },
     elements: ['debian-fixes'],
-    finding: 'has the element debian-fixes',
+    message: 'has the element debian-fixes',
   },
 ]) {
   test(title, async (t) => {
     const result = await checkRelease(t, image, ...elements);
-    assert.equal(result?.finding, finding);
-    assert.equal(result.state, result.remedy === undefined ? 'ok' : 'problem');
+    assert.equal(result?.message, message);
+    assert.equal(result.status, result.remedy === undefined ? 'ok' : 'problem');
     if (result.remedy) assert.match(result.remedy, /^add debian-fixes to the elements of disk image web/);
   });
 }

@@ -71,7 +71,7 @@ export async function* diagnoseInstances(
     yield await checkPermissions(permissions, region, instanceTrials(region), signal);
     const subject = `launches of provider ${entry.name}`;
     const tried = await attempt(subject, signal, () => tryLaunch(siteOf(region), signal));
-    yield tried.problem ?? { subject, state: 'ok', finding: tried.value };
+    yield tried.problem ?? { subject, status: 'ok', message: tried.value };
   } finally {
     once.close();
   }
@@ -91,10 +91,10 @@ async function checkBucket(
       .catch(unlessAbsent),
   );
   if (answer.problem) return answer.problem;
-  if (answer.value === undefined) return { subject, state: 'problem', finding: 'does not exist', remedy };
+  if (answer.value === undefined) return { subject, status: 'problem', message: 'does not exist', remedy };
   const { BucketRegion: place = region.name } = answer.value;
-  if (place === region.name) return { subject, state: 'ok', finding: `exists in ${place}` };
-  return { subject, state: 'problem', finding: `is in ${place}, not in ${region.name}`, remedy };
+  if (place === region.name) return { subject, status: 'ok', message: `exists in ${place}` };
+  return { subject, status: 'problem', message: `is in ${place}, not in ${region.name}`, remedy };
 }
 
 /** @returns undefined if nothing further can be checked */
@@ -117,8 +117,8 @@ async function* checkAccess(
   }
   const { value: region } = opened;
   const caller = await callerOf(region, session.options.endpoint, signal);
-  const finding = `EC2 accepts them in ${region.name}${caller === undefined ? '' : ` as ${caller}`}`;
-  yield { subject, state: 'ok', finding };
+  const message = `EC2 accepts them in ${region.name}${caller === undefined ? '' : ` as ${caller}`}`;
+  yield { subject, status: 'ok', message };
   return region;
 }
 
@@ -166,11 +166,11 @@ async function checkPermissions(
   });
   if (checked.problem) return checked.problem;
   if (missing.length > 0) {
-    return { subject, state: 'problem', finding: `lack ${missing.join(', ')}`, remedy: REMEDY };
+    return { subject, status: 'problem', message: `lack ${missing.join(', ')}`, remedy: REMEDY };
   }
   const all = Object.keys(trials).length;
   const rest = granted < all ? `; AWS tells of the other ${all - granted} only when they are used` : '';
-  return { subject, state: 'ok', finding: `AWS grants ${granted} of ${all}, and refuses none${rest}` };
+  return { subject, status: 'ok', message: `AWS grants ${granted} of ${all}, and refuses none${rest}` };
 }
 
 function imageTrials(entry: AwsEntry, { ec2, ebs }: AwsRegion): Trials {

@@ -29,7 +29,7 @@ test('what AWS grants is tried without a change', async (t) => {
   const region = double.region();
   const images = await collect(open({ 'copy-regions': ['eu-west-1'] }).diagnose());
   assert.deepEqual(
-    images.map(({ subject, state, finding }) => [subject, state, finding]),
+    images.map(({ subject, status, message }) => [subject, status, message]),
     [
       [
         'credentials of provider ci',
@@ -46,17 +46,17 @@ test('what AWS grants is tried without a change', async (t) => {
   );
   const instances = await collect(openInstances().diagnose());
   assert.deepEqual(
-    instances.map(({ subject, state }) => [subject, state]),
+    instances.map(({ subject, status }) => [subject, status]),
     [
       ['credentials of provider ci', 'ok'],
       ['permissions for instances of provider ci', 'ok'],
       ['launches of provider ci', 'ok'],
     ],
   );
-  assert.match(instances.at(-1)?.finding ?? '', /^AWS would launch AMI ami-\w+ on t3\.small$/);
+  assert.match(instances.at(-1)?.message ?? '', /^AWS would launch AMI ami-\w+ on t3\.small$/);
   for (const method of ['snapshot', 'image'] as const) {
     const [, permissions] = await collect(open({ 'import-method': method }).diagnose());
-    assert.match(permissions?.finding ?? '', /^AWS grants (\d) of \1/);
+    assert.match(permissions?.message ?? '', /^AWS grants (\d) of \1/);
   }
   const { snapshots, keyPairs, snapshotImports, imageImports } = region;
   assert.equal(region.images.all().length, 1);
@@ -74,8 +74,8 @@ test('missing permissions are named', async (t) => {
       ? new AwsRefusal('AccessDeniedException', 'not authorized to perform ebs:PutSnapshotBlock', 403)
       : denying('RegisterImage', 'TerminateInstances')(request);
   const missing = async (results: AsyncIterable<CheckResult>): Promise<unknown> =>
-    (await collect(results)).flatMap(({ state, finding, remedy }) =>
-      state === 'problem' ? [[finding, remedy]] : [],
+    (await collect(results)).flatMap(({ status, message, remedy }) =>
+      status === 'problem' ? [[message, remedy]] : [],
     );
   const remedy = 'add these actions to the policy of the user or the role';
   assert.deepEqual(await missing(open().diagnose()), [
@@ -89,20 +89,20 @@ test('without valid credentials, nothing else is checked', async (t) => {
   double.fault = () => new AwsRefusal('ExpiredToken', 'The security token included is expired', 403);
   const [result, ...others] = await collect(open().diagnose());
   assert.deepEqual(others, []);
-  assert.deepEqual([result?.subject, result?.state], ['credentials of provider ci', 'problem']);
-  assert.match(result?.finding ?? '', /The security token included is expired/);
+  assert.deepEqual([result?.subject, result?.status], ['credentials of provider ci', 'problem']);
+  assert.match(result?.message ?? '', /The security token included is expired/);
   assert.match(result?.remedy ?? '', /check the credentials, and whether they have expired/);
   assert.equal(double.requests.length, 1);
 
   double.fault = ({ operation }) =>
     operation === 'GetCallerIdentity' ? new AwsRefusal('InvalidAction', 'no such action') : undefined;
   const [credentials] = await collect(open().diagnose());
-  assert.deepEqual([credentials?.state, credentials?.finding], ['ok', 'EC2 accepts them in us-east-1']);
+  assert.deepEqual([credentials?.status, credentials?.message], ['ok', 'EC2 accepts them in us-east-1']);
 
   double.fault = denying('DescribeImages');
   const [refused, ...rest] = await collect(open().diagnose());
-  assert.deepEqual([refused?.state, rest], ['problem', []]);
-  assert.match(refused?.finding ?? '', /DescribeImages in us-east-1: You are not authorized/);
+  assert.deepEqual([refused?.status, rest], ['problem', []]);
+  assert.match(refused?.message ?? '', /DescribeImages in us-east-1: You are not authorized/);
 });
 
 test('a launch that AWS would refuse is found before a build needs it', async (t) => {
@@ -112,12 +112,12 @@ test('a launch that AWS would refuse is found before a build needs it', async (t
       ? new AwsRefusal('InvalidSubnetID.NotFound', "The subnet ID 'subnet-gone' does not exist")
       : undefined;
   const launch = (await collect(openInstances({ 'subnet-id': 'subnet-gone' }).diagnose())).at(-1);
-  assert.deepEqual([launch?.subject, launch?.state], ['launches of provider ci', 'problem']);
-  assert.match(launch?.finding ?? '', /The subnet ID 'subnet-gone' does not exist/);
+  assert.deepEqual([launch?.subject, launch?.status], ['launches of provider ci', 'problem']);
+  assert.match(launch?.message ?? '', /The subnet ID 'subnet-gone' does not exist/);
   const region = double.region();
   for (const { id } of region.images.all()) region.images.delete(id);
   const untried = (await collect(openInstances().diagnose())).at(-1);
-  assert.equal(untried?.finding, 'could not be tried: this account has no AMI');
+  assert.equal(untried?.message, 'could not be tried: this account has no AMI');
 });
 
 test('a bucket must exist, in the region of the images', async (t) => {
@@ -133,8 +133,8 @@ test('a bucket must exist, in the region of the images', async (t) => {
   const s3 = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const check = async (bucket: string): Promise<unknown> => {
     const settings = { 'import-method': 'snapshot', 'bucket-name': bucket, 's3-endpoint': s3 } as const;
-    const { state, finding } = (await collect(open(settings).diagnose())).at(-1) ?? {};
-    return [state, finding];
+    const { status, message } = (await collect(open(settings).diagnose())).at(-1) ?? {};
+    return [status, message];
   };
   assert.deepEqual(await check('here'), ['ok', 'exists in us-east-1']);
   assert.deepEqual(await check('there'), ['problem', 'is in eu-west-1, not in us-east-1']);

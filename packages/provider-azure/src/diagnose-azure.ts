@@ -62,8 +62,8 @@ export async function* diagnoseAzure(
   const minutes = Math.floor((expiry.getTime() - Date.now()) / 60_000);
   yield {
     subject: credentials,
-    state: 'ok',
-    finding: `Microsoft Entra ID accepts them; the token is valid for ${minutes} min`,
+    status: 'ok',
+    message: `Microsoft Entra ID accepts them; the token is valid for ${minutes} min`,
   };
   yield await checkPermissions(session, gallery, signal);
   yield await checkTarget(session, gallery, signal);
@@ -83,12 +83,12 @@ async function checkPermissions(
   const lacking = needed.filter((action) => !answer.value.some((permission) => permits(permission, action)));
   const { resourceGroup } = session.account;
   if (lacking.length === 0) {
-    return { subject, state: 'ok', finding: `the roles in resource group ${resourceGroup} suffice` };
+    return { subject, status: 'ok', message: `the roles in resource group ${resourceGroup} suffice` };
   }
   return {
     subject,
-    state: 'problem',
-    finding: `the roles in resource group ${resourceGroup} lack ${lacking.join(', ')}`,
+    status: 'problem',
+    message: `the roles in resource group ${resourceGroup} lack ${lacking.join(', ')}`,
     remedy: 'give the identity the role of docs/azure.md',
   };
 }
@@ -120,8 +120,8 @@ async function checkTarget(
     }
   });
   if (answer.problem) return answer.problem;
-  const finding = gallery === undefined ? `resource group ${resourceGroup} lists them` : 'it exists';
-  return { subject, state: 'ok', finding };
+  const message = gallery === undefined ? `resource group ${resourceGroup} lists them` : 'it exists';
+  return { subject, status: 'ok', message };
 }
 
 async function checkQuota(
@@ -145,14 +145,14 @@ async function checkQuota(
   if (answer.value === undefined) {
     // Uploads need no permission outside of the resource group.
     const remedy = 'for this check, give Microsoft.Compute/locations/usages/read in the subscription';
-    return { subject, state: 'warning', finding: 'the credentials may not read it', remedy };
+    return { subject, status: 'warning', message: 'the credentials may not read it', remedy };
   }
   const wanted = QUOTAS.find(([storage]) => storage === diskType)?.[1];
   const found = answer.value.find(({ name }) => name?.value === wanted);
   if (found?.currentValue === undefined || found.limit === undefined) return undefined;
   const { currentValue, limit } = found;
-  const finding = `${currentValue} of ${limit} disks of ${diskType} in ${location}`;
-  if (currentValue < NEARLY_FULL * limit) return { subject, state: 'ok', finding };
+  const message = `${currentValue} of ${limit} disks of ${diskType} in ${location}`;
+  if (currentValue < NEARLY_FULL * limit) return { subject, status: 'ok', message };
   const remedy = 'delete disks that are not needed, or ask for a larger quota';
-  return { subject, state: currentValue >= limit ? 'problem' : 'warning', finding, remedy };
+  return { subject, status: currentValue >= limit ? 'problem' : 'warning', message, remedy };
 }

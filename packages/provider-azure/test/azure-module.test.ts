@@ -83,7 +83,7 @@ test('doctor names missing permissions, and the quota', async (t) => {
   const provider = await open(t, double);
   const results = await Array.fromAsync(provider.diagnose?.() ?? []);
   assert.deepEqual(
-    results.map(({ subject, state }) => `${subject}: ${state}`),
+    results.map(({ subject, status }) => `${subject}: ${status}`),
     [
       'credentials of provider azure: ok',
       'permissions of provider azure: problem',
@@ -91,8 +91,8 @@ test('doctor names missing permissions, and the quota', async (t) => {
       'quota of provider azure: ok',
     ],
   );
-  assert.match(results[1]?.finding ?? '', /lack Microsoft\.Compute\/images\/delete$/);
-  assert.match(results[3]?.finding ?? '', /0 of 10 disks of Standard_LRS in westeurope/);
+  assert.match(results[1]?.message ?? '', /lack Microsoft\.Compute\/images\/delete$/);
+  assert.match(results[3]?.message ?? '', /0 of 10 disks of Standard_LRS in westeurope/);
   assert.ok(double.requests.every(({ name }) => name.startsWith('GET ')));
 });
 
@@ -102,8 +102,8 @@ test('doctor warns if the role is given in the resource group alone, where the q
     name === 'GET usages' ? new ArmRefusal('AuthorizationFailed', 'no permission', 403) : undefined;
   const provider = await open(t, double);
   const results = await Array.fromAsync(provider.diagnose?.() ?? []);
-  const [found, ...others] = results.filter(({ state }) => state !== 'ok');
-  assert.equal(found?.state, 'warning');
+  const [found, ...others] = results.filter(({ status }) => status !== 'ok');
+  assert.equal(found?.status, 'warning');
   assert.match(found.remedy ?? '', /usages\/read in the subscription/);
   assert.deepEqual(others, []);
 });
@@ -111,14 +111,14 @@ test('doctor warns if the role is given in the resource group alone, where the q
 test('doctor says that a gallery or a resource group is missing', async (t) => {
   const double = await start(t);
   const gallery = await open(t, double, { 'gallery-name': 'none' });
-  const missing = (await Array.fromAsync(gallery.diagnose?.() ?? [])).filter(({ state }) => state !== 'ok');
+  const missing = (await Array.fromAsync(gallery.diagnose?.() ?? [])).filter(({ status }) => status !== 'ok');
   assert.deepEqual(
     missing.map(({ subject }) => subject),
     ['gallery none'],
   );
   const group = await open(t, double, { 'resource-group': 'none' });
-  const [first] = (await Array.fromAsync(group.diagnose?.() ?? [])).filter(({ state }) => state !== 'ok');
-  assert.match(first?.finding ?? '', /Resource group 'none' could not be found/);
+  const [first] = (await Array.fromAsync(group.diagnose?.() ?? [])).filter(({ status }) => status !== 'ok');
+  assert.match(first?.message ?? '', /Resource group 'none' could not be found/);
 });
 
 test('no secret of auth-path is in an error', async (t) => {

@@ -49,7 +49,7 @@ export async function* diagnoseGce(diagnosis: Diagnosis): AsyncGenerator<CheckRe
     yield opened.problem;
     return;
   }
-  yield { subject, state: 'ok', finding: `Compute Engine accepts them in the project ${opened.value}` };
+  yield { subject, status: 'ok', message: `Compute Engine accepts them in the project ${opened.value}` };
   yield await checkProject(diagnosis);
   const { 'bucket-name': bucket } = entry;
   if (bucket !== undefined) yield await checkBucket(diagnosis, bucket);
@@ -71,9 +71,9 @@ async function checkProject(diagnosis: Diagnosis): Promise<CheckResult> {
     return compare(subject, PROJECT_PERMISSIONS, granted);
   } catch (error) {
     if (!(error instanceof CloudError)) throw error;
-    const finding = `cannot be asked: ${error.message}`;
+    const message = `cannot be asked: ${error.message}`;
     const remedy = 'enable the API cloudresourcemanager.googleapis.com in the project';
-    return { subject, state: 'warning', finding, remedy };
+    return { subject, status: 'warning', message, remedy };
   }
 }
 
@@ -105,10 +105,10 @@ async function checkQuota(diagnosis: Diagnosis): Promise<CheckResult | undefined
     );
     const { limit, usage } = quotas.find(({ metric }) => metric === 'IMAGES') ?? {};
     if (limit === undefined || usage === undefined) return undefined;
-    const finding = `${usage} of ${limit} are used`;
-    if (usage < limit * NEARLY_FULL) return { subject, state: 'ok', finding };
-    const state = usage < limit ? 'warning' : 'problem';
-    return { subject, state, finding, remedy: 'delete images, or ask Google for a higher quota IMAGES' };
+    const message = `${usage} of ${limit} are used`;
+    if (usage < limit * NEARLY_FULL) return { subject, status: 'ok', message };
+    const status = usage < limit ? 'warning' : 'problem';
+    return { subject, status, message, remedy: 'delete images, or ask Google for a higher quota IMAGES' };
   } catch (error) {
     if (error instanceof CloudError) return undefined;
     throw error;
@@ -117,8 +117,8 @@ async function checkQuota(diagnosis: Diagnosis): Promise<CheckResult | undefined
 
 function compare(subject: string, wanted: readonly string[], granted: readonly string[]): CheckResult {
   const missing = wanted.filter((permission) => !granted.includes(permission));
-  if (missing.length === 0) return { subject, state: 'ok', finding: 'no permission is missing' };
-  return { subject, state: 'problem', finding: `missing: ${missing.join(', ')}`, remedy: REMEDY };
+  if (missing.length === 0) return { subject, status: 'ok', message: 'no permission is missing' };
+  return { subject, status: 'problem', message: `missing: ${missing.join(', ')}`, remedy: REMEDY };
 }
 
 /** Sends a request that the clients have no method for. */

@@ -14,12 +14,12 @@ test('doctor finds everything in order, and changes nothing', async (t) => {
   assert.deepEqual(await diagnose(fixture), [
     {
       subject: 'credentials of provider ci',
-      state: 'ok',
-      finding: 'Compute Engine accepts them in the project ci-project',
+      status: 'ok',
+      message: 'Compute Engine accepts them in the project ci-project',
     },
-    { subject: 'permissions of provider ci', state: 'ok', finding: 'no permission is missing' },
-    { subject: 'bucket images of provider ci', state: 'ok', finding: 'no permission is missing' },
-    { subject: 'quota of images of provider ci', state: 'ok', finding: '0 of 100 are used' },
+    { subject: 'permissions of provider ci', status: 'ok', message: 'no permission is missing' },
+    { subject: 'bucket images of provider ci', status: 'ok', message: 'no permission is missing' },
+    { subject: 'quota of images of provider ci', status: 'ok', message: '0 of 100 are used' },
   ]);
   const operations = fixture.double.requests.map(({ operation }) => operation);
   assert.deepEqual(operations, [
@@ -34,9 +34,9 @@ test('doctor names missing permissions', async (t) => {
   const fixture = await gceFixture(t);
   const missing = ['compute.images.create', 'compute.images.deprecate', 'storage.objects.delete'];
   for (const permission of missing) fixture.double.missingPermissions.add(permission);
-  const problems = (await diagnose(fixture)).filter(({ state }) => state === 'problem');
+  const problems = (await diagnose(fixture)).filter(({ status }) => status === 'problem');
   assert.deepEqual(
-    problems.map(({ finding }) => finding),
+    problems.map(({ message }) => message),
     ['missing: compute.images.create, compute.images.deprecate', 'missing: storage.objects.delete'],
   );
 });
@@ -46,20 +46,20 @@ test('doctor says what is wrong with the bucket, the quota and the credentials',
   const { double } = fixture;
   double.storage.missingBuckets.add('images');
   double.imageQuota = 0;
-  const problems = (await diagnose(fixture)).filter(({ state }) => state === 'problem');
+  const problems = (await diagnose(fixture)).filter(({ status }) => status === 'problem');
   assert.deepEqual(
     problems.map(({ subject }) => subject),
     ['bucket images of provider ci', 'quota of images of provider ci'],
   );
-  assert.match(problems[0]?.finding ?? '', /The specified bucket does not exist/);
+  assert.match(problems[0]?.message ?? '', /The specified bucket does not exist/);
 
   double.fault = () => new GoogleRefusal(401, 'authError', 'Invalid Credentials');
   const refused = await diagnose(fixture);
   assert.deepEqual(
-    refused.map(({ subject, state }) => [subject, state]),
+    refused.map(({ subject, status }) => [subject, status]),
     [['credentials of provider ci', 'problem']],
   );
-  assert.match(refused[0]?.finding ?? '', /Invalid Credentials/);
+  assert.match(refused[0]?.message ?? '', /Invalid Credentials/);
   assert.ok(!JSON.stringify(refused).includes(SECRET));
 });
 
@@ -71,8 +71,8 @@ test('doctor goes on where it may not ask', async (t) => {
     operation.startsWith('POST /v3/') ? new GoogleRefusal(403, 'forbidden', 'API is disabled') : undefined;
   const results = await diagnose(fixture);
   assert.deepEqual(
-    results.map(({ state }) => state),
+    results.map(({ status }) => status),
     ['ok', 'warning', 'ok'],
   );
-  assert.match(results[1]?.finding ?? '', /cannot be asked.*API is disabled/);
+  assert.match(results[1]?.message ?? '', /cannot be asked.*API is disabled/);
 });

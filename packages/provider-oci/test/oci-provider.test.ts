@@ -250,7 +250,7 @@ test('doctor tells what is missing', async (t) => {
   const { directory, registry } = fixture;
   const states = async (settings = {}): Promise<string[]> =>
     (await Array.fromAsync(fixture.open(settings).diagnose())).map(
-      ({ state, finding }) => `${state}: ${finding}`,
+      ({ status, message }) => `${status}: ${message}`,
     );
   assert.deepEqual(await states(), [
     `ok: ${fixture.repository} has 0 tags`,

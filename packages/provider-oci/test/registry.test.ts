@@ -64,10 +64,10 @@ test('a registry without deletions is a problem for doctor and deletions, not fo
   await assert.rejects(provider.delete(externalId), /the registry forbids deletions/);
   const results = await Array.fromAsync(provider.diagnose());
   assert.deepEqual(
-    results.map(({ state }) => state),
+    results.map(({ status }) => status),
     ['ok', 'ok', 'problem'],
   );
-  assert.match(results.at(-1)?.finding ?? '', /the registry forbids deletions/);
+  assert.match(results.at(-1)?.message ?? '', /the registry forbids deletions/);
   await provider.upload({ ...request, uploadId: 'second' });
   assert.deepEqual(
     (await provider.list()).map(({ uploadId }) => uploadId),

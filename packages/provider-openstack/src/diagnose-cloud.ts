@@ -51,7 +51,7 @@ export async function* diagnoseCloud(
       yield token.problem;
       return;
     }
-    yield { subject: credentials, state: 'ok', finding: describeToken(cloud, token.value) };
+    yield { subject: credentials, status: 'ok', message: describeToken(cloud, token.value) };
     yield* checkGlance(name, new ImageApi(session), importMethod, signal);
     if (cloud.imageApiUseTasks) yield await checkObjectStore(name, new ObjectStore(session), signal);
   } finally {
@@ -63,8 +63,8 @@ function* checkSettings(name: string, { tls }: CloudSettings): Iterable<CheckRes
   if (tls.verify) return;
   yield {
     subject: `certificates of provider ${name}`,
-    state: 'warning',
-    finding: 'are not verified: anyone on the way can read the credentials',
+    status: 'warning',
+    message: 'are not verified: anyone on the way can read the credentials',
     remedy: 'set cacert in clouds.yaml, and remove verify: false',
   };
 }
@@ -87,7 +87,7 @@ async function* checkGlance(
     yield answer.problem;
     return;
   }
-  yield { subject, state: 'ok', finding: 'answers, and lists images' };
+  yield { subject, status: 'ok', message: 'answers, and lists images' };
   const clock = checkClock(`cloud ${images.cloud}`, answer.value);
   if (clock !== undefined) yield clock;
   yield await checkImport(name, images, importMethod, signal);
@@ -106,11 +106,11 @@ async function checkImport(
   const offered = answer.value ?? [];
   const list = offered.join(', ') || 'none';
   if (wanted === undefined) {
-    return { subject, state: 'ok', finding: `a PUT of the file is used; the cloud offers: ${list}` };
+    return { subject, status: 'ok', message: `a PUT of the file is used; the cloud offers: ${list}` };
   }
-  if (offered.includes(wanted)) return { subject, state: 'ok', finding: `the cloud offers ${wanted}` };
-  const finding = `the cloud does not offer ${wanted}; it offers: ${list}`;
-  return { subject, state: 'problem', finding, remedy: 'choose one of these, or leave image-import out' };
+  if (offered.includes(wanted)) return { subject, status: 'ok', message: `the cloud offers ${wanted}` };
+  const message = `the cloud does not offer ${wanted}; it offers: ${list}`;
+  return { subject, status: 'problem', message, remedy: 'choose one of these, or leave image-import out' };
 }
 
 async function* checkQuota(name: string, images: ImageApi, signal: AbortSignal): AsyncGenerator<CheckResult> {
@@ -122,22 +122,22 @@ async function* checkQuota(name: string, images: ImageApi, signal: AbortSignal):
   }
   const limited = Object.entries(answer.value).filter(([, { limit }]) => limit >= 0);
   const results = limited.flatMap(([quota, usage]) => checkUsage(subject, quota, usage) ?? []);
-  if (results.length === 0) yield { subject, state: 'ok', finding: 'the cloud names no limit' };
+  if (results.length === 0) yield { subject, status: 'ok', message: 'the cloud names no limit' };
   else yield* results;
 }
 
 function checkUsage(subject: string, quota: string, { limit, usage }: QuotaUsage): CheckResult | undefined {
   const row = QUOTAS[quota];
   if (row === undefined) return undefined;
-  const finding = `${row.what}: ${row.show(usage)} of ${row.show(limit)}`;
-  if (usage < NEARLY_FULL * limit) return { subject, state: 'ok', finding };
+  const message = `${row.what}: ${row.show(usage)} of ${row.show(limit)}`;
+  if (usage < NEARLY_FULL * limit) return { subject, status: 'ok', message };
   const remedy = 'delete images that are not needed, or ask for a larger quota';
-  return { subject, state: usage >= limit ? 'problem' : 'warning', finding, remedy };
+  return { subject, status: usage >= limit ? 'problem' : 'warning', message, remedy };
 }
 
 async function checkObjectStore(name: string, store: ObjectStore, signal: AbortSignal): Promise<CheckResult> {
   const subject = `object store of provider ${name}`;
   const answer = await attempt(subject, signal, () => store.probe(signal));
   if (answer.problem) return answer.problem;
-  return { subject, state: 'ok', finding: 'answers; images are imported from there by a task' };
+  return { subject, status: 'ok', message: 'answers; images are imported from there by a task' };
 }

@@ -22,7 +22,7 @@ async function diagnose(
 }
 
 function problems(results: readonly CheckResult[]): readonly string[] {
-  return results.filter(({ state }) => state === 'problem').map(({ subject }) => subject);
+  return results.filter(({ status }) => status === 'problem').map(({ subject }) => subject);
 }
 
 /** Answers of Glance to `/v2/info/usage` with one quota. */
@@ -48,10 +48,10 @@ describe('the diagnosis of a cloud', () => {
       ],
     );
     assert.match(
-      results[0]?.finding ?? '',
+      results[0]?.message ?? '',
       /^Keystone accepts them \(password\); its token is valid for \d+ min$/,
     );
-    assert.match(results[3]?.finding ?? '', /^a PUT of the file is used; the cloud offers: .*glance-direct/);
+    assert.match(results[3]?.message ?? '', /^a PUT of the file is used; the cloud offers: .*glance-direct/);
     const methods = glance.requests.map(({ method }) => method);
     assert.deepEqual(new Set(methods), new Set(['GET']));
     assert.deepEqual(new Set(keystone.requests.map(({ method }) => method)), new Set(['POST']), 'a token');
@@ -72,7 +72,7 @@ describe('the diagnosis of a cloud', () => {
     const auth = { ...settings.auth, url: `${dead.url}v3` } as CloudSettings['auth'];
     const results = await diagnose(t, { ...settings, auth }, { session: {} });
     assert.deepEqual(problems(results), ['credentials of provider cloud']);
-    assert.match(results[0]?.finding ?? '', /no answer: /);
+    assert.match(results[0]?.message ?? '', /no answer: /);
     assert.equal(dead.connections(), 1, 'without retries');
   });
 
@@ -84,8 +84,8 @@ describe('the diagnosis of a cloud', () => {
     assert.deepEqual(others, []);
     assert.deepEqual(result, {
       subject: 'credentials of provider cloud',
-      state: 'problem',
-      finding: 'clouds.yaml has no cloud "west"',
+      status: 'problem',
+      message: 'clouds.yaml has no cloud "west"',
       remedy: 'add it',
     });
   });
@@ -95,9 +95,9 @@ describe('the diagnosis of a cloud', () => {
     const image = { ...settings.image, regionName: 'Mars' };
     const results = await diagnose(t, { ...settings, image });
     assert.deepEqual(problems(results), ['Glance of provider cloud']);
-    const { finding = '', remedy } = results.at(-1) ?? {};
+    const { message = '', remedy } = results.at(-1) ?? {};
     assert.match(
-      `${finding}; ${remedy}`,
+      `${message}; ${remedy}`,
       /no public endpoint .* in region Mars; the cloud has .*glance public in RegionOne/,
     );
   });
@@ -108,8 +108,8 @@ describe('the diagnosis of a cloud', () => {
     glance.inject({ path: /\/info\/import$/ }, answersWith(200, { body }));
     const results = await diagnose(t, settings, { imageImport: { method: 'glance-direct' } });
     assert.deepEqual(problems(results), ['import methods of provider cloud']);
-    const found = results.find(({ state }) => state === 'problem');
-    assert.equal(found?.finding, 'the cloud does not offer glance-direct; it offers: web-download');
+    const found = results.find(({ status }) => status === 'problem');
+    assert.equal(found?.message, 'the cloud does not offer glance-direct; it offers: web-download');
   });
 
   test('compares the quota with its use', async (t) => {
@@ -119,15 +119,15 @@ describe('the diagnosis of a cloud', () => {
       return (await diagnose(t, settings)).find(({ subject }) => subject === 'quota of provider cloud');
     };
     assert.partialDeepStrictEqual(await quota('image_count_total', 5, 10), {
-      state: 'ok',
-      finding: 'images: 5 of 10',
+      status: 'ok',
+      message: 'images: 5 of 10',
     });
-    assert.equal((await quota('image_size_total', 95, 100))?.state, 'warning');
+    assert.equal((await quota('image_size_total', 95, 100))?.status, 'warning');
     assert.partialDeepStrictEqual(await quota('image_size_total', 100, 100), {
-      state: 'problem',
-      finding: 'size of all images: 100 MiB of 100 MiB',
+      status: 'problem',
+      message: 'size of all images: 100 MiB of 100 MiB',
     });
-    assert.equal((await quota('image_size_total', 100, -1))?.finding, 'the cloud names no limit');
+    assert.equal((await quota('image_size_total', 100, -1))?.message, 'the cloud names no limit');
   });
 
   test('warns of a clock that differs, and of certificates that are not verified', async (t) => {
@@ -139,7 +139,7 @@ describe('the diagnosis of a cloud', () => {
     );
     const results = await diagnose(t, { ...settings, tls: { verify: false } });
     assert.deepEqual(problems(results), ['clock, compared with cloud test']);
-    const warning = results.find(({ state }) => state === 'warning');
+    const warning = results.find(({ status }) => status === 'warning');
     assert.equal(warning?.subject, 'certificates of provider cloud');
   });
 
@@ -147,6 +147,6 @@ describe('the diagnosis of a cloud', () => {
     const { settings } = await openRealCloud(t);
     const results = await diagnose(t, { ...settings, imageApiUseTasks: true });
     assert.deepEqual(problems(results), ['object store of provider cloud']);
-    assert.match(results.at(-1)?.finding ?? '', /no public endpoint of a service of type object-store/);
+    assert.match(results.at(-1)?.message ?? '', /no public endpoint of a service of type object-store/);
   });
 });

@@ -63,7 +63,8 @@ export async function diagnoseUploads(
     }
   });
   if (checked.problem) return checked.problem;
-  if (missing.size === 0) return { subject, state: 'ok', finding: 'the requests of an upload are permitted' };
+  if (missing.size === 0)
+    return { subject, status: 'ok', message: 'the requests of an upload are permitted' };
   const remedy = 'add these actions to the policy of the user or the role';
-  return { subject, state: 'problem', finding: `lack ${[...missing].join(', ')}`, remedy };
+  return { subject, status: 'problem', message: `lack ${[...missing].join(', ')}`, remedy };
 }

@@ -231,8 +231,8 @@ export class S3Provider implements ImageProvider, Disposable {
       const count = listed.value?.length ?? 0;
       yield listed.problem ?? {
         subject,
-        state: 'ok',
-        finding: `has ${count} ${count === 1 ? 'image' : 'images'}`,
+        status: 'ok',
+        message: `has ${count} ${count === 1 ? 'image' : 'images'}`,
       };
       const permissions = `permissions for uploads to ${subject}`;
       if (!listed.problem) yield await diagnoseUploads(permissions, store, this.#keys, signal);

@@ -394,7 +394,7 @@ test('doctor names the permissions that are missing, and leaves nothing', async 
       denied.includes(operation) ? { refuse: 'AccessDenied', message } : undefined;
     const results = await Array.fromAsync(open().diagnose());
     assert.deepEqual([double.objects.size, double.multiparts.size], [0, 0]);
-    return results.map(({ state, finding }) => `${state}: ${finding}`);
+    return results.map((result) => `${result.status}: ${result.message}`);
   };
   const ok = 'ok: has 0 images';
   assert.deepEqual(await check([]), [ok, 'ok: the requests of an upload are permitted']);

@@ -201,7 +201,7 @@ test('doctor learns whether the bucket can be used', async (t) => {
   const fixture = await s3Fixture(t);
   const statesOf = async (bucket: string): Promise<string[]> => {
     const results = await Array.fromAsync(fixture.open({ 'bucket-name': bucket }).diagnose());
-    return results.map(({ state }) => state);
+    return results.map(({ status }) => status);
   };
   assert.deepEqual(await statesOf(fixture.bucket), ['ok', 'ok']);
   assert.deepEqual(await fixture.keys(), []);

@@ -25,13 +25,13 @@ export async function* diagnoseZuul(
     yield builds.problem;
   } else {
     const { api, newest } = builds.value;
-    yield { subject, state: 'ok', finding: `${api} answers, and knows the tenant` };
+    yield { subject, status: 'ok', message: `${api} answers, and knows the tenant` };
     const of = `job ${job} of project ${project}${branch === undefined ? '' : `, branch ${branch}`}`;
     yield newest === undefined
       ? {
           subject: `builds of image ${name}`,
-          state: 'warning',
-          finding: `Zuul lists no successful build of ${of}`,
+          status: 'warning',
+          message: `Zuul lists no successful build of ${of}`,
           remedy: 'correct project, pipelines, job and branch, unless the job has never succeeded',
         }
       : checkBuild(newest, of, name, settings);
@@ -47,10 +47,10 @@ function checkBuild(build: ZuulBuild, of: string, name: string, settings: ZuulSe
   const newest = `the newest one of ${of} is ${uuid}${ended}`;
   try {
     imageArtifacts(build, imageSourceOf(name, settings));
-    return { subject, state: 'ok', finding: newest };
+    return { subject, status: 'ok', message: newest };
   } catch (error) {
     const remedy = 'correct the artifacts that the job returns, or the settings artifacts and image-name';
-    return { subject, state: 'warning', finding: `${newest}: ${(error as Error).message}`, remedy };
+    return { subject, status: 'warning', message: `${newest}: ${(error as Error).message}`, remedy };
   }
 }
 
@@ -58,6 +58,6 @@ async function checkBroker(settings: MqttSettings, signal: AbortSignal): Promise
   const subject = `MQTT broker ${new URL(settings.url).host}`; // without a password
   const remedy = 'correct the section mqtt; until then builds are found by polling alone';
   const { problem } = await attempt(subject, signal, () => subscribeOnce(settings, signal), remedy);
-  if (problem !== undefined) return { ...problem, state: 'warning' };
-  return { subject, state: 'ok', finding: `this builder may subscribe to ${settings.topic}` };
+  if (problem !== undefined) return { ...problem, status: 'warning' };
+  return { subject, status: 'ok', message: `this builder may subscribe to ${settings.topic}` };
 }

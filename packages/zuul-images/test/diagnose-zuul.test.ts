@@ -35,35 +35,35 @@ describe('the diagnosis of a Zuul', () => {
     const zuul = await startZuul(t);
     const missing = await diagnose(settingsOf(zuul.url));
     assert.deepEqual(
-      missing.map(({ state }) => state),
+      missing.map(({ status }) => status),
       ['ok', 'warning'],
     );
     const { uuid } = zuul.table().add([qcowArtifact('1')]);
     const [api, builds] = await diagnose(settingsOf(zuul.url));
-    assert.equal(api?.finding, `Zuul API ${zuul.url} answers, and knows the tenant`);
-    assert.equal(builds?.state, 'ok');
-    assert.ok(builds.finding.includes(uuid));
+    assert.equal(api?.message, `Zuul API ${zuul.url} answers, and knows the tenant`);
+    assert.equal(builds?.status, 'ok');
+    assert.ok(builds.message.includes(uuid));
   });
 
   test('warns if the newest build did not return the image', async (t) => {
     const zuul = await startZuul(t);
     zuul.table().add([qcowArtifact('1', { image_name: 'jammy' })]);
     const [, builds] = await diagnose(settingsOf(zuul.url, { 'image-name': 'noble' }));
-    assert.equal(builds?.state, 'warning');
-    assert.match(builds.finding, /has the image_name "noble" that image-name demands: they have "jammy"$/);
+    assert.equal(builds?.status, 'warning');
+    assert.match(builds.message, /has the image_name "noble" that image-name demands: they have "jammy"$/);
   });
 
   test('names an unknown tenant, and an API that does not answer, at once', async (t) => {
     const zuul = await startZuul(t);
     const [unknown] = await diagnose(settingsOf(zuul.url, { tenant: 'nobody' }));
     assert.partialDeepStrictEqual(unknown, {
-      state: 'problem',
+      status: 'problem',
       remedy: 'the tenant does not exist; correct its name'.split('; ')[1] ?? '',
     });
     const dead = await startDeadServer(t);
     const [down] = await diagnose(settingsOf(dead.url));
-    assert.equal(down?.state, 'problem');
-    assert.match(down.finding, /no answer/);
+    assert.equal(down?.status, 'problem');
+    assert.match(down.message, /no answer/);
     assert.equal(dead.connections(), 1, 'without retries');
   });
 
@@ -80,15 +80,15 @@ describe('the diagnosis of a Zuul', () => {
       (await diagnose(settingsOf(zuul.url, { mqtt }))).at(-1);
     assert.deepEqual(await result(), {
       subject: `MQTT broker 127.0.0.1:${broker.port}`,
-      state: 'ok',
-      finding: 'this builder may subscribe to zuul/#',
+      status: 'ok',
+      message: 'this builder may subscribe to zuul/#',
     });
     await writeFile(file, 'wrong-password');
     const refused = await result();
-    assert.equal(refused?.state, 'warning');
-    assert.match(refused.finding, /not authori[sz]ed/i);
+    assert.equal(refused?.status, 'warning');
+    assert.match(refused.message, /not authori[sz]ed/i);
     assert.doesNotMatch(JSON.stringify(refused), /wrong-password/);
     await broker.kill();
-    assert.match((await result())?.finding ?? '', /ECONNREFUSED/);
+    assert.match((await result())?.message ?? '', /ECONNREFUSED/);
   });
 });

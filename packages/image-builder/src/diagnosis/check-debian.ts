@@ -27,7 +27,7 @@ export async function checkDebian(
   if (!elements.has('debian-minimal')) return undefined;
   const suite = `${release || 'stable'}`;
   const result = { area: 'configuration', subject: `diskimage-builder for Debian ${suite}` } as const;
-  if (elements.has(FIXES)) return { ...result, state: 'ok', finding: `has the element ${FIXES}` };
+  if (elements.has(FIXES)) return { ...result, status: 'ok', message: `has the element ${FIXES}` };
   const variables = Object.entries({ ...process.env, ...envVars, DIB_RELEASE: suite });
   const faults: string[] = [];
   for (const directory of dibElements) {
@@ -38,10 +38,10 @@ export async function checkDebian(
     if (script.includes(PACKAGE) && !RELEASES_WITH_PACKAGE.includes(suite))
       faults.push(`it installs the package ${PACKAGE}`);
   }
-  if (faults.length === 0) return { ...result, state: 'ok', finding: 'knows the release' };
-  const finding = `${faults.join(', and ')}, which Debian does not have`;
+  if (faults.length === 0) return { ...result, status: 'ok', message: 'knows the release' };
+  const message = `${faults.join(', and ')}, which Debian does not have`;
   const remedy = `add ${FIXES} to the elements of disk image ${name}: it comes with nodepool-builder`;
-  return { ...result, state: 'problem', finding, remedy };
+  return { ...result, status: 'problem', message, remedy };
 }
 
 /** The apt sources that the element debian-minimal writes. */

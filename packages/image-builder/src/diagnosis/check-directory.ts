@@ -28,31 +28,31 @@ export async function* checkDirectory(name: string, path: string): AsyncGenerato
   const subject = `${name} ${path}`;
   const fault = await accessFault(path);
   if (fault !== undefined) {
-    yield { subject, state: 'problem', ...fault };
+    yield { subject, status: 'problem', ...fault };
     return;
   }
-  yield { subject, state: 'ok', finding: 'exists, and this user may write to it' };
+  yield { subject, status: 'ok', message: 'exists, and this user may write to it' };
   yield await checkFileSystem(`file system of ${name}`, path);
 }
 
 async function accessFault(
   path: string,
-): Promise<Required<Pick<CheckResult, 'finding' | 'remedy'>> | undefined> {
+): Promise<Required<Pick<CheckResult, 'message' | 'remedy'>> | undefined> {
   try {
     if (!(await stat(path)).isDirectory()) {
-      return { finding: 'is not a directory', remedy: 'name a directory' };
+      return { message: 'is not a directory', remedy: 'name a directory' };
     }
     await access(path, constants.R_OK | constants.W_OK | constants.X_OK);
     return undefined;
   } catch (error) {
     const user = `user ${process.geteuid?.() ?? ''}`.trim();
     if (errnoOf(error) === 'ENOENT') {
-      return { finding: 'does not exist', remedy: `create it, owned by the user that runs the daemon` };
+      return { message: 'does not exist', remedy: `create it, owned by the user that runs the daemon` };
     }
-    const finding = errnoOf(error) === 'EROFS' ? 'is mounted read-only' : `is not writable for ${user}`;
+    const message = errnoOf(error) === 'EROFS' ? 'is mounted read-only' : `is not writable for ${user}`;
     const remedy =
       'give the user that runs the daemon the right to write there, or run this command as that user';
-    return { finding, remedy };
+    return { message, remedy };
   }
 }
 
@@ -62,8 +62,8 @@ async function checkFileSystem(subject: string, path: string): Promise<CheckResu
   if (limited !== undefined) {
     return {
       subject,
-      state: 'problem',
-      finding: `is ${limited}, without hard links or sparse files`,
+      status: 'problem',
+      message: `is ${limited}, without hard links or sparse files`,
       remedy,
     };
   }
@@ -74,24 +74,24 @@ async function checkFileSystem(subject: string, path: string): Promise<CheckResu
       await file.write('x', HOLE - 1);
       const isSparse = (await file.stat()).blocks * 512 < HOLE;
       if (!isSparse)
-        return { subject, state: 'warning', finding: 'stores the holes of sparse files', remedy };
+        return { subject, status: 'warning', message: 'stores the holes of sparse files', remedy };
     } finally {
       await file.close();
     }
-    return { subject, state: 'ok', finding: 'can be written, and keeps files sparse' };
+    return { subject, status: 'ok', message: 'can be written, and keeps files sparse' };
   } catch (error) {
     const code = errnoOf(error);
     if (NO_TMPFILE.has(code)) {
       return {
         subject,
-        state: 'ok',
-        finding: 'is writable; sparse files cannot be tested without changing it',
+        status: 'ok',
+        message: 'is writable; sparse files cannot be tested without changing it',
       };
     }
     const why = error instanceof Error ? error.message : String(error);
     const isFull = code === 'ENOSPC' || code === 'EDQUOT';
     const fix = isFull ? 'make room there' : 'check the disk and the mount';
-    return { subject, state: 'problem', finding: `cannot be written: ${why}`, remedy: fix };
+    return { subject, status: 'problem', message: `cannot be written: ${why}`, remedy: fix };
   }
 }
 
@@ -99,24 +99,24 @@ async function checkFileSystem(subject: string, path: string): Promise<CheckResu
 export async function* checkImagesDirectory(path: string, signal: AbortSignal): AsyncGenerator<CheckResult> {
   for await (const result of checkDirectory('images-dir', path)) {
     yield result;
-    if (result.state === 'problem') return;
+    if (result.status === 'problem') return;
   }
   const layout = new Layout(path);
   const staging = await unlessMissing(stat(layout.staging));
   if (staging !== undefined && staging.dev !== (await stat(path)).dev) {
     yield {
       subject: `staging directory ${layout.staging}`,
-      state: 'problem',
-      finding: 'is on another file system than images-dir, so that images cannot be renamed',
+      status: 'problem',
+      message: 'is on another file system than images-dir, so that images cannot be renamed',
       remedy: 'mount nothing below images-dir, or mount images-dir itself',
     };
   } else if (staging !== undefined) {
-    yield { subject: 'staging directory', state: 'ok', finding: 'is on the file system of images-dir' };
+    yield { subject: 'staging directory', status: 'ok', message: 'is on the file system of images-dir' };
   }
   const subject = 'lock of images-dir';
   const holder = await lockHolder(layout, signal);
-  const finding = holder === undefined ? 'no builder runs here' : `a builder runs here: ${holder}`;
-  yield { subject, state: 'ok', finding };
+  const message = holder === undefined ? 'no builder runs here' : `a builder runs here: ${holder}`;
+  yield { subject, status: 'ok', message };
 }
 
 /** Free room in bytes below which a directory counts as full, if nothing else is known. */
@@ -143,16 +143,16 @@ export async function checkRoom(
   const remedy = 'delete what is not needed there, or make the file system larger';
   const result = { area: 'disk', subject } as const;
   if (files > 0 && ffree === 0) {
-    return { ...result, state: 'problem', finding: 'the file system has no free inode', remedy };
+    return { ...result, status: 'problem', message: 'the file system has no free inode', remedy };
   }
   if (needed === undefined) {
-    if (free < SCARCE) return { ...result, state: 'warning', finding: `only ${has}`, remedy };
-    return { ...result, state: 'ok', finding: has };
+    if (free < SCARCE) return { ...result, status: 'warning', message: `only ${has}`, remedy };
+    return { ...result, status: 'ok', message: has };
   }
   const compared = `${has}; ${what} ${what.endsWith('s') ? 'have' : 'has'} ${formatBytes(needed)}`;
-  if (free < needed) return { ...result, state: 'problem', finding: compared, remedy };
-  if (free < 2 * needed) return { ...result, state: 'warning', finding: compared, remedy };
-  return { ...result, state: 'ok', finding: compared };
+  if (free < needed) return { ...result, status: 'problem', message: compared, remedy };
+  if (free < 2 * needed) return { ...result, status: 'warning', message: compared, remedy };
+  return { ...result, status: 'ok', message: compared };
 }
 
 /** The path, or the nearest directory above it that exists: a daemon creates the rest. */

@@ -43,10 +43,10 @@ export function checkProgram(
 ): CheckResult {
   const found = findProgram(program, searchPath);
   const result = { area: 'tools', subject: `program ${program}` } as const;
-  if ('path' in found) return { ...result, state: 'ok', finding: `is ${found.path}` };
-  const finding =
+  if ('path' in found) return { ...result, status: 'ok', message: `is ${found.path}` };
+  const message =
     found.code === 'EACCES' ? `may not be executed; needed ${purpose}` : `is missing; needed ${purpose}`;
-  return { ...result, state: 'problem', finding, remedy: INSTALLATIONS[program] ?? packageOf(program) };
+  return { ...result, status: 'problem', message, remedy: INSTALLATIONS[program] ?? packageOf(program) };
 }
 
 /** Keyrings with which debootstrap checks what it downloads, and the Debian packages that contain them. */
@@ -58,7 +58,7 @@ const KEYRINGS = {
 /**
  * Checks that debootstrap can check what it downloads: without the keyring it only warns.
  *
- * @param purpose follows the finding: `for element debian-minimal of disk image debian`
+ * @param purpose follows the message: `for element debian-minimal of disk image debian`
  * @param root of the file system with the keyring
  */
 export async function checkKeyring(
@@ -68,12 +68,12 @@ export async function checkKeyring(
 ): Promise<CheckResult> {
   const result = { area: 'tools', subject: `keyring ${path}` } as const;
   const error = await access(join(root, path), constants.R_OK).catch((reason: unknown) => reason);
-  if (error === undefined) return { ...result, state: 'ok', finding: 'is there' };
-  const finding = `is missing; without it debootstrap checks no signature, even over plain HTTP; needed ${purpose}`;
+  if (error === undefined) return { ...result, status: 'ok', message: 'is there' };
+  const message = `is missing; without it debootstrap checks no signature, even over plain HTTP; needed ${purpose}`;
   return {
     ...result,
-    state: 'problem',
-    finding,
+    status: 'problem',
+    message,
     remedy: `install it (Debian: apt-get install ${KEYRINGS[path]})`,
   };
 }
@@ -93,17 +93,17 @@ const KVM = '/dev/kvm';
 /** Checks that this user may use KVM. @param accelerator of the configuration. Default: KVM if it works. */
 export async function checkKvm(accelerator?: Accelerator, device = KVM): Promise<CheckResult> {
   const result = { area: 'rights', subject: 'KVM' } as const;
-  if (accelerator === 'tcg') return { ...result, state: 'ok', finding: 'is not used: accelerator is tcg' };
+  if (accelerator === 'tcg') return { ...result, status: 'ok', message: 'is not used: accelerator is tcg' };
   const error = await openDevice(device);
-  if (error === undefined) return { ...result, state: 'ok', finding: `this user may use ${device}` };
+  if (error === undefined) return { ...result, status: 'ok', message: `this user may use ${device}` };
   const isForbidden = FORBIDDEN.includes(errnoOf(error) ?? '');
   const why = isForbidden ? `this user may not use ${device}` : `${device} ${describe(error)}`;
   const remedy = isForbidden
     ? 'add the user that runs the daemon to the group kvm'
     : 'load the kernel module kvm_intel or kvm_amd; on a virtual machine, enable nested virtualisation';
-  if (accelerator === 'kvm') return { ...result, state: 'problem', finding: why, remedy };
-  const finding = `${why}: machines run many times as slowly`;
-  return { ...result, state: 'warning', finding, remedy };
+  if (accelerator === 'kvm') return { ...result, status: 'problem', message: why, remedy };
+  const message = `${why}: machines run many times as slowly`;
+  return { ...result, status: 'warning', message, remedy };
 }
 
 /** Errors of a device that another user could open. */
@@ -151,12 +151,12 @@ export async function* checkBuildRights(signal: AbortSignal): AsyncGenerator<Che
   const { status, remedy } = await statusOfRoot(signal);
   if (remedy !== undefined) {
     const who = isRoot() ? 'root, as disk-image-create does,' : 'this user, who is not root,';
-    const finding = `${who} may not use sudo without a password and a terminal`;
-    yield { area, subject: 'root', state: 'problem', finding, remedy };
+    const message = `${who} may not use sudo without a password and a terminal`;
+    yield { area, subject: 'root', status: 'problem', message, remedy };
     return;
   }
-  const finding = isRoot() ? 'this user is root' : 'this user may use sudo without a password';
-  yield { area, subject: 'root', state: 'ok', finding };
+  const message = isRoot() ? 'this user is root' : 'this user may use sudo without a password';
+  yield { area, subject: 'root', status: 'ok', message };
   yield checkCapabilities(status);
   yield await checkLoopDevices();
   if (isRoot()) yield await checkNamespaces();
@@ -185,9 +185,9 @@ function checkCapabilities(status: string): CheckResult {
   const effective = BigInt(`0x${/^CapEff:\s*([\da-f]+)$/m.exec(status)?.[1] ?? '0'}`);
   const missing = CAPABILITIES.filter(([, bit]) => (effective & (1n << bit)) === 0n).map(([name]) => name);
   const result = { area: 'rights', subject: 'mounts and chroot' } as const;
-  if (missing.length === 0) return { ...result, state: 'ok', finding: 'root has the capabilities' };
+  if (missing.length === 0) return { ...result, status: 'ok', message: 'root has the capabilities' };
   const remedy = 'give the container or the unit these capabilities, or build on a host without such limits';
-  return { ...result, state: 'problem', finding: `root lacks ${missing.join(', ')}`, remedy };
+  return { ...result, status: 'problem', message: `root lacks ${missing.join(', ')}`, remedy };
 }
 
 const LOOP_CONTROL = '/dev/loop-control';
@@ -195,16 +195,16 @@ const LOOP_CONTROL = '/dev/loop-control';
 async function checkLoopDevices(): Promise<CheckResult> {
   const result = { area: 'rights', subject: 'loop devices' } as const;
   const error = await openDeviceAsRoot(LOOP_CONTROL);
-  if (error === undefined) return { ...result, state: 'ok', finding: `${LOOP_CONTROL} can be used` };
-  const finding = `${LOOP_CONTROL} ${describe(error)}`;
+  if (error === undefined) return { ...result, status: 'ok', message: `${LOOP_CONTROL} can be used` };
+  const message = `${LOOP_CONTROL} ${describe(error)}`;
   const remedy = `load the kernel module loop; in a container, pass ${LOOP_CONTROL} and /dev/loop*`;
-  return { ...result, state: 'problem', finding, remedy };
+  return { ...result, status: 'problem', message, remedy };
 }
 
 /**
  * Checks that the kernel can make devices of partitions.
  *
- * @param purpose follows the finding: `for element vm of disk image debian`
+ * @param purpose follows the message: `for element vm of disk image debian`
  * @param control the device mapper's own device
  * @param devices the kernel's list of such devices
  */
@@ -217,12 +217,12 @@ export async function checkDeviceMapper(
   const error = await openDeviceAsRoot(control);
   // Without its device, programs make it as soon as the kernel has the driver.
   if (error === undefined || / device-mapper$/m.test(await readFile(devices, 'utf8'))) {
-    return { ...result, state: 'ok', finding: 'the kernel has it' };
+    return { ...result, status: 'ok', message: 'the kernel has it' };
   }
-  const finding = `the kernel has none (${control} ${describe(error)}); needed ${purpose}`;
+  const message = `the kernel has none (${control} ${describe(error)}); needed ${purpose}`;
   const remedy =
     'load the kernel module dm_mod; in a container, pass /dev/mapper; or leave out the partitions';
-  return { ...result, state: 'problem', finding, remedy };
+  return { ...result, status: 'problem', message, remedy };
 }
 
 async function checkNamespaces(): Promise<CheckResult> {
@@ -230,9 +230,9 @@ async function checkNamespaces(): Promise<CheckResult> {
   const namespace = await BuildNamespace.open(() => {});
   if (typeof namespace !== 'string') {
     await namespace.close();
-    return { ...result, state: 'ok', finding: 'builds run in namespaces of their own' };
+    return { ...result, status: 'ok', message: 'builds run in namespaces of their own' };
   }
-  const finding = `builds run without namespaces, and are cleaned up without them: ${namespace}`;
+  const message = `builds run without namespaces, and are cleaned up without them: ${namespace}`;
   const remedy = 'let the container or the unit make namespaces; builds work without them, too';
-  return { ...result, state: 'warning', finding, remedy };
+  return { ...result, status: 'warning', message, remedy };
 }

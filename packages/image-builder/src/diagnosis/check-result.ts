@@ -19,9 +19,9 @@ export interface CheckResult {
   /** Subject of the check: `Glance of cloud west`. */
   readonly subject: string;
   /** With a `problem`, builds, uploads or the manager fail. */
-  readonly state: 'ok' | 'warning' | 'problem';
+  readonly status: 'ok' | 'warning' | 'problem';
   /** What was found. */
-  readonly finding: string;
+  readonly message: string;
   /** What to do. Absent if there is nothing to do. */
   readonly remedy?: string;
 }
@@ -49,9 +49,9 @@ export async function attempt<T>(
     signal.throwIfAborted();
     const message = messageOf(error);
     const at = message.lastIndexOf('; ');
-    const problem = { subject, state: 'problem', finding: message, remedy } as const;
+    const problem = { subject, status: 'problem', message, remedy } as const;
     if (at === -1) return { problem };
-    return { problem: { ...problem, finding: message.slice(0, at), remedy: message.slice(at + 2) } };
+    return { problem: { ...problem, message: message.slice(0, at), remedy: message.slice(at + 2) } };
   }
 }
 
@@ -83,11 +83,11 @@ export function checkClock(
   const difference = Math.round((now - time) / 1000);
   const subject = `clock, compared with ${source}`;
   if (Math.abs(difference) <= LARGEST_DIFFERENCE) {
-    return { area: 'clock', subject, state: 'ok', finding: `differs by less than ${LARGEST_DIFFERENCE} s` };
+    return { area: 'clock', subject, status: 'ok', message: `differs by less than ${LARGEST_DIFFERENCE} s` };
   }
-  const finding = `is ${Math.abs(difference)} s ${difference > 0 ? 'ahead' : 'behind'}`;
-  const state = Math.abs(difference) > FATAL_DIFFERENCE ? 'problem' : 'warning';
-  return { area: 'clock', subject, state, finding, remedy: 'let NTP set the clock of this host' };
+  const message = `is ${Math.abs(difference)} s ${difference > 0 ? 'ahead' : 'behind'}`;
+  const status = Math.abs(difference) > FATAL_DIFFERENCE ? 'problem' : 'warning';
+  return { area: 'clock', subject, status, message, remedy: 'let NTP set the clock of this host' };
 }
 
 /** Formats a number of bytes: `0 MiB`, `1.5 GiB`. */

@@ -223,7 +223,7 @@ export class DirectoryProvider implements ImageProvider {
     let isUsable = true;
     for await (const result of checkDirectory(name, this.#directory)) {
       yield result;
-      isUsable &&= result.state !== 'problem';
+      isUsable &&= result.status !== 'problem';
     }
     if (isUsable) yield await checkRoom(name, this.#directory, largestImage, 'the largest image');
   }

@@ -11,7 +11,7 @@ import { ImageRepository } from '../../src/repository.ts';
 const NEVER = new AbortController().signal;
 
 function states(results: readonly CheckResult[]): readonly string[] {
-  return results.map(({ state }) => state);
+  return results.map(({ status }) => status);
 }
 
 describe('a directory', () => {
@@ -28,15 +28,15 @@ describe('a directory', () => {
     const file = join(directory, 'file');
     await writeFile(file, '');
     const readOnly = await mountTmpfs(t, 'ro');
-    const findings: readonly (readonly [path: string, finding: RegExp])[] = [
+    const messages: readonly (readonly [path: string, message: RegExp])[] = [
       [join(directory, 'none'), /^does not exist$/],
       [file, /^is not a directory$/],
       [readOnly, /read-only/],
     ];
-    for (const [path, finding] of findings) {
+    for (const [path, message] of messages) {
       const [result, ...others] = await Array.fromAsync(checkDirectory('images-dir', path));
-      assert.equal(result?.state, 'problem');
-      assert.match(result.finding, finding);
+      assert.equal(result?.status, 'problem');
+      assert.match(result.message, message);
       assert.ok(result.remedy);
       assert.deepEqual(others, []);
     }
@@ -48,13 +48,13 @@ describe('images-dir', () => {
     const directory = await temporaryDirectory(t);
     const lock = async (): Promise<CheckResult | undefined> =>
       (await Array.fromAsync(checkImagesDirectory(directory, NEVER))).at(-1);
-    assert.equal((await lock())?.finding, 'no builder runs here');
+    assert.equal((await lock())?.message, 'no builder runs here');
     const repository = await ImageRepository.open(directory);
     const held = await lock();
     await repository.close();
-    assert.equal(held?.state, 'ok');
-    assert.match(held.finding, new RegExp(`^a builder runs here: process ${process.pid} on host `));
-    assert.equal((await lock())?.finding, 'no builder runs here');
+    assert.equal(held?.status, 'ok');
+    assert.match(held.message, new RegExp(`^a builder runs here: process ${process.pid} on host `));
+    assert.equal((await lock())?.message, 'no builder runs here');
   });
 
   test('whose staging directory is on another file system cannot get images', async (t) => {
@@ -66,32 +66,32 @@ describe('images-dir', () => {
     const { execFileSync } = await import('node:child_process');
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(directory, staging)]);
     const results = await Array.fromAsync(checkImagesDirectory(directory, NEVER));
-    const problem = results.find(({ state }) => state === 'problem');
-    assert.match(problem?.finding ?? '', /is on another file system/);
+    const problem = results.find(({ status }) => status === 'problem');
+    assert.match(problem?.message ?? '', /is on another file system/);
   });
 });
 
 describe('room', () => {
   test('is compared with what is needed', async (t) => {
     const directory = await mountTmpfs(t, 'size=16m');
-    const state = async (needed?: number): Promise<string> =>
-      (await checkRoom('images-dir', directory, needed, 'the largest image')).state;
-    assert.equal(await state(4 * 2 ** 20), 'ok');
-    assert.equal(await state(12 * 2 ** 20), 'warning');
-    assert.equal(await state(20 * 2 ** 20), 'problem');
-    assert.equal(await state(), 'warning', 'little is a warning, even if nothing is known');
+    const status = async (needed?: number): Promise<string> =>
+      (await checkRoom('images-dir', directory, needed, 'the largest image')).status;
+    assert.equal(await status(4 * 2 ** 20), 'ok');
+    assert.equal(await status(12 * 2 ** 20), 'warning');
+    assert.equal(await status(20 * 2 ** 20), 'problem');
+    assert.equal(await status(), 'warning', 'little is a warning, even if nothing is known');
   });
 
   test('of a directory that does not exist yet is that of its parent', async (t) => {
     const directory = await mountTmpfs(t, 'size=16m');
-    const { finding } = await checkRoom('build-log-dir', join(directory, 'a/b'), 2 ** 20, 'a log');
-    assert.match(finding, /^\d+ MiB are free/);
+    const { message } = await checkRoom('build-log-dir', join(directory, 'a/b'), 2 ** 20, 'a log');
+    assert.match(message, /^\d+ MiB are free/);
   });
 
   test('ends with the inodes', async (t) => {
     const directory = await mountTmpfs(t, 'nr_inodes=2');
     await writeFile(join(directory, 'last'), '');
-    const { state, finding } = await checkRoom('images-dir', directory, undefined, '');
-    assert.deepEqual([state, finding], ['problem', 'the file system has no free inode']);
+    const { status, message } = await checkRoom('images-dir', directory, undefined, '');
+    assert.deepEqual([status, message], ['problem', 'the file system has no free inode']);
   });
 });

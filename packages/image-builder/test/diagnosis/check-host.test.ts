@@ -39,27 +39,27 @@ describe('the rights of builds', () => {
     const subjects = results.map(({ subject }) => subject);
     assert.deepEqual(subjects, ['root', 'mounts and chroot', 'loop devices', 'namespaces']);
     assert.deepEqual(
-      results.filter(({ state }) => state === 'problem'),
+      results.filter(({ status }) => status === 'problem'),
       [],
     );
   });
 
   test('of root in a container without CAP_SYS_ADMIN are a problem', () => {
     const results = rightsWith('setpriv', '--bounding-set=-sys_admin,-mknod', '--');
-    const states = Object.fromEntries(results.map(({ subject, state }) => [subject, state]));
+    const states = Object.fromEntries(results.map(({ subject, status }) => [subject, status]));
     assert.partialDeepStrictEqual(states, {
       root: 'ok',
       'mounts and chroot': 'problem',
       namespaces: 'warning',
     });
-    const { finding = '' } = results.find(({ subject }) => subject === 'mounts and chroot') ?? {};
-    assert.match(finding, /^root lacks CAP_SYS_ADMIN .*, CAP_MKNOD /);
+    const { message = '' } = results.find(({ subject }) => subject === 'mounts and chroot') ?? {};
+    assert.match(message, /^root lacks CAP_SYS_ADMIN .*, CAP_MKNOD /);
   });
 
   test('of a user without sudo are a problem', () => {
     // Without a mapping, the namespace's process is of no user that sudo could serve, and still reads the files of root.
     const [result, ...others] = rightsWith('unshare', '--user', '--');
-    assert.deepEqual([result?.state, others], ['problem', []]);
+    assert.deepEqual([result?.status, others], ['problem', []]);
     assert.match(result?.remedy ?? '', /NOPASSWD/);
   });
 });
@@ -71,7 +71,7 @@ test('a sudo that demands a terminal is a problem, also for root in a terminal',
   const inTerminal = 'SHELL=/bin/bash script --quiet --return --command "$(printf "%q " "$@")" /dev/null';
   for (const program of [[], ['bash', '-c', inTerminal, 'bash']]) {
     const [result, ...others] = rightsWith('unshare', '--mount', 'sh', '-c', inNamespace, 'sh', ...program);
-    assert.deepEqual([result?.state, others], ['problem', []]);
+    assert.deepEqual([result?.status, others], ['problem', []]);
     assert.match(result?.remedy ?? '', /^sudoers demands a terminal; add to it: Defaults:USER !requiretty$/);
   }
 });
@@ -81,11 +81,11 @@ describe('a program', () => {
     const directory = await temporaryDirectory(t);
     await writeFile(join(directory, 'locked'), '', { mode: 0o644 });
     const check = (name: string): CheckResult => checkProgram(name, 'for a test', directory);
-    assert.equal(checkProgram('sh', 'for a test', '/bin').state, 'ok');
-    assert.deepEqual(check('vhd-util').finding, 'is missing; needed for a test');
+    assert.equal(checkProgram('sh', 'for a test', '/bin').status, 'ok');
+    assert.deepEqual(check('vhd-util').message, 'is missing; needed for a test');
     assert.match(check('vhd-util').remedy ?? '', /Debian has no package/);
     assert.match(check('qemu-img').remedy ?? '', /apt-get install qemu-utils/);
-    assert.match(check('locked').finding, /^may not be executed/);
+    assert.match(check('locked').message, /^may not be executed/);
   });
 
   test('for conversions and boot tests follows from the disk image', async () => {
@@ -103,19 +103,19 @@ test('a missing keyring is a problem, since debootstrap would check no signature
   const root = await temporaryDirectory(t);
   const path = '/usr/share/keyrings/debian-archive-keyring.gpg';
   const missing = await checkKeyring(path, 'for a test', root);
-  assert.equal(missing.state, 'problem');
+  assert.equal(missing.status, 'problem');
   assert.match(
-    missing.finding,
+    missing.message,
     /^is missing; without it debootstrap checks no signature, .* needed for a test$/,
   );
   assert.equal(missing.remedy, 'install it (Debian: apt-get install debian-archive-keyring)');
   await mkdir(join(root, dirname(path)), { recursive: true });
   await writeFile(join(root, path), '');
-  assert.equal((await checkKeyring(path, 'for a test', root)).state, 'ok');
+  assert.equal((await checkKeyring(path, 'for a test', root)).status, 'ok');
 });
 
 test('KVM that is not used needs no rights', async () => {
-  assert.equal((await checkKvm('tcg')).state, 'ok');
+  assert.equal((await checkKvm('tcg')).status, 'ok');
 });
 
 async function subjectsOf(image: DiskImage): Promise<readonly string[]> {
@@ -131,12 +131,12 @@ async function deviceWithoutDriver(t: TestContext): Promise<string> {
 
 test('KVM needs more than its device file: a driver', async (t) => {
   const device = await deviceWithoutDriver(t);
-  const { state, finding, remedy } = await checkKvm('kvm', device);
-  assert.deepEqual([state, finding], ['problem', `${device} has no driver in this kernel`]);
+  const { status, message, remedy } = await checkKvm('kvm', device);
+  assert.deepEqual([status, message], ['problem', `${device} has no driver in this kernel`]);
   assert.match(remedy ?? '', /load the kernel module/);
   const missing = await checkKvm(undefined, `${device}-missing`);
   assert.deepEqual(
-    [missing.state, missing.finding],
+    [missing.status, missing.message],
     ['warning', `${device}-missing does not exist: machines run many times as slowly`],
   );
 });
@@ -149,18 +149,18 @@ test('images with partitions need a kernel with the device mapper', async (t) =>
     await checkDeviceMapper('for element vm', path, devices);
   const missing = await check();
   assert.deepEqual(
-    [missing.state, missing.finding],
+    [missing.status, missing.message],
     ['problem', `the kernel has none (${control} does not exist); needed for element vm`],
   );
   const withoutDriver = await deviceWithoutDriver(t);
-  const { state, finding } = await check(withoutDriver);
+  const { status, message } = await check(withoutDriver);
   assert.deepEqual(
-    [state, finding],
+    [status, message],
     ['problem', `the kernel has none (${withoutDriver} has no driver in this kernel); needed for element vm`],
   );
   await writeFile(devices, '236 device-mapper\n237 loop-control\n');
-  assert.equal((await check()).state, 'ok');
+  assert.equal((await check()).status, 'ok');
   await writeFile(devices, '');
   await writeFile(control, '');
-  assert.equal((await check()).state, 'ok');
+  assert.equal((await check()).status, 'ok');
 });

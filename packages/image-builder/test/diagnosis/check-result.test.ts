@@ -6,9 +6,9 @@ const NOW = Date.parse('2026-11-23T12:00:00Z');
 
 test('a clock may differ by half a minute; more is a warning, and too much for tokens a problem', () => {
   const check = (seconds: number) => checkClock('cloud a', new Date(NOW - seconds * 1000).toUTCString(), NOW);
-  assert.equal(check(-20)?.state, 'ok');
-  assert.deepEqual([check(60)?.state, check(60)?.finding], ['warning', 'is 60 s ahead']);
-  assert.deepEqual([check(-3600)?.state, check(-3600)?.finding], ['problem', 'is 3600 s behind']);
+  assert.equal(check(-20)?.status, 'ok');
+  assert.deepEqual([check(60)?.status, check(60)?.message], ['warning', 'is 60 s ahead']);
+  assert.deepEqual([check(-3600)?.status, check(-3600)?.message], ['problem', 'is 3600 s behind']);
   assert.equal(checkClock('cloud a', undefined, NOW), undefined);
   assert.equal(checkClock('cloud a', 'soon', NOW), undefined);
 });
@@ -18,10 +18,10 @@ test('the last part of the message of an error is the remedy', async () => {
   const failing = async (message: string) =>
     (await attempt('a', signal, () => Promise.reject(new Error(message)), 'pray')).problem;
   assert.partialDeepStrictEqual(await failing('it broke; really; mend it'), {
-    finding: 'it broke; really',
+    message: 'it broke; really',
     remedy: 'mend it',
   });
-  assert.partialDeepStrictEqual(await failing('it broke'), { finding: 'it broke', remedy: 'pray' });
+  assert.partialDeepStrictEqual(await failing('it broke'), { message: 'it broke', remedy: 'pray' });
   assert.deepEqual(await attempt('a', signal, async () => 5), { value: 5 });
   const stop = AbortSignal.abort(new Error('stopped'));
   await assert.rejects(

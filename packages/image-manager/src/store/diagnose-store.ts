@@ -29,7 +29,7 @@ export async function* diagnoseStore(location: string, signal: AbortSignal): Asy
   }
   const { location: place, version, leader } = look.value;
   if (version === undefined) {
-    yield { subject: STORE, state: 'ok', finding: `${place} can be used; no manager has used it` };
+    yield { subject: STORE, status: 'ok', message: `${place} can be used; no manager has used it` };
     return;
   }
   const check = await attempt(STORE, signal, async () => checkVersion(version, place));
@@ -37,13 +37,13 @@ export async function* diagnoseStore(location: string, signal: AbortSignal): Asy
     yield check.problem;
     return;
   }
-  yield { subject: STORE, state: 'ok', finding: `${place} can be used; its version is ${version}` };
+  yield { subject: STORE, status: 'ok', message: `${place} can be used; its version is ${version}` };
   if (leader !== undefined) {
-    yield { subject: LEADER, state: 'ok', finding: leader };
+    yield { subject: LEADER, status: 'ok', message: leader };
     return;
   }
   const remedy = 'start "nodepool-builder manage", or the daemon with --all-in-one';
-  yield { subject: LEADER, state: 'warning', finding: 'no manager runs with this store', remedy };
+  yield { subject: LEADER, status: 'warning', message: 'no manager runs with this store', remedy };
 }
 
 async function lookAtSqlite(path: string): Promise<Look> {

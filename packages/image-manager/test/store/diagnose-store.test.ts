@@ -16,9 +16,9 @@ async function diagnose(location: string): Promise<readonly CheckResult[]> {
   return await Array.fromAsync(diagnoseStore(location, new AbortController().signal));
 }
 
-/** States and findings, one after the other. */
-async function findings(location: string): Promise<readonly (readonly [string, string])[]> {
-  return (await diagnose(location)).map(({ state, finding }) => [state, finding] as const);
+/** States and messages, one after the other. */
+async function messages(location: string): Promise<readonly (readonly [string, string])[]> {
+  return (await diagnose(location)).map(({ status, message }) => [status, message] as const);
 }
 
 describe('the diagnosis of an SQLite store', () => {
@@ -26,21 +26,21 @@ describe('the diagnosis of an SQLite store', () => {
     const directory = temporaryDirectory(t);
     const path = join(directory, 'manager.sqlite');
     const place = `"${path}" can be used`;
-    assert.deepEqual(await findings(path), [['ok', `${place}; no manager has used it`]]);
+    assert.deepEqual(await messages(path), [['ok', `${place}; no manager has used it`]]);
     assert.deepEqual(await readdir(directory), []);
 
     const store = await openStateStore(path);
     const usable = ['ok', `${place}; its version is 1`] as const;
     const unled = ['warning', 'no manager runs with this store'] as const;
-    assert.deepEqual(await findings(path), [usable, unled]);
+    assert.deepEqual(await messages(path), [usable, unled]);
     const leadership = await store.lead();
-    assert.deepEqual(await findings(path), [usable, ['ok', 'a manager of this host leads']]);
+    assert.deepEqual(await messages(path), [usable, ['ok', 'a manager of this host leads']]);
     await leadership.release();
-    assert.deepEqual(await findings(path), [usable, unled]);
+    assert.deepEqual(await messages(path), [usable, unled]);
     await store.close();
 
     const before = [await readdir(directory), (await stat(directory)).mtimeMs];
-    assert.deepEqual(await findings(path), [usable, unled]);
+    assert.deepEqual(await messages(path), [usable, unled]);
     assert.deepEqual([await readdir(directory), (await stat(directory)).mtimeMs], before);
   });
 
@@ -52,18 +52,18 @@ describe('the diagnosis of an SQLite store', () => {
     assert.match(text?.remedy ?? '', /it is not a SQLite database; name another file|name another file/);
     const other = join(directory, 'other.sqlite');
     new DatabaseSync(other).exec('create table things (a)');
-    assert.equal((await diagnose(other))[0]?.state, 'problem');
+    assert.equal((await diagnose(other))[0]?.status, 'problem');
     const later = join(directory, 'later.sqlite');
     await (await openStateStore(later)).close();
     const database = new DatabaseSync(later);
     database.exec('update settings set schema_version = 99');
     database.close();
     assert.partialDeepStrictEqual((await diagnose(later))[0], {
-      state: 'problem',
+      status: 'problem',
       remedy: 'install the later release',
     });
     const missing = await diagnose(join(directory, 'a/b/c.sqlite'));
-    assert.equal(missing[0]?.state, 'problem');
+    assert.equal(missing[0]?.status, 'problem');
   });
 });
 
@@ -77,8 +77,8 @@ describe('the diagnosis of a PostgreSQL store', () => {
   test('tells the version and the leader, and creates no table', async () => {
     const url = await server.createDatabase();
     const [empty] = await diagnose(url);
-    assert.equal(empty?.state, 'ok');
-    assert.match(empty.finding, /^PostgreSQL database "test_\w+" at .* can be used; no manager has used it$/);
+    assert.equal(empty?.status, 'ok');
+    assert.match(empty.message, /^PostgreSQL database "test_\w+" at .* can be used; no manager has used it$/);
     const client = new Client(url);
     await client.connect();
     const { rows } = await client.query("select to_regnamespace('image_manager') as schema");
@@ -87,13 +87,13 @@ describe('the diagnosis of a PostgreSQL store', () => {
 
     const store = await openStateStore(url);
     assert.deepEqual(
-      (await diagnose(url)).map(({ state }) => state),
+      (await diagnose(url)).map(({ status }) => status),
       ['ok', 'warning'],
     );
     await store.lead();
     const [, leader] = await diagnose(url);
     assert.deepEqual(
-      [leader?.state, leader?.finding],
+      [leader?.status, leader?.message],
       ['ok', 'a manager leads, on the host of the database'],
     );
     await store.close();
@@ -108,11 +108,11 @@ describe('the diagnosis of a PostgreSQL store', () => {
     );
     await client.end();
     const [refused] = await diagnose(url.replace('postgres@', 'guest:s3cret-word@'));
-    assert.partialDeepStrictEqual(refused, { state: 'problem' });
+    assert.partialDeepStrictEqual(refused, { status: 'problem' });
     assert.match(refused?.remedy ?? '', /allow this user to create a schema/);
     assert.doesNotMatch(JSON.stringify(refused), /s3cret-word/);
     const [down] = await diagnose('postgresql://manager:s3cret-word@127.0.0.1:1/images');
-    assert.match(down?.finding ?? '', /ECONNREFUSED/);
+    assert.match(down?.message ?? '', /ECONNREFUSED/);
     assert.doesNotMatch(JSON.stringify(down), /s3cret-word/);
   });
 });

@@ -62,8 +62,8 @@ function parseArea(name: string, areas?: readonly string[]): readonly string[] {
 export const CHECK_RECORD = recordSchema({
   area: { enum: AREA_NAMES, description: 'Part of the site.' },
   subject: { ...TEXT, description: 'Subject of the check.' },
-  state: { enum: ['ok', 'warning', 'problem'], description: 'With a `problem`, something fails.' },
-  finding: { ...TEXT, description: 'What was found.' },
+  status: { enum: ['ok', 'warning', 'problem'], description: 'With a `problem`, something fails.' },
+  message: { ...TEXT, description: 'What was found.' },
   remedy: { ...TEXT_OR_NULL, description: 'What to do; null if there is nothing to do.' },
 });
 
@@ -73,7 +73,7 @@ async function doctor(options: DoctorOptions, modules: Modules, signal: AbortSig
   const results = await examine(options, modules, signal);
   if (options.json) console.log(JSON.stringify(results, null, 2));
   else print(results);
-  if (results.some(({ state }) => state === 'problem')) throw new CommandError(''); // the problems have been printed
+  if (results.some(({ status }) => status === 'problem')) throw new CommandError(''); // the problems have been printed
 }
 
 async function examine(
@@ -108,8 +108,8 @@ function refusedFile({ file, diagnostics }: ConfigurationError): Check {
     subject: file,
     async *run() {
       for (const { line, column, severity, reason, remedy } of diagnostics) {
-        const state = severity === 'warning' ? 'warning' : 'problem';
-        yield { subject: `${file}:${line}:${column}`, state, finding: reason, remedy };
+        const status = severity === 'warning' ? 'warning' : 'problem';
+        yield { subject: `${file}:${line}:${column}`, status, message: reason, remedy };
       }
     },
   };
@@ -119,15 +119,16 @@ const COLORS = { ok: 'green', warning: 'yellow', problem: 'red' } as const;
 
 /** Prints the results below the headings of their areas. */
 function print(results: readonly Result[]): void {
-  const width = Math.max(...Object.keys(COLORS).map((state) => state.length));
+  const width = Math.max(...Object.keys(COLORS).map((status) => status.length));
   for (const [area, found] of Map.groupBy(results, (result) => result.area)) {
     console.log(styleText('bold', AREAS[area as CheckArea]));
-    for (const { state, subject, finding, remedy } of found) {
-      const shown = styleText(COLORS[state], state.padEnd(width));
-      console.log(`  ${shown}  ${subject}: ${finding}`);
+    for (const { status, subject, message, remedy } of found) {
+      const shown = styleText(COLORS[status], status.padEnd(width));
+      console.log(`  ${shown}  ${subject}: ${message}`);
       if (remedy !== null) console.log(`  ${' '.repeat(width)}  to do: ${remedy}`);
     }
   }
-  const count = (wanted: Result['state']): number => results.filter(({ state }) => state === wanted).length;
+  const count = (wanted: Result['status']): number =>
+    results.filter(({ status }) => status === wanted).length;
   console.log(`${count('ok')} ok; warnings: ${count('warning')}; problems: ${count('problem')}`);
 }

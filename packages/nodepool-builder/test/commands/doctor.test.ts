@@ -15,8 +15,8 @@ import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 interface Result {
   readonly area: string;
   readonly subject: string;
-  readonly state: 'ok' | 'warning' | 'problem';
-  readonly finding: string;
+  readonly status: 'ok' | 'warning' | 'problem';
+  readonly message: string;
   readonly remedy: string | null;
 }
 
@@ -61,11 +61,11 @@ describe('doctor', () => {
     assert.equal(code, 1);
     const found = results.find(({ subject }) => subject === 'diskimages[0].elements[0]');
     assert.deepEqual(
-      [found?.area, found?.state, found?.remedy],
+      [found?.area, found?.status, found?.remedy],
       ['tools', 'problem', 'did you mean "debian-minimal"?'],
     );
     assert.match(
-      found?.finding ?? '',
+      found?.message ?? '',
       /names element "debain-minimal", which is neither in diskimage-builder nor/,
     );
   });
@@ -81,7 +81,7 @@ describe('doctor', () => {
     await writeKeys(directory, 'b');
     const [, results] = await examine(file, '--only', 'attestations');
     assert.deepEqual(
-      results.map(({ subject, state }) => [subject, state]),
+      results.map(({ subject, status }) => [subject, status]),
       [
         [`key ${join(directory, 'a.pem')}`, 'ok'],
         [`trusted key ${join(directory, 'b.pub')}`, 'ok'],
@@ -92,10 +92,10 @@ describe('doctor', () => {
     const [code, others] = await examine(file, '--only', 'attestations');
     assert.notEqual(code, 0);
     assert.deepEqual(
-      others.map(({ state }) => state),
+      others.map(({ status }) => status),
       ['problem', 'problem'],
     );
-    assert.match(others[0]?.finding ?? '', /a\.pem/);
+    assert.match(others[0]?.message ?? '', /a\.pem/);
     assert.match(others[1]?.remedy ?? '', /openssl/);
   });
 
@@ -109,7 +109,7 @@ describe('doctor', () => {
     await worker.registered();
     const file = await writeSite(t, server.port);
     const [code, results] = await examine(file);
-    assert.equal(code, 0, JSON.stringify(results.filter(({ state }) => state === 'problem')));
+    assert.equal(code, 0, JSON.stringify(results.filter(({ status }) => status === 'problem')));
     const areas = new Set(results.map(({ area }) => area));
     for (const area of [
       'configuration',
@@ -124,7 +124,7 @@ describe('doctor', () => {
     }
     assert.ok(
       results.some(
-        ({ subject, finding }) => subject.startsWith('job server') && finding.startsWith('answers'),
+        ({ subject, message }) => subject.startsWith('job server') && message.startsWith('answers'),
       ),
     );
   });
@@ -134,12 +134,12 @@ describe('doctor', () => {
     await rm(join(file, '../shelf'), { recursive: true });
     const [code, results] = await examine(file);
     assert.equal(code, 1);
-    const problems = results.filter(({ state }) => state === 'problem');
+    const problems = results.filter(({ status }) => status === 'problem');
     assert.deepEqual(problems.map(({ area }) => area).toSorted(), ['job-servers', 'providers']);
     for (const { remedy } of problems) assert.ok(remedy);
   });
 
-  it('prints headings, findings and a last line that counts them', async (t) => {
+  it('prints headings, messages and a last line that counts them', async (t) => {
     const file = await writeSite(t, 1);
     const { code, stdout } = await runInProcess('doctor', '-c', file, '--only', 'job-servers');
     assert.equal(code, 1);
@@ -158,7 +158,7 @@ describe('doctor', () => {
     const file = await writeSite(t, address.port);
     const [code, results] = await examine(file, '--only', 'job-servers', '--timeout', '1');
     assert.equal(code, 1);
-    assert.match(results[0]?.finding ?? '', /^gave no answer within 1 s$/);
+    assert.match(results[0]?.message ?? '', /^gave no answer within 1 s$/);
   });
 
   it('shows a file that the daemon refuses, and what is wrong with it', async (t) => {
@@ -167,7 +167,7 @@ describe('doctor', () => {
       const [code, results] = await examine(file, ...options);
       assert.equal(code, 1);
       assert.deepEqual(
-        results.map(({ area, state }) => [area, state]),
+        results.map(({ area, status }) => [area, status]),
         [['configuration', 'problem']],
       );
       assert.match(results[0]?.subject ?? '', /nodepool\.yaml:\d+:\d+$/);

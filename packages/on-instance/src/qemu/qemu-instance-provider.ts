@@ -118,7 +118,7 @@ export class QemuInstanceProvider implements InstanceProvider {
       const answer = await attempt(`file ${path}`, new AbortController().signal, () =>
         access(path, constants.R_OK),
       );
-      yield answer.problem ?? { subject: `file ${path}`, state: 'ok', finding: 'can be read' };
+      yield answer.problem ?? { subject: `file ${path}`, status: 'ok', message: 'can be read' };
     }
   }
 

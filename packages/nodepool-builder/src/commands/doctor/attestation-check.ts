@@ -34,7 +34,7 @@ function signerCheck(configuration: Configuration): Check {
         await attester?.check();
         return attester?.keyId;
       });
-      yield problem ?? { subject, state: 'ok', finding: `signs; key id: ${value}` };
+      yield problem ?? { subject, status: 'ok', message: `signs; key id: ${value}` };
     },
   };
 }
@@ -48,7 +48,7 @@ function trustedKeyCheck(file: string): Check {
       const { value, problem } = await attempt(subject, signal, async () => {
         return await readTrustedKeys([file]);
       });
-      yield problem ?? { subject, state: 'ok', finding: `is a public key; key id: ${value?.[0]?.keyId}` };
+      yield problem ?? { subject, status: 'ok', message: `is a public key; key id: ${value?.[0]?.keyId}` };
     },
   };
 }

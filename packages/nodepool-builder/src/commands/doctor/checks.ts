@@ -57,14 +57,14 @@ export async function runChecks(
   const found = await Promise.all(checks.map((check) => runCheck(check, seconds, signal)));
   const mask = createMask([...hiddenValues(), ...secrets]);
   const clean = (text: string): string => visible(mask(text.replaceAll(/\s+/g, ' ').trim()));
-  const records = found.flat().map(({ subject, finding, remedy, ...record }) => ({
+  const records = found.flat().map(({ subject, message, remedy, ...record }) => ({
     ...record,
     subject: clean(subject),
-    finding: clean(finding),
+    message: clean(message),
     remedy: remedy === null ? null : clean(remedy),
   }));
-  const merged = Map.groupBy(records, ({ area, subject, state, remedy }) =>
-    JSON.stringify([area, subject, state, remedy]),
+  const merged = Map.groupBy(records, ({ area, subject, status, remedy }) =>
+    JSON.stringify([area, subject, status, remedy]),
   );
   const results = [...merged.values()].flatMap(mergeResults);
   return Object.keys(AREAS).flatMap((area) => results.filter((record) => record.area === area));
@@ -72,10 +72,10 @@ export async function runChecks(
 
 /** Results of the same subject stay apart if nothing is to be done about them. */
 function mergeResults(results: readonly CheckRecord[]): readonly CheckRecord[] {
-  const distinct = [...new Map(results.map((result) => [result.finding, result])).values()];
+  const distinct = [...new Map(results.map((result) => [result.message, result])).values()];
   const [first, ...others] = distinct;
   if (first === undefined || others.length === 0 || first.remedy === null) return distinct;
-  return [{ ...first, finding: `${first.finding} (and ${others.length} more)` }];
+  return [{ ...first, message: `${first.message} (and ${others.length} more)` }];
 }
 
 async function runCheck(check: Check, seconds: number, signal: AbortSignal): Promise<readonly CheckRecord[]> {
@@ -100,7 +100,7 @@ async function runCheck(check: Check, seconds: number, signal: AbortSignal): Pro
   } catch {
     signal.throwIfAborted();
     const remedy = 'find out what does not answer, or give it more time with --timeout';
-    add({ subject, state: 'problem', finding: `gave no answer within ${seconds} s`, remedy });
+    add({ subject, status: 'problem', message: `gave no answer within ${seconds} s`, remedy });
   } finally {
     clearTimeout(timer);
   }

@@ -30,14 +30,14 @@ async function checkSynchronisation(signal: AbortSignal): Promise<CheckResult> {
     signal.throwIfAborted();
     if (result === undefined) continue; // not installed
     if (lines.some((line) => yes.test(line))) {
-      return { subject: SUBJECT, state: 'ok', finding: `NTP sets the clock, says ${command}` };
+      return { subject: SUBJECT, status: 'ok', message: `NTP sets the clock, says ${command}` };
     }
     if (lines.some((line) => no.test(line))) {
-      const finding = `the clock is not synchronised, says ${command}`;
+      const message = `the clock is not synchronised, says ${command}`;
       const remedy = 'install systemd-timesyncd or chrony; tokens and certificates need the right time';
-      return { subject: SUBJECT, state: 'warning', finding, remedy };
+      return { subject: SUBJECT, status: 'warning', message, remedy };
     }
   }
-  const finding = 'unknown: neither timedatectl nor chronyc nor adjtimex tells it here';
-  return { subject: SUBJECT, state: 'ok', finding };
+  const message = 'unknown: neither timedatectl nor chronyc nor adjtimex tells it here';
+  return { subject: SUBJECT, status: 'ok', message };
 }

@@ -48,8 +48,8 @@ async function* checkJobServer(
     });
     const offered = functions.filter(({ availableWorkers }) => availableWorkers > 0).length;
     const tls = server.tls === undefined ? '' : ' over TLS';
-    const finding = `answers${tls}, version ${version ?? 'unknown'}; ${offered} functions are offered`;
-    yield { subject, state: 'ok', finding };
+    const message = `answers${tls}, version ${version ?? 'unknown'}; ${offered} functions are offered`;
+    yield { subject, status: 'ok', message };
     const names = new Set(
       functions.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name),
     );
@@ -62,8 +62,8 @@ async function* checkJobServer(
 
 /** Without `gearman-servers`, the daemon has a job server of its own. */
 function notRunning(subject: string): CheckResult {
-  const finding = 'does not run; the daemon starts it, as gearman-servers is empty';
-  return { subject, state: 'ok', finding };
+  const message = 'does not run; the daemon starts it, as gearman-servers is empty';
+  return { subject, status: 'ok', message };
 }
 
 function* checkFunctions(
@@ -77,12 +77,12 @@ function* checkFunctions(
   if (diskimages.length === 0) return;
   const subject = `builders at ${server}`;
   if (missing.length === 0) {
-    yield { subject, state: 'ok', finding: 'offer builds of all disk images' };
+    yield { subject, status: 'ok', message: 'offer builds of all disk images' };
     return;
   }
-  const finding = `none offers builds of ${missing.join(', ')}`;
+  const message = `none offers builds of ${missing.join(', ')}`;
   const remedy = 'start the daemon of a host that builds them';
-  yield { subject, state: 'warning', finding, remedy };
+  yield { subject, status: 'warning', message, remedy };
 }
 
 /** Checks how long the certificates of the server and of this client are valid. */
@@ -122,8 +122,8 @@ async function readCertificate(
 
 function checkExpiry(subject: string, validTo: string): CheckResult {
   const left = Date.parse(validTo) - Date.now();
-  const finding = `is valid until ${new Date(validTo).toISOString()}`;
-  if (left > RENEWAL) return { subject, state: 'ok', finding };
+  const message = `is valid until ${new Date(validTo).toISOString()}`;
+  if (left > RENEWAL) return { subject, status: 'ok', message };
   const remedy = 'renew it; no restart is needed';
-  return { subject, state: left > 0 ? 'warning' : 'problem', finding, remedy };
+  return { subject, status: left > 0 ? 'warning' : 'problem', message, remedy };
 }

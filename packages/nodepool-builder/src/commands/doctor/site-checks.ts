@@ -87,16 +87,16 @@ function configurationCheck({
         ({ reason }) => !missing.has(reason) && !refused.some((message) => reason.endsWith(message)),
       );
       for (const { line, severity, reason, remedy } of found) {
-        const state = severity === 'warning' ? 'warning' : 'problem';
-        yield { subject: `${file}:${line}`, state, finding: reason, remedy };
+        const status = severity === 'warning' ? 'warning' : 'problem';
+        yield { subject: `${file}:${line}`, status, message: reason, remedy };
       }
       if (found.length === 0) {
-        const finding = `is valid; disk images: ${diskimages.length}, providers: ${providers.length}`;
-        yield { subject: file, state: 'ok', finding };
+        const message = `is valid; disk images: ${diskimages.length}, providers: ${providers.length}`;
+        yield { subject: file, status: 'ok', message };
       }
       for (const { pointer, reason, remedy } of hostDiagnostics) {
         if (/^\/(?:images-dir$|providers\/\d+\/directory$)/.test(pointer)) continue; // these have checks of their own
-        yield { area: 'tools', subject: humanPath(pointer), state: 'problem', finding: reason, remedy };
+        yield { area: 'tools', subject: humanPath(pointer), status: 'problem', message: reason, remedy };
       }
     },
   };
@@ -173,7 +173,7 @@ function providerChecks(
 async function* listImages(provider: ImageProvider, signal: AbortSignal): AsyncGenerator<CheckResult> {
   const subject = `provider ${provider.name}`;
   const { value, problem } = await attempt(subject, signal, () => provider.list({ signal }));
-  yield problem ?? { subject, state: 'ok', finding: `answers; images: ${value?.length ?? 0}` };
+  yield problem ?? { subject, status: 'ok', message: `answers; images: ${value?.length ?? 0}` };
 }
 
 /** The providers whose instances disk images are built on. */

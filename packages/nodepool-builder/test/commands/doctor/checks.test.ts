@@ -20,15 +20,15 @@ function check(area: Check['area'], ...results: readonly (CheckResult | Error)[]
   };
 }
 
-const LACKS = { subject: 'program sgdisk', state: 'problem', remedy: 'install it' } as const;
+const LACKS = { subject: 'program sgdisk', status: 'problem', remedy: 'install it' } as const;
 
 describe('the checks of a site', () => {
   it('are shown by area, in the order of the areas', async () => {
     const records = await runChecks(
       [
-        check('clock', { subject: 'a', state: 'ok', finding: 'right' }),
-        check('tools', { subject: 'b', state: 'ok', finding: 'there', area: 'rights' }),
-        check('tools', { subject: 'c', state: 'ok', finding: 'there' }),
+        check('clock', { subject: 'a', status: 'ok', message: 'right' }),
+        check('tools', { subject: 'b', status: 'ok', message: 'there', area: 'rights' }),
+        check('tools', { subject: 'c', status: 'ok', message: 'there' }),
       ],
       5,
       NEVER,
@@ -45,22 +45,22 @@ describe('the checks of a site', () => {
 
   it('name once what several disk images lack', async () => {
     const records = await runChecks(
-      ['a', 'b', 'c'].map((name) => check('tools', { ...LACKS, finding: `is missing; ${name} needs it` })),
+      ['a', 'b', 'c'].map((name) => check('tools', { ...LACKS, message: `is missing; ${name} needs it` })),
       5,
       NEVER,
     );
     assert.deepEqual(
-      records.map(({ finding }) => finding),
+      records.map(({ message }) => message),
       ['is missing; a needs it (and 2 more)'],
     );
   });
 
   it('keep the results before an error, whose last part is the remedy', async () => {
-    const good = { subject: 'first', state: 'ok', finding: 'good' } as const;
+    const good = { subject: 'first', status: 'ok', message: 'good' } as const;
     const records = await runChecks([check('manager', good, new Error('it broke; mend it'))], 5, NEVER);
     assert.deepEqual(records, [
       { area: 'manager', ...good, remedy: null },
-      { area: 'manager', subject: 'a part', state: 'problem', finding: 'it broke', remedy: 'mend it' },
+      { area: 'manager', subject: 'a part', status: 'problem', message: 'it broke', remedy: 'mend it' },
     ]);
   });
 
@@ -70,12 +70,12 @@ describe('the checks of a site', () => {
       subject: 'NTP',
       async *run() {
         await delay(50);
-        yield { subject: 'NTP', state: 'ok', finding: 'good' };
+        yield { subject: 'NTP', status: 'ok', message: 'good' };
       },
     };
     const records = await runChecks([slow], 3_000_000, NEVER);
     assert.deepEqual(
-      records.map(({ finding }) => finding),
+      records.map(({ message }) => message),
       ['good'],
     );
   });
@@ -85,29 +85,29 @@ describe('the checks of a site', () => {
       area: 'providers',
       subject: 'provider west',
       async *run() {
-        yield { subject: 'credentials', state: 'ok', finding: 'good' };
+        yield { subject: 'credentials', status: 'ok', message: 'good' };
         await new Promise(() => {});
       },
     };
     const [first, second] = await runChecks([hanging], 0.05, NEVER);
-    assert.equal(first?.finding, 'good');
+    assert.equal(first?.message, 'good');
     assert.partialDeepStrictEqual(second, {
       subject: 'provider west',
-      state: 'problem',
-      finding: 'gave no answer within 0.05 s',
+      status: 'problem',
+      message: 'gave no answer within 0.05 s',
     });
     assert.match(second?.remedy ?? '', /--timeout/);
   });
 
   it('show neither secrets nor control characters', async () => {
-    const finding = 'refuses hunter2-long\u001B[2J';
+    const message = 'refuses hunter2-long\u001B[2J';
     const [record] = await runChecks(
-      [check('sources', { subject: 'Zuul', state: 'problem', finding, remedy: 'x' })],
+      [check('sources', { subject: 'Zuul', status: 'problem', message, remedy: 'x' })],
       5,
       NEVER,
       ['hunter2-long'],
     );
-    assert.match(record?.finding ?? '', /^refuses \*+\P{Cc}+$/u);
+    assert.match(record?.message ?? '', /^refuses \*+\P{Cc}+$/u);
   });
 
   it('end with the reason of a signal', async () => {
