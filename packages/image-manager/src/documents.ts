@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import { messageOf } from './errors.ts';
+import { errorMessage } from './errors.ts';
 
 /**
  * A document about the origin of an image, which a builder returned with the result of a job. The store keeps it for as
@@ -79,7 +79,7 @@ export function documentsOf(
         const isOfUpload = uploadId !== undefined && predicateTypeOf(text) === UPLOAD_PREDICATE;
         documents.push({ kind: 'attestation', imageId, ...(isOfUpload && { uploadId }), text });
       } catch (error) {
-        leaveOut(`attestation ${index + 1}`, messageOf(error));
+        leaveOut(`attestation ${index + 1}`, errorMessage(error));
       }
     }
   }
@@ -88,7 +88,7 @@ export function documentsOf(
       checkDocument('packages', packages);
       documents.push({ kind: 'packages', imageId, text: packages });
     } catch (error) {
-      leaveOut('the list of packages', messageOf(error));
+      leaveOut('the list of packages', errorMessage(error));
     }
   }
   return documents;

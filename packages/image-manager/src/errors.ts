@@ -30,6 +30,6 @@ export class StoreError extends Error {
   }
 }
 
-export function messageOf(error: unknown): string {
+export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

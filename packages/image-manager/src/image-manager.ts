@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from './configuration.ts';
-import { messageOf } from './errors.ts';
+import { errorMessage } from './errors.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { LeaderLoop } from './leader-loop.ts';
 import type { ManagerEvent } from './manager-event.ts';
@@ -70,7 +70,7 @@ export class ImageManager {
           await this.#lead(fleet, signal);
         } catch (error) {
           if (signal.aborted) return;
-          logger.error(`the manager failed and starts again: ${messageOf(error)}`);
+          logger.error(`the manager failed and starts again: ${errorMessage(error)}`);
           await delay(PAUSE, undefined, { signal }).catch(() => {});
         }
       }

@@ -7,14 +7,7 @@ export type {
 } from './configuration.ts';
 export type { ImageDocument } from './documents.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
-export {
-  type Failure,
-  failureOf,
-  GEARADMIN,
-  operatorCancellation,
-  stopAtBuilder,
-  withReason,
-} from './gearman/job-failure.ts';
+export { operatorCancellation, stopAtBuilder } from './gearman/cancellation.ts';
 export { ImageManager, type ImageManagerOptions } from './image-manager.ts';
 export type { ManagerEvent, RetriedStep } from './manager-event.ts';
 export type { UnrecordedImage } from './orphans/find-orphans.ts';

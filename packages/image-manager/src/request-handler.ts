@@ -1,4 +1,4 @@
-import { CancelRequest } from './gearman/job-failure.ts';
+import { CancelRequest } from './gearman/cancellation.ts';
 import { newestFirst } from './planning/survey.ts';
 import type { Build, InvalidRequest, ManagerState, PendingRequest, Request, Upload } from './records.ts';
 import type { StateChange } from './store/leadership.ts';

@@ -7,7 +7,8 @@ import {
   type ServerAddress,
 } from '@nodepool-builder/gearman-node';
 import type { OfferedFunctions } from '../planning/pass.ts';
-import { stopAtBuilder } from './job-failure.ts';
+import { cancelFunction } from '../protocol/image-cancel.ts';
+import { stopAtBuilder } from './cancellation.ts';
 import { type Canceller, type RunLimits, runJob } from './run-job.ts';
 
 /** Timeout for a job server's answer, in milliseconds. */
@@ -120,9 +121,7 @@ export class BuilderFleet implements AsyncDisposable {
     const isRunning = async (handle: string): Promise<boolean> =>
       (await client.status(handle).catch(() => undefined))?.running === true;
     const mayStop = async (): Promise<boolean> =>
-      (await admin.status()).some(
-        (one) => one.name === `image-cancel:${imageId}` && one.availableWorkers > 0,
-      );
+      (await admin.status()).some((one) => one.name === cancelFunction(imageId) && one.availableWorkers > 0);
     const stop = async (by: string, isEarly: boolean): Promise<void> => {
       if (functionName.startsWith('image-delete:')) return;
       if (!isEarly && !(await mayStop().catch(() => false))) return; // such as a builder of nodepool

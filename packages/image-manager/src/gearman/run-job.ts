@@ -1,7 +1,8 @@
 import { hostname } from 'node:os';
 import { type Client, GearmanError, JobExceptionError } from '@nodepool-builder/gearman-node';
 import { JsonReader, LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
-import { CancelRequest, GEARADMIN, operatorCancellation, withReason } from './job-failure.ts';
+import { GEARADMIN, withReason } from '../protocol/job-failure.ts';
+import { CancelRequest, operatorCancellation } from './cancellation.ts';
 
 /** Abort reason for a task whose image is gone; the task counts as failed. */
 export class ImageGoneError extends Error {

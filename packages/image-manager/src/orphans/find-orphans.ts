@@ -1,5 +1,5 @@
 import type { ImageProvider, Logger, ProviderImage } from '@nodepool-builder/image-builder';
-import { messageOf } from '../errors.ts';
+import { errorMessage } from '../errors.ts';
 import { isOwn } from '../ownership.ts';
 import type { ManagerState, Upload } from '../records.ts';
 
@@ -111,7 +111,7 @@ export async function listProvider(
     return images && { provider: name, images };
   } catch (error) {
     if (signal.aborted) throw error;
-    logger.warn(`provider ${name} cannot be listed: ${messageOf(error)}`);
+    logger.warn(`provider ${name} cannot be listed: ${errorMessage(error)}`);
     return undefined;
   }
 }

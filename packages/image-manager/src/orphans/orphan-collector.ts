@@ -1,4 +1,4 @@
-import { messageOf } from '../errors.ts';
+import { errorMessage } from '../errors.ts';
 import type { Upload } from '../records.ts';
 import { deleteFiles } from '../tasks/delete.ts';
 import type { TaskContext } from '../tasks/tasks.ts';
@@ -108,7 +108,7 @@ export class OrphanCollector {
       if (signal.aborted) throw error;
       onEvent?.({ kind: 'orphan', orphan, isDeleted: false });
       logger.warn(
-        `orphan: ${describe(orphan)} was not deleted; the next scan tries again: ${messageOf(error)}`,
+        `orphan: ${describe(orphan)} was not deleted; the next scan tries again: ${errorMessage(error)}`,
       );
     }
   }

@@ -4,7 +4,7 @@ import {
   type SettingsSchema,
 } from '@nodepool-builder/image-builder/module-kit';
 import { checkDocument, type ImageDocument } from '../documents.ts';
-import { messageOf, StoreError } from '../errors.ts';
+import { errorMessage, StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
 import type { StoredState } from './leadership.ts';
 import type { StateStore } from './state-store.ts';
@@ -103,7 +103,7 @@ async function* readDocuments(
       }
     }
   } catch (error) {
-    throw invalidExport(`documents[${index}]: ${messageOf(error)}`);
+    throw invalidExport(`documents[${index}]: ${errorMessage(error)}`);
   }
 }
 
@@ -123,7 +123,7 @@ function toState(json: unknown): StoredState {
     const pauses = toRecords(PAUSES, state.pauses ?? [], state);
     return { owner, nextNumber, builds, uploads, pauses };
   } catch (error) {
-    throw invalidExport(messageOf(error));
+    throw invalidExport(errorMessage(error));
   }
 }
 

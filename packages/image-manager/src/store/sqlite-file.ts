@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmod, link, mkdir, open, realpath, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { messageOf, StoreError } from '../errors.ts';
+import { errorMessage, StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
 import type { Dialect } from './database.ts';
 import { checkVersion, SCHEMA_VERSION, tablesOf } from './tables.ts';
@@ -112,7 +112,7 @@ export async function describeLeader(path: string): Promise<string | undefined> 
 export function asStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   const remedy = REMEDIES[resultCode(error) ?? -1] ?? 'check the path and the permissions of this user';
-  const message = `the store "${path}" cannot be used: ${messageOf(error)}; ${remedy}`;
+  const message = `the store "${path}" cannot be used: ${errorMessage(error)}; ${remedy}`;
   return new StoreError('store-not-usable', message, { cause: error });
 }
 

@@ -1,6 +1,6 @@
 import type { ObjectSchema } from '@nodepool-builder/image-builder';
 import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { messageOf, StoreError } from '../errors.ts';
+import { errorMessage, StoreError } from '../errors.ts';
 import { OWNER } from '../ownership.ts';
 import {
   BUILD,
@@ -152,7 +152,7 @@ export class RowReader {
       return table.check(record);
     } catch (error) {
       const place = `record "${String(row.id)}" in table ${table.name}`;
-      throw damaged(this.#location, `${place}: ${messageOf(error)}`);
+      throw damaged(this.#location, `${place}: ${errorMessage(error)}`);
     }
   }
 
@@ -187,7 +187,7 @@ export function checkSettings(row: unknown, location: string): Settings {
   try {
     return SETTINGS.check(row);
   } catch (error) {
-    throw damaged(location, `table settings: ${messageOf(error)}`);
+    throw damaged(location, `table settings: ${errorMessage(error)}`);
   }
 }
 
@@ -231,6 +231,6 @@ export function parseRequest(text: string): Request | InvalidRequest {
     properties.check(request);
     return request as Request;
   } catch (error) {
-    return { kind: 'invalid', reason: `${messageOf(error)}; make the request again` };
+    return { kind: 'invalid', reason: `${errorMessage(error)}; make the request again` };
   }
 }

@@ -1,12 +1,13 @@
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from '../configuration.ts';
-import { messageOf } from '../errors.ts';
+import { errorMessage } from '../errors.ts';
 import type { BuilderFleet } from '../gearman/builder-fleet.ts';
-import { cancellationOf, isLogged } from '../gearman/job-failure.ts';
+import { cancellationOf } from '../gearman/cancellation.ts';
 import { jobFailure } from '../gearman/run-job.ts';
 import type { LeaderState } from '../leader-state.ts';
 import type { ManagerEvent } from '../manager-event.ts';
 import { pauseAfter } from '../planning/back-off.ts';
+import { isLogged } from '../protocol/job-failure.ts';
 import type { ManagerLeadership } from '../store/leadership.ts';
 
 /** Surroundings of a leading manager. */
@@ -147,7 +148,7 @@ export class Tasks {
     } catch (error) {
       const pause = retries.failed(id);
       if (signal.aborted) return;
-      logger.warn(`${id}: ${messageOf(error)}; trying again in ${pause} s`);
+      logger.warn(`${id}: ${errorMessage(error)}; trying again in ${pause} s`);
       retried?.(id);
     } finally {
       this.#controllers.delete(id);

@@ -11,8 +11,8 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Modules } from '../configuration/modules.ts';
 import {
   CommandError,
+  errorMessage,
   type JsonOptions,
-  messageOf,
   printResult,
   usageError,
   warn,
@@ -156,7 +156,7 @@ async function removeEach(
       else if ((await thing.remove()) !== false) report('deleted', thing);
     } catch (error) {
       failures += 1;
-      report('failed', thing, messageOf(error));
+      report('failed', thing, errorMessage(error));
     }
   }
   await printResult(records, [], options);
@@ -296,7 +296,7 @@ async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal):
   const failure = errors.find((error) => Object(error).refused !== true);
   if (failure !== undefined) return { orphans, failure };
   const [refusal] = errors.filter(({ code }) => code !== 'no-such-service'); // else it stores only images
-  if (refusal !== undefined) warn(`what builds left is not looked for: ${messageOf(refusal)}`);
+  if (refusal !== undefined) warn(`what builds left is not looked for: ${errorMessage(refusal)}`);
   return { orphans };
 }
 

@@ -30,7 +30,7 @@ import { isAttestation } from '../attestation/documents.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Modules } from '../configuration/modules.ts';
 import { hasStore, withStore } from '../site/state-view.ts';
-import { CommandError, failing, messageOf, usageError, warn } from '../terms/command-error.ts';
+import { CommandError, errorMessage, failing, usageError, warn } from '../terms/command-error.ts';
 import { withProvider } from './job-provider.ts';
 import type { WithProgress } from './progress.ts';
 
@@ -273,7 +273,7 @@ async function storedEvidence(
       };
     });
   } catch (error) {
-    warn(`the attestations and records of the manager are left out: ${messageOf(error)}`);
+    warn(`the attestations and records of the manager are left out: ${errorMessage(error)}`);
     return NOTHING;
   }
 }
@@ -400,7 +400,7 @@ async function downloaded(
       kind: 'download',
       subject: `image ${externalId}`,
       state: 'refuted',
-      reason: messageOf(error),
+      reason: errorMessage(error),
     } as const;
     return { links: [link] };
   } finally {

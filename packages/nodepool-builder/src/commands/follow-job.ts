@@ -1,10 +1,11 @@
 import { Client, type ServerAddress } from '@nodepool-builder/gearman-node';
-import { failureOf, GEARADMIN, operatorCancellation } from '@nodepool-builder/image-manager';
+import { operatorCancellation } from '@nodepool-builder/image-manager';
+import { decodeFailure, GEARADMIN } from '@nodepool-builder/image-manager/protocol';
 import { subjectOf, verbOf } from '../protocol/functions.ts';
 import type { LocatedJob } from '../site/builder-status.ts';
 import { findRunningJob } from '../site/builder-status.ts';
 import { cancelJob, explainDenial, thisUser } from '../site/control-jobs.ts';
-import { CommandError, messageOf } from '../terms/command-error.ts';
+import { CommandError, errorMessage } from '../terms/command-error.ts';
 import { pollProgress, withProgress } from './progress.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
@@ -59,13 +60,12 @@ export async function followJob(
       () => onInterrupt?.() ?? false,
     );
   } catch (cause) {
-    // Imported only here: it takes long to load.
     const cancellation = await operatorCancellation(cause, name, client);
     if (cancellation !== undefined) {
       // The job is gone from its server, whether or not its builder could be told, or has stopped it by now.
       await cancelIfStarted(request, cancellation.handle, GEARADMIN).catch(() => {});
     }
-    const failure = failureOf(cancellation ?? cause);
+    const failure = decodeFailure(cancellation ?? cause);
     if (failure === undefined) throw explainDenial(name, cause);
     const { host, reason, 'cancelled-by': by } = failure;
     if (by !== undefined) throw new CommandError(`${name} was ${reason}`, { cause, exitReason: 'cancelled' });
@@ -124,7 +124,7 @@ function interrupts(
     count += 1;
     if (count > 2) return false;
     (count === 1 ? tell() : cancel()).catch((error: unknown) => {
-      if (!signal.aborted) note(messageOf(error));
+      if (!signal.aborted) note(errorMessage(error));
     });
     return true;
   };

@@ -7,7 +7,7 @@ import { recordedProviders } from '@nodepool-builder/on-instance';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';
 import { Providers } from '../site/providers.ts';
-import { messageOf, STANDARD_ERROR_LOGGER, warn } from '../terms/command-error.ts';
+import { errorMessage, STANDARD_ERROR_LOGGER, warn } from '../terms/command-error.ts';
 import { makeTemporaryDirectory } from './image-file.ts';
 
 /** Owner of the instances that all CI jobs launch: it tells them from those of daemons. */
@@ -91,7 +91,7 @@ async function removeOrphan(directory: string, configuration: Configuration): Pr
 function warnOfWorkspace(directory: string): (error: unknown) => void {
   return (error) => {
     const isInUse = error instanceof ImageError && error.code === 'directory-locked';
-    if (!isInUse) warn(`the workspace ${directory} stays: ${messageOf(error)}`);
+    if (!isInUse) warn(`the workspace ${directory} stays: ${errorMessage(error)}`);
   };
 }
 
@@ -122,7 +122,7 @@ async function removeWorkspace({ repository, providers }: JobWorkspace): Promise
   } catch (error) {
     isClear = false;
     warn(
-      `instances of this build could not be removed: ${messageOf(error)}; ` +
+      `instances of this build could not be removed: ${errorMessage(error)}; ` +
         'the next build with the same --output, or the command reap, removes them',
     );
   }

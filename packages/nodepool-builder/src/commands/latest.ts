@@ -7,8 +7,8 @@ import { findCloudImage, findLatest, noImage } from '../site/choose-image.ts';
 import {
   CommandError,
   choiceOf,
+  errorMessage,
   type JsonOptions,
-  messageOf,
   printResult,
   usageError,
 } from '../terms/command-error.ts';
@@ -192,7 +192,7 @@ function cloudImageOf(configuration: ProviderConfiguration, name: string): Cloud
   try {
     return findCloudImage(configuration, name);
   } catch (error) {
-    throw new CommandError(messageOf(error), { exitReason: 'not-found', cause: error });
+    throw new CommandError(errorMessage(error), { exitReason: 'not-found', cause: error });
   }
 }
 

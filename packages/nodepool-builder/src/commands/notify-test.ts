@@ -4,7 +4,7 @@ import type { Modules } from '../configuration/modules.ts';
 import { deliver } from '../daemon/notifications/delivery.ts';
 import { makeEvent } from '../daemon/notifications/event.ts';
 import { thisUser } from '../site/control-jobs.ts';
-import { CommandError, choiceOf, messageOf } from '../terms/command-error.ts';
+import { CommandError, choiceOf, errorMessage } from '../terms/command-error.ts';
 import { configOption, exampleOf } from './options.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
@@ -49,7 +49,7 @@ async function notifyTest(
   });
   const answer = await deliver(entry, event, signal).catch((cause: unknown) => {
     signal.throwIfAborted();
-    throw new CommandError(`${name} was not told: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`${name} was not told: ${errorMessage(cause)}`, { cause });
   });
   console.log(`${name} was told: ${answer}`);
 }

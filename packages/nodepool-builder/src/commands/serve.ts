@@ -10,7 +10,7 @@ import {
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import { backgroundLogSettings, defaultLogSettings } from '../logging/read-log-settings.ts';
 import type { LogLevel } from '../logging/record-format.ts';
-import { messageOf } from '../terms/command-error.ts';
+import { errorMessage } from '../terms/command-error.ts';
 import { exitReasonOf } from '../terms/exit-codes.ts';
 import { packageVersion } from '../terms/version.ts';
 import type { EventMetrics } from '../web/event-metrics.ts';
@@ -50,7 +50,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     await runBuilder(options);
   } catch (error) {
-    await reportToForeground({ fault: messageOf(error), exitReason: exitReasonOf(error) });
+    await reportToForeground({ fault: errorMessage(error), exitReason: exitReasonOf(error) });
     throw error;
   }
 }

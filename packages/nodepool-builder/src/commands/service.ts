@@ -5,7 +5,7 @@ import type { Modules } from '../configuration/modules.ts';
 import type { LogSettings } from '../logging/log-settings.ts';
 import { openLogging } from '../logging/logging.ts';
 import { readLogSettings } from '../logging/read-log-settings.ts';
-import { messageOf } from '../terms/command-error.ts';
+import { errorMessage } from '../terms/command-error.ts';
 import { formatDiagnostic } from '../yaml/diagnostic.ts';
 import { stopSignal } from './stop-signal.ts';
 import { Systemd } from './systemd.ts';
@@ -146,7 +146,7 @@ function reloadOnChange(
       watch.watch(loaded.files);
       logger.info(`read ${config} again`);
     } catch (error) {
-      logger.error(`the configuration stays as it was: ${messageOf(error)}`);
+      logger.error(`the configuration stays as it was: ${errorMessage(error)}`);
     }
     if (!isClosed) systemd.ready(() => service.status());
   };

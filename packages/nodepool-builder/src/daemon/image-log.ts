@@ -7,14 +7,13 @@ import {
   checkImageId,
   errnoOf,
   imageIdFault,
-  JsonReader,
   LOG_BEGIN,
   UNTRICKED,
   uploadLogName,
   visible,
 } from '@nodepool-builder/image-builder/module-kit';
 import { subjectOf } from '../protocol/functions.ts';
-import { LOG_REQUEST } from '../protocol/log-part.ts';
+import { decodeLogRequest, encodeLogPart } from '../protocol/log-part.ts';
 
 /** Bytes of a part. */
 const PART = 262_144;
@@ -54,16 +53,14 @@ async function isLog(path: string): Promise<boolean> {
   }
 }
 
-const REQUEST = new JsonReader(LOG_REQUEST);
-
 /**
  * Reads a part of a log. If nothing follows the offset, waits for it, as long as the build runs.
  *
  * @param directory `build-log-dir`
  * @param functionName `image-log:<image-id>`
- * @param argument see {@link LOG_REQUEST}
+ * @param argument see {@link decodeLogRequest}
  * @param isRunning whether the build runs here, or the upload
- * @returns JSON of {@link LOG_PART}
+ * @returns see {@link encodeLogPart}
  * @throws Error if the log is not there, or the argument is not valid
  */
 export async function readLogPart(
@@ -75,7 +72,7 @@ export async function readLogPart(
 ): Promise<string> {
   const imageId = subjectOf(functionName);
   checkImageId(imageId);
-  const { offset, wait = 0, 'upload-id': uploadId } = REQUEST.parse(argument);
+  const { offset, wait = 0, 'upload-id': uploadId } = decodeLogRequest(argument);
   const path = join(directory, `${uploadId === undefined ? imageId : uploadLogName(imageId, uploadId)}.log`);
   const end = performance.now() + wait * 1000;
   for (;;) {
@@ -85,9 +82,9 @@ export async function readLogPart(
       if (!runs) throw noLog(imageId, uploadId, error);
       return { data: Buffer.alloc(0), size: 0, start: offset }; // it has just begun
     });
-    const complete = !runs && start + data.length >= size;
-    if (data.length > 0 || complete || performance.now() >= end) {
-      return JSON.stringify({ offset: start, data: data.toString('base64'), complete });
+    const isComplete = !runs && start + data.length >= size;
+    if (data.length > 0 || isComplete || performance.now() >= end) {
+      return encodeLogPart({ offset: start, data, isComplete });
     }
     await delay(PAUSE, undefined, { signal });
   }

@@ -10,20 +10,20 @@ import {
   type Logger,
 } from '@nodepool-builder/image-builder';
 import { inSlices } from '@nodepool-builder/image-builder/module-kit';
+import { cancelFunction } from '@nodepool-builder/image-manager/protocol';
 import { SiteAttestation } from '../attestation/site-attestation.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
 import { Modules } from '../configuration/modules.ts';
+import { encodeBuilderStatus, statusFunction } from '../protocol/builder-status.ts';
 import { functionName, imageFunctions, isOffered, type Verb, verbOf } from '../protocol/functions.ts';
 import { logFunction } from '../protocol/log-part.ts';
-import { builderStatus, statusFunction } from '../site/builder-status.ts';
 import { Providers } from '../site/providers.ts';
 import { builderIdentity } from './builder-identity.ts';
 import { type Closer, closeAll } from './close-all.ts';
 import { startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { isImageOffered, requestBuild } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
-import { cancelFunction, cancelRunning } from './image-cancel.ts';
 import { loggedImages, readLogPart } from './image-log.ts';
 import { type BuildJobContext, runBuildJob } from './jobs/build-job.ts';
 import { runDeleteJob } from './jobs/delete-job.ts';
@@ -280,15 +280,14 @@ export class NodepoolBuilder implements AsyncDisposable {
   /** The functions that only our own clients use. */
   #controlFunctions(): ReadonlyMap<string, JobHandler> {
     const { repository, builderId } = this.#parts;
-    const status = async (): Promise<string> =>
-      JSON.stringify(await builderStatus(repository, this.#running));
+    const status = (): Promise<string> => encodeBuilderStatus(repository, this.#running);
     const log: JobHandler = async (job) => {
       const runs = (id: string, uploadId: string | undefined): boolean =>
         this.#running.all.some((one) => one['image-id'] === id && one['upload-id'] === uploadId);
       return await readLogPart(this.#logDirectory, job.function, job.payload.toString(), runs, job.signal);
     };
     const logs = this.#logs.map((imageId): [string, JobHandler] => [logFunction(imageId), log]);
-    const cancel: JobHandler = (job) => cancelRunning(this.#running, job);
+    const cancel: JobHandler = (job) => this.#running.runCancelJob(job);
     const cancels = this.#running.all.map((job): [string, JobHandler] => [
       cancelFunction(job['image-id']),
       cancel,

@@ -1,8 +1,10 @@
 import type { CancelledJob, ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { GEARADMIN, stopAtBuilder } from '@nodepool-builder/image-manager';
+import { stopAtBuilder } from '@nodepool-builder/image-manager';
+import { GEARADMIN } from '@nodepool-builder/image-manager/protocol';
 import { subjectOf, verbOf } from '../protocol/functions.ts';
-import { keysOf, reasonOf } from '../protocol/job-reply.ts';
+import { keysOf } from '../protocol/job-reply.ts';
+import { errorMessage } from '../terms/command-error.ts';
 import { uploadIdOf } from './jobs/upload-record.ts';
 
 /**
@@ -23,6 +25,6 @@ export async function stopCancelledJob(
     logger.info(`job ${job.handle} of ${job.function} was cancelled; its builder has stopped it`);
   } catch (error) {
     const remedy = '"nodepool-builder cancel" stops it';
-    logger.warn(`job ${job.handle} of ${job.function} may still run: ${reasonOf(error)}; ${remedy}`);
+    logger.warn(`job ${job.handle} of ${job.function} may still run: ${errorMessage(error)}; ${remedy}`);
   }
 }

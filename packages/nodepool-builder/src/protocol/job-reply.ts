@@ -1,10 +1,9 @@
-import { hostname } from 'node:os';
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
 import { visible } from '@nodepool-builder/image-builder/module-kit';
-import type { Failure } from '@nodepool-builder/image-manager';
+import { encodeFailure, encodeOperatorCancellation } from '@nodepool-builder/image-manager/protocol';
 import { ProvenanceError } from '@nodepool-builder/provenance';
-import { oneLine } from '../terms/printable.ts';
+import { errorMessage } from '../terms/command-error.ts';
 import { CancelledError } from './cancelled-error.ts';
 
 /**
@@ -54,12 +53,15 @@ export async function settleJob<T>(
     );
     if (error instanceof CancelledError)
       log.logger.warn(`${log.action} was ${error.message} (job ${job.handle})`);
-    else if (isExpected) log.logger.error(`${log.action} failed: ${reasonOf(error)} (job ${job.handle})`);
+    else if (isExpected) log.logger.error(`${log.action} failed: ${errorMessage(error)} (job ${job.handle})`);
     else {
       const unexpected = error instanceof Error ? error : new Error(String(error));
       log.logger.error(`${log.action} failed (job ${job.handle})`, unexpected);
     }
-    if (keysOf(job.payload).reason === true) await job.sendWarning(failureText(error));
+    if (keysOf(job.payload).reason === true) {
+      const by = error instanceof CancelledError ? error.by : undefined;
+      await job.sendWarning(encodeFailure(errorMessage(error), by));
+    }
     if ((error instanceof ImageError && !EXCEPTIONS.has(error.code)) || error instanceof ProvenanceError) {
       throw new JobFailure(error.message, { cause: error });
     }
@@ -76,34 +78,9 @@ export function keysOf(payload: Buffer): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Characters of a reason that are sent. */
-const LONGEST_REASON = 10_000;
-
-/** Why a job failed, for clients that ask for it. */
-function failureText(error: unknown): string {
-  const failure: Failure = {
-    reason: reasonOf(error).slice(0, LONGEST_REASON),
-    host: hostname(),
-    pid: process.pid,
-    started: performance.timeOrigin,
-    ...(error instanceof CancelledError && { 'cancelled-by': error.by }),
-  };
-  return JSON.stringify(failure);
-}
-
-/**
- * What the clients of a job get that `gearadmin --cancel-job` ends at a job server of ours, if they ask for reasons.
- * nodepool's daemon would take any warning for the result.
- */
+/** Returns the warning for clients that ask for reasons, if `gearadmin --cancel-job` ends their job at our job server. */
 export function cancelWarning({ payload }: { readonly payload: Buffer }): string | undefined {
-  const by = 'gearadmin';
-  const failure: Failure = { reason: `cancelled by ${by}`, host: 'the job server', 'cancelled-by': by };
-  return keysOf(payload).reason === true ? JSON.stringify(failure) : undefined;
-}
-
-/** Returns the message of an error, as one line. */
-export function reasonOf(error: unknown): string {
-  return oneLine(error instanceof Error ? error.message : String(error));
+  return keysOf(payload).reason === true ? encodeOperatorCancellation() : undefined;
 }
 
 /** Returns a text from a job's argument as part of a message: it can neither forge lines of the log nor flood it. */

@@ -1,7 +1,12 @@
-import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 
-/** Schema of the argument of `image-log:<image-id>`. */
-export const LOG_REQUEST = {
+/** Function that each builder offers for each image whose build or upload log it has. */
+export function logFunction(imageId: string): string {
+  return `image-log:${imageId}`;
+}
+
+const REQUEST = {
   type: 'object',
   required: ['offset'],
   properties: {
@@ -11,8 +16,21 @@ export const LOG_REQUEST = {
   },
 } as const satisfies SettingsSchema;
 
-/** Schema of its result. */
-export const LOG_PART = {
+/** Argument of a {@link logFunction} job. */
+export type LogRequest = SettingsOf<typeof REQUEST>;
+
+const REQUEST_READER = new JsonReader(REQUEST);
+
+export function encodeLogRequest(request: LogRequest): string {
+  return JSON.stringify(request);
+}
+
+/** @throws Error if it is not valid */
+export function decodeLogRequest(argument: string): LogRequest {
+  return REQUEST_READER.parse(argument);
+}
+
+const PART_READER = new JsonReader({
   type: 'object',
   required: ['offset', 'data', 'complete'],
   properties: {
@@ -20,11 +38,23 @@ export const LOG_PART = {
     data: { type: 'string' }, // in base64
     complete: { type: 'boolean' }, // nothing follows
   },
-} as const satisfies SettingsSchema;
+});
 
-const FUNCTION = 'image-log:';
+/** Part of a log, the result of a {@link logFunction} job. */
+export interface LogChunk {
+  readonly data: Buffer;
+  /** Offset of its first byte. */
+  readonly offset: number;
+  /** True if nothing follows it. */
+  readonly isComplete: boolean;
+}
 
-/** Function that each builder offers for the images of whose build or uploads it has a log. */
-export function logFunction(imageId: string): string {
-  return `${FUNCTION}${imageId}`;
+export function encodeLogPart({ data, offset, isComplete }: LogChunk): string {
+  return JSON.stringify({ offset, data: data.toString('base64'), complete: isComplete });
+}
+
+/** @throws Error if it is not valid */
+export function decodeLogPart(result: Buffer): LogChunk {
+  const { offset, data, complete } = PART_READER.parse(result.toString());
+  return { data: Buffer.from(data, 'base64'), offset, isComplete: complete };
 }

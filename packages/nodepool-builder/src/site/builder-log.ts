@@ -1,9 +1,8 @@
 import { JobExceptionError, JobFailedError, type ServerAddress } from '@nodepool-builder/gearman-node';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import { LOG_PART, logFunction } from '../protocol/log-part.ts';
+import { decodeLogPart, encodeLogRequest, logFunction } from '../protocol/log-part.ts';
 import { CommandError } from '../terms/command-error.ts';
 import { serversOffering, submitTo } from './control-jobs.ts';
-import type { LogChunk, ReadLog } from './log-source.ts';
+import type { ReadLog } from './log-source.ts';
 
 /** The log of a build, or of an upload of its image. */
 export interface LogName {
@@ -17,8 +16,6 @@ const WAIT = 20;
 /** Time limit for its answer, in milliseconds. */
 const TIMEOUT = (WAIT + 10) * 1000;
 
-const RESULT = new JsonReader(LOG_PART);
-
 /** Reads a log over Gearman, from whichever builder has it. */
 export function builderLog(
   servers: readonly ServerAddress[],
@@ -27,14 +24,16 @@ export function builderLog(
 ): ReadLog {
   const name = logFunction(imageId);
   let offering: readonly ServerAddress[] | undefined;
-  return async (offset, signal): Promise<LogChunk> => {
-    const argument = { offset, wait, ...(uploadId !== undefined && { 'upload-id': uploadId }) };
+  return async (offset, signal) => {
+    const argument = encodeLogRequest({
+      offset,
+      wait,
+      ...(uploadId !== undefined && { 'upload-id': uploadId }),
+    });
     const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
     try {
       offering ??= await serversOffering(servers, name, limit);
-      const result = await submitTo(offering, name, argument, limit);
-      const { offset: start, data, complete } = RESULT.parse(result.toString());
-      return { data: Buffer.from(data, 'base64'), offset: start, isComplete: complete };
+      return decodeLogPart(await submitTo(offering, name, argument, limit));
     } catch (error) {
       offering = undefined; // another builder may have it by now
       if (!(error instanceof JobFailedError || error instanceof JobExceptionError)) throw error;

@@ -1,68 +1,13 @@
-import { statfs } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { Client, type FunctionStatus, type ServerAddress } from '@nodepool-builder/gearman-node';
-import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
-import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { type BuilderStatus, decodeBuilderStatus, STATUS_PREFIX } from '../protocol/builder-status.ts';
 import { subjectOf } from '../protocol/functions.ts';
-import { RUNNING_JOB, type RunningJob } from '../protocol/running-job.ts';
+import type { RunningJob } from '../protocol/running-job.ts';
 import { CommandError } from '../terms/command-error.ts';
-import { packageVersion } from '../terms/version.ts';
 import { askServers } from './ask-servers.ts';
 import { explainDenial } from './control-jobs.ts';
 
-const TEXT = { type: 'string' } as const satisfies SettingsSchema;
-
-/** Schema of a {@link BuilderStatus}, the result of a job for `image-builder-status:<builder-id>`. */
-export const BUILDER_STATUS = {
-  type: 'object',
-  required: ['host', 'pid', 'version', 'started', 'images-dir', 'disk-free', 'disk-size', 'images', 'jobs'],
-  properties: {
-    host: TEXT,
-    pid: { type: 'integer' },
-    version: TEXT, // of nodepool-builder
-    started: TEXT, // start of the process, in ISO 8601
-    'images-dir': TEXT,
-    'disk-free': { type: 'integer' }, // bytes that an image may take in images-dir
-    'disk-size': { type: 'integer' }, // bytes of that file system
-    images: { type: 'integer' }, // number of images in images-dir
-    jobs: { type: 'array', items: RUNNING_JOB },
-  },
-} as const satisfies SettingsSchema;
-
-/** What a builder says of itself. */
-export type BuilderStatus = SettingsOf<typeof BUILDER_STATUS>;
-
-/** Function that one builder offers. Its jobs have an empty argument and the {@link BuilderStatus} as the result. */
-export function statusFunction(builderId: string): string {
-  return `${STATUS}${builderId}`;
-}
-
-const STATUS = 'image-builder-status:'; // access lists allow builders to register `image-`
-
-/** Returns the status of this process. */
-export async function builderStatus(
-  repository: Pick<ImageRepository, 'directory' | 'images'>,
-  running: { readonly all: readonly RunningJob[] },
-): Promise<BuilderStatus> {
-  const { directory, images } = repository;
-  const { bavail, blocks, bsize } = await statfs(directory);
-  return {
-    host: hostname(),
-    pid: process.pid,
-    version: packageVersion(),
-    started: new Date(Math.round(performance.timeOrigin)).toISOString(),
-    'images-dir': directory,
-    'disk-free': bavail * bsize,
-    'disk-size': blocks * bsize,
-    images: images.size,
-    jobs: [...running.all],
-  };
-}
-
 /** Default time limit for the answers of all builders, in milliseconds. */
 const TIMEOUT = 5000;
-
-const STATUS_READER = new JsonReader(BUILDER_STATUS);
 
 /**
  * Asks all builders behind the job servers for their status. Builders that do not answer, as those of a release without
@@ -93,7 +38,7 @@ export async function readSite(
     timeout,
   );
   const offered = functions.filter(
-    ({ name, availableWorkers }) => name.startsWith(STATUS) && availableWorkers > 0,
+    ({ name, availableWorkers }) => name.startsWith(STATUS_PREFIX) && availableWorkers > 0,
   );
   // A builder is connected to each of its job servers: the first that lists it is asked.
   const builders = new Map(offered.toReversed().map((offer) => [offer.name, offer]));
@@ -107,7 +52,7 @@ export async function readSite(
           return await Promise.allSettled(
             offers.map(async ({ name }) => {
               const result = await client.submit(name, '', { signal: limit });
-              return STATUS_READER.parse(result.toString());
+              return decodeBuilderStatus(result);
             }),
           );
         } finally {
@@ -118,7 +63,7 @@ export async function readSite(
   );
   signal?.throwIfAborted();
   for (const answer of answers.flat()) {
-    const error = answer.status === 'rejected' && explainDenial(STATUS, answer.reason);
+    const error = answer.status === 'rejected' && explainDenial(STATUS_PREFIX, answer.reason);
     if (error instanceof CommandError) throw error;
   }
   const statuses = answers

@@ -6,26 +6,12 @@ import {
   type ServerAddress,
   ServerError,
 } from '@nodepool-builder/gearman-node';
+import { cancelFunction, encodeCancel } from '@nodepool-builder/image-manager/protocol';
 import { CommandError } from '../terms/command-error.ts';
 import { askServers } from './ask-servers.ts';
 
 /** Time limit for the answer of a builder, in milliseconds. */
 const TIMEOUT = 10_000;
-
-/**
- * Submits a job for a control function to a job server where a builder offers it.
- *
- * @throws CommandError `not-found` if no builder offers it; GearmanError
- */
-export async function submitControl(
-  servers: readonly ServerAddress[],
-  name: string,
-  argument: unknown,
-  stop?: AbortSignal,
-): Promise<Buffer> {
-  const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(stop === undefined ? [] : [stop])]);
-  return await submitTo(await serversOffering(servers, name, signal), name, argument, signal);
-}
 
 /**
  * The job servers where a builder offers a function.
@@ -62,12 +48,12 @@ export function explainDenial(name: string, error: unknown): unknown {
 export async function submitTo(
   servers: readonly ServerAddress[],
   name: string,
-  argument: unknown,
+  argument: string,
   signal: AbortSignal,
 ): Promise<Buffer> {
   const client = new Client({ servers, clientId: 'nodepool-builder web' });
   try {
-    return await client.submit(name, JSON.stringify(argument), { signal });
+    return await client.submit(name, argument, { signal });
   } catch (error) {
     throw explainDenial(name, error);
   } finally {
@@ -98,9 +84,11 @@ export async function cancelJob(
   signal?: AbortSignal,
 ): Promise<string> {
   const what = uploadId === undefined ? `build ${imageId}` : `upload ${uploadId}`;
+  const limit = AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(signal === undefined ? [] : [signal])]);
+  const name = cancelFunction(imageId);
   try {
-    const argument = { by, ...(uploadId !== undefined && { 'upload-id': uploadId }) };
-    await submitControl(servers, `image-cancel:${imageId}`, argument, signal);
+    const offering = await serversOffering(servers, name, limit);
+    await submitTo(offering, name, encodeCancel(by, uploadId), limit);
     return 'cancelled';
   } catch (cause) {
     const isGone = cause instanceof CommandError && cause.exitReason === 'not-found';

@@ -1,13 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-
-/** A part of a log. */
-export interface LogChunk {
-  readonly data: Buffer;
-  /** Offset of its first byte. */
-  readonly offset: number;
-  /** True if nothing follows it. */
-  readonly isComplete: boolean;
-}
+import type { LogChunk } from '../protocol/log-part.ts';
 
 /** Reads a log from an offset on, and waits until there is something, or for some seconds. */
 export type ReadLog = (offset: number, signal: AbortSignal) => Promise<LogChunk>;

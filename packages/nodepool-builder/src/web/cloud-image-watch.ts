@@ -7,7 +7,7 @@ import type {
 } from '../configuration/configuration.ts';
 import { findLatest, noImage } from '../site/choose-image.ts';
 import { Providers } from '../site/providers.ts';
-import { messageOf } from '../terms/command-error.ts';
+import { errorMessage } from '../terms/command-error.ts';
 import type { CloudImageRecord } from './records.ts';
 
 /** Time limit for the choice of one image, in milliseconds. */
@@ -127,7 +127,7 @@ export class CloudImageWatch {
         error: null,
       };
     } catch (error) {
-      return signal.aborted ? before : withError(messageOf(error));
+      return signal.aborted ? before : withError(errorMessage(error));
     }
   }
 }

@@ -1,6 +1,7 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { BUILDER_STATUS, PROGRESS_PROPERTIES } from '../site/builder-status.ts';
+import { BUILDER_STATUS } from '../protocol/builder-status.ts';
+import { PROGRESS_PROPERTIES } from '../site/builder-status.ts';
 
 const TEXT = { type: 'string' } as const;
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;

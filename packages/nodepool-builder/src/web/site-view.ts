@@ -11,11 +11,12 @@ import {
 } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { toManagerConfiguration } from '../configuration/manager-configuration.ts';
+import type { BuilderStatus } from '../protocol/builder-status.ts';
 import { askServers } from '../site/ask-servers.ts';
-import { type BuilderStatus, readBuilderStatuses } from '../site/builder-status.ts';
+import { readBuilderStatuses } from '../site/builder-status.ts';
 import { NO_MANAGER } from '../site/served-request.ts';
 import { hasStore } from '../site/state-view.ts';
-import { CommandError, messageOf } from '../terms/command-error.ts';
+import { CommandError, errorMessage } from '../terms/command-error.ts';
 import type { CloudImageWatch } from './cloud-image-watch.ts';
 import type { CloudImageRecord } from './records.ts';
 
@@ -158,7 +159,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     this.#timer = setTimeout(() => {
       this.current()
         .catch((error: unknown) =>
-          this.#logger.error(`the status page is not up to date: ${messageOf(error)}`),
+          this.#logger.error(`the status page is not up to date: ${errorMessage(error)}`),
         )
         .finally(() => {
           if (this.listenerCount('site') > 0 && !this.#stop.signal.aborted) this.#schedule(this.#interval);
@@ -176,13 +177,13 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
         return await promise;
       } catch (error) {
         signal.throwIfAborted();
-        problems.push(`${what}: ${messageOf(error)}`);
+        problems.push(`${what}: ${errorMessage(error)}`);
         return otherwise;
       }
     };
     const [builders, servers] = await Promise.all([
       readBuilderStatuses(this.servers, signal).catch((error: unknown) => {
-        if (error instanceof CommandError) problems.push(messageOf(error));
+        if (error instanceof CommandError) problems.push(errorMessage(error));
         return []; // the job servers are listed as silent
       }),
       Promise.all(this.servers.map((server) => askServer(server, signal))),

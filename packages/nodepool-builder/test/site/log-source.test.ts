@@ -1,7 +1,8 @@
 // Not a unit test: it waits for rests.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type LogChunk, type LogPart, LogSources } from '../../src/site/log-source.ts';
+import type { LogChunk } from '../../src/protocol/log-part.ts';
+import { type LogPart, LogSources } from '../../src/site/log-source.ts';
 
 /** A log that grows, with a count of the reads. */
 function growingLog() {

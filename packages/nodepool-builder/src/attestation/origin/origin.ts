@@ -14,7 +14,7 @@ import {
   verifyBundle,
   verifyChain,
 } from '@nodepool-builder/provenance';
-import { messageOf } from '../../terms/command-error.ts';
+import { errorMessage } from '../../terms/command-error.ts';
 import type { BuildOrigin, MaterialRecord, PackagesRecord, Proof, UploadOrigin } from './origin-record.ts';
 import { unpackPackages } from './package-list.ts';
 import type { Keys } from './trusted-keys.ts';
@@ -128,7 +128,7 @@ async function readBuild(
       });
     } catch (error) {
       const isUntrusted = (error as Partial<ProvenanceError>).code === 'key-untrusted';
-      const reason = (isUntrusted && withoutKeys) || messageOf(error);
+      const reason = (isUntrusted && withoutKeys) || errorMessage(error);
       const proof = { ...unproven(reason), state: isUntrusted ? 'unproven' : 'refuted' } as const;
       outcomes.push({ proof, ...(facts !== undefined && { facts }) });
     }
@@ -214,7 +214,7 @@ async function listOf(imageId: string, text: string): Promise<readonly Package[]
   try {
     return await unpackPackages(text);
   } catch (error) {
-    return `the list of packages of ${imageId} cannot be read: ${messageOf(error)}`;
+    return `the list of packages of ${imageId} cannot be read: ${errorMessage(error)}`;
   }
 }
 

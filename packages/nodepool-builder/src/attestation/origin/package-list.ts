@@ -5,7 +5,7 @@ import { gunzip, gzip } from 'node:zlib';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { type Package, readBillOfMaterials } from '@nodepool-builder/provenance';
-import { messageOf } from '../../terms/command-error.ts';
+import { errorMessage } from '../../terms/command-error.ts';
 import { BILL_OF_MATERIALS } from '../documents.ts';
 
 /** Largest list in gzip and base64, in bytes. An image with 2,000 packages has about 60 KiB. */
@@ -58,7 +58,7 @@ export async function packageListOf(
       logger.warn(`image ${imageId}: its list of packages is too large for the manager`);
     return list;
   } catch (error) {
-    logger.warn(`image ${imageId}: the manager gets no list of packages: ${messageOf(error)}`);
+    logger.warn(`image ${imageId}: the manager gets no list of packages: ${errorMessage(error)}`);
     return undefined;
   }
 }

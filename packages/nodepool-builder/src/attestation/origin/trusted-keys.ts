@@ -1,6 +1,6 @@
 import type { TrustedKey } from '@nodepool-builder/provenance';
 import type { AttestationSettings } from '../../configuration/attestation.ts';
-import { messageOf } from '../../terms/command-error.ts';
+import { errorMessage } from '../../terms/command-error.ts';
 import { readTrusted } from '../trusted-keys.ts';
 
 /** Keys that signatures are verified with. */
@@ -24,6 +24,6 @@ export async function readKeys(configuration: object): Promise<Keys> {
     const keys = await readTrusted(attestation);
     return { keys, ...(keys.length === 0 && { withoutKeys }) };
   } catch (error) {
-    return { keys: [], withoutKeys: messageOf(error) };
+    return { keys: [], withoutKeys: errorMessage(error) };
   }
 }

@@ -1,7 +1,7 @@
 import { JobFailure } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import { createMask, hiddenValues, runCommand, visible } from '@nodepool-builder/image-builder/module-kit';
-import { reasonOf } from '../../protocol/job-reply.ts';
+import { errorMessage } from '../../terms/command-error.ts';
 
 /** An uploaded image was rejected, such as by a `post-upload-hook`. The cause is the error of the image's deletion. */
 class RejectedImageError extends JobFailure {
@@ -42,7 +42,7 @@ export async function runHook(
     });
     return exitCode === 0 ? undefined : `the hook "${hook}" ended with ${ended ?? `exit code ${exitCode}`}`;
   } catch (error) {
-    if (!signal.aborted) return reasonOf(error);
+    if (!signal.aborted) return errorMessage(error);
     return `the hook "${hook}" did not end in time; check the hook, or raise image-upload-timeout`;
   }
 }
@@ -58,7 +58,7 @@ export async function discardRejected(
     await provider.discard(uploadId, { signal, image: { imageId, imageName } });
     return new RejectedImageError(`${rejection}; the image was deleted from ${provider.name}`);
   } catch (cause) {
-    const problem = `the image is still in ${provider.name} and is deleted later: ${reasonOf(cause)}`;
+    const problem = `the image is still in ${provider.name} and is deleted later: ${errorMessage(cause)}`;
     return new RejectedImageError(`${rejection}; ${problem}`, { cause });
   }
 }

@@ -1,7 +1,9 @@
 import { EventEmitter } from 'node:events';
-import type { WorkerJob } from '@nodepool-builder/gearman-node';
+import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { watchRetries } from '@nodepool-builder/image-builder/module-kit';
+import { decodeCancel } from '@nodepool-builder/image-manager/protocol';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
+import { subjectOf } from '../../protocol/functions.ts';
 import { reportProgress } from '../../protocol/job-reply.ts';
 import type { Reading, RunningJob } from '../../protocol/running-job.ts';
 import { type MeteredProgress, ProgressMeter } from './progress-meter.ts';
@@ -24,17 +26,18 @@ export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }
   readonly #jobs = new Map<Omit<RunningJob, 'percent'>, { meter: ProgressMeter; cancel: AbortController }>();
 
   /**
-   * Cancels a build, or an upload.
+   * Runs an `image-cancel:<image-id>` job: stops the build or the upload, whose own job then fails.
    *
-   * @param by who cancels it: `root@host`
-   * @returns false if it does not run
+   * @throws JobFailure if it does not run; Error for an invalid argument
    */
-  cancel(imageId: string, uploadId: string | undefined, by: string): boolean {
+  runCancelJob(job: Pick<WorkerJob, 'function' | 'payload'>): void {
+    const imageId = subjectOf(job.function);
+    const { by, 'upload-id': uploadId } = decodeCancel(job.payload);
     const found = [...this.#jobs].filter(
-      ([job]) => job['image-id'] === imageId && job['upload-id'] === uploadId,
+      ([one]) => one['image-id'] === imageId && one['upload-id'] === uploadId,
     );
     for (const [, { cancel }] of found) cancel.abort(new CancelledError(by));
-    return found.length > 0;
+    if (found.length === 0) throw new JobFailure(`no such build or upload of image ${imageId} runs here`);
   }
 
   /** In the order of their starts. */

@@ -19,15 +19,9 @@ import { UploadAttestation } from '../../attestation/upload-attestation.ts';
 import type { Configuration, ProviderImageConfiguration } from '../../configuration/configuration.ts';
 import { subjectOf } from '../../protocol/functions.ts';
 import { comparisonOf, parseUploadArguments } from '../../protocol/job-arguments.ts';
-import {
-  inMessage,
-  JobError,
-  type JobLog,
-  jobResult,
-  reasonOf,
-  settleJob,
-} from '../../protocol/job-reply.ts';
+import { inMessage, JobError, type JobLog, jobResult, settleJob } from '../../protocol/job-reply.ts';
 import type { Providers, UploadTarget } from '../../site/providers.ts';
+import { errorMessage } from '../../terms/command-error.ts';
 import { checksumOf, deleteOtherCopy } from './image-copy.ts';
 import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { MeteredProgress } from './progress-meter.ts';
@@ -236,8 +230,8 @@ async function upload(
     return { externalId, attestations: attestation?.bundles };
   } catch (error) {
     if (error instanceof JobFailure) throw error;
-    if (isLocal(error)) throw new JobFailure(reasonOf(error), { cause: error });
-    throw new JobError(reasonOf(error), { cause: error });
+    if (isLocal(error)) throw new JobFailure(errorMessage(error), { cause: error });
+    throw new JobError(errorMessage(error), { cause: error });
   }
 }
 

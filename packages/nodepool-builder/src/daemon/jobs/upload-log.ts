@@ -1,7 +1,7 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { BuildLog, hiddenValues, type Retry, watchRetries } from '@nodepool-builder/image-builder/module-kit';
 import { localTime } from '../../logging/record-format.ts';
-import { reasonOf } from '../../protocol/job-reply.ts';
+import { errorMessage } from '../../terms/command-error.ts';
 
 /** Settings of {@link withUploadLog}. */
 export interface UploadLogOptions
@@ -23,7 +23,7 @@ export async function withUploadLog<T>(
 ): Promise<T> {
   const { logger } = options;
   const log = await BuildLog.open({ ...options, secrets: hiddenValues(), onLine: undefined }).catch(
-    (error: unknown) => void logger.warn(`the upload has no log of its own: ${reasonOf(error)}`),
+    (error: unknown) => void logger.warn(`the upload has no log of its own: ${errorMessage(error)}`),
   );
   const write = (text: string): void => void log?.write(`${localTime(new Date())} ${text}`);
   const both =
@@ -41,7 +41,7 @@ export async function withUploadLog<T>(
   try {
     return await watchRetries(onRetry, () => work(levels));
   } catch (error) {
-    write(`failed: ${reasonOf(error)}`);
+    write(`failed: ${errorMessage(error)}`);
     throw error;
   } finally {
     await log?.close();

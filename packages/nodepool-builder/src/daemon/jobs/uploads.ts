@@ -2,7 +2,8 @@ import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadResult } from '@nodepool-builder/image-builder';
 import { DamagedRecordError, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
 import { CancelledError } from '../../protocol/cancelled-error.ts';
-import { JobError, reasonOf } from '../../protocol/job-reply.ts';
+import { JobError } from '../../protocol/job-reply.ts';
+import { errorMessage } from '../../terms/command-error.ts';
 import { recordName, UPLOAD_RECORD, type UploadRecord } from './upload-record.ts';
 
 /** Time for the job of an orphaned upload to come back, in milliseconds. */
@@ -203,7 +204,10 @@ export class Uploads {
         await this.#directory.write(upload.name, record);
       } catch (cause) {
         const problem = `the record of the upload of ${record['image-id']} cannot be written`;
-        throw new JobError(`${problem}: ${reasonOf(cause)}; check images-dir`, { cause, retriable: true });
+        throw new JobError(`${problem}: ${errorMessage(cause)}; check images-dir`, {
+          cause,
+          retriable: true,
+        });
       }
       upload.record = record;
     });
@@ -247,7 +251,7 @@ export class Uploads {
   async #discardDue(provider: string, round: Round): Promise<void> {
     const isDone = await this.#discardAll(provider, round).catch((error: unknown) => {
       const problem = `uploads to ${provider}: they could not be discarded and are retried later`;
-      this.#options.logger.warn(`${problem}: ${reasonOf(error)}`);
+      this.#options.logger.warn(`${problem}: ${errorMessage(error)}`);
       return false;
     });
     if (isDone || this.#stop.signal.aborted) return;
@@ -303,7 +307,7 @@ export class Uploads {
     } catch (error) {
       if (this.#stop.signal.aborted) return false;
       onDiscard?.(provider.name, false);
-      logger.warn(`${what}: it could not be discarded and is retried later: ${reasonOf(error)}`);
+      logger.warn(`${what}: it could not be discarded and is retried later: ${errorMessage(error)}`);
       return false;
     }
   }

@@ -1,5 +1,6 @@
 import { CancelledError } from '../../protocol/cancelled-error.ts';
-import { keysOf, reasonOf } from '../../protocol/job-reply.ts';
+import { keysOf } from '../../protocol/job-reply.ts';
+import { errorMessage } from '../../terms/command-error.ts';
 import type { EndedJob } from '../jobs/running-jobs.ts';
 import type { EventFacts } from './event.ts';
 
@@ -25,7 +26,7 @@ export class JobEvents {
       provider: job.provider ?? null,
       'image-name': job['image-name'] ?? null,
       'upload-id': job['upload-id'] ?? null,
-      reason: error === undefined ? null : reasonOf(error),
+      reason: error === undefined ? null : errorMessage(error),
       'cancelled-by': isCancelled ? error.by : null,
     };
   }

@@ -7,8 +7,8 @@ import {
   JobFailedError,
   JobLostError,
 } from '@nodepool-builder/gearman-node';
-import { isLogged, withReason } from '../../src/gearman/job-failure.ts';
 import { ImageGoneError, InvalidResultError, jobFailure } from '../../src/gearman/run-job.ts';
+import { isLogged, withReason } from '../../src/protocol/job-failure.ts';
 
 const FUNCTION = 'image-build:debian';
 

@@ -1,0 +1,9 @@
+export { cancelFunction, decodeCancel, encodeCancel } from './image-cancel.ts';
+export {
+  decodeFailure,
+  encodeFailure,
+  encodeOperatorCancellation,
+  type Failure,
+  GEARADMIN,
+  withReason,
+} from './job-failure.ts';

@@ -1,0 +1,63 @@
+import { statfs } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import type { ImageRepository, SettingsOf } from '@nodepool-builder/image-builder';
+import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { packageVersion } from '../terms/version.ts';
+import { RUNNING_JOB, type RunningJob } from './running-job.ts';
+
+/** Begin of the {@link statusFunction} of all builders; access lists allow builders to register `image-`. */
+export const STATUS_PREFIX = 'image-builder-status:';
+
+/** Function that one builder offers. Its jobs have an empty argument. */
+export function statusFunction(builderId: string): string {
+  return `${STATUS_PREFIX}${builderId}`;
+}
+
+const TEXT = { type: 'string' } as const satisfies SettingsSchema;
+
+/** Schema of a {@link BuilderStatus}. */
+export const BUILDER_STATUS = {
+  type: 'object',
+  required: ['host', 'pid', 'version', 'started', 'images-dir', 'disk-free', 'disk-size', 'images', 'jobs'],
+  properties: {
+    host: TEXT,
+    pid: { type: 'integer' },
+    version: TEXT, // of nodepool-builder
+    started: TEXT, // start of the process, in ISO 8601
+    'images-dir': TEXT,
+    'disk-free': { type: 'integer' }, // bytes that an image may take in images-dir
+    'disk-size': { type: 'integer' }, // bytes of that file system
+    images: { type: 'integer' }, // number of images in images-dir
+    jobs: { type: 'array', items: RUNNING_JOB },
+  },
+} as const satisfies SettingsSchema;
+
+/** State of a builder, the result of a {@link statusFunction} job. */
+export type BuilderStatus = SettingsOf<typeof BUILDER_STATUS>;
+
+const READER = new JsonReader(BUILDER_STATUS);
+
+/** Formats the status of this process. */
+export async function encodeBuilderStatus(
+  { directory, images }: Pick<ImageRepository, 'directory' | 'images'>,
+  running: { readonly all: readonly RunningJob[] },
+): Promise<string> {
+  const { bavail, blocks, bsize } = await statfs(directory);
+  const status: BuilderStatus = {
+    host: hostname(),
+    pid: process.pid,
+    version: packageVersion(),
+    started: new Date(Math.round(performance.timeOrigin)).toISOString(),
+    'images-dir': directory,
+    'disk-free': bavail * bsize,
+    'disk-size': blocks * bsize,
+    images: images.size,
+    jobs: [...running.all],
+  };
+  return JSON.stringify(status);
+}
+
+/** @throws Error if it is not valid */
+export function decodeBuilderStatus(result: Buffer): BuilderStatus {
+  return READER.parse(result.toString());
+}
