@@ -52,7 +52,6 @@ export {
   attempt,
   type CheckArea,
   checkClock,
-  formatBytes,
 } from './diagnosis/check-result.ts';
 export { LIST_PACKAGES } from './dib-elements.ts';
 export {
@@ -65,6 +64,7 @@ export { type BlockOptions, type DiskBlock, sendBlocks } from './disk-blocks.ts'
 export type { ImageValidation } from './disk-image.ts';
 export { syncToDisk, writeDurably } from './durable.ts';
 export { BUILD_TIMEOUT, parseDuration } from './duration.ts';
+export { formatBytes } from './format-bytes.ts';
 export { checkDisk, checkFormat, checkSelfContained } from './formats/check-format.ts';
 export {
   checkDiskSize,

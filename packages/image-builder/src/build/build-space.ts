@@ -1,6 +1,6 @@
-import { formatBytes } from '../diagnosis/check-result.ts';
 import type { Reservation, SpaceRequest } from '../disk-space.ts';
 import { ImageError } from '../errors.ts';
+import { formatBytes } from '../format-bytes.ts';
 import type { BuildSite } from '../repository.ts';
 
 /** The disk space that one build reserves. */

@@ -1,9 +1,10 @@
 import { access, constants, open, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { formatBytes } from '../format-bytes.ts';
 import { lockHolder } from '../repository/directory-lock.ts';
 import { Layout } from '../repository/layout.ts';
 import { errnoOf, unlessMissing } from '../system-error.ts';
-import { type CheckResult, formatBytes } from './check-result.ts';
+import type { CheckResult } from './check-result.ts';
 
 /** Flag of open(2) for a file without a name: the directory does not change. */
 const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;

@@ -89,9 +89,3 @@ export function checkClock(
   const status = Math.abs(difference) > FATAL_DIFFERENCE ? 'problem' : 'warning';
   return { area: 'clock', subject, status, message, remedy: 'let NTP set the clock of this host' };
 }
-
-/** Formats a number of bytes: `0 MiB`, `1.5 GiB`. */
-export function formatBytes(bytes: number): string {
-  const mebibytes = bytes / 2 ** 20;
-  return mebibytes < 1024 ? `${Math.ceil(mebibytes)} MiB` : `${(mebibytes / 1024).toFixed(1)} GiB`;
-}

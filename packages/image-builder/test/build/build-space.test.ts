@@ -125,7 +125,7 @@ test('a build that can never have its space fails at once, with the reason in it
   const repository = await setUp(t);
   const builder = new ScriptedBuilder(makeImage, { diskSpace: 2 ** 30 });
   const message =
-    /needs 1\.0 GiB next to .*, 99\d MiB more than can become free, by its disk-space; make room there/;
+    /needs 1\.0 GiB next to .*, 99\d\.\d MiB more than can become free, by its disk-space; make room there/;
   await assert.rejects(builder.build({ imageId: 'image', repository }), withCode('disk-full', message));
   assert.match(await readFile(join(repository.logDirectory, 'image.log'), 'utf8'), message);
 });

@@ -1,4 +1,5 @@
 import { type Image, ImageError, readImages, type SettingsOf } from '@nodepool-builder/image-builder';
+import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
 import type { Upload } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
@@ -13,7 +14,6 @@ import { hasStore, withStore } from '../site/state-view.ts';
 import { standingOf, type Work } from '../site/work.ts';
 import { warn } from '../terms/command-error.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from '../terms/record-schema.ts';
-import { formatSize } from '../terms/units.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { readState, readWork } from './manager-work.ts';
 import { PROGRESS_COLUMN } from './progress.ts';
@@ -113,7 +113,7 @@ const OFFERED_COLUMNS: readonly Column[] = [
   { heading: 'IMAGE-ID' },
   { heading: 'IMAGE-NAME' },
   { heading: 'FORMATS' },
-  { heading: 'SIZE', format: formatSize },
+  { heading: 'SIZE', format: (size) => formatBytes(Number(size)) },
   ageColumn('built'),
   { heading: 'BUILDERS' },
   { heading: 'RUNNING', sparse: true, long: 'id' },

@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
+import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
 import { closeAll } from '../daemon/close-all.ts';
 import {
   type ManagerService,
@@ -155,7 +156,7 @@ function logDiagnostics(builder: NodepoolBuilder, logger: Logger): void {
   const facts = {
     version: `${packageVersion()} on Node ${process.versions.node}`,
     process: `${process.pid}, up for ${process.uptime().toFixed(0)} s`,
-    memory: `${mebibytes(rss)}, heap ${mebibytes(heapUsed)}, external ${mebibytes(external)}`,
+    memory: `${formatBytes(rss)}, heap ${formatBytes(heapUsed)}, external ${formatBytes(external)}`,
     'job servers': builder.servers.map(formatAddress).join(', '),
     images: `${builder.repository.images.size} in ${builder.repository.directory}`,
     'active resources': Object.entries(resources)
@@ -163,8 +164,4 @@ function logDiagnostics(builder: NodepoolBuilder, logger: Logger): void {
       .join(', '),
   };
   for (const [name, fact] of Object.entries(facts)) logger.info(`diagnostics: ${name}: ${fact}`);
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }

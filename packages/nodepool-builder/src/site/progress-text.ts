@@ -1,5 +1,6 @@
+import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
 import type { Reading } from '../protocol/running-job.ts';
-import { formatAge, formatSize } from '../terms/units.ts';
+import { formatAge } from '../terms/units.ts';
 
 /** Formats progress: `35 %, 12.3 MiB/s, 3 min left`; before its begin, `waiting for a free builder`. */
 export function progressText(reading: Shown): string {
@@ -17,7 +18,7 @@ export function waitRateAndTimeLeft(reading: Shown): string {
     ...(typeof phase === 'string' ? [`in ${phase}`] : []),
     ...(typeof waiting === 'string' ? [`waiting for ${waiting}`] : []),
     ...(typeof retrying === 'string' ? [`retrying${untilRetry(reading)}: ${retrying}`] : []),
-    ...(typeof rate === 'number' ? [`${formatSize(String(rate))}/s`] : []),
+    ...(typeof rate === 'number' ? [`${formatBytes(rate)}/s`] : []),
     ...(typeof left === 'number' ? [`${formatAge(left * 1000)} left`] : []),
   ];
   return texts.map((text) => `, ${text}`).join('');

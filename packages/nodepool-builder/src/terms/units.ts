@@ -17,9 +17,3 @@ export function formatAge(milliseconds: number): string {
     });
   return parts.filter(Boolean).join(' ') || '0 s';
 }
-
-/** Formats a number of bytes: `1.5 GiB`. */
-export function formatSize(bytes: string): string {
-  const mebibytes = Number(bytes) / 2 ** 20;
-  return mebibytes < 1024 ? `${mebibytes.toFixed(1)} MiB` : `${(mebibytes / 1024).toFixed(1)} GiB`;
-}

@@ -1,26 +1,12 @@
 import { progressText } from '../site/progress-text.ts';
+import { formatAge } from '../terms/units.ts';
 import { type Html, html } from './html.ts';
 import type { BuildRecord, UploadRecord } from './records.ts';
 
-/** Formats a time span as `3 d 4 h`; the page's script does the same. */
-export function ageOf(milliseconds: number): string {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  const units: readonly (readonly [number, string])[] = [
-    [Math.floor(seconds / 86_400), 'd'],
-    [Math.floor(seconds / 3600) % 24, 'h'],
-    [Math.floor(seconds / 60) % 60, 'min'],
-    [seconds % 60, 's'],
-  ];
-  const first = units.findIndex(([count]) => count > 0);
-  if (first === -1) return '0 s';
-  const shown = units.slice(first, first + 2).filter(([count]) => count > 0);
-  return shown.map(([count, unit]) => `${count} ${unit}`).join(' ');
-}
-
-/** The time since, or until, a time of a record. */
+/** The time since, or until, a time of a record; the page's script formats it alike. */
 export function age(iso: string | null): Html | undefined {
   if (iso === null) return undefined;
-  const text = ageOf(Math.abs(Date.now() - Date.parse(iso)));
+  const text = formatAge(Math.abs(Date.now() - Date.parse(iso)));
   return html`<time datetime="${iso}" title="${iso}" data-age>${text}</time>`;
 }
 
@@ -44,13 +30,6 @@ export function progress(record: BuildRecord | UploadRecord, what: string): Html
 /** `1 image`, `3 images`. */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-/** `12.3 GiB`. */
-export function bytes(count: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-  const power = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(count) / 10));
-  return `${(count / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
 }
 
 /** Path of a build's page. */

@@ -1,6 +1,7 @@
+import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
 import type { Item } from './feed.ts';
 import { type Html, html } from './html.ts';
-import { actionLink, age, badge, buildPath, bytes, counted, progress } from './markup.ts';
+import { actionLink, age, badge, buildPath, counted, progress } from './markup.ts';
 import type {
   BuildRecord,
   CloudImageRecord,
@@ -59,7 +60,7 @@ export function* overviewParts(
   yield part('plan', plan, () => planList(plan));
   const cloudImages = records['cloud-images'];
   yield part('cloud-images', cloudImages, () => cloudImageList(cloudImages));
-  const rooms = builders.map((builder) => [builder, bytes(builder['disk-free'])]);
+  const rooms = builders.map((builder) => [builder, formatBytes(builder['disk-free'])]);
   const shown = JSON.stringify(rooms, (key, value: unknown) => (key === 'disk-free' ? undefined : value));
   yield part('builders', [shown, servers], () => builderList(records));
 }
@@ -265,7 +266,7 @@ function builderList({ builders, servers }: SiteRecords): Html {
     return html`<li><span class="badge">${host}</span><span class="quiet">process ${pid}, release ${version}, up
 ${age(started)}</span><span>${counted(images, 'image')}</span><span>${counted(jobs.length, 'running job')}</span>
 <span><meter min="0" max="${size}" value="${size - free}" aria-label="Disk of ${host}"></meter>
-${bytes(free)} of ${bytes(size)} free in ${builder['images-dir']}</span></li>`;
+${formatBytes(free)} of ${formatBytes(size)} free in ${builder['images-dir']}</span></li>`;
   });
   const list =
     items.length > 0

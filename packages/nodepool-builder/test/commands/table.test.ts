@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { PROGRESS_COLUMN } from '../../src/commands/progress.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatTime, textTable } from '../../src/commands/table.ts';
 import { progressOf } from '../../src/site/builder-status.ts';
-import { formatAge, formatSize } from '../../src/terms/units.ts';
+import { formatAge } from '../../src/terms/units.ts';
 
 const IMAGE_ID = 'debian-bookworm-0000000042-k7f3q2xa';
 const WHY = 'the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25 hours old; rebuild-age is 24 hours';
@@ -151,8 +151,4 @@ it('a time is local, to the minute; other words stay', () => {
   const local = new Date(2026, 4, 1, 14, 2, 11);
   assert.equal(formatTime(local.toISOString()), '2026-05-01 14:02');
   assert.equal(formatTime('seen twice'), 'seen twice');
-});
-
-it('a size is in MiB or GiB', () => {
-  assert.deepEqual([formatSize('1572864'), formatSize('4509715660')], ['1.5 MiB', '4.2 GiB']);
 });
