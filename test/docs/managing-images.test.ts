@@ -73,13 +73,14 @@ test('the commands of docs/managing-images.md do what it says', async (t) => {
   await shell(start);
   await uploaded(shell, 1);
   const shown = await shell(look);
-  for (const column of ['PLACE', 'WHY', 'EXTERNAL-ID', 'WHAT']) assert.ok(shown.includes(column), column);
+  for (const column of ['PROVIDER', 'ERROR', 'EXTERNAL-ID', 'WHAT'])
+    assert.ok(shown.includes(column), column);
   assert.match(shown, /^debian +local +ready +1 +debian-0000000001-\w+ /m);
   await shell('nodepool-builder rebuild debian -c nodepool.yaml');
   await uploaded(shell, 2);
   assert.ok(request.includes('rebuild debian') && request.includes('rollback debian'));
   await shell(request);
-  assert.match(await shell(dryRun), /^WHAT +SUBJECT +WHEN +WHY$/m);
+  assert.match(await shell(dryRun), /^WHAT +SUBJECT +WHEN +REASON$/m);
   await shell(save);
   assert.match(await shell('cat images.json'), /"version": 1/);
   await shell(stop);

@@ -106,12 +106,12 @@ test('a cancelled build is cancelled in the records of the manager, which builds
   assert.equal(service.log.filter((line) => /was cancelled by/.test(line)).length, 1);
   assert.equal(build.error, `cancelled by ${ME} (on ${hostname()})`);
   const [status] = await site.list('image-status');
-  assert.equal(status?.status, 'cancelled');
+  assert.equal(status?.state, 'cancelled');
   const [next, ...others] = await site.list('plan');
   assert.deepEqual(others, []);
   assert.equal(next?.what, 'build');
   assert.match(
-    String(next.why),
+    String(next.reason),
     RegExp(`^the last build was cancelled by ${ME}; the cancelled build, .*, reaches rebuild-age, `),
   );
   const due = Date.parse(String(build.requested)) + 86_400_000;
@@ -183,7 +183,10 @@ test('cancel withdraws an upload that waits for a builder', async (t) => {
     [waiting.provider ?? '']: 'cancelled',
   });
   const plan = await site.list('plan');
-  const why = plan.find(({ subject }) => subject?.includes(waiting.provider ?? ''))?.why;
-  assert.match(String(why), RegExp(`; its upload was cancelled by ${ME}; the next build is uploaded$`));
+  const wait = plan.find(({ subject }) => subject?.includes(waiting.provider ?? ''));
+  assert.match(
+    String(wait?.reason),
+    RegExp(`; its upload was cancelled by ${ME}; the next build is uploaded$`),
+  );
   assert.deepEqual(await site.uploaded(waiting.provider === 'east' ? 'east' : 'west'), []);
 });

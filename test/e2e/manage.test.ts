@@ -54,7 +54,7 @@ describe('manage', () => {
     const [wait, ...others] = await site.list('plan');
     assert.deepEqual(others, []);
     assert.equal(wait?.what, 'wait');
-    assert.match(wait.why ?? '', /^no builder offers image-build:waiting; a build is due: /);
+    assert.match(wait.reason ?? '', /^no builder offers image-build:waiting; a build is due: /);
     endAfter(t, await startBuilder(site.config));
     await manager.logged(/build waiting-0000000001-\w+ is ready/);
   });
@@ -132,7 +132,7 @@ describe('manage', () => {
     endAfter(t, await startBuilder(site.config));
     const { code, stdout, stderr } = await runCommand('manage', '--dry-run', '-c', site.config);
     assert.deepEqual([code, stderr], [0, '']);
-    assert.match(stdout, /^WHAT +SUBJECT +WHEN +WHY\nbuild +dry +now +its first ready build\n$/);
+    assert.match(stdout, /^WHAT +SUBJECT +WHEN +REASON\nbuild +dry +now +its first ready build\n$/);
     await assert.rejects(access(site.store), { code: 'ENOENT' });
     assert.deepEqual(await site.built(), []);
   });

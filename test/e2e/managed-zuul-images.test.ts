@@ -51,7 +51,7 @@ it('the manager uploads builds imported from Zuul, and keeps the configured numb
   );
   const plan = await site.list('plan');
   assert.deepEqual(
-    plan.map(({ what, subject, why }) => [what, subject, why]),
+    plan.map(({ what, subject, reason }) => [what, subject, reason]),
     [
       [
         'wait',
@@ -68,10 +68,10 @@ it('the manager uploads builds imported from Zuul, and keeps the configured numb
   await waitUntil('two to be left in the provider', async () => (await site.uploaded('east')).length === 2);
   const status = await site.list('image-status');
   assert.deepEqual(
-    status.map(({ place, status: standing, ready, newest }) => [place, standing, ready, newest]),
+    status.map(({ provider: name, state, ready, newest }) => [name, state, ready, newest]),
     [
-      ['builders', 'ready', 2, taken[2]],
-      ['east/node', 'ready', 2, taken[2]],
+      [null, 'ready', 2, taken[2]],
+      ['east', 'ready', 2, taken[2]],
     ],
   );
 });

@@ -47,13 +47,20 @@ describe('the lists', () => {
 
   it('image-status shows where a disk image is', async () => {
     const [header, ...rows] = await table('image-status');
-    assert.match(header ?? '', /^DISKIMAGE +PLACE +STATUS +READY +NEWEST +AGE +WHY$/);
+    assert.match(header ?? '', /^DISKIMAGE +PROVIDER +STATE +READY +NEWEST +AGE +ERROR$/);
     assert.equal(rows.length, 2);
     assert.match(rows[0] ?? '', new RegExp(`^docs +builders +ready +1 +${imageId} +${AGE} +-$`));
     assert.match(rows[1] ?? '', new RegExp(`^docs +east +ready +1 +${imageId} +${AGE} +-$`));
     assert.partialDeepStrictEqual(await site.list('image-status'), [
-      { diskimage: 'docs', place: 'builders', status: 'ready', ready: 1, newest: imageId },
-      { diskimage: 'docs', place: 'east/docs', status: 'ready', ready: 1, newest: imageId },
+      { diskimage: 'docs', provider: null, 'image-name': null, state: 'ready', ready: 1, newest: imageId },
+      {
+        diskimage: 'docs',
+        provider: 'east',
+        'image-name': 'docs',
+        state: 'ready',
+        ready: 1,
+        newest: imageId,
+      },
     ]);
   });
 
@@ -74,7 +81,7 @@ describe('the lists', () => {
 
   it('image-list shows uploads', async () => {
     const [header, ...rows] = await table('image-list');
-    assert.match(header ?? '', /^IMAGE-ID +UPLOAD-ID +PLACE +STATE +AGE +EXTERNAL-ID +WHY$/);
+    assert.match(header ?? '', /^IMAGE-ID +UPLOAD-ID +PROVIDER +STATE +AGE +EXTERNAL-ID +ERROR$/);
     assert.equal(rows.length, 1);
     const external = `docs-${imageId}.qcow2`;
     assert.match(
@@ -107,7 +114,7 @@ describe('the lists', () => {
       subject: 'docs',
       when: new Date(Date.parse(requested) + 86_400_000).toISOString(),
     });
-    assert.equal(build?.why, `${imageId} reaches rebuild-age, 24 hours`);
+    assert.equal(build?.reason, `${imageId} reaches rebuild-age, 24 hours`);
   });
 
   it('alien-image-list separates orphans from images of others; --dry-run lists the orphans', async () => {
@@ -128,15 +135,17 @@ describe('the lists', () => {
       return found.length === 3 && found;
     });
     assert.deepEqual(
-      strays.map(({ place, 'image-id': id, ours }) => [place, id, ours].join(' ')).toSorted(),
+      strays
+        .map(({ provider: name, 'image-id': id, ours }) => [name ?? 'builder', id, ours].join(' '))
+        .toSorted(),
       ['builder by-hand false', 'east alien false', 'east leaked true'],
     );
     const plan = await table('manage', '--dry-run');
     assert.match(
       plan.at(-1) ?? '',
-      /^remove-leak +docs-leaked\.qcow2 in east +seen twice +it is tagged as ours/,
+      /^delete-orphan +docs-leaked\.qcow2 in east +seen twice +it is tagged as ours/,
     );
-    assert.equal(plan.filter((line) => line.startsWith('remove-leak')).length, 1);
+    assert.equal(plan.filter((line) => line.startsWith('delete-orphan')).length, 1);
     assert.equal((await site.uploaded('east')).length, 3);
   });
 
@@ -178,7 +187,7 @@ describe('plan', () => {
       [['wait', 'diskimage docs', null]],
     );
     assert.match(
-      plan[0]?.why ?? '',
+      plan[0]?.reason ?? '',
       /^it is paused by the configuration; a build is due: its first ready build$/,
     );
   });
@@ -196,14 +205,14 @@ describe('plan', () => {
     });
     assert.deepEqual(others, []);
     assert.match(
-      wait?.why ?? '',
+      wait?.reason ?? '',
       /^the last attempt failed \(.*no such file.* \(on .+\)\); the next follows later: its first ready build$/i,
     );
     const [build] = await site.list('dib-image-list');
     assert.equal(build?.state, 'failed');
     assert.match(String(build.error), RegExp(`no such file.*\\(on ${hostname()}\\)$`, 'i'));
     const [status] = await site.list('image-status');
-    assert.partialDeepStrictEqual(status, { place: 'builders', status: 'failed', error: build.error });
+    assert.partialDeepStrictEqual(status, { provider: null, state: 'failed', error: build.error });
     assert.equal(service.log.filter((line) => /failed.*no such file/i.test(line)).length, 1);
     assert.ok(Date.parse(wait?.when ?? '') > Date.parse(build.requested ?? '') + 60_000);
   });

@@ -121,8 +121,8 @@ test('a build that waits is queued, and says for what, in lists, on the page and
     table,
     RegExp(`${queued['image-id']} +queued [^]*waiting for a free builder; ${HOST} works on`),
   );
-  const status = (await site.list('image-status')).find((place) => place.status === 'queued');
-  assert.partialDeepStrictEqual(status, { place: 'builders', error: null, waiting });
+  const status = (await site.list('image-status')).find(({ state }) => state === 'queued');
+  assert.partialDeepStrictEqual(status, { provider: null, error: null, waiting });
   const log = await runCommand('logs', String(queued['image-id']), '-c', site.config);
   assert.match(
     log.stderr,

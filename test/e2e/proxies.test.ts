@@ -118,7 +118,7 @@ test("Zuul's API, artifacts and webhooks are requested through a proxy", async (
     event: 'build-failed',
     time: '2026-01-01T00:00:00Z',
     'image-id': 'test',
-    reason: 'none',
+    error: 'none',
   });
   await assert.rejects(deliver(entry as never, event, signal), refused);
   const hosts = ['zuul.invalid', 'logs.invalid', 'hooks.invalid'];

@@ -218,7 +218,7 @@ test('Zuul deletes images: the job uploads, deletes old images, and removes what
   const [, explain = ''] = /^nodepool-builder (.* --explain)$/m.exec(await readPage('docs/zuul.md')) ?? [];
   const latest = await runCommand(...explain.replace('nodepool.yaml', config).split(' '));
   assert.equal(latest.stdout, `${newest}\n`);
-  assert.match(latest.stderr, new RegExp(`^${former} .*\\s+why: not chosen: it was built`, 'm'));
+  assert.match(latest.stderr, new RegExp(`^${former} .*\\s+reason: not chosen: it was built`, 'm'));
 });
 
 /** The parts of the example's `nodepool.yaml` that the test reads. */

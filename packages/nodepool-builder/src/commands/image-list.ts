@@ -1,23 +1,21 @@
 import { type Image, ImageError, readImages, type SettingsOf } from '@nodepool-builder/image-builder';
 import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
-import type { Upload } from '@nodepool-builder/image-manager';
 import { Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../configuration/gearman-server.ts';
 import { functionName, subjectOf } from '../protocol/functions.ts';
 import { askServers } from '../site/ask-servers.ts';
-import { type LocatedJob, PROGRESS_PROPERTIES } from '../site/builder-status.ts';
+import type { LocatedJob } from '../site/builder-status.ts';
+import { uploadRecord } from '../site/format-records.ts';
 import { progressText } from '../site/progress-text.ts';
 import { warnWithoutManager } from '../site/served-request.ts';
-import { shownError, shownState } from '../site/shown-state.ts';
 import { hasStore, withStore } from '../site/state-view.ts';
-import { standingOf, type Work } from '../site/work.ts';
 import { warn } from '../terms/command-error.ts';
-import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL } from '../terms/record-schema.ts';
+import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-schema.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { readState, readWork } from './manager-work.ts';
 import { PROGRESS_COLUMN } from './progress.ts';
-import { ageColumn, type Column, EXTERNAL_ID, printRecords } from './table.ts';
+import { ageColumn, type Column, EXTERNAL_ID, PROVIDER_COLUMN, printRecords } from './table.ts';
 
 /** `image-list`: the uploads in the records of the manager; without a manager, the images that builders offer. */
 export const IMAGE_LIST: ConfiguredCommand = {
@@ -36,7 +34,7 @@ export const IMAGE_LIST: ConfiguredCommand = {
     } else {
       await withStore(configuration, async (store) => {
         const { uploads, work } = await readState(configuration, store);
-        const records = Array.from(uploads.values(), (upload) => describeUpload(upload, work));
+        const records = Array.from(uploads.values(), (upload) => uploadRecord(upload, work));
         await printRecords(records, UPLOAD_COLUMNS, json);
         if (!json) await warnWithoutManager(store, records);
       });
@@ -44,55 +42,16 @@ export const IMAGE_LIST: ConfiguredCommand = {
   },
 };
 
-/** Schema of an upload in the records of the manager. */
-export const UPLOAD_RECORD = recordSchema({
-  'image-id': { ...TEXT, description: 'Id of the image.' },
-  'upload-id': { ...TEXT, description: 'Id of the upload.' },
-  provider: { ...TEXT, description: '`providers[].name`.' },
-  'image-name': { ...TEXT, description: '`providers[].images[].name`.' },
-  'external-id': { ...TEXT_OR_NULL, description: 'Id in the provider, once the image is ready.' },
-  state: {
-    enum: ['queued', 'uploading', 'ready', 'missing', 'failed', 'cancelled', 'deleting', 'deleted'],
-    description: 'State of the upload.',
-  },
-  requested: { ...TIME, description: 'Time of the request.' },
-  reason: { ...TEXT, description: 'Why it was requested.' },
-  error: { ...TEXT_OR_NULL, description: 'Why it failed.' },
-  ...PROGRESS_PROPERTIES,
-});
-
 const UPLOAD_COLUMNS: readonly Column[] = [
   { heading: 'IMAGE-ID' },
   { heading: 'UPLOAD-ID' },
-  {
-    heading: 'PLACE',
-    key: 'provider',
-    long: 'id',
-    format: (provider, { 'image-id': imageId, 'image-name': name }) =>
-      String(imageId).startsWith(`${String(name)}-`) ? provider : `${provider}/${String(name)}`,
-  },
+  PROVIDER_COLUMN,
   { heading: 'STATE' },
   PROGRESS_COLUMN,
   ageColumn('requested'),
   EXTERNAL_ID,
-  { heading: 'WHY', key: 'error', long: 'words' },
+  { heading: 'ERROR', long: 'words' },
 ];
-
-/** Describes an upload in the records of the manager. */
-export function describeUpload(upload: Upload, work?: Work): SettingsOf<typeof UPLOAD_RECORD> {
-  const { id, imageId } = upload;
-  return {
-    'image-id': upload.imageId,
-    'upload-id': upload.id,
-    provider: upload.provider,
-    'image-name': upload.imageName,
-    'external-id': upload.externalId ?? null,
-    requested: new Date(upload.requestedAt).toISOString(),
-    reason: upload.reason,
-    error: shownError(upload),
-    ...standingOf({ id, state: shownState(upload), job: functionName('image-upload', imageId) }, work),
-  };
-}
 
 /** Schema of an image that builders offer. */
 export const OFFERED_IMAGE_RECORD = recordSchema({

@@ -42,7 +42,7 @@ const UPLOAD_COLUMNS: readonly Column[] = [
   { heading: 'PROVIDER' },
   { heading: 'PROOF', key: 'state' },
   { heading: 'KEY' },
-  { heading: 'WHY', key: 'reason', long: 'words' },
+  { heading: 'REASON', long: 'words' },
 ];
 
 async function printOrigin(origin: BuildOrigin): Promise<void> {
@@ -69,9 +69,13 @@ async function printOrigin(origin: BuildOrigin): Promise<void> {
   if (uploads.length === 0) return;
   console.log('');
   await printRecords(
-    uploads.map(({ proof: { state, reason: why, ...key }, 'upload-id': id, provider }) => {
-      return { 'upload-id': id, provider, state, key: shortKey(key['key-id']), reason: why };
-    }),
+    uploads.map((one) => ({
+      'upload-id': one['upload-id'],
+      provider: one.provider,
+      state: one.proof.state,
+      key: shortKey(one.proof['key-id']),
+      reason: one.proof.reason,
+    })),
     UPLOAD_COLUMNS,
   );
   const more = origin['more-uploads'];

@@ -102,9 +102,9 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   const chosen = found.latest && describe(found.latest);
   const refused = found.refused.map(({ candidate, reason }) => ({ ...describe(candidate), reason }));
   if (explain && !options.json) {
-    const why = chosen === undefined ? [] : [{ ...chosen, why: 'it is the latest' }];
-    const whyNot = refused.map((image) => ({ ...image, why: `not chosen: ${image.reason}` }));
-    console.error(await textTable([...why, ...whyNot], COLUMNS));
+    const latestImage = chosen === undefined ? [] : [{ ...chosen, reason: 'it is the latest' }];
+    const others = refused.map((image) => ({ ...image, reason: `not chosen: ${image.reason}` }));
+    console.error(await textTable([...latestImage, ...others], COLUMNS));
   }
   const result = { ...(chosen ?? { 'external-id': null }), ...(explain && { refused }) };
   await printResult(result, found.latest === undefined ? [] : [found.latest.externalId], options);
@@ -140,7 +140,7 @@ const COLUMNS: readonly Column[] = [
   },
   { heading: 'CREATED', format: formatTime },
   { heading: 'BUILT', format: formatTime },
-  { heading: 'WHY', long: 'words' },
+  { heading: 'REASON', long: 'words' },
 ];
 
 /** Keys of an image in the JSON. */

@@ -45,7 +45,7 @@ async function notifyTest(
     time,
     diskimage: 'test',
     'image-id': 'test',
-    reason: `this is a test by ${thisUser()}, and nothing has failed`,
+    error: `this is a test by ${thisUser()}, and nothing has failed`,
   });
   const answer = await deliver(entry, event, signal).catch((cause: unknown) => {
     signal.throwIfAborted();

@@ -1,13 +1,14 @@
 import { BUILD_ORIGIN } from '../attestation/origin/origin-record.ts';
 import { EVENT_SCHEMA } from '../daemon/notifications/event.ts';
+import { BUILD_RECORD, PLAN_RECORD, STATUS_RECORD, UPLOAD_RECORD } from '../site/records.ts';
 import type { RecordSchema } from '../terms/record-schema.ts';
 import { BUILT_IMAGE } from './build.ts';
 import { PRUNED_RECORD, REAPED_RECORD } from './cleanup.ts';
 import { CONVERTED_FILE } from './convert.ts';
 import { CHECK_RECORD } from './doctor.ts';
-import { OFFERED_IMAGE_RECORD, UPLOAD_RECORD } from './image-list.ts';
+import { OFFERED_IMAGE_RECORD } from './image-list.ts';
 import { LATEST } from './latest.ts';
-import { BUILD_RECORD, PLAN_RECORD, STATUS_RECORD, UNRECORDED_IMAGE_RECORD } from './manager-lists.ts';
+import { UNRECORDED_IMAGE_RECORD } from './manager-lists.ts';
 import { UPLOADED_IMAGE } from './upload.ts';
 import { VALIDATION_SCHEMA } from './validate.ts';
 import { VERIFIED_IMAGE } from './verify.ts';

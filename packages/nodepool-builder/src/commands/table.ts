@@ -11,8 +11,10 @@ export interface Column {
   readonly heading: string;
   /** Key of its value. Default: the heading in lower case. */
   readonly key?: string;
-  /** Default: the value as it is. Not called for null or an empty value, which the table shows as `-`. */
+  /** Default: the value as it is. Not called for null or an empty value. */
   readonly format?: (value: string, record: ShownRecord) => string;
+  /** Text for null or an empty value. Default: `-` */
+  readonly empty?: string;
   /** Formats the value in fewer characters if the table is too wide. */
   readonly shorten?: (value: string, record: ShownRecord) => string;
   /** If the table is too wide, the last of `words` wraps. If it still is, they go below the rows, the last ones first. */
@@ -135,7 +137,7 @@ function withoutLineBreaks(record: ShownRecord): ShownRecord {
   return Object.fromEntries(entries);
 }
 
-/** The long values of a record, each on lines of its own: `  why: no space left`. */
+/** The long values of a record, each on lines of its own: `  error: no space left`. */
 function linesBelow(record: ShownRecord = {}, columns: readonly Column[], width: number): readonly string[] {
   return columns.flatMap((column) => {
     const text = cell(column, withoutLineBreaks(record));
@@ -156,9 +158,12 @@ function wrapped(text: string, width: number): readonly string[] {
 /** Lines of a value that a table shows: `table` takes 40 s for 5,000. */
 const MOST_LINES = 40;
 
-function cell({ heading, key = heading.toLowerCase(), format }: Column, record: ShownRecord): string {
+function cell(
+  { heading, key = heading.toLowerCase(), format, empty = '-' }: Column,
+  record: ShownRecord,
+): string {
   const value = [record[key] ?? ''].flat().join(',');
-  if (value === '') return '-';
+  if (value === '') return empty;
   const text = format === undefined ? value : format(value, record);
   const lines = text.split('\n');
   const shown = lines.length > MOST_LINES ? [...lines.slice(0, MOST_LINES), '…'].join('\n') : text;
@@ -169,6 +174,15 @@ function cell({ heading, key = heading.toLowerCase(), format }: Column, record: 
 export function ageColumn(key: string): Column {
   return { heading: 'AGE', key, format: (time) => formatAge(Date.now() - Date.parse(time)) };
 }
+
+/** A column with the provider, and with the image's name there unless it is the name of the disk image. */
+export const PROVIDER_COLUMN: Column = {
+  heading: 'PROVIDER',
+  empty: 'builders',
+  long: 'id',
+  format: (provider, { diskimage, 'image-name': name }) =>
+    name === diskimage ? provider : `${provider}/${String(name)}`,
+};
 
 /** A column with an external-id. In a wide table, the id of its image is not repeated: `docs-….qcow2`. */
 export const EXTERNAL_ID: Column = {

@@ -110,36 +110,3 @@ export function runningJobsOf(builders: readonly BuilderStatus[]): ReadonlyMap<s
   }
   return running;
 }
-
-const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
-const COUNT_OR_NULL = { type: ['integer', 'null'] } as const;
-
-/** Properties of the JSON of a build or an upload that may run. */
-export const PROGRESS_PROPERTIES = {
-  percent: { ...COUNT_OR_NULL, description: 'Progress while it runs, in per cent, if its builder answers.' },
-  'bytes-per-second': { ...COUNT_OR_NULL, description: 'Rate of an upload while it runs.' },
-  'seconds-left': { ...COUNT_OR_NULL, description: 'Time left while it runs, an estimate.' },
-  phase: { ...TEXT_OR_NULL, description: 'Part of the build that runs, such as `install.d`.' },
-  waiting: { ...TEXT_OR_NULL, description: 'Thing that it waits for, such as a free builder or disk space.' },
-  retrying: {
-    ...TEXT_OR_NULL,
-    description:
-      'While requests to a provider or a server fail: the number of the attempt, and the last error.',
-  },
-  'retry-at': { ...TEXT_OR_NULL, description: 'Time of that attempt, in ISO 8601.' },
-  host: { type: ['string', 'null'], description: 'Host of the builder while it runs there.' },
-} as const;
-
-/** Returns the {@link PROGRESS_PROPERTIES} of a build or an upload. */
-export function progressOf(job: LocatedJob | undefined) {
-  return {
-    percent: job?.percent ?? null,
-    'bytes-per-second': job?.['bytes-per-second'] ?? null,
-    'seconds-left': job?.['seconds-left'] ?? null,
-    phase: job?.phase ?? null,
-    waiting: job?.waiting ?? null,
-    retrying: job?.retrying ?? null,
-    'retry-at': job?.['retry-at'] ?? null,
-    host: job?.host ?? null,
-  };
-}

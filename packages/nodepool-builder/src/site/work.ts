@@ -1,5 +1,5 @@
 import type { FunctionStatus } from '@nodepool-builder/gearman-node';
-import { type LocatedJob, progressOf } from './builder-status.ts';
+import type { LocatedJob } from './builder-status.ts';
 
 /** State of the manager's work at builders and job servers. */
 export interface Work {
@@ -29,6 +29,20 @@ export function standingOf<S extends string>({ id, state, job }: Recorded<S>, wo
   const waiting = /^(?:building|uploading)$/.test(state) && !located ? waitOf(job, work) : undefined;
   if (waiting === undefined) return { state, ...progressOf(located) };
   return { state: 'queued' as const, ...progressOf(undefined), waiting };
+}
+
+/** Returns the fields of a record that show the progress of its job; each is null if it does not run. */
+export function progressOf(job: LocatedJob | undefined) {
+  return {
+    percent: job?.percent ?? null,
+    'bytes-per-second': job?.['bytes-per-second'] ?? null,
+    'seconds-left': job?.['seconds-left'] ?? null,
+    phase: job?.phase ?? null,
+    waiting: job?.waiting ?? null,
+    retrying: job?.retrying ?? null,
+    'retry-at': job?.['retry-at'] ?? null,
+    host: job?.host ?? null,
+  };
 }
 
 /** What a job waits for; undefined if a builder that does not answer may run it, or no job server answers. */

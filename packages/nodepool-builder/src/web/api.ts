@@ -6,17 +6,7 @@ import { EventStream } from './event-stream.ts';
 import { Feed, type Item } from './feed.ts';
 import { HttpError } from './http-error.ts';
 import { API } from './openapi.ts';
-import {
-  BUILD_RECORD,
-  CLOUD_IMAGE_RECORD,
-  IMAGE_RECORD,
-  PLAN_RECORD,
-  SERVER_RECORD,
-  SITE_RECORDS,
-  type SiteRecords,
-  UPLOAD_RECORD,
-} from './records.ts';
-import { siteRecords } from './site-records.ts';
+import { SITE_RECORDS, type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
 const TEXT = { type: 'string' } as const;
@@ -30,23 +20,14 @@ interface Subject {
 
 /** A list of the API: its key in {@link SiteRecords}, and the key of a record's name. */
 const LISTS = [
-  { list: 'images', id: 'name', schema: IMAGE_RECORD, of: 'the disk images of the configuration' },
-  { list: 'builds', id: 'image-id', schema: BUILD_RECORD, of: 'the builds, newest first' },
-  { list: 'uploads', id: 'upload-id', schema: UPLOAD_RECORD, of: 'the uploads, newest first' },
-  { list: 'plan', schema: PLAN_RECORD, of: 'what the manager would do next' },
-  { list: 'cloud-images', schema: CLOUD_IMAGE_RECORD, of: 'what filters choose now' },
-  {
-    list: 'builders',
-    schema: SITE_RECORDS.properties.builders.items,
-    of: 'the builders that answer, with their jobs and disk room',
-  },
-  { list: 'servers', schema: SERVER_RECORD, of: 'the job servers' },
-] as const satisfies readonly {
-  list: keyof SiteRecords;
-  id?: string;
-  schema: object;
-  of: string;
-}[];
+  { list: 'images', id: 'diskimage', of: 'the disk images of the configuration' },
+  { list: 'builds', id: 'image-id', of: 'the builds, newest first' },
+  { list: 'uploads', id: 'upload-id', of: 'the uploads, newest first' },
+  { list: 'plan', of: 'what the manager would do next' },
+  { list: 'cloud-images', of: 'what filters choose now' },
+  { list: 'builders', of: 'the builders that answer, with their jobs and free disk space' },
+  { list: 'servers', of: 'the job servers' },
+] as const satisfies readonly { list: keyof SiteRecords; id?: string; of: string }[];
 
 /** Actions of the API. */
 const ACTION_ROUTES: readonly (readonly [
@@ -87,7 +68,8 @@ export function api(server: FastifyInstance, context: WebContext): void {
     response: { 200: { ...SITE_RECORDS, description: 'The state of the site.' } },
   };
   server.get(`${API}/site`, { schema }, records);
-  for (const { list, schema: record, of: what, ...row } of LISTS) {
+  for (const { list, of: what, ...row } of LISTS) {
+    const record = SITE_RECORDS.properties[list].items;
     const answer = { type: 'array', items: record, description: `All of them: ${what}.` };
     const summary = `Lists ${what}`;
     server.get(`${API}/${list}`, { schema: { summary, response: { 200: answer } } }, async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import type { ImageProvider, Logger, SettingsOf } from '@nodepool-builder/image-builder';
 import type {
   CloudImageConfiguration,
   Configuration,
@@ -8,7 +8,30 @@ import type {
 import { findLatest, noImage } from '../site/choose-image.ts';
 import { Providers } from '../site/providers.ts';
 import { errorMessage } from '../terms/command-error.ts';
-import type { CloudImageRecord } from './records.ts';
+import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-schema.ts';
+
+/** Schema of a {@link CloudImageRecord}. */
+export const CLOUD_IMAGE_RECORD = recordSchema({
+  provider: { ...TEXT, description: '`providers[].name`.' },
+  name: { ...TEXT, description: 'Name in `cloud-images`, or in `images` of the provider.' },
+  list: { enum: ['cloud-images', 'images'], description: 'List of the configuration that has it.' },
+  'external-id': {
+    ...TEXT_OR_NULL,
+    description: "The provider's id of the image that is chosen now; null if none is known.",
+  },
+  'external-name': { ...TEXT_OR_NULL, description: 'Its name in the provider; null if it is unknown.' },
+  built: { ...TIME_OR_NULL, description: 'Time of its build; null if it is unknown.' },
+  since: {
+    ...TIME_OR_NULL,
+    description:
+      'When this process saw the choice change; for its first choice, the time of creation of the image in the ' +
+      'provider. Null for a fixed id.',
+  },
+  error: { ...TEXT_OR_NULL, description: 'Why the last attempt to choose failed; null if it did not.' },
+});
+
+/** An image that is chosen by its id or by filters. */
+export type CloudImageRecord = SettingsOf<typeof CLOUD_IMAGE_RECORD>;
 
 /** Time limit for the choice of one image, in milliseconds. */
 const TIMEOUT = 60_000;

@@ -1,7 +1,7 @@
 import { progressText } from '../site/progress-text.ts';
+import type { BuildRecord, UploadRecord } from '../site/records.ts';
 import { formatAge } from '../terms/units.ts';
 import { type Html, html } from './html.ts';
-import type { BuildRecord, UploadRecord } from './records.ts';
 
 /** The time since, or until, a time of a record; the page's script formats it alike. */
 export function age(iso: string | null): Html | undefined {

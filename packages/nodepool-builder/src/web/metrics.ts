@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { verbOf } from '../protocol/functions.ts';
+import type { UploadRecord } from '../site/records.ts';
 import { packageVersion } from '../terms/version.ts';
 import type { LocalBuilder, WebContext } from './context.ts';
-import type { SiteRecords, UploadRecord } from './records.ts';
-import { siteRecords } from './site-records.ts';
+import { type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
 /** A value with its labels. */
@@ -23,15 +23,15 @@ const METRICS: Readonly<Record<string, Metric>> = {
     help: 'When the newest good build of a disk image was requested',
     labels: ['diskimage'],
     samples: ({ images }) =>
-      images.map((image) => [{ diskimage: image.name }, secondsOf(image['newest-requested'])]),
+      images.map((image) => [{ diskimage: image.diskimage }, secondsOf(image['newest-requested'])]),
   },
   newest_upload_timestamp_seconds: {
     help: 'When the newest good image in a provider was requested',
     labels: ['diskimage', 'provider', 'image_name'],
     samples: ({ images }) =>
-      images.flatMap(({ name, providers }) =>
+      images.flatMap(({ diskimage, providers }) =>
         providers.map((place): Sample => {
-          const labels = { diskimage: name, provider: place.provider, image_name: place['image-name'] };
+          const labels = { diskimage, provider: place.provider, image_name: place['image-name'] };
           return [labels, secondsOf(place['newest-requested'])];
         }),
       ),
@@ -53,9 +53,9 @@ const METRICS: Readonly<Record<string, Metric>> = {
     labels: ['diskimage'],
     samples: ({ images, builds }) => {
       const byId = new Map(builds.map((build) => [build['image-id'], build]));
-      return images.map(({ name, newest }) => {
+      return images.map(({ diskimage, newest }) => {
         const build = byId.get(newest ?? '');
-        return [{ diskimage: name }, build && secondsFromRequest(build)];
+        return [{ diskimage }, build && secondsFromRequest(build)];
       });
     },
   },
@@ -72,9 +72,9 @@ const METRICS: Readonly<Record<string, Metric>> = {
     help: 'Whether a provider has no good image, but should have one',
     labels: ['diskimage', 'provider', 'image_name'],
     samples: ({ images }, { plan }) =>
-      images.flatMap(({ name, providers, paused: isPaused }) =>
+      images.flatMap(({ diskimage, providers, paused: isPaused }) =>
         providers.map((place): Sample => {
-          const labels = { diskimage: name, provider: place.provider, image_name: place['image-name'] };
+          const labels = { diskimage, provider: place.provider, image_name: place['image-name'] };
           const isMissing = place.newest === null && !place.paused && !isPaused;
           return [labels, plan && Number(isMissing)]; // unknown without the records of a manager
         }),
@@ -131,9 +131,9 @@ const METRICS: Readonly<Record<string, Metric>> = {
         ({ name }) => name,
       );
       const active = images.filter(({ paused }) => !paused);
-      return active.map(({ name }): Sample => {
-        const numbers = (workers.get(`image-build:${name}`) ?? []).map((one) => one.availableWorkers);
-        return [{ diskimage: name }, Math.max(0, ...numbers)]; // a builder is at each of its job servers
+      return active.map(({ diskimage }): Sample => {
+        const numbers = (workers.get(`image-build:${diskimage}`) ?? []).map((one) => one.availableWorkers);
+        return [{ diskimage }, Math.max(0, ...numbers)]; // a builder is at each of its job servers
       });
     },
   },

@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { printable } from '../terms/printable.ts';
 import type { WebContext } from './context.ts';
-import type { SiteRecords } from './records.ts';
-import { siteRecords } from './site-records.ts';
+import { type SiteRecords, siteRecords } from './site-records.ts';
 import { RECORDS_PROBLEM, type Site } from './site-view.ts';
 
 /** A row of a list, with the keys of nodepool's JSON. */
@@ -73,13 +72,13 @@ const LISTS: Readonly<Record<string, List>> = {
   'image-status': {
     headings: { image: 'Image', paused: 'Paused', build_request: 'Build Request' },
     rows: ({ images, plan }) =>
-      images.map(({ name, paused, state }) => {
+      images.map(({ diskimage: image, paused, state }) => {
         const isDue = plan.some(
-          (step) => step.what === 'build' && step.subject === name && step.when === 'now',
+          (step) => step.what === 'build' && step.subject === image && step.when === 'now',
         );
         const isBuilt = state === 'building' || state === 'queued';
         const request = isBuilt ? 'building' : isDue ? 'pending' : null;
-        return { image: name, paused, build_request: request };
+        return { image, paused, build_request: request };
       }),
   },
 };

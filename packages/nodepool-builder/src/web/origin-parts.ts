@@ -38,7 +38,7 @@ ${packageChanges(packages)}</section>`;
 function materialItem({ name, uri, digests, facts }: MaterialRecord): Html {
   return html`<li><span>${name}</span>${uri !== null && html`<span class="id quiet">${uri}</span>`}
 ${digests.map((digest) => html`<span class="id quiet">${digest}</span>`)}
-${facts.length > 0 && html`<span class="why quiet">${facts.join(', ')}</span>`}</li>`;
+${facts.length > 0 && html`<span class="detail quiet">${facts.join(', ')}</span>`}</li>`;
 }
 
 function packageChanges(packages: PackagesRecord): Html {
@@ -76,7 +76,7 @@ function packageItem(
 export function uploadOrigin(proof: Proof): Html {
   const links = proof.links.map(({ kind, subject, state, reason, 'key-id': keyId, 'key-file': file }) => {
     return html`<li>${proofText({ state, reason, 'key-id': keyId, 'key-file': file, links: [] })}
-<span class="why quiet">${kind}: ${subject}</span></li>`;
+<span class="detail quiet">${kind}: ${subject}</span></li>`;
   });
   return html`<section aria-labelledby="origin"><h2 id="origin">Origin</h2>
 <p>${proofText(proof)}</p>

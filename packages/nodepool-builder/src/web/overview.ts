@@ -1,16 +1,10 @@
 import { formatBytes } from '@nodepool-builder/image-builder/module-kit';
+import type { BuildRecord, ImageRecord, PlanRecord, UploadRecord } from '../site/records.ts';
+import type { CloudImageRecord } from './cloud-image-watch.ts';
 import type { Item } from './feed.ts';
 import { type Html, html } from './html.ts';
 import { actionLink, age, badge, buildPath, counted, progress } from './markup.ts';
-import type {
-  BuildRecord,
-  CloudImageRecord,
-  ImageRecord,
-  PlanRecord,
-  SiteRecords,
-  UploadRecord,
-} from './records.ts';
-import { siteRecords } from './site-records.ts';
+import { type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
 /** Longest list of plans on the page; the API has all. */
@@ -49,13 +43,14 @@ export function* overviewParts(
   const buildsOf = Map.groupBy(builds, ({ diskimage }) => diskimage);
   const uploadsOf = Map.groupBy(uploads, ({ diskimage }) => diskimage);
   for (const image of images) {
-    const own = { builds: buildsOf.get(image.name) ?? [], uploads: uploadsOf.get(image.name) ?? [] };
-    yield part(`image ${image.name}`, [image, own], () =>
+    const { diskimage } = image;
+    const own = { builds: buildsOf.get(diskimage) ?? [], uploads: uploadsOf.get(diskimage) ?? [] };
+    yield part(`image ${diskimage}`, [image, own], () =>
       imageCard(image, isUnfolded ? own : undefined, canAct),
     );
   }
-  const names = new Set(images.map(({ name }) => name));
-  const others = builds.filter(({ diskimage }) => diskimage === null || !names.has(diskimage));
+  const names = new Set<string | null>(images.map(({ diskimage }) => diskimage));
+  const others = builds.filter(({ diskimage }) => !names.has(diskimage));
   yield part('others', others, () => otherBuilds(others, canAct));
   yield part('plan', plan, () => planList(plan));
   const cloudImages = records['cloud-images'];
@@ -70,10 +65,10 @@ function failuresOf({ images, builds, uploads }: SiteRecords): readonly (BuildRe
   const failedBuilds = Map.groupBy(builds.filter(isFailed), ({ diskimage }) => diskimage);
   const failedUploads = Map.groupBy(uploads.filter(isFailed), placeOf);
   return images.flatMap((image) => [
-    ...(isFailed(image) ? (failedBuilds.get(image.name) ?? []).slice(0, 1) : []),
+    ...(isFailed(image) ? (failedBuilds.get(image.diskimage) ?? []).slice(0, 1) : []),
     ...image.providers.flatMap((place) =>
       isFailed(place)
-        ? (failedUploads.get(placeOf({ ...place, diskimage: image.name })) ?? []).slice(0, 1)
+        ? (failedUploads.get(placeOf({ ...place, diskimage: image.diskimage })) ?? []).slice(0, 1)
         : [],
     ),
   ]);
@@ -135,7 +130,7 @@ export type Own = Pick<SiteRecords, 'builds' | 'uploads'>;
 
 /** @param own unfolded; undefined for a link to the page of the image, which the script follows */
 function imageCard(image: ImageRecord, own: Own | undefined, canAct: boolean): Html {
-  const { name, state, newest, providers, next, paused, 'paused-by': by } = image;
+  const { diskimage: name, state, newest, providers, next, paused, 'paused-by': by } = image;
   const good = providers.filter(
     (place) => place.newest !== null && (newest ?? place.newest) === place.newest,
   );
@@ -158,7 +153,8 @@ ${content}</details>`;
 
 /** What comes next for a disk image, its builds and its uploads. */
 export function imageDetails(image: ImageRecord, { builds, uploads }: Own, canAct: boolean): Html {
-  const { name, next, paused, 'paused-by': by, 'paused-since': since, 'rollback-to': rollbackTo } = image;
+  const { diskimage: name, next, paused, 'paused-by': by } = image;
+  const { 'paused-since': since, 'rollback-to': rollbackTo } = image;
   return html`<div class="details">${by !== null && html`<p>Paused by ${by} ${age(since)} ago.</p>`}${
     canAct &&
     html`<p>${
@@ -200,7 +196,7 @@ export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean, 
 ${requested !== null && html`<span class="quiet">${age(requested)} ago</span>`}
 ${progress(record, `Progress of ${imageId}`)} ${host !== null && html`<span class="quiet">on ${host}</span>`}
 ${canAct && html`<span class="actions">${recordActions(record)}</span>`}
-<span class="why quiet">${by === null ? error : `cancelled by ${by}`}</span>${more}</li>`;
+<span class="detail quiet">${by === null ? error : `cancelled by ${by}`}</span>${more}</li>`;
 }
 
 /** Links to what can be done with a build or an upload. */
@@ -231,7 +227,7 @@ function nextOf({ what, when }: PlanRecord): Html {
 function planItem(step: PlanRecord): Html {
   const isWait = step.what === 'wait';
   return html`<li><span class="badge${isWait && ' wait'}">${nextOf(step)}</span>
-<span class="id">${step.subject}</span><span class="why quiet">${step.why}</span></li>`;
+<span class="id">${step.subject}</span><span class="detail quiet">${step.reason}</span></li>`;
 }
 
 function planList(plan: readonly PlanRecord[]): Html {
@@ -254,7 +250,7 @@ function cloudImageList(images: readonly CloudImageRecord[]): Html {
 <span class="id">${id ?? 'none'}${externalName !== null && externalName !== id && html` (${externalName})`}</span>
 ${since !== null && html`<span>for ${age(since)}</span>`}
 ${built !== null && html`<span class="quiet">built ${age(built)} ago</span>`}
-<span class="why quiet">${error}</span></li>`;
+<span class="detail quiet">${error}</span></li>`;
   });
   return html`<section data-part="cloud-images" aria-labelledby="cloud-images">
 <h2 id="cloud-images">Chosen by filters</h2><ul class="records card">${items}</ul></section>`;

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Proof } from '../attestation/origin/origin-record.ts';
+import type { BuildRecord, UploadRecord } from '../site/records.ts';
 import type { WebContext } from './context.ts';
 import { type Html, html } from './html.ts';
 import { HttpError } from './http-error.ts';
@@ -7,7 +8,6 @@ import { sendPage } from './layout.ts';
 import { age, badge, buildPath, progress } from './markup.ts';
 import { buildOrigin, proofText, uploadOrigin } from './origin-parts.ts';
 import { imageDetails, recordActions, recordItem } from './overview.ts';
-import type { BuildRecord, UploadRecord } from './records.ts';
 import { siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
@@ -16,7 +16,7 @@ export function imagePage(server: FastifyInstance, context: WebContext): void {
   server.get<{ Params: { name: string } }>('/images/:name', async (request, reply) => {
     const { name } = request.params;
     const { images, builds, uploads } = siteRecords(await context.view.current());
-    const image = images.find((one) => one.name === name);
+    const image = images.find((one) => one.diskimage === name);
     if (image === undefined) throw new HttpError(404, `there is no disk image ${name}`);
     const isOwn = ({ diskimage }: { readonly diskimage: string | null }): boolean => diskimage === name;
     const own = { builds: builds.filter(isOwn), uploads: uploads.filter(isOwn) };
@@ -40,7 +40,7 @@ export function recordPages(server: FastifyInstance, context: WebContext): void 
     const item = (one: UploadRecord): Html => {
       const proof = proofs.get(one['upload-id']);
       const shown = proof !== undefined && isShown(proof, site);
-      return recordItem(one, canAct, shown && html`<span class="why">${proofText(proof)}</span>`);
+      return recordItem(one, canAct, shown && html`<span class="detail">${proofText(proof)}</span>`);
     };
     const content = html`<div id="facts">${facts(build, canAct)}
 <h2>Uploads</h2>
@@ -94,7 +94,7 @@ ${ended !== null && html`<dt>Ended</dt><dd>${age(ended)} ago</dd>`}
 ${
   by === null
     ? error !== null &&
-      html`<dt>${record.state === 'failed' ? 'Failure' : 'Cause'}</dt><dd class="why">${error}</dd>`
+      html`<dt>${record.state === 'failed' ? 'Failure' : 'Cause'}</dt><dd class="detail">${error}</dd>`
     : html`<dt>Cancelled by</dt><dd>${by}</dd>`
 }
 ${host !== null && html`<dt>Builder</dt><dd>${host}</dd>`}</dl>

@@ -17,8 +17,7 @@ import { readBuilderStatuses } from '../site/builder-status.ts';
 import { NO_MANAGER } from '../site/served-request.ts';
 import { hasStore } from '../site/state-view.ts';
 import { CommandError, errorMessage } from '../terms/command-error.ts';
-import type { CloudImageWatch } from './cloud-image-watch.ts';
-import type { CloudImageRecord } from './records.ts';
+import type { CloudImageRecord, CloudImageWatch } from './cloud-image-watch.ts';
 
 /** The state of all images and builders at one time. */
 export interface Site {

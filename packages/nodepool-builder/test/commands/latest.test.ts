@@ -77,7 +77,7 @@ test('latest of a provider of nodepool.yaml, with --explain and --json', async (
   assert.deepEqual([code, stdout], [0, 'debian-2.qcow2']);
   assert.match(
     stderr,
-    /^EXTERNAL-ID +NAME +CREATED +BUILT +WHY\ndebian-2\.qcow2 +- .* 2026-05-0\d \d\d:\d\d +it is the latest\ndebian-1\.qcow2 +- .* not chosen: it was\s+built\s+earlier,\s+at\s+2026-05-01T00:00:00\.000Z$/,
+    /^EXTERNAL-ID +NAME +CREATED +BUILT +REASON\ndebian-2\.qcow2 +- .* 2026-05-0\d \d\d:\d\d +it is the latest\ndebian-1\.qcow2 +- .* not chosen: it was\s+built\s+earlier,\s+at\s+2026-05-01T00:00:00\.000Z$/,
   );
   const file = join(directory, 'latest.json');
   const [, json] = await latest(t, ...args, '--json', '--json-file', file);

@@ -2,30 +2,31 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PROGRESS_COLUMN } from '../../src/commands/progress.ts';
 import { ageColumn, type Column, EXTERNAL_ID, formatTime, textTable } from '../../src/commands/table.ts';
-import { progressOf } from '../../src/site/builder-status.ts';
+import { progressOf } from '../../src/site/work.ts';
 import { formatAge } from '../../src/terms/units.ts';
 
 const IMAGE_ID = 'debian-bookworm-0000000042-k7f3q2xa';
-const WHY = 'the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25 hours old; rebuild-age is 24 hours';
-const WITH_REASON: readonly Column[] = [{ heading: 'IMAGE-ID' }, { heading: 'WHY', long: 'words' }];
+const REASON =
+  'the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25 hours old; rebuild-age is 24 hours';
+const WITH_REASON: readonly Column[] = [{ heading: 'IMAGE-ID' }, { heading: 'REASON', long: 'words' }];
 
 describe('a table', () => {
   it('shows spaces in place of control characters, but keeps line breaks', async () => {
     const records = [
-      { image: 'a', why: 'exit code 1:\tno space\r\nleft' },
-      { image: 'b\u001B[31m', why: null },
+      { image: 'a', reason: 'exit code 1:\tno space\r\nleft' },
+      { image: 'b\u001B[31m', reason: null },
     ];
     assert.equal(
-      await textTable(records, [{ heading: 'IMAGE' }, { heading: 'WHY', long: 'words' }]),
-      ['IMAGE   WHY', 'a       exit code 1: no space', '        left', 'b [31m  -'].join('\n'),
+      await textTable(records, [{ heading: 'IMAGE' }, { heading: 'REASON', long: 'words' }]),
+      ['IMAGE   REASON', 'a       exit code 1: no space', '        left', 'b [31m  -'].join('\n'),
     );
   });
 
   it('wraps a reason in its column if the table is too wide', async () => {
     assert.equal(
-      await textTable([{ 'image-id': IMAGE_ID, why: WHY }], WITH_REASON, 80),
+      await textTable([{ 'image-id': IMAGE_ID, reason: REASON }], WITH_REASON, 80),
       [
-        'IMAGE-ID                             WHY',
+        'IMAGE-ID                             REASON',
         `${IMAGE_ID}  the newest build,`,
         '                                     debian-bookworm-0000000041-k7f3q2xa, is 25',
         '                                     hours old; rebuild-age is 24 hours',
@@ -35,14 +36,18 @@ describe('a table', () => {
 
   it('has long values below the row if their column would be narrow', async () => {
     const columns = [...WITH_REASON, EXTERNAL_ID];
-    const record = { 'image-id': IMAGE_ID, why: WHY, 'external-id': '9a1f6cbe-35a0-4b12-a0ab-9a3a80c53ad1' };
-    const other = { 'image-id': 'debian-7', why: null, 'external-id': 'pool-debian-7.qcow2' };
+    const record = {
+      'image-id': IMAGE_ID,
+      reason: REASON,
+      'external-id': '9a1f6cbe-35a0-4b12-a0ab-9a3a80c53ad1',
+    };
+    const other = { 'image-id': 'debian-7', reason: null, 'external-id': 'pool-debian-7.qcow2' };
     assert.equal(
       await textTable([record, other], columns, 70),
       [
         'IMAGE-ID',
         IMAGE_ID,
-        '  why: the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25',
+        '  reason: the newest build, debian-bookworm-0000000041-k7f3q2xa, is 25',
         '    hours old; rebuild-age is 24 hours',
         '  external-id: 9a1f6cbe-35a0-4b12-a0ab-9a3a80c53ad1',
         'debian-7',
@@ -67,7 +72,7 @@ describe('a table', () => {
 
   it('has a reason below the row instead of in a narrow column, and breaks no path', async () => {
     const path = '/opt/nodepool/images/.nodepool-builder/staging/debian-20161118140211-9f3c/tmp/chroot';
-    const why = `"mount" ended with exit code 32, saying: ${path}: mount point does not exist`;
+    const reason = `"mount" ended with exit code 32, saying: ${path}: mount point does not exist`;
     for (const [id, width] of [
       ['debian-7', 80],
       ['debian-7', 100],
@@ -75,7 +80,7 @@ describe('a table', () => {
       [IMAGE_ID, 100],
       [IMAGE_ID, 120],
     ] as const) {
-      const text = await textTable([{ 'image-id': id, why }], WITH_REASON, width);
+      const text = await textTable([{ 'image-id': id, reason }], WITH_REASON, width);
       const lines = text.split('\n');
       assert.equal(
         lines.filter((line) => line.includes(`${path}:`)).length,
@@ -86,7 +91,7 @@ describe('a table', () => {
       for (const line of lines) assert.ok(line.length <= width, line);
     }
     const long = await textTable(
-      [{ 'image-id': 'a', why: `/${'directory/'.repeat(20)}file` }],
+      [{ 'image-id': 'a', reason: `/${'directory/'.repeat(20)}file` }],
       WITH_REASON,
       80,
     );
@@ -95,8 +100,12 @@ describe('a table', () => {
 
   it('is never wider than asked, whatever the length of a reason', async () => {
     for (const length of [10, 60, 61, 62, 63, 100, 5000]) {
-      for (const why of ['x'.repeat(length), 'several words '.repeat(length / 10), 'line\n'.repeat(length)]) {
-        const text = await textTable([{ 'image-id': IMAGE_ID, why }], WITH_REASON);
+      for (const reason of [
+        'x'.repeat(length),
+        'several words '.repeat(length / 10),
+        'line\n'.repeat(length),
+      ]) {
+        const text = await textTable([{ 'image-id': IMAGE_ID, reason }], WITH_REASON);
         for (const line of text.split('\n')) assert.ok(line.length <= 100, line);
       }
     }

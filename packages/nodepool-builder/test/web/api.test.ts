@@ -6,7 +6,7 @@ import { runInProcess } from '../../../../test/fixtures/command-in-process.ts';
 import { provider } from '../../../../test/fixtures/managed-site.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { MAY_ACT, startWebSite, TOKEN, type WebSite } from '../../../../test/fixtures/web-site.ts';
-import type { CloudImageRecord } from '../../src/web/records.ts';
+import type { CloudImageRecord } from '../../src/web/cloud-image-watch.ts';
 
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;

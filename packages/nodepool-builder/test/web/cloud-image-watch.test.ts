@@ -10,8 +10,8 @@ import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import type { Configuration } from '../../src/configuration/configuration.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import type { CloudImageRecord } from '../../src/web/cloud-image-watch.ts';
 import { CloudImageWatch } from '../../src/web/cloud-image-watch.ts';
-import type { CloudImageRecord } from '../../src/web/records.ts';
 
 const FILTERS = [{ name: 'image-name', values: ['debian'] }];
 

@@ -22,7 +22,7 @@ export const EVENT_SCHEMA = recordSchema({
   'image-name': { ...TEXT_OR_NULL, description: 'Name of the image in the provider; null for a build.' },
   'upload-id': { ...TEXT_OR_NULL, description: 'Id of the upload; null for a build.' },
   'external-id': { ...TEXT_OR_NULL, description: "The provider's id of the image, if the manager knows it." },
-  reason: { ...TEXT_OR_NULL, description: 'Why it failed; null unless it did.' },
+  error: { ...TEXT_OR_NULL, description: 'Why it failed; null unless it did.' },
   'cancelled-by': { ...TEXT_OR_NULL, description: 'Who cancelled it; null unless somebody did.' },
   age: { type: ['number', 'null'], description: 'Age of the newest image in seconds, for `image-too-old`.' },
 });
@@ -44,7 +44,7 @@ export function makeEvent(facts: EventFacts): NotificationEvent {
     'image-name': null,
     'upload-id': null,
     'external-id': null,
-    reason: null,
+    error: null,
     'cancelled-by': null,
     age: null,
     ...facts,
@@ -60,7 +60,7 @@ const ENDS: Readonly<Record<string, string>> = {
 };
 
 function describe(event: Omit<NotificationEvent, 'text'>): string {
-  const { provider, diskimage, reason, age, event: kind, 'image-id': imageId, 'cancelled-by': by } = event;
+  const { provider, diskimage, error, age, event: kind, 'image-id': imageId, 'cancelled-by': by } = event;
   if (kind === 'image-too-old') {
     const hours = Math.floor((age ?? 0) / 3600);
     return `image ${event['image-name']} in ${provider} is ${hours} h old: the newest one is ${imageId}`;
@@ -68,6 +68,6 @@ function describe(event: Omit<NotificationEvent, 'text'>): string {
   const end = kind.split('-')[1] ?? '';
   const of = diskimage === null ? '' : ` of ${diskimage}`;
   const subject = provider === null ? `build ${imageId}${of}` : `upload of ${imageId} to ${provider}`;
-  const why = by === null ? (reason === null ? '' : `: ${reason}`) : ` by ${by}`;
-  return `${subject} ${ENDS[end]}${why}`;
+  const cause = by === null ? (error === null ? '' : `: ${error}`) : ` by ${by}`;
+  return `${subject} ${ENDS[end]}${cause}`;
 }

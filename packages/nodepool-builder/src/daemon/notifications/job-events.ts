@@ -26,7 +26,7 @@ export class JobEvents {
       provider: job.provider ?? null,
       'image-name': job['image-name'] ?? null,
       'upload-id': job['upload-id'] ?? null,
-      reason: error === undefined ? null : errorMessage(error),
+      error: error === undefined ? null : errorMessage(error),
       'cancelled-by': isCancelled ? error.by : null,
     };
   }

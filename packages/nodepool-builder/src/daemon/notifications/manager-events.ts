@@ -37,7 +37,7 @@ function factsOf(
     event: `${what}-${end}` satisfies EventKind,
     time: new Date(endedAt).toISOString(),
     diskimage,
-    reason: error ?? null,
+    error: error ?? null,
     'cancelled-by': cancelledBy ?? null,
   };
 }

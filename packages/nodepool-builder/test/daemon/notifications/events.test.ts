@@ -58,7 +58,7 @@ describe('the event of a build', () => {
 
   it('has the reason of a failure, and who cancelled it', () => {
     const failed = eventOfEnd(FAILED, stateOf([FAILED]));
-    assert.partialDeepStrictEqual(failed, { event: 'build-failed', reason: 'full', 'cancelled-by': null });
+    assert.partialDeepStrictEqual(failed, { event: 'build-failed', error: 'full', 'cancelled-by': null });
     const cancelled = { ...FAILED, cancelledBy: 'root@a' };
     assert.equal(eventOfEnd(cancelled, stateOf([cancelled])).event, 'build-cancelled');
     const text = makeEvent(eventOfEnd(cancelled, stateOf([cancelled]))).text;

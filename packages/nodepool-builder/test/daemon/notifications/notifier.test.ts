@@ -21,7 +21,7 @@ const FAILED: EventFacts = {
   event: 'build-failed',
   diskimage: 'debian',
   'image-id': 'debian-1',
-  reason: 'no such package',
+  error: 'no such package',
 };
 
 interface Request {
@@ -235,7 +235,7 @@ describe('a command', () => {
 
   it('may leave its input alone', async (t) => {
     const { notifier, hasLogged } = startNotifier(t, entryOf({ command: ['true'] }));
-    notifier.notify({ ...FAILED, reason: 'x'.repeat(1_000_000) });
+    notifier.notify({ ...FAILED, error: 'x'.repeat(1_000_000) });
     await hasLogged(/was delivered: exit code 0/);
   });
 
