@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { type Client, GearmanError, JobExceptionError } from '@nodepool-builder/gearman-node';
-import { JsonReader, LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
+import { LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
 import { GEARADMIN, withReason } from '../protocol/job-failure.ts';
 import { CancelRequest, operatorCancellation } from './cancellation.ts';
 
@@ -123,24 +123,4 @@ export function jobFailure(error: unknown, signal: AbortSignal): string | undefi
   if (!(error instanceof GearmanError) || !FINAL.has(error.code)) return undefined;
   if (!(error instanceof JobExceptionError)) return error.message;
   return error.data.toString('utf8').trimEnd().split('\n').at(-1); // the Python builder sends a whole traceback
-}
-
-const RESULT = new JsonReader({
-  type: 'object',
-  // Documents of any type do not make the result invalid; their reader leaves them out.
-  properties: {
-    checksum: { type: 'string' },
-    'external-id': { type: 'string' },
-    attestations: {},
-    packages: {},
-  },
-});
-
-/** Reads the JSON that a builder returned; a result that is not valid has no fields. */
-export function readResult(result: Buffer): ReturnType<typeof RESULT.parse> {
-  try {
-    return RESULT.parse(result.toString('utf8'));
-  } catch {
-    return {};
-  }
 }

@@ -7,3 +7,4 @@ export {
   GEARADMIN,
   withReason,
 } from './job-failure.ts';
+export { encodeResult } from './job-result.ts';

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { GearmanError } from '@nodepool-builder/gearman-node';
 import type { ManagedDiskImage } from '../configuration.ts';
 import { documentsOf, type ImageDocument } from '../documents.ts';
-import { jobFailure, readResult } from '../gearman/run-job.ts';
+import { jobFailure } from '../gearman/run-job.ts';
 import { buildKeyOf, imageIdOf } from '../ownership.ts';
+import { decodeResult } from '../protocol/job-result.ts';
 import type { Build } from '../records.ts';
 import { recordFailure, type TaskContext } from './tasks.ts';
 
@@ -46,7 +47,7 @@ export async function followBuild(context: TaskContext, imageId: string, signal:
         buildKeyOf(imageId),
         { time: timeLimit(context, build.diskimage), signal },
       );
-      const { checksum, ...more } = readResult(result);
+      const { checksum, ...more } = decodeResult(result);
       documents = documentsOf(more, imageId, undefined, logger);
       if (checksum) await state.recordChecksum(imageId, checksum);
     } catch (error) {

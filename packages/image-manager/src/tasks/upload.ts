@@ -1,7 +1,8 @@
 import { documentsOf } from '../documents.ts';
-import { InvalidResultError, readResult } from '../gearman/run-job.ts';
+import { InvalidResultError } from '../gearman/run-job.ts';
 import { uploadIdOf } from '../ownership.ts';
 import type { NewStep } from '../planning/pass.ts';
+import { decodeResult } from '../protocol/job-result.ts';
 import type { Upload } from '../records.ts';
 import { recordFailure, type TaskContext } from './tasks.ts';
 
@@ -52,7 +53,7 @@ export async function followUpload(
       uploadId,
       { time: timeLimit(context, upload), signal },
     );
-    const { 'external-id': externalId, checksum, ...more } = readResult(result);
+    const { 'external-id': externalId, checksum, ...more } = decodeResult(result);
     if (!externalId) {
       const shown = JSON.stringify(result.toString('utf8').slice(0, 80));
       throw new InvalidResultError(`the builder returned ${shown} without an external-id; see its log`);

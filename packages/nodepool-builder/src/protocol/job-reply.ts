@@ -98,32 +98,3 @@ export function reportProgress(job: Pick<WorkerJob, 'sendStatus'>): (progress: P
     job.sendStatus(percent, 100);
   };
 }
-
-/** Keys of a result that only our own clients ask for. */
-export interface FurtherResults {
-  readonly checksum?: string | undefined;
-  /** Bundles of sigstore. */
-  readonly attestations?: readonly string[] | undefined;
-  /** List of packages, in gzip and base64. */
-  readonly packages?: string | undefined;
-}
-
-/** Formats the payload of WORK_COMPLETE, byte for byte as Python's `json.dumps` does. */
-export function jobResult(
-  key: 'image-id' | 'external-id',
-  value: string,
-  { checksum, attestations, packages }: FurtherResults = {},
-): string {
-  const more = checksum === undefined ? '' : `, "checksum": ${asPythonWrites(checksum)}`;
-  const list = attestations?.map(asPythonWrites).join(', ');
-  const bundles = list === undefined ? '' : `, "attestations": [${list}]`;
-  const last = packages === undefined ? '' : `, "packages": ${asPythonWrites(packages)}`;
-  return `{"${key}": ${asPythonWrites(value)}${more}${bundles}${last}}`;
-}
-
-function asPythonWrites(text: string): string {
-  return JSON.stringify(text).replace(
-    /[^ -~]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-}

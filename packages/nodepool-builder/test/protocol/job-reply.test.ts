@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { describe, it } from 'node:test';
 import { JobFailure } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger } from '@nodepool-builder/image-builder';
-import { JobError, jobResult, reportProgress, settleJob } from '../../src/protocol/job-reply.ts';
+import { JobError, reportProgress, settleJob } from '../../src/protocol/job-reply.ts';
 
 function recorder(): { logger: Logger; lines: string[] } {
   const lines: string[] = [];
@@ -119,12 +119,4 @@ describe('the progress of a job', () => {
     reportProgress({ sendStatus: (numerator) => sent.push(numerator) })({ done: 0, total: 0 });
     assert.deepEqual(sent, [0]);
   });
-});
-
-it('a result has the same bytes as in Python', () => {
-  assert.equal(jobResult('image-id', '0000000001'), '{"image-id": "0000000001"}');
-  assert.equal(
-    jobResult('external-id', 'a"\\\n\u007fé😀'),
-    String.raw`{"external-id": "a\"\\\n\u007f\u00e9\ud83d\ude00"}`,
-  );
 });

@@ -11,13 +11,14 @@ import {
   inheritedEnvironment,
   parseImportedImageId,
 } from '@nodepool-builder/image-builder/module-kit';
+import { encodeResult } from '@nodepool-builder/image-manager/protocol';
 import { attestationsOf } from '../../attestation/documents.ts';
 import { packageListOf } from '../../attestation/origin/package-list.ts';
 import type { SiteAttestation } from '../../attestation/site-attestation.ts';
 import type { Configuration, DiskImageConfiguration } from '../../configuration/configuration.ts';
 import { subjectOf } from '../../protocol/functions.ts';
 import { parseBuildArguments } from '../../protocol/job-arguments.ts';
-import { inMessage, type JobLog, jobResult, settleJob } from '../../protocol/job-reply.ts';
+import { inMessage, type JobLog, settleJob } from '../../protocol/job-reply.ts';
 import { checksumOf } from './image-copy.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Statistics } from './statistics.ts';
@@ -64,7 +65,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     const isImport = isImported && parseImportedImageId(imageId)?.image === name;
     if (isImport && (await context.isOffered(imageId, job.signal))) {
       logger.info(`build of ${name}: a builder already offers image ${imageId}`);
-      return jobResult('image-id', imageId);
+      return encodeResult('image-id', imageId);
     }
     logger.info(`build of ${name}: image ${inMessage(imageId)}`);
     checkImageId(imageId); // before the image has functions
@@ -78,7 +79,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     const { directory } = context.repository;
     const documents = asked.attestations ? await attestationsOf(directory, image.id) : undefined;
     const packages = asked.packages ? await packageListOf(directory, image.id, logger) : undefined;
-    return jobResult('image-id', image.id, {
+    return encodeResult('image-id', image.id, {
       checksum: asked.checksum ? checksumOf(image) : undefined,
       attestations: documents?.length ? documents.map(({ text }) => text) : undefined,
       packages,

@@ -13,13 +13,14 @@ import {
   type UploadResult,
 } from '@nodepool-builder/image-builder';
 import { inheritedEnvironment, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { encodeResult } from '@nodepool-builder/image-manager/protocol';
 import { checkUpload } from '../../attestation/gate.ts';
 import type { SiteAttestation } from '../../attestation/site-attestation.ts';
 import { UploadAttestation } from '../../attestation/upload-attestation.ts';
 import type { Configuration, ProviderImageConfiguration } from '../../configuration/configuration.ts';
 import { subjectOf } from '../../protocol/functions.ts';
 import { comparisonOf, parseUploadArguments } from '../../protocol/job-arguments.ts';
-import { inMessage, JobError, type JobLog, jobResult, settleJob } from '../../protocol/job-reply.ts';
+import { inMessage, JobError, type JobLog, settleJob } from '../../protocol/job-reply.ts';
 import type { Providers, UploadTarget } from '../../site/providers.ts';
 import { errorMessage } from '../../terms/command-error.ts';
 import { checksumOf, deleteOtherCopy } from './image-copy.ts';
@@ -96,7 +97,7 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
       const stoppable = stoppableBy(job, signal);
       const done = await upload(context, stoppable, imageId, { ...target, onProgress }, both);
       const known = checksum === '' && image ? checksumOf(image) : checksum;
-      return jobResult('external-id', done.externalId, {
+      return encodeResult('external-id', done.externalId, {
         checksum: known,
         attestations: attestations ? done.attestations : undefined,
       });
