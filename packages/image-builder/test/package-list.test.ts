@@ -110,7 +110,9 @@ BuildArch: noarch
 `;
 
 test('the script lists the packages that rpm installed', async (t) => {
-  const home = temporaryDirectory(t); // Debian's rpm keeps its database there
+  const home = temporaryDirectory(t);
+  // Debian 12's rpm keeps its database in the user's home, Debian 13's keeps it in /var/lib.
+  await writeFile(join(home, '.rpmmacros'), `%_dbpath ${home}/.rpmdb\n`);
   const run = (command: string, ...args: readonly string[]): string =>
     execFileSync(command, args, { env: { ...process.env, HOME: home }, encoding: 'utf8' });
   await writeFile(join(home, 'demo.spec'), SPECIFICATION);
