@@ -31,12 +31,7 @@ const OF_ZUUL = /loads .*(?:\/got\/|\/mqtt\/|zuul-api\.ts)/;
 const OF_INSTANCES = /loads .*(?:\/ssh2\/|xmldom|build-on-instance\.ts)/;
 
 test('--help, --version and usage errors load no other package of this project', async () => {
-  for (const args of [
-    ['--help'],
-    ['--version'],
-    ['--no-such-option'],
-    ['no-such-command'],
-  ]) {
+  for (const args of [['--help'], ['--version'], ['--no-such-option'], ['no-such-command']]) {
     const loaded = loadedBy(args).filter((line) => line.startsWith('loads file:'));
     assert.deepEqual(
       loaded.filter((line) => !/packages\/nodepool-builder\/|node_modules\/commander\//.test(line)),
@@ -56,9 +51,7 @@ test('a command that submits a job asks a job server before it loads a module of
     const loaded = loadedBy([...args, '-c', site.config]);
     assert.ok(loaded.some((line) => line.endsWith('gearman-node/src/admin/admin.ts')));
     assert.deepEqual(
-      loaded.filter((line) =>
-        /image-builder\/|provider|ajv|client\/|worker\/|node:tls/.test(line),
-      ),
+      loaded.filter((line) => /image-builder\/|provider|ajv|client\/|worker\/|node:tls/.test(line)),
       [],
     );
   }
