@@ -5,13 +5,8 @@ import { pipeline } from 'node:stream/promises';
 import * as core from '@nodepool-builder/image-builder';
 
 const FOLDER = { type: 'string', format: 'directory', description: 'Where images are stored.' } as const;
-const description = 'a folder with a record next to each image';
-const settings = {
-  type: 'object',
-  description,
-  required: ['folder'],
-  properties: { folder: FOLDER },
-} as const;
+const DESCRIPTION = { type: 'object', description: 'a folder with a record next to each image' } as const;
+const settings = { ...DESCRIPTION, required: ['folder'], properties: { folder: FOLDER } } as const;
 export default { type: 'folder', settings, images: { open } } satisfies core.ProviderModule;
 
 const withDates = (key: string, value: string): unknown => (key.endsWith('At') ? new Date(value) : value);

@@ -12,12 +12,17 @@ export async function requireManager(store: StateStore): Promise<void> {
   throw new CommandError(`${NO_MANAGER}; nothing was requested`, { exitReason: 'unreachable' });
 }
 
-/** Warns at the end of a list if what it shows needs a manager: a state or a plan of now, or a record of what runs. */
+/**
+ * Warns at the end of a list if what it shows needs a manager: a plan, the state of a disk image, or a build or an upload
+ * that has not ended. Only builds and uploads have a time of their request.
+ */
 export async function warnWithoutManager(
   store: Pick<StateStore, 'describeLeader'>,
-  records: readonly { readonly state?: string | number | boolean | readonly string[] | null }[],
+  records: readonly Readonly<Record<string, string | number | boolean | readonly string[] | null>>[],
 ): Promise<void> {
-  const isOfNow = records.some(({ state }) => state === undefined || RUNNING.test(String(state)));
+  const isOfNow = records.some(
+    ({ requested, state }) => requested === undefined || RUNNING.test(String(state)),
+  );
   if (isOfNow && (await store.describeLeader()) === undefined) warn(NO_MANAGER);
 }
 
