@@ -1,6 +1,6 @@
 import { BandwidthLimit } from '../bandwidth-limit.ts';
 import { signalOf } from '../cancellation.ts';
-import { CloudError } from '../cloud-error.ts';
+import { CloudError, cleanUpAfter } from '../cloud-error.ts';
 import type { ImageFormat } from '../formats.ts';
 import type { ImageFilter } from '../image-filter/image-filter.ts';
 import { KeyedQueue } from '../keyed-queue.ts';
@@ -23,9 +23,6 @@ import type {
 } from '../types.ts';
 import { type CloudImage, toCandidate, toProviderImage } from './cloud-image.ts';
 import { UploadRecords } from './upload-records.ts';
-
-/** Time limit for the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
-const CLEANUP_TIME = 120_000;
 
 /** Settings of {@link CloudImages}. */
 export interface CloudImagesOptions<S extends SettingsSchema> {
@@ -181,8 +178,8 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
         onProgress({ done: 1, total: 1 });
         return result;
       } catch (error) {
-        const subject = `provider ${this.name}: upload of image ${imageId}`;
-        throw await this.#cleanUpAfter(error, upload, subject);
+        const failed = { provider: this.name, imageId, logger: this.logger, signal };
+        throw await cleanUpAfter(error, failed, upload.cleanUp);
       }
     });
   }
@@ -259,31 +256,6 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
   async #removeUpload(uploadId: string, signal: AbortSignal, image?: ImageKey): Promise<void> {
     await this.removeUpload(uploadId, signal, image);
     await this.records.remove(uploadId);
-  }
-
-  /** @returns the error to throw: retriable if the cleanup failed, so that the upload's discard repeats it */
-  async #cleanUpAfter(
-    error: unknown,
-    { signal, cleanUp }: Pick<CloudUpload, 'signal' | 'cleanUp'>,
-    subject: string,
-  ): Promise<unknown> {
-    try {
-      await cleanUp(AbortSignal.timeout(CLEANUP_TIME));
-      return error;
-    } catch (failure) {
-      this.logger.warn(
-        `${subject}: the cleanup after its failure failed and is repeated: ${String(failure)}`,
-        { error: failure },
-      );
-      // After an abort, the upload stays on record anyway.
-      if (signal.aborted) return error;
-      if (!(error instanceof CloudError)) {
-        const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup failed, too`;
-        return new CloudError('image-failed', subject, reason, { cause: error });
-      }
-      error.retriable = true;
-      return error;
-    }
   }
 }
 

@@ -8,7 +8,7 @@ import { askServers } from '../site/ask-servers.ts';
 import type { LocatedJob } from '../site/builder-status.ts';
 import { uploadRecord } from '../site/format-records.ts';
 import { progressText } from '../site/progress-text.ts';
-import { warnWithoutManager } from '../site/served-request.ts';
+import { isUnfinished, warnWithoutManager } from '../site/served-request.ts';
 import { hasStore, withStore } from '../site/state-view.ts';
 import { warn } from '../terms/command-error.ts';
 import { COUNT, recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-schema.ts';
@@ -36,7 +36,7 @@ export const IMAGE_LIST: ConfiguredCommand = {
         const { uploads, work } = await readState(configuration, store);
         const records = Array.from(uploads.values(), (upload) => uploadRecord(upload, work));
         await printRecords(records, UPLOAD_COLUMNS, json);
-        if (!json) await warnWithoutManager(store, records);
+        if (!json && records.some(isUnfinished)) await warnWithoutManager(store);
       });
     }
   },

@@ -14,7 +14,7 @@ import { buildRecord, planRecords, uploadRecord } from '../site/format-records.t
 import { imageRecords, statusRecords } from '../site/image-records.ts';
 import { Providers } from '../site/providers.ts';
 import type { PlanRecord, StatusRecord } from '../site/records.ts';
-import { warnWithoutManager } from '../site/served-request.ts';
+import { isUnfinished, warnWithoutManager } from '../site/served-request.ts';
 import { type StateView, withStateView, withStore } from '../site/state-view.ts';
 import { STANDARD_ERROR_LOGGER } from '../terms/command-error.ts';
 import { recordSchema, TEXT_OR_NULL } from '../terms/record-schema.ts';
@@ -42,6 +42,8 @@ interface ListCommand extends Omit<ConfiguredCommand, 'run'> {
   /** Shows one subject, if the operand names one. */
   readonly show?: (configuration: Configuration, subject: string, json?: true) => Promise<void>;
   readonly list: (configuration: Configuration, store: StateView) => Promise<readonly ShownRecord[]>;
+  /** Whether a record is true only while a manager runs. Default: each is. */
+  readonly needsManager?: (record: ShownRecord) => boolean;
 }
 
 /** Schema of a record of `alien-image-list`. */
@@ -116,6 +118,7 @@ const LISTS: readonly ListCommand[] = [
       { heading: 'REASON', long: 'words' },
       { heading: 'ERROR', long: 'words', sparse: true },
     ],
+    needsManager: isUnfinished,
     list: async (configuration, store) => {
       const { builds, work } = await readState(configuration, store);
       return Array.from(builds.values(), (build) => buildRecord(build, work));
@@ -140,7 +143,7 @@ const LISTS: readonly ListCommand[] = [
 
 /** The commands that show the records of the manager, and what follows from them. */
 export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
-  ({ columns, ifEmpty, isPreview, show, list, ...row }) => ({
+  ({ columns, ifEmpty, isPreview, show, list, needsManager = () => true, ...row }) => ({
     ...row,
     options: [new Option('--json', 'print JSON')],
     run: async (site, { json }: { json?: true }, subject) => {
@@ -153,7 +156,7 @@ export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
       await withRecords(configuration, async (store) => {
         const records = await list(configuration, store);
         await printRecords(records, columns, json, ifEmpty);
-        if (!json) await warnWithoutManager(store, records);
+        if (!json && records.some(needsManager)) await warnWithoutManager(store);
       });
     },
   }),

@@ -12,21 +12,15 @@ export async function requireManager(store: StateStore): Promise<void> {
   throw new CommandError(`${NO_MANAGER}; nothing was requested`, { exitReason: 'unreachable' });
 }
 
-/**
- * Warns at the end of a list if what it shows needs a manager: a plan, the state of a disk image, or a build or an upload
- * that has not ended. Only builds and uploads have a time of their request.
- */
-export async function warnWithoutManager(
-  store: Pick<StateStore, 'describeLeader'>,
-  records: readonly Readonly<Record<string, string | number | boolean | readonly string[] | null>>[],
-): Promise<void> {
-  const isOfNow = records.some(
-    ({ requested, state }) => requested === undefined || RUNNING.test(String(state)),
-  );
-  if (isOfNow && (await store.describeLeader()) === undefined) warn(NO_MANAGER);
+/** Warns if no manager runs, at the end of a list that says what happens now or next. */
+export async function warnWithoutManager(store: Pick<StateStore, 'describeLeader'>): Promise<void> {
+  if ((await store.describeLeader()) === undefined) warn(NO_MANAGER);
 }
 
-const RUNNING = /^(?:queued|building|uploading|deleting)$/;
+/** Whether a build or an upload has not ended. */
+export function isUnfinished({ state }: { readonly state?: unknown }): boolean {
+  return typeof state === 'string' && /^(?:queued|building|uploading|deleting)$/.test(state);
+}
 
 /** Says that nothing happens, and what to do. */
 export const NO_MANAGER = 'no manager runs; start "nodepool-builder manage", or the daemon with --all-in-one';
