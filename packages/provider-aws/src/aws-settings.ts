@@ -9,7 +9,7 @@ export const AWS_SETTINGS = {
   properties: {
     'region-name': {
       type: ['string', 'number', 'null'],
-      description: 'Region. Default: that of the profile, or of `AWS_REGION`.',
+      description: "Region. Default: the profile's region, or `AWS_REGION`.",
     },
     'profile-name': {
       ...TEXT,
@@ -19,8 +19,8 @@ export const AWS_SETTINGS = {
       ...TEXT,
       description: 'File with the credentials of the profile. Default: the usual chain of the AWS SDK.',
     },
-    endpoint: { ...TEXT, description: 'URL of EC2 and EBS. Default: those of the region.' },
-    's3-endpoint': { ...TEXT, description: 'URL of S3. Default: that of the region.' },
+    endpoint: { ...TEXT, description: "URL of EC2 and EBS. Default: the region's URLs." },
+    's3-endpoint': { ...TEXT, description: "URL of S3. Default: the region's URL." },
     'import-method': {
       enum: ['ebs-direct', 'snapshot', 'image'],
       default: 'ebs-direct',
@@ -52,7 +52,7 @@ export const AWS_SETTINGS = {
     },
     'boot-mode': {
       enum: ['legacy-bios', 'uefi', 'uefi-preferred'],
-      description: 'How instances boot. Default: that of the instance type.',
+      description: "How instances boot. Default: the instance type's mode.",
     },
     'ena-support': {
       type: 'boolean',
@@ -102,7 +102,7 @@ export const AWS_SETTINGS = {
       type: ['string', 'array'],
       items: TEXT,
       description:
-        'Security group of the instances, or a list. It lets this host in. Default: that of the network.',
+        "Security group of the instances, or a list. It lets this host in. Default: the network's group.",
     },
     'public-ipv4': {
       type: 'boolean',

@@ -27,7 +27,7 @@ const SETTINGS = {
     'subscription-id': {
       type: SCALAR,
       description:
-        'Id of the subscription. Default: that of the file `auth-path`, or of `AZURE_SUBSCRIPTION_ID`.',
+        'Id of the subscription. Default: the id in the file `auth-path`, or `AZURE_SUBSCRIPTION_ID`.',
     },
     'auth-path': {
       type: 'string',
@@ -57,7 +57,7 @@ const SETTINGS = {
     endpoint: {
       type: 'string',
       minLength: 1,
-      description: 'URL of the API, for a private cloud or a test. Default: that of the cloud.',
+      description: "URL of the API, for a private cloud or a test. Default: the cloud's URL.",
     },
     'gallery-name': {
       type: 'string',

@@ -30,7 +30,7 @@ export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
       properties: {
         'gallery-name': { ...TEXT, description: 'Name of the gallery.' },
         name: { ...TEXT, description: 'Name of the image definition.' },
-        version: { ...TEXT, description: 'Version. Default: that of the newest build.' },
+        version: { ...TEXT, description: 'Version. Default: the version of the newest build.' },
       },
       description: 'With `gallery-name` of the provider: an image definition.',
     },

@@ -11,7 +11,7 @@ const TEXT = { type: ['string', 'number', 'null'] } as const;
 export const CLOUD_IMAGE_KEYS: CloudImageKeys = {
   properties: {
     'image-family': { ...TEXT, description: 'Family of the image. The newest build of it wins.' },
-    'image-project': { ...TEXT, description: 'Project of the image. Default: that of the provider.' },
+    'image-project': { ...TEXT, description: "Project of the image. Default: the provider's project." },
   },
   filters: (image) =>
     combineFilters(

@@ -7,15 +7,15 @@ export const GCE_SETTINGS = {
   type: 'object',
   description: 'images in Google Compute Engine',
   properties: {
-    project: { ...TEXT, description: 'Project of the images. Default: that of the credentials.' },
+    project: { ...TEXT, description: 'Project of the images. Default: the project in the credentials.' },
     'credentials-file': {
       ...TEXT,
       description:
         'File with credentials: a key of a service account, or a configuration of workload identity federation. Default: ' +
         'the application default credentials.',
     },
-    endpoint: { ...TEXT, description: 'URL of Compute Engine. Default: that of Google.' },
-    'storage-endpoint': { ...TEXT, description: 'URL of Cloud Storage. Default: that of Google.' },
+    endpoint: { ...TEXT, description: "URL of Compute Engine. Default: Google's URL." },
+    'storage-endpoint': { ...TEXT, description: "URL of Cloud Storage. Default: Google's URL." },
     'bucket-name': {
       ...TEXT,
       description:

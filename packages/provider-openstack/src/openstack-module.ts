@@ -29,7 +29,7 @@ const SETTINGS = {
       type: ['string', 'null'],
       description:
         'Name of a cloud in `clouds.yaml`. Default: the cloud of `OS_CLOUD` or of the other variables `OS_*`. The ' +
-        'credentials below override those of the cloud.',
+        'credentials below override the credentials of that cloud.',
     },
     'region-name': { type: SCALAR, description: 'Name of one of its regions.' },
     'auth-url': { type: SCALAR, description: 'Address of Keystone.' },

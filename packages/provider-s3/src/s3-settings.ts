@@ -15,11 +15,11 @@ export const S3_SETTINGS = {
     },
     endpoint: {
       ...TEXT,
-      description: 'URL of the object store, for Ceph, MinIO and others. Default: that of the region in AWS.',
+      description: "URL of the object store, for Ceph, MinIO and others. Default: the region's URL in AWS.",
     },
     'region-name': {
       type: ['string', 'number', 'null'],
-      description: 'Region. Default: that of the profile or of `AWS_REGION`, else `us-east-1`.',
+      description: "Region. Default: the profile's region, `AWS_REGION`, or `us-east-1`.",
     },
     'profile-name': {
       ...TEXT,

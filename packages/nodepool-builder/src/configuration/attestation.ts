@@ -31,7 +31,7 @@ export const ATTESTATION = {
         'Command that signs, in place of a key file, with a KMS or an HSM. It gets the data on standard input and writes ' +
         'the signature to standard output, for ECDSA in DER. It needs `public-key`.',
     },
-    'public-key': { ...FILE, description: 'PEM file with the public key. Default: that of `key`.' },
+    'public-key': { ...FILE, description: 'PEM file with the public key. Default: the public key of `key`.' },
     'trusted-keys': {
       type: 'array',
       minItems: 1,
