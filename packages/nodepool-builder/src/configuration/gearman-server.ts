@@ -88,7 +88,7 @@ function isPlain(server: unknown): server is ServerAddress {
 }
 
 /** The address of a job server. Files are read for each connection, so that the next one uses a renewed certificate. */
-export function toAddress(server: GearmanServer): ServerAddress {
+function toAddress(server: GearmanServer): ServerAddress {
   const { host, port, 'ssl-server-name': servername } = server;
   const files = PARTS.flatMap((part) => {
     const path = server[keyOf(server, part)];

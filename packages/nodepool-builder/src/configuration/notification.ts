@@ -8,7 +8,7 @@ const FILE = { ...TEXT, format: 'path' } as const;
 const NAMES = { type: 'array', items: TEXT } as const;
 
 /** An entry of `notifications`. */
-export const NOTIFICATION_SCHEMA = {
+const NOTIFICATION_SCHEMA = {
   type: 'object',
   required: ['name'],
   additionalProperties: false,

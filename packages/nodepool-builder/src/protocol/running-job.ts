@@ -2,7 +2,7 @@ import type { SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 
 /** Properties of a {@link Reading}. */
-export const READING_PROPERTIES = {
+const READING_PROPERTIES = {
   percent: { type: 'integer' },
   'bytes-per-second': { type: 'integer' }, // of a transfer
   'seconds-left': { type: 'integer' }, // an estimate

@@ -47,7 +47,7 @@ export function escapePointer(segment: string): string {
 }
 
 /** Keys and indexes of a JSON pointer. */
-export function pointerSegments(pointer: string): string[] {
+function pointerSegments(pointer: string): string[] {
   const segments = pointer.split('/').slice(1);
   return segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
