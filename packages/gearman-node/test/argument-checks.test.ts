@@ -42,14 +42,14 @@ test('a count is a non-negative integer', () => {
   }
 });
 
-test('an invalid text is truncated in the error', () => {
+test('the error for an invalid argument shows only the beginning of a long text', () => {
   assert.throws(
     () => checkFunctionName('x'.repeat(100_000)),
     (error: Error) => error.message.length < 300,
   );
 });
 
-test('an argument of a wrong type is rejected', () => {
+test('an argument of a wrong type is rejected with an error that names it', () => {
   const wrong: readonly unknown[] = [undefined, null, 1, {}, [], Symbol('s'), () => {}, Object.create(null)];
   for (const value of wrong as readonly never[]) {
     for (const check of [checkFunctionName, checkHandle, checkPayload, checkUnique]) {

@@ -24,14 +24,14 @@ const ERRORS: readonly (readonly [error: GearmanError, name: string, code: strin
   [new JobFailure('no'), 'JobFailure', 'job-failed'],
 ];
 
-test('each error is a GearmanError with a name and a code', () => {
+test('each error class extends GearmanError and has a name and a code', () => {
   for (const [error, name, code] of ERRORS) {
     assert.ok(error instanceof GearmanError);
     assert.deepEqual([error.name, error.code], [name, code]);
   }
 });
 
-test('the code determines whether an error is retriable', () => {
+test('an error’s code determines whether it is retriable', () => {
   for (const [error, , code] of ERRORS) {
     assert.equal(error.retriable, GEARMAN_ERRORS[code as keyof typeof GEARMAN_ERRORS].retriable);
   }
@@ -39,13 +39,13 @@ test('the code determines whether an error is retriable', () => {
   assert.equal(new ProtocolError('bad-magic', 'm').retriable, false);
 });
 
-test('a cause is kept', () => {
+test('a GearmanError keeps its cause', () => {
   assert.equal(new GearmanError('closed', 'm', { cause }).cause, cause);
   assert.equal(new JobLostError('f', undefined, { cause }).cause, cause);
   assert.equal(new JobFailure('m', { cause }).cause, cause);
 });
 
-test('messages name the job and its function', () => {
+test('the error of a job names the job and its function', () => {
   assert.match(new JobLostError('f', undefined).message, /a job of f/);
   assert.match(new JobLostError('f', 'H:x:1').message, /job H:x:1 of f/);
   assert.match(new JobExceptionError('f', 'H:x:1', Buffer.from('boom')).message, /H:x:1 of f .*: boom/);

@@ -16,7 +16,7 @@ test('a timer of 60 days fires after 60 days, and not before', (t) => {
   timer.stop();
 });
 
-test('a timer can be stopped at any time, and an infinite one never fires', (t) => {
+test('a long timer can be stopped at any time, and an infinite one never fires', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const action = mock.fn();
   const stopped = new LongTimer(30 * DAY, action);

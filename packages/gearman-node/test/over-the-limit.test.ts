@@ -54,13 +54,13 @@ async function limited(t: TestContext, limits: Limits, handler: JobHandler = ({ 
 const tooLarge = { code: 'packet-too-large', retriable: false, message: /limit of 10000; maxPacketSize/ };
 const exception = { code: 'job-exception', retriable: false, message: /limit of 10000; maxPacketSize/ };
 
-test('client: a payload over the limit is rejected at the call', async (t) => {
+test('a client rejects a payload over the limit at the call', async (t) => {
   const { client, over } = await limited(t, { client: { maxPacketSize: LIMIT } });
   assert.throws(() => client.submit('f', TOO_LARGE), tooLarge);
   await over();
 });
 
-test('client: a result over the limit fails only its job, which is not resubmitted', async (t) => {
+test('a result over the client’s limit fails only its job, which is not resubmitted', async (t) => {
   const { client, over, runs } = await limited(t, { client: { maxPacketSize: LIMIT } }, () => TOO_LARGE);
   const job = client.submit('f', '', { onServerLost: 'resubmit' });
   await assert.rejects(job.result, tooLarge);
@@ -68,7 +68,7 @@ test('client: a result over the limit fails only its job, which is not resubmitt
   await over();
 });
 
-test('client: a part of a result over the limit fails only its job', async (t) => {
+test('a data packet over the client’s limit fails only its job', async (t) => {
   const { client, over } = await limited(t, { client: { maxPacketSize: LIMIT } }, async (job) => {
     await job.sendData('small');
     await job.sendData(TOO_LARGE);
@@ -83,21 +83,21 @@ test('client: a part of a result over the limit fails only its job', async (t) =
   await over();
 });
 
-test('worker: a payload over the limit ends the job with an exception, without a call of the handler', async (t) => {
+test('a payload over the worker’s limit ends the job with an exception, and the handler is not called', async (t) => {
   const { client, over, runs } = await limited(t, { worker: { maxPacketSize: LIMIT } });
   await assert.rejects(client.submit('f', TOO_LARGE).result, exception);
   assert.equal(runs(), 0);
   await over();
 });
 
-test('worker: a result over the limit ends the job with an exception', async (t) => {
+test('a result over the worker’s limit ends the job with an exception', async (t) => {
   const { client, over, runs } = await limited(t, { worker: { maxPacketSize: LIMIT } }, () => TOO_LARGE);
   await assert.rejects(client.submit('f').result, exception);
   assert.equal(runs(), 1);
   await over();
 });
 
-test('worker: a part of a result over the limit throws in the handler', async (t) => {
+test('sending a data packet over the worker’s limit throws in the handler', async (t) => {
   const { client, over } = await limited(t, { worker: { maxPacketSize: LIMIT } }, async (job) => {
     await assert.rejects(job.sendData(TOO_LARGE), tooLarge);
     await assert.rejects(job.sendWarning(TOO_LARGE), tooLarge);
@@ -108,7 +108,7 @@ test('worker: a part of a result over the limit throws in the handler', async (t
   await over();
 });
 
-test('server: only the submission over the limit is rejected', async (t) => {
+test('a server rejects only the submission over its limit', async (t) => {
   const { client, over, runs } = await limited(t, { server: { maxPacketSize: LIMIT } });
   const [before, refused, after] = [
     client.submit('f', 'before').result,
@@ -121,7 +121,7 @@ test('server: only the submission over the limit is rejected', async (t) => {
   await over();
 });
 
-test('server: a result over the limit ends the job with an exception, and it does not run again', async (t) => {
+test('a result over the server’s limit ends the job with an exception, and the job is not run again', async (t) => {
   const { client, over, runs, site } = await limited(
     t,
     { server: { maxPacketSize: LIMIT } },
@@ -137,7 +137,7 @@ test('server: a result over the limit ends the job with an exception, and it doe
   await over();
 });
 
-test('server: a client without exceptions gets WORK_FAIL, another worker gets JOB_NOT_FOUND', async (t) => {
+test('a result over the server’s limit sends WORK_FAIL to a client without exceptions and JOB_NOT_FOUND to another worker', async (t) => {
   const site = await JobServerSite.start(t, { maxPacketSize: LIMIT });
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');

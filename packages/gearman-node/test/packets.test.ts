@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PACKET_TYPES, PACKETS } from '../src/packets.ts';
 
-test('the numbers 1 to 42 are packet types, except 5, which the protocol does not use', () => {
+test('packet types have the numbers 1 to 42 except 5, which the protocol does not use', () => {
   const numbers = PACKET_TYPES.flatMap((type) => type?.number ?? []);
   assert.deepEqual(
     numbers,
@@ -10,14 +10,14 @@ test('the numbers 1 to 42 are packet types, except 5, which the protocol does no
   );
 });
 
-test('rows are indexed by their number', () => {
+test('each packet type is found by its number', () => {
   for (const [name, row] of Object.entries(PACKETS)) {
     assert.equal(PACKET_TYPES[row.number]?.name, name);
     assert.equal(PACKET_TYPES[row.number]?.arguments, row.arguments);
   }
 });
 
-test('only a last argument called data is a payload', () => {
+test('only an argument called data is a payload, and only at the end of a packet', () => {
   for (const type of PACKET_TYPES) {
     if (!type) continue;
     assert.equal(type.hasPayload, type.arguments.includes('data'), type.name);
@@ -25,6 +25,6 @@ test('only a last argument called data is a payload', () => {
   }
 });
 
-test('each type has a sender', () => {
+test('each packet type has at least one sender', () => {
   for (const type of PACKET_TYPES) assert.notEqual(type?.senders.length, 0, type?.name);
 });

@@ -40,7 +40,7 @@ async function output(t: TestContext, source: string, port: number): Promise<str
   return printed;
 }
 
-test('worker, client and admin client behave as the README says', async (t) => {
+test('the README’s worker, client and admin client do what the README says', async (t) => {
   const { port } = await JobServerSite.start(t);
   run(t, code('A worker'), port);
   const lines = (await output(t, code('A client'), port)).split('\n');
@@ -51,10 +51,10 @@ test('worker, client and admin client behave as the README says', async (t) => {
   assert.match(status, new RegExp(`^${VERSION}\nreverse: \\d jobs, \\d of them running, 1 workers\n$`));
 });
 
-test('the first program of the README behaves as it says', async (t) => {
+test('the README’s first program prints what the README says', async (t) => {
   assert.equal(await output(t, code('Try it'), 0), 'Hello, world!\n');
 });
 
-test('these tests run all code of the README', () => {
+test('the tests of the README run all of its code', () => {
   assert.equal(readme.match(/^```ts$/gm)?.length, 4);
 });

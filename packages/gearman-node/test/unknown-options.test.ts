@@ -47,20 +47,20 @@ const CALLS: readonly (readonly [title: string, call: Call, options: object, unk
   ],
 ];
 
-describe('an unknown option is refused by its name in', () => {
+describe('unknown options', () => {
   for (const [title, call, options, unknown] of CALLS) {
-    test(title, () => {
+    test(`an unknown option of ${title} is rejected by its name`, () => {
       assert.throws(() => call(options as never), isRefused(unknown));
     });
   }
 
-  test('a job', async () => {
+  test('an unknown option of a job is rejected by its name', async () => {
     const client = new Client({ servers: SERVERS });
     assert.throws(() => client.submit('f', '', { uniqe: 'a' } as never), isRefused('uniqe'));
     await client.close();
   });
 
-  test('a function of a worker', async () => {
+  test('an unknown option of a worker’s function is rejected by its name', async () => {
     const worker = new Worker({ servers: SERVERS });
     const declared = { handler() {}, timeout: 1, retries: 2 };
     assert.throws(() => worker.add('f', declared), isRefused('retries'));
@@ -68,14 +68,14 @@ describe('an unknown option is refused by its name in', () => {
     await worker.close();
   });
 
-  test('a shutdown', async () => {
+  test('an unknown option of a shutdown is rejected by its name', async () => {
     const admin = new Admin({ host: HOST });
     await assert.rejects(admin.shutdown({ gracefully: true } as never), isRefused('gracefully'));
     await admin.close();
   });
 });
 
-test('options that are not an object are refused', () => {
+test('a client, worker or server rejects options that are not an object', () => {
   for (const options of [null, 'host', 4730] as never[]) {
     for (const create of [
       () => new Client(options),

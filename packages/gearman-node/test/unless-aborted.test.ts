@@ -5,7 +5,7 @@ import { unlessAborted } from '../src/unless-aborted.ts';
 
 const forever = new Promise<never>(() => {});
 
-test('settles like the promise, and removes its listener', async () => {
+test('an abortable wait settles like its promise and removes its listener', async () => {
   const { signal } = new AbortController();
   assert.equal(await unlessAborted(Promise.resolve(1), signal), 1);
   assert.equal(await unlessAborted(Promise.resolve(2), undefined), 2);
@@ -13,7 +13,7 @@ test('settles like the promise, and removes its listener', async () => {
   assert.equal(getEventListeners(signal, 'abort').length, 0);
 });
 
-test('rejects with the signal’s reason as the cause', async () => {
+test('an aborted wait rejects with the signal’s reason as the cause', async () => {
   const controller = new AbortController();
   const waiting = unlessAborted(forever, controller.signal);
   const reason = new Error('enough');
@@ -21,7 +21,7 @@ test('rejects with the signal’s reason as the cause', async () => {
   await assert.rejects(waiting, { code: 'aborted', message: 'aborted: enough', cause: reason });
 });
 
-test('rejects at once for an aborted signal, also with a reason that is not an Error', async () => {
+test('a wait rejects at once if its signal is aborted, also with a reason that is not an Error', async () => {
   await assert.rejects(unlessAborted(forever, AbortSignal.abort('tired')), {
     code: 'aborted',
     message: 'aborted: tired',

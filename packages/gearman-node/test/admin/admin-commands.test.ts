@@ -11,20 +11,20 @@ import {
   parseWorker,
 } from '../../src/admin/admin-commands.ts';
 
-test('a command is one line', () => {
+test('an admin command is written as one line of text', () => {
   assert.equal(formatCommand('status', []), 'status\n');
   assert.equal(formatCommand('maxQueue', ['f', 10]), 'maxqueue f 10\n');
   assert.equal(formatCommand('cancelJob', ['H:x:1']), 'cancel job H:x:1\n');
   assert.equal(formatCommand('createFunction', ['f']), 'create function f\r\n');
 });
 
-test('an argument with white space or a line break is rejected', () => {
+test('an admin command rejects an argument with white space or a line break', () => {
   for (const argument of ['', 'a b', 'a\tb', 'a\nshutdown', 'a\r']) {
     assert.throws(() => formatCommand('dropFunction', [argument]), { code: 'invalid-argument' });
   }
 });
 
-test('status lines are parsed from the end: a name may contain tabs', () => {
+test('a status line is parsed from its end because a function name may contain tabs', () => {
   assert.deepEqual(parseStatus('image-build:debian\t3\t1\t2'), {
     name: 'image-build:debian',
     total: 3,
@@ -41,7 +41,7 @@ test('status lines are parsed from the end: a name may contain tabs', () => {
   });
 });
 
-test('worker lines', () => {
+test('a workers line yields the file descriptor, address, client id and functions', () => {
   assert.deepEqual(parseWorker('38 127.0.0.1 builder-1 : f image-build:debian'), {
     fd: 38,
     ip: '127.0.0.1',
@@ -52,7 +52,7 @@ test('worker lines', () => {
   assert.equal(parseWorker('38 ::1 - :').ip, '::1');
 });
 
-test('job lines', () => {
+test('a show jobs line yields the handle, retries, and the ignored and background flags', () => {
   assert.deepEqual(parseJob('H:x:1\t2\t0\t1'), {
     handle: 'H:x:1',
     retries: 2,
@@ -62,7 +62,7 @@ test('job lines', () => {
   assert.equal(parseJob('H:x:1\t0\t1\t0').ignored, true);
 });
 
-test('the prefix OK of a value is optional: Perl’s server omits it', () => {
+test('the prefix OK of an admin value is optional because Perl’s server omits it', () => {
   assert.equal(parseValue('OK 1.1.20'), '1.1.20');
   assert.equal(parseValue('1.130'), '1.130');
   assert.equal(parsePid('OK 4711'), 4711);
@@ -91,7 +91,7 @@ const MALFORMED = [
 ] as const;
 
 for (const [parse, lines] of MALFORMED) {
-  test(`${parse.name} rejects an invalid line`, () => {
+  test(`the admin client’s ${parse.name} rejects an invalid line`, () => {
     for (const line of lines) {
       assert.throws(
         () => parse(line),
@@ -102,6 +102,6 @@ for (const [parse, lines] of MALFORMED) {
   });
 }
 
-test('the error shows the beginning of a long invalid line', () => {
+test('the error for a long invalid admin line shows only its beginning', () => {
   assert.throws(() => parseStatus('x'.repeat(5000)), { message: /"x{80}"/ });
 });

@@ -21,7 +21,7 @@ async function scripted(t: TestContext, timeout = 60_000): Promise<{ server: Scr
   return { server, admin };
 }
 
-test('the embedded server supports each command', async (t) => {
+test('the embedded server supports each admin command', async (t) => {
   const { site, admin } = await administered(t);
   const worker = await site.worker('f');
   worker.send('SET_CLIENT_ID', 'me');
@@ -48,7 +48,7 @@ test('the embedded server supports each command', async (t) => {
   assert.equal((await admin.status()).length, 1);
 });
 
-test('a rejected command is a ServerError, and the next one works', async (t) => {
+test('a rejected admin command throws a ServerError, and the next command works', async (t) => {
   const { admin } = await administered(t);
   await assert.rejects(
     admin.cancelJob('H:x:1'),
@@ -58,7 +58,7 @@ test('a rejected command is a ServerError, and the next one works', async (t) =>
   assert.deepEqual(await admin.status(), []);
 });
 
-test('concurrent commands get their own replies', async (t) => {
+test('concurrent admin commands get their own replies', async (t) => {
   const { admin } = await administered(t);
   const [version, status, failure, workers] = await Promise.allSettled([
     admin.version(),
@@ -72,7 +72,7 @@ test('concurrent commands get their own replies', async (t) => {
   );
 });
 
-test('a reply may arrive in parts, with either line ending', async (t) => {
+test('an admin reply may arrive in parts, with either line ending', async (t) => {
   const { server, admin } = await scripted(t);
   const status = admin.status();
   const peer = await server.accept();
@@ -87,7 +87,7 @@ test('a reply may arrive in parts, with either line ending', async (t) => {
   );
 });
 
-test('a function name may look like an error or contain a dot', async (t) => {
+test('a function name in an admin reply may look like an error or contain a dot', async (t) => {
   const { server, admin } = await scripted(t);
   const status = admin.status();
   (await server.accept()).sendBytes('ERR x\t1\t0\t0\n..\t0\t0\t0\n.\n');
@@ -97,7 +97,7 @@ test('a function name may look like an error or contain a dot', async (t) => {
   );
 });
 
-test('an unanswered command fails with server-silent, and the next command reconnects', async (t) => {
+test('an unanswered admin command fails with server-silent, and the next command reconnects', async (t) => {
   const { server, admin } = await scripted(t, 2000);
   await assert.rejects(admin.version(), { code: 'server-silent' });
   await (await server.accept()).closed;
@@ -106,7 +106,7 @@ test('an unanswered command fails with server-silent, and the next command recon
   assert.equal(await again, '1.1.20');
 });
 
-test('a closed connection rejects unanswered commands, and the next command reconnects', async (t) => {
+test('a closed admin connection rejects pending commands, and the next command reconnects', async (t) => {
   const { server, admin } = await scripted(t);
   const waiting = [admin.version(), admin.status()];
   (await server.accept()).socket.end();
@@ -116,7 +116,7 @@ test('a closed connection rejects unanswered commands, and the next command reco
   assert.equal(await again, '1');
 });
 
-test('an unreachable server is connect-failed', async () => {
+test('an admin command to an unreachable server fails with connect-failed', async () => {
   const server = await ScriptedServer.listen();
   const { address } = server;
   await server.close();
@@ -125,7 +125,7 @@ test('an unreachable server is connect-failed', async () => {
   await admin.close();
 });
 
-test('close rejects unanswered and later commands', async (t) => {
+test('closing an admin client rejects pending and later commands', async (t) => {
   const { server, admin } = await scripted(t);
   const waiting = admin.version();
   await (await server.accept()).next();
@@ -135,7 +135,7 @@ test('close rejects unanswered and later commands', async (t) => {
   await admin.close();
 });
 
-test('arguments that the protocol cannot transmit are rejected before a packet is sent', async (t) => {
+test('the admin client rejects arguments that the protocol cannot transmit before it sends a packet', async (t) => {
   const { admin } = await administered(t);
   for (const name of ['', 'a b', 'x'.repeat(513)]) {
     await assert.rejects(admin.createFunction(name), { code: 'invalid-argument' });
@@ -143,7 +143,7 @@ test('arguments that the protocol cannot transmit are rejected before a packet i
   await assert.rejects(admin.cancelJob('H x'), { code: 'invalid-argument' });
 });
 
-test('a malformed reply is rejected, and the next command works', async (t) => {
+test('a malformed admin reply is rejected, and the next command works', async (t) => {
   const { server, admin } = await scripted(t);
   const status = admin.status();
   const peer = await server.accept();
@@ -157,7 +157,7 @@ test('a malformed reply is rejected, and the next command works', async (t) => {
   assert.equal(await pid, 12);
 });
 
-test('an endless line or list closes the connection', async (t) => {
+test('an endless line or list closes the admin connection', async (t) => {
   for (const piece of ['x'.repeat(1000), 'f\t1\t1\t1\n', '\n']) {
     const server = await ScriptedServer.listen();
     const admin = new Admin(server.address, { maxReplySize: 10_000 });
@@ -175,7 +175,7 @@ test('an endless line or list closes the connection', async (t) => {
   }
 });
 
-test('the limit applies to each reply separately', async (t) => {
+test('the size limit applies to each admin reply separately', async (t) => {
   const server = await ScriptedServer.listen();
   const admin = new Admin(server.address, { maxReplySize: 10_000 });
   t.after(() => Promise.all([server.close(), admin.close()]));
@@ -186,7 +186,7 @@ test('the limit applies to each reply separately', async (t) => {
   for (const reply of replies) assert.deepEqual(await reply, keys);
 });
 
-test('a long line that begins like an error is parsed in linear time', async (t) => {
+test('a long admin line that begins like an error is parsed in linear time', async (t) => {
   const { server, admin } = await scripted(t);
   const status = admin.status();
   const peer = await server.accept();
@@ -197,7 +197,7 @@ test('a long line that begins like an error is parsed in linear time', async (t)
   assert.ok(performance.now() - start < 10_000);
 });
 
-test('a list of 100,000 functions leaves turns of the event loop to others', async (t) => {
+test('the admin client parses a list of 100,000 functions over many turns of the event loop', async (t) => {
   const { server, admin } = await scripted(t);
   let [inOneTurn, most] = [0, 0];
   const status = admin.status(() => {

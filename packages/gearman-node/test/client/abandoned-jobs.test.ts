@@ -22,7 +22,7 @@ const SERVER = `
 
 describe('a job that its caller abandons', () => {
   for (const how of ['signal', 'timeout'] as const) {
-    test(`by its ${how} leaves no memory but its handle with the client`, async (t) => {
+    test(`a job abandoned by its ${how} costs the client no memory but its handle`, async (t) => {
       const thread = new Thread(new URL(`data:text/javascript,${encodeURIComponent(SERVER)}`));
       t.after(() => thread.terminate());
       const [address] = (await once(thread, 'message')) as [{ host: string; port: number }];
@@ -36,7 +36,7 @@ describe('a job that its caller abandons', () => {
     });
   }
 
-  test('still has its turn among the jobs with the same key', async (t) => {
+  test('an abandoned job still takes its turn among the jobs with the same key', async (t) => {
     const server = new JobServer();
     const address = await server.listen(0);
     const client = new Client({ servers: [address] });
@@ -63,7 +63,7 @@ describe('a job that its caller abandons', () => {
     );
   });
 
-  test('an abandoned job unsubscribes from its handle', () => {
+  test('an abandoned job unsubscribes from the events of its handle', () => {
     const subscribers = new JobSubscribers();
     const [one, other] = [{ ...ABANDONED }, { ...ABANDONED }] as [Subscriber, Subscriber];
     subscribers.add(one);
@@ -86,7 +86,7 @@ async function abandon(client: Client, count: number, how: 'signal' | 'timeout')
     stop.abort(new Error('enough'));
     await ended;
   }
-  await client.status('H:none:1'); // the server has answered all requests before this one
+  await client.status('H:none:1'); // the server has responded to all earlier requests
 }
 
 function heapInUse(): number {

@@ -30,7 +30,7 @@ async function scripted(
   };
 }
 
-/** Milliseconds; long, for tests in which the interval of status requests is mocked and no answer is missing. */
+/** Milliseconds; long, for tests in which the interval of status requests is mocked and no response is missing. */
 const TIMEOUT = 60_000;
 
 /** Milliseconds; for tests that wait for its end. Enough to connect and to accept a job on a busy host. */
@@ -50,7 +50,7 @@ async function unsentInTheEnd({ socket }: RawPeer): Promise<number> {
 const lostBecauseOf = (code: GearmanErrorCode) => (error: unknown) =>
   error instanceof JobLostError && error.cause instanceof GearmanError && error.cause.code === code;
 
-test('a client requests exceptions, sends its client id, and submits', async (t) => {
+test('a client requests exceptions, sends its client id, and then submits the job', async (t) => {
   const server = await ScriptedServer.listen();
   const client = new Client({ servers: [server.address], clientId: 'me' });
   t.after(() => Promise.all([server.close(), client.close()]));
@@ -68,7 +68,7 @@ test('a client requests exceptions, sends its client id, and submits', async (t)
   assert.equal(String(await job), 'done');
 });
 
-test('JOB_CREATED and the packets of the job may be in one chunk', async (t) => {
+test('JOB_CREATED and the job’s other packets may arrive in one chunk', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.sendBytes(
@@ -84,7 +84,7 @@ test('JOB_CREATED and the packets of the job may be in one chunk', async (t) => 
   assert.equal(String(await job), 'done');
 });
 
-test('JOB_CREATED and ERROR answer submissions in their order', async (t) => {
+test('a client matches JOB_CREATED and ERROR to its submissions in the order of sending', async (t) => {
   const { submit } = await scripted(t);
   const [peer, first] = await submit('f');
   const [, second] = await submit('f');
@@ -98,7 +98,7 @@ test('JOB_CREATED and ERROR answer submissions in their order', async (t) => {
   assert.equal(await third.handle, 'H:x:3');
 });
 
-test('a NUL after a handle, as in gearmand’s WORK_FAIL, is ignored', async (t) => {
+test('a client ignores a NUL after a handle, which gearmand’s WORK_FAIL has', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
@@ -106,15 +106,7 @@ test('a NUL after a handle, as in gearmand’s WORK_FAIL, is ignored', async (t)
   await assert.rejects(job.result, { code: 'job-failed', handle: 'H:x:1' });
 });
 
-test('a packet with the magic of a request is accepted, as Python’s server sends it', async (t) => {
-  const { submit } = await scripted(t);
-  const [peer, job] = await submit('f');
-  peer.send('JOB_CREATED', 'H:x:1');
-  peer.sendBytes(encodePacket('REQ', 'WORK_FAIL', 'H:x:1'));
-  await assert.rejects(job.result, { code: 'job-failed' });
-});
-
-test('packets for finished and unknown jobs are ignored', async (t) => {
+test('a client ignores packets for finished and unknown jobs', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.send('WORK_COMPLETE', 'H:other:1', 'not mine');
@@ -147,14 +139,14 @@ test('a background job gets no packets of a foreground job with the same handle'
   assert.equal(await background.handle, 'H:x:1');
 });
 
-test('an unanswered submission closes the connection', async (t) => {
+test('a submission without a response closes the connection', async (t) => {
   const { submit } = await scripted(t, { timeout: SHORT_TIMEOUT });
   const [peer, job] = await submit('f');
   await assert.rejects(job.result, lostBecauseOf('server-silent'));
   await peer.closed;
 });
 
-test('a job may run for longer than the timeout', async (t) => {
+test('a job may run for longer than the client’s timeout', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { submit } = await scripted(t, { timeout: TIMEOUT });
   const [peer, job] = await submit('f');
@@ -167,14 +159,14 @@ test('a job may run for longer than the timeout', async (t) => {
   assert.equal(String(await job), 'done');
 });
 
-test('a malformed packet closes the connection, and jobs in flight are lost', async (t) => {
+test('a malformed packet closes the client’s connection, and jobs in flight are lost', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.sendBytes(Buffer.alloc(12, 'x'));
   await assert.rejects(job.result, lostBecauseOf('bad-magic'));
 });
 
-test('slow reading of events applies back-pressure to the server', async (t) => {
+test('a caller that reads events slowly applies back-pressure to the server', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   const events = job[Symbol.asyncIterator]();
@@ -191,7 +183,7 @@ test('slow reading of events applies back-pressure to the server', async (t) => 
   assert.equal(peer.socket.writableLength, 0);
 });
 
-test('an aborted job rejects, and its packets are ignored', async (t) => {
+test('an aborted job rejects, and the client ignores its packets', async (t) => {
   const { submit } = await scripted(t);
   const controller = new AbortController();
   const [peer, job] = await submit('f', '', { signal: controller.signal });
@@ -205,7 +197,7 @@ test('an aborted job rejects, and its packets are ignored', async (t) => {
   assert.equal(String(await next), 'done');
 });
 
-test('the status by unique key includes the number of clients', async (t) => {
+test('a status requested by unique key includes the number of clients', async (t) => {
   const { client, submit } = await scripted(t);
   const [peer] = await submit('f', '', { unique: 'key' });
   peer.send('JOB_CREATED', 'H:x:1');
@@ -216,7 +208,7 @@ test('the status by unique key includes the number of clients', async (t) => {
   await assert.rejects(client.statusByUnique('x'.repeat(64)), { code: 'invalid-argument' });
 });
 
-test('a job accepts packets with the magic of a request, as in the WORK_FAIL of Python’s server', async (t) => {
+test('WORK_FAIL with the magic of a request, as Python’s server sends it, fails its job', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
@@ -224,7 +216,7 @@ test('a job accepts packets with the magic of a request, as in the WORK_FAIL of 
   await assert.rejects(job.result, { code: 'job-failed' });
 });
 
-test('a status with invalid numbers ends only the events of its job', async (t) => {
+test('a WORK_STATUS with invalid numbers ends only the events of its job', async (t) => {
   const { submit } = await scripted(t);
   const [peer, odd] = await submit('f');
   const [, other] = await submit('f');
@@ -241,7 +233,7 @@ test('a status with invalid numbers ends only the events of its job', async (t) 
   assert.equal(String(await other), 'done');
 });
 
-test('an answer with invalid numbers fails only its request', async (t) => {
+test('a STATUS_RES with invalid numbers fails only its request', async (t) => {
   const { client, submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
@@ -253,7 +245,7 @@ test('an answer with invalid numbers fails only its request', async (t) => {
   assert.equal(String(await job), 'done');
 });
 
-test('a server that freezes after it accepted a job is detected', async (t) => {
+test('a client detects that a server froze after it accepted a job', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { submit } = await scripted(t, { timeout: SHORT_TIMEOUT });
   const [peer, job] = await submit('f');
@@ -264,7 +256,7 @@ test('a server that freezes after it accepted a job is detected', async (t) => {
   await assert.rejects(job.result, lostBecauseOf('server-silent'));
 });
 
-test('a job that its server no longer knows is lost; a known job continues', async (t) => {
+test('a job that its server no longer knows is lost, and a known job continues', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { client, submit } = await scripted(t, { timeout: TIMEOUT });
   const [peer, forgotten] = await submit('f');
@@ -288,7 +280,7 @@ test('a job that its server no longer knows is lost; a known job continues', asy
   assert.equal(String(await running), 'done');
 });
 
-test('a result that precedes the answer about its job completes the job', async (t) => {
+test('a job completes with a result that arrives before the response to its status request', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { submit } = await scripted(t, { timeout: TIMEOUT });
   const [peer, job] = await submit('f');

@@ -30,7 +30,7 @@ async function assertLost(job: Job, code: GearmanErrorCode): Promise<void> {
   });
 }
 
-test('4 GiB: a server that declares this length is disconnected', async (t) => {
+test('a client disconnects from a server that declares a packet of 4 GiB', async (t) => {
   const { job, server } = await scripted(t);
   const header = encodePacket('RES', 'JOB_CREATED', '');
   header.writeUInt32BE(0xffff_ffff, 8);
@@ -39,14 +39,14 @@ test('4 GiB: a server that declares this length is disconnected', async (t) => {
   await server.closed;
 });
 
-test('slow-loris: a server that never sends the end of its answer is disconnected', async (t) => {
+test('a client disconnects from a server that never finishes a packet', async (t) => {
   const { job, server } = await scripted(t, 2000);
   server.sendBytes(encodePacket('RES', 'JOB_CREATED', 'H:x:1').subarray(0, -1));
   await assertLost(job, 'server-silent');
   await server.closed;
 });
 
-test('half-open: a server that ends its sending side is lost', async (t) => {
+test('a client treats a server that ends its sending side as lost', async (t) => {
   const { job, server } = await scripted(t);
   server.send('JOB_CREATED', 'H:x:1');
   server.socket.end(); // but still reads
@@ -54,7 +54,7 @@ test('half-open: a server that ends its sending side is lost', async (t) => {
   await server.closed;
 });
 
-test('one byte at a time: the result is whole', async (t) => {
+test('a client assembles a result that arrives one byte at a time', async (t) => {
   const { job, server } = await scripted(t);
   const answer = [
     encodePacket('RES', 'JOB_CREATED', 'H:x:1'),

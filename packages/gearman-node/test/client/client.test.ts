@@ -15,7 +15,7 @@ async function working(t: TestContext): Promise<{ site: JobServerSite; client: C
   return { site, client, worker };
 }
 
-test('a result has exactly the bytes that the worker returned', async (t) => {
+test('a job’s result has exactly the bytes that the worker returned', async (t) => {
   const { client, worker } = await working(t);
   worker.add('reverse', (job) => job.payload.toReversed());
   const payload = Buffer.from(Array.from({ length: 70_000 }, (_, index) => index % 256));
@@ -23,7 +23,7 @@ test('a result has exactly the bytes that the worker returned', async (t) => {
   assert.deepEqual(await client.submit('reverse').result, Buffer.alloc(0));
 });
 
-test('events arrive in order, before the result', async (t) => {
+test('a job’s events arrive in order, before its result', async (t) => {
   const { client, worker } = await working(t);
   worker.add('count', async (job) => {
     job.sendStatus(1, 2);
@@ -40,7 +40,7 @@ test('events arrive in order, before the result', async (t) => {
   assert.equal(String(await job), 'done');
 });
 
-test('a failure and an exception reject with their own errors', async (t) => {
+test('a failed job and a job with an exception reject with their own errors', async (t) => {
   const { client, worker } = await working(t);
   worker.setFunctions({
     fails: () => Promise.reject(new JobFailure('no')),
@@ -50,7 +50,7 @@ test('a failure and an exception reject with their own errors', async (t) => {
   await assert.rejects(client.submit('throws').result, { code: 'job-exception', data: Buffer.from('boom') });
 });
 
-test('the status of a background job can be requested by its handle', async (t) => {
+test('a client can query the status of a background job by its handle', async (t) => {
   const { client, worker } = await working(t);
   const started = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
@@ -79,7 +79,7 @@ test('concurrent jobs get their own results', async (t) => {
   assert.deepEqual((await Promise.all(jobs)).map(Number), [...jobs.keys()]);
 });
 
-test('the first reachable server gets the jobs', async (t) => {
+test('a client sends its jobs to the first reachable server', async (t) => {
   const { site, worker } = await working(t);
   const gone = await ScriptedServer.listen();
   const { address } = gone;
@@ -90,7 +90,7 @@ test('the first reachable server gets the jobs', async (t) => {
   assert.equal(String(await client.submit('f')), 'done');
 });
 
-test('without a reachable server the job rejects with an error that names each server', async (t) => {
+test('a job rejects with an error that names each server if none is reachable', async (t) => {
   const gone = await Promise.all([ScriptedServer.listen(), ScriptedServer.listen()]);
   const servers = gone.map((server) => server.address);
   await Promise.all(gone.map((server) => server.close()));
@@ -113,7 +113,7 @@ test('a job in flight rejects with JobLostError when its server is lost', async 
   await assert.rejects(job.result, { code: 'job-lost', retriable: true });
 });
 
-test('a job may be resubmitted to another server', async (t) => {
+test('a job may be resubmitted to another server when its server is lost', async (t) => {
   const [first, second] = [await JobServerSite.start(t), await JobServerSite.start(t)];
   const client = new Client({ servers: [first.address, second.address] });
   const worker = new Worker({ servers: [second.address] });
@@ -151,7 +151,7 @@ test('a client reconnects after its server was lost', async (t) => {
   assert.equal(String(await client.submit('f')), 'done');
 });
 
-test('close rejects jobs in flight and later jobs', async (t) => {
+test('closing a client rejects jobs in flight and later jobs', async (t) => {
   const { client } = await working(t);
   const job = client.submit('f');
   await job.handle;
@@ -162,7 +162,7 @@ test('close rejects jobs in flight and later jobs', async (t) => {
   await client.close();
 });
 
-test('close aborts an attempt to connect', async () => {
+test('closing a client aborts its attempt to connect', async () => {
   const server = await ScriptedServer.listen();
   const client = new Client({ servers: [server.address] });
   const job = client.submit('f');
@@ -171,7 +171,7 @@ test('close aborts an attempt to connect', async () => {
   await server.close();
 });
 
-test('a timeout covers the wait for a worker', async (t) => {
+test('a job’s timeout covers the wait for a worker', async (t) => {
   const { client } = await working(t);
   await assert.rejects(client.submit('nobody offers it', '', { timeout: 20 }).result, {
     code: 'job-timeout',
@@ -245,7 +245,7 @@ test('an invalid submission throws at the call and does not affect other waiting
   assert.deepEqual((await Promise.all([before, after])).map(String), ['before', 'after']);
 });
 
-test('a request that cannot be sent fails alone, and close resolves', async (t) => {
+test('a status request that cannot be sent fails alone, and closing the client still works', async (t) => {
   const { client } = await working(t);
   const payload = Buffer.from('payload');
   const [first, second, third] = [client.submit('f'), client.submit('f', payload), client.submit('f')];
@@ -260,7 +260,7 @@ test('a request that cannot be sent fails alone, and close resolves', async (t) 
   await assert.rejects(first.result, { code: 'closed' });
 });
 
-test('a timeout of 30 days, or an infinite one, does not end the job', async (t) => {
+test('a job with a timeout of 30 days, or an infinite one, keeps running', async (t) => {
   const { client, worker } = await working(t);
   worker.add('f', () => 'done');
   for (const timeout of [30 * 24 * 60 * 60 * 1000, Number.POSITIVE_INFINITY]) {
@@ -268,7 +268,7 @@ test('a timeout of 30 days, or an infinite one, does not end the job', async (t)
   }
 });
 
-test('two loops over one job both end', async (t) => {
+test('two loops over the events of one job share them, and both end', async (t) => {
   const { client, worker } = await working(t);
   worker.add('f', async (job) => {
     for (const piece of ['1', '2', '3']) await job.sendData(piece);
@@ -282,7 +282,7 @@ test('two loops over one job both end', async (t) => {
   assert.deepEqual(read.toSorted(), ['1', '2', '3']);
 });
 
-test('invalid options are rejected at the call, and no packet is sent', async (t) => {
+test('a client rejects invalid options at the call and sends no packet', async (t) => {
   const { client } = await working(t);
   const refused = { code: 'invalid-argument' };
   assert.throws(() => new Client({ servers: [] }), refused);

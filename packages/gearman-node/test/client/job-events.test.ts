@@ -18,7 +18,7 @@ async function readAll(events: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
 const piece = (bytes = 1): JobEvent => ({ type: 'data', data: Buffer.alloc(bytes) });
 const HALF = 512 * 1024;
 
-test('a loop reads earlier events in order, up to the end', async () => {
+test('a loop over a job’s events reads earlier ones in order, up to the end', async () => {
   const { events } = recorded();
   const all: JobEvent[] = [
     { type: 'status', numerator: 1, denominator: 2 },
@@ -30,7 +30,7 @@ test('a loop reads earlier events in order, up to the end', async () => {
   assert.deepEqual(await readAll(events), all);
 });
 
-test('a loop waits for events and for the end', async () => {
+test('a loop over a job’s events waits for new ones and for the end', async () => {
   const { events } = recorded();
   const reading = readAll(events);
   for (let count = 0; count < 3; count += 1) {
@@ -42,7 +42,7 @@ test('a loop waits for events and for the end', async () => {
   assert.equal((await reading).length, 3);
 });
 
-test('an error follows the last event', async () => {
+test('a job’s error follows its last event', async () => {
   const { events } = recorded();
   events.push(piece());
   events.end(new GearmanError('job-timeout', 'm'));
@@ -50,7 +50,7 @@ test('an error follows the last event', async () => {
   await assert.rejects(events.next(), { code: 'job-timeout' });
 });
 
-test('a slow loop pauses the connection, and resumes it once it has caught up', async () => {
+test('a slow event loop of a caller pauses the connection and resumes it once it has caught up', async () => {
   const { events, pause, resume } = recorded();
   const loop = events[Symbol.asyncIterator]();
   for (let count = 0; count < 3; count += 1) events.push(piece(HALF));
@@ -62,7 +62,7 @@ test('a slow loop pauses the connection, and resumes it once it has caught up', 
   assert.equal(resume.mock.callCount(), 1);
 });
 
-test('the end and leaving the loop resume the connection too', async () => {
+test('the connection resumes when the job ends and when the loop over its events is left', async () => {
   for (const leave of [async (events: JobEvents) => events.end(), (events: JobEvents) => events.return()]) {
     const { events, pause, resume } = recorded();
     events[Symbol.asyncIterator]();
@@ -80,7 +80,7 @@ test('events over the limit before the first loop are dropped, and a later loop 
   await assert.rejects(readAll(events), { code: 'events-dropped' });
 });
 
-test('after a loop was left, no events are kept', async () => {
+test('a job keeps no events after the loop over them was left', async () => {
   const { events } = recorded();
   events.push(piece());
   for await (const event of events) {
@@ -91,7 +91,7 @@ test('after a loop was left, no events are kept', async () => {
   assert.deepEqual(await events.next(), { done: true, value: undefined });
 });
 
-test('concurrent readers share the events in order, and all of them end', async () => {
+test('concurrent readers share a job’s events in order, and all of them end', async () => {
   const { events } = recorded();
   const waiting = Array.from({ length: 4 }, () => events.next());
   const statuses = [1, 2].map((numerator): JobEvent => ({ type: 'status', numerator, denominator: 2 }));

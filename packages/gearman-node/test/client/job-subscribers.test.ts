@@ -5,14 +5,14 @@ import { SubmittedJob } from '../../src/client/submitted-job.ts';
 
 const job = (name: string) => new SubmittedJob(name, '', {}, () => {});
 
-test('jobs that share a handle take turns', () => {
+test('jobs that share a handle take turns in receiving events', () => {
   const subscribers = new JobSubscribers();
   for (const name of ['a', 'b']) subscribers.add(job(name));
   const order = Array.from({ length: 5 }, () => subscribers.next().function);
   assert.deepEqual(order, ['a', 'b', 'a', 'b', 'a']);
 });
 
-test('each job gets one final packet', () => {
+test('each job that shares a handle gets one final packet', () => {
   const subscribers = new JobSubscribers();
   for (const name of ['a', 'b', 'c']) subscribers.add(job(name));
   for (let status = 0; status < 3; status += 1) subscribers.next();
@@ -21,7 +21,7 @@ test('each job gets one final packet', () => {
   assert.equal(subscribers.size, 0);
 });
 
-test('subscribers are iterable', () => {
+test('iterating over a handle’s subscribers yields each job in order', () => {
   const subscribers = new JobSubscribers();
   for (const name of ['a', 'b']) subscribers.add(job(name));
   assert.deepEqual(

@@ -39,7 +39,7 @@ function queueOf(...expected: readonly PacketName[]): {
   return { queue, fates, silences: () => silences };
 }
 
-test('answers are matched to requests in order', () => {
+test('responses are matched to requests in order', () => {
   const { queue, fates } = queueOf('JOB_CREATED', 'JOB_CREATED');
   queue.answer(created);
   assert.deepEqual(fates, ['answered', 'waits']);
@@ -48,7 +48,7 @@ test('answers are matched to requests in order', () => {
   queue.answer(created); // ignored: no request expects it
 });
 
-test('ERROR fails the oldest request', () => {
+test('an ERROR packet fails the oldest request', () => {
   const { queue, fates } = queueOf('JOB_CREATED', 'STATUS_RES');
   queue.fail(new ServerError('QUEUE_ERROR', 'full'));
   assert.deepEqual(fates, ['server-error', 'waits']);
@@ -57,25 +57,25 @@ test('ERROR fails the oldest request', () => {
   queue.fail(new ServerError('LATE', 'nobody asked'));
 });
 
-test('an answer to a later request fails the requests before it', () => {
+test('a response to a later request fails the requests before it', () => {
   const { queue, fates } = queueOf('STATUS_RES', 'JOB_CREATED', 'STATUS_RES');
   queue.answer(created);
   assert.deepEqual(fates, ['server-silent', 'answered', 'waits']);
 });
 
-test('an unexpected answer has no effect', () => {
+test('an unexpected response has no effect on waiting requests', () => {
   const { queue, fates } = queueOf('JOB_CREATED');
   queue.answer(status);
   assert.deepEqual(fates, ['waits']);
 });
 
-test('end fails all requests', () => {
+test('ending a request queue fails all its requests', () => {
   const { queue, fates } = queueOf('JOB_CREATED', 'STATUS_RES');
   queue.end(new GearmanError('closed', 'm'));
   assert.deepEqual(fates, ['closed', 'closed']);
 });
 
-test('silence is detected while requests are unanswered', (t) => {
+test('a request queue reports silence while requests await a response', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { queue, silences } = queueOf('JOB_CREATED');
   t.mock.timers.tick(1000);

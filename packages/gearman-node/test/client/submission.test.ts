@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type SubmitOptions, submissionOf } from '../../src/client/submission.ts';
 
-test('background and priority determine the packet', () => {
+test('a job’s background flag and priority determine its submission packet', () => {
   for (const [options, packet] of [
     [{}, 'SUBMIT_JOB'],
     [{ priority: 'high' }, 'SUBMIT_JOB_HIGH'],
@@ -18,7 +18,7 @@ test('background and priority determine the packet', () => {
   }
 });
 
-test('startAt is rounded up to whole seconds', () => {
+test('startAt of a submission is rounded up to whole seconds', () => {
   assert.deepEqual(submissionOf('f', 'payload', { background: true, startAt: new Date(1_500_000_000_001) }), {
     packet: 'SUBMIT_JOB_EPOCH',
     arguments: ['f', '', 1_500_000_001, 'payload'],
@@ -54,7 +54,7 @@ const INVALID: Readonly<Record<string, SubmitOptions>> = {
 };
 
 for (const [what, options] of Object.entries(INVALID)) {
-  test(`${what} is rejected before a packet is sent`, () => {
+  test(`a submission with ${what} is rejected before a packet is sent`, () => {
     assert.throws(() => submissionOf('f', '', options), { code: 'invalid-argument' });
   });
 }

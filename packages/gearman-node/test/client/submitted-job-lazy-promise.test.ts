@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LazyPromise } from '../../src/client/submitted-job.ts';
 
-test('settles before or after its first use; only the first call has an effect', async () => {
+test('a lazy promise settles before or after its first use, and only the first call has an effect', async () => {
   const before = new LazyPromise<number>();
   const { promise } = before;
   before.resolve(1);
@@ -15,7 +15,7 @@ test('settles before or after its first use; only the first call has an effect',
   await assert.rejects(after.promise, /^Error: no$/);
 });
 
-test('the rejection of an unused promise is not unhandled', async (t) => {
+test('a lazy promise that was never used causes no unhandled rejection', async (t) => {
   const unhandled: unknown[] = [];
   const listener = (reason: unknown) => unhandled.push(reason);
   process.on('unhandledRejection', listener);

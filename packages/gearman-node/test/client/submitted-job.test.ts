@@ -13,7 +13,7 @@ function submitted(options: SubmitOptions = {}) {
   return { job: new SubmittedJob('f', 'payload', options, resubmit), resubmit };
 }
 
-test('a foreground job ends with its result, a background job once it is accepted', async () => {
+test('a foreground job ends with its result, a background job once the server has accepted it', async () => {
   const { job } = submitted();
   job.accept('H:x:1', connection);
   assert.equal(await job.handle, 'H:x:1');
@@ -26,7 +26,7 @@ test('a foreground job ends with its result, a background job once it is accepte
   assert.equal((await background).length, 0);
 });
 
-test('errors name handle and function', async () => {
+test('a job’s errors name its handle and function', async () => {
   const failed = submitted().job;
   failed.accept('H:x:1', connection);
   failed.fail();
@@ -37,7 +37,7 @@ test('errors name handle and function', async () => {
   await assert.rejects(thrown.result, { code: 'job-exception', handle: 'H:x:2', message: /boom/ });
 });
 
-test('only the first outcome has an effect', async () => {
+test('only the first outcome of a job has an effect', async () => {
   const { job } = submitted();
   job.complete(Buffer.from('first'));
   job.fail();
@@ -45,7 +45,7 @@ test('only the first outcome has an effect', async () => {
   assert.equal(String(await job), 'first');
 });
 
-test('the loss of the server rejects or resubmits the job, as the caller chose', async () => {
+test('a lost server rejects or resubmits the job, as the caller chose', async () => {
   const cause = new GearmanError('connection-lost', 'm');
   const rejected = submitted();
   rejected.job.lose(cause);
@@ -62,7 +62,7 @@ test('the loss of the server rejects or resubmits the job, as the caller chose',
   await assert.rejects(closed.job.result, { code: 'closed' });
 });
 
-test('timeout rejects the job, and an earlier end stops the timer', async (t) => {
+test('a job is rejected at its timeout, and its earlier end stops the timer', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const late = submitted({ timeout: 100 }).job;
   const inTime = submitted({ timeout: 100 }).job;
@@ -81,7 +81,7 @@ test('the timeout of a finished job does not keep the process alive', () => {
   assert.equal(activeTimers(), before);
 });
 
-test('a signal rejects the job, and the end of the job removes the listener', async () => {
+test('an aborted signal rejects the job, and the end of the job removes the listener', async () => {
   const controller = new AbortController();
   const aborted = submitted({ signal: controller.signal }).job;
   const ended = submitted({ signal: controller.signal }).job;
@@ -92,7 +92,7 @@ test('a signal rejects the job, and the end of the job removes the listener', as
   await assert.rejects(submitted({ signal: controller.signal }).job.result, { code: 'aborted' });
 });
 
-test('its events end with the job and with its error', async () => {
+test('a job’s events end with the job or with its error', async () => {
   const { job } = submitted();
   const reading = (async () => {
     const types: string[] = [];
@@ -110,7 +110,7 @@ test('its events end with the job and with its error', async () => {
   await assert.rejects(failed[Symbol.asyncIterator]().next(), { code: 'job-failed' });
 });
 
-test('the payload is kept only while the job may be sent', () => {
+test('a job keeps its payload only while it may be sent', () => {
   const ends: readonly ((job: SubmittedJob) => void)[] = [
     (job) => job.accept('H:x:1', connection),
     (job) => job.reject(new GearmanError('aborted', 'm')),
@@ -130,7 +130,7 @@ test('the payload is kept only while the job may be sent', () => {
   assert.equal(job.submission, undefined);
 });
 
-test('a timeout of 30 days does not fire immediately', (t) => {
+test('a job’s timeout of 30 days does not fire immediately', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { job } = submitted({ timeout: 30 * 24 * 60 * 60 * 1000 });
   t.mock.timers.tick(1000);

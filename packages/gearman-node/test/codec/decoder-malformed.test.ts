@@ -23,19 +23,19 @@ const MALFORMED: Readonly<Record<string, readonly [bytes: Buffer, code: GearmanE
   'a magic without its NUL': [header('REQ\0', 1, 0), 'bad-magic'],
   'an HTTP request': [Buffer.from('GET / HTTP/1.1\r\n\r\n'), 'bad-magic'],
   'a TLS handshake': [Buffer.from('16030100c8010000c40303aabbccdd', 'hex'), 'bad-magic'],
-  'type 0': [header('\0REQ', 0, 0), 'unknown-packet'],
-  'type 5, which is unused': [header('\0REQ', 5, 0), 'unknown-packet'],
-  'a type beyond the last': [header('\0REQ', 43, 0), 'unknown-packet'],
-  'the highest type number': [header('\0REQ', 0xffff_ffff, 0), 'unknown-packet'],
-  'a length over the limit': [header('\0REQ', 16, DEFAULT_MAX_PACKET_SIZE - 11), 'packet-too-large'],
-  'the maximum length': [header('\0REQ', 7, 0xffff_ffff), 'packet-too-large'],
+  'packet type 0': [header('\0REQ', 0, 0), 'unknown-packet'],
+  'packet type 5, which is unused': [header('\0REQ', 5, 0), 'unknown-packet'],
+  'a packet type beyond the last': [header('\0REQ', 43, 0), 'unknown-packet'],
+  'the highest packet type': [header('\0REQ', 0xffff_ffff, 0), 'unknown-packet'],
+  'a packet length over the limit': [header('\0REQ', 16, DEFAULT_MAX_PACKET_SIZE - 11), 'packet-too-large'],
+  'a packet length of 4 GiB': [header('\0REQ', 7, 0xffff_ffff), 'packet-too-large'],
   'a submission without a NUL': [packetOf(7, 'f'), 'argument-missing'],
   'a submission with one NUL': [packetOf(7, 'f\0'), 'argument-missing'],
   'an empty submission': [header('\0REQ', 7, 0), 'argument-missing'],
 };
 
 for (const [what, [bytes, code]] of Object.entries(MALFORMED)) {
-  test(`${what} is a ProtocolError, in one chunk and byte by byte`, () => {
+  test(`the decoder rejects ${what} with a ProtocolError, in one chunk and byte by byte`, () => {
     for (const size of [bytes.length, 1]) {
       const decoder = new PacketDecoder({ onPacket: () => assert.fail('a packet was decoded') });
       assert.throws(
@@ -48,7 +48,7 @@ for (const [what, [bytes, code]] of Object.entries(MALFORMED)) {
   });
 }
 
-test('a packet of any type with too few arguments is a ProtocolError', () => {
+test('the decoder rejects a packet of any type that lacks arguments', () => {
   for (const type of PACKET_TYPES) {
     if (!type || type.arguments.length < 2 || type.mayLackPayload) continue;
     const body = 'x\0'.repeat(type.arguments.length - 2);
@@ -71,7 +71,7 @@ test('packets before a malformed one are decoded, and none after it', () => {
   assert.deepEqual(names, ['PRE_SLEEP']);
 });
 
-test('a packet may have the size of the limit, but not one byte more', () => {
+test('the decoder accepts a packet of the maximum size, but not one byte more', () => {
   const sizes: number[] = [];
   const options = {
     maxPacketSize: 100,
@@ -84,7 +84,7 @@ test('a packet may have the size of the limit, but not one byte more', () => {
   });
 });
 
-test('a packet over the limit yields its head and its size, and later packets are decoded', () => {
+test('the decoder yields the head and size of a packet over the limit, and decodes later packets', () => {
   const tooLarge = encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', 'x'.repeat(5000));
   const next = encodePacket('RES', 'WORK_FAIL', 'H:x:2');
   const stream = Buffer.concat([tooLarge, tooLarge, next]);
@@ -101,7 +101,7 @@ test('a packet over the limit yields its head and its size, and later packets ar
   }
 });
 
-test('a packet over the limit without a payload, or with an unterminated handle, is a ProtocolError', () => {
+test('the decoder rejects a packet over the limit that has no payload or an unterminated handle', () => {
   const faulty: readonly (readonly [Buffer, GearmanErrorCode])[] = [
     [encodePacket('RES', 'JOB_CREATED', 'x'.repeat(5000)), 'packet-too-large'],
     [encodePacket('RES', 'SUBMIT_JOB', 'x'.repeat(5000), '', ''), 'argument-missing'],
@@ -116,7 +116,7 @@ test('a packet over the limit without a payload, or with an unterminated handle,
   }
 });
 
-test('a worker’s packet without the NUL before its empty payload has an empty payload', () => {
+test('a worker’s packet may omit the NUL before its empty payload', () => {
   for (const number of [13, 25, 28, 29]) {
     const bytes = Buffer.concat([packetOf(number, 'H:x:1'), packetOf(14, 'H:x:2')]);
     for (const chunkSize of [bytes.length, 1]) {
@@ -133,7 +133,7 @@ test('a worker’s packet without the NUL before its empty payload has an empty 
   }
 });
 
-test('a declared length without data costs little memory', () => {
+test('the decoder allocates little memory for a declared length without data', () => {
   const before = process.memoryUsage().arrayBuffers;
   const decoders = Array.from({ length: 50 }, () => new PacketDecoder({ onPacket: () => {} }));
   for (const decoder of decoders) decoder.decode(header('\0REQ', 16, DEFAULT_MAX_PACKET_SIZE - 12));
@@ -141,12 +141,12 @@ test('a declared length without data costs little memory', () => {
   assert.ok(each < 128 * 1024, `${each} bytes for each`);
 });
 
-test('text is a bad magic unless lines are supported', () => {
+test('the decoder rejects text as a bad magic unless lines are supported', () => {
   const decoder = new PacketDecoder({ onPacket: () => {} });
   assert.throws(() => decoder.decode(Buffer.from('status\nworkers\n')), { code: 'bad-magic' });
 });
 
-test('an endless line is rejected above the limit, in one chunk and in parts', () => {
+test('the decoder rejects an endless line above the limit, in one chunk and in parts', () => {
   for (const size of [100_000, 1000, 1]) {
     const decoder = new PacketDecoder({
       onPacket: () => {},
@@ -161,7 +161,7 @@ test('an endless line is rejected above the limit, in one chunk and in parts', (
   }
 });
 
-test('random bytes cause a ProtocolError or wait for more input', () => {
+test('random bytes make the decoder throw a ProtocolError or wait for more input', () => {
   for (let seed = 1; seed <= 500; seed += 1) {
     const decoder = new PacketDecoder({ onPacket: () => {}, onLine: () => {} });
     const noise = randomBytes(200, seed);

@@ -42,7 +42,7 @@ function decodeInChunks(stream: Buffer, size: () => number): Received[] {
   return received;
 }
 
-test('the size of the chunks does not change the packets and lines', () => {
+test('chunks of any one size decode to the same packets and lines', () => {
   for (let size = 1; size <= bytes.length; size += 1) {
     assert.deepEqual(
       decodeInChunks(bytes, () => size),
@@ -52,7 +52,7 @@ test('the size of the chunks does not change the packets and lines', () => {
   }
 });
 
-test('the position of a single split does not change the packets and lines', () => {
+test('input split at any one position decodes to the same packets and lines', () => {
   for (let cut = 1; cut < bytes.length; cut += 1) {
     const sizes = [cut, bytes.length];
     assert.deepEqual(
@@ -63,7 +63,7 @@ test('the position of a single split does not change the packets and lines', () 
   }
 });
 
-test('chunks of random sizes do not change the packets and lines', () => {
+test('chunks of random sizes decode to the same packets and lines', () => {
   for (let seed = 1; seed <= 200; seed += 1) {
     const random = randomNumbers(seed);
     assert.deepEqual(
@@ -74,7 +74,7 @@ test('chunks of random sizes do not change the packets and lines', () => {
   }
 });
 
-test('a packet of 1 MiB in chunks of 64 KiB is copied once', (t) => {
+test('the decoder copies a packet of 1 MiB in chunks of 64 KiB once', (t) => {
   const stream = encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', Buffer.alloc(1024 * 1024, 'x'));
   const sizes: number[] = [];
   const decoder = new PacketDecoder({ onPacket: (packet) => sizes.push(packet.bytes('data').length) });
@@ -87,13 +87,13 @@ test('a packet of 1 MiB in chunks of 64 KiB is copied once', (t) => {
   );
 });
 
-test('a packet of several MiB is assembled from chunks', () => {
+test('the decoder assembles a packet of several MiB from chunks', () => {
   const payload = Buffer.alloc(3 * 1024 * 1024, 'abc');
   const received = decodeInChunks(encodePacket('REQ', 'ECHO_REQ', payload), () => 65_536);
   assert.deepEqual(received, [['ECHO_REQ', payload.toString('latin1')]]);
 });
 
-test('a payload in one chunk is not copied', () => {
+test('the decoder does not copy a payload that is in one chunk', () => {
   const chunk = Buffer.concat([
     encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'one'),
     encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'two'),
@@ -116,7 +116,7 @@ test('a packet assembled from chunks does not change when more input arrives', (
   assert.deepEqual(payloads.map(String), ['first', 'other']);
 });
 
-test('a chunk with an offset in its buffer is decoded', () => {
+test('the decoder reads a chunk that starts at an offset in its buffer', () => {
   const pool = Buffer.concat([Buffer.alloc(100, 'x'), bytes]);
   const received: Received[] = [];
   new PacketDecoder({
@@ -126,7 +126,7 @@ test('a chunk with an offset in its buffer is decoded', () => {
   assert.deepEqual(received, expected);
 });
 
-test('stop takes effect in the middle of a chunk', () => {
+test('a decoder that is stopped in the middle of a chunk decodes nothing further', () => {
   const received: Received[] = [];
   const decoder = new PacketDecoder({
     onPacket: (packet) => {

@@ -11,27 +11,27 @@ test('a packet consists of magic, type, length and arguments separated by NULs',
   assert.equal(encodePacket('RES', 'NOOP').toString('latin1'), '\0RES\0\0\0\x06\0\0\0\0');
 });
 
-test('a NUL precedes an empty payload', () => {
+test('the encoder writes a NUL before an empty payload', () => {
   assert.equal(
     encodePacket('REQ', 'WORK_COMPLETE', 'H', '').toString('latin1'),
     '\0REQ\0\0\0\x0d\0\0\0\x02H\0',
   );
 });
 
-test('text is encoded as UTF-8, numbers in decimal, bytes unchanged', () => {
+test('the encoder writes text as UTF-8, numbers in decimal, and bytes unchanged', () => {
   assert.deepEqual(
     encodePacket('REQ', 'WORK_STATUS', 'ü', 7, Buffer.from([0xff])).subarray(12),
     Buffer.from([0xc3, 0xbc, 0, 0x37, 0, 0xff]),
   );
 });
 
-test('the length counts bytes, including those of a long text that is not copied', () => {
+test('the encoded length counts bytes, including a long text that is not copied', () => {
   const packet = encodePacket('REQ', 'ECHO_REQ', '€'.repeat(5000));
   assert.equal(packet.readUInt32BE(8), 15_000);
   assert.equal(packet.length, 12 + 15_000);
 });
 
-test('a NUL in an argument before the last is rejected, with nothing added', () => {
+test('the encoder rejects a NUL in an argument before the last, and adds nothing', () => {
   const encoder = new PacketEncoder('REQ');
   for (const name of ['a\0b', Buffer.from([0])]) {
     assert.throws(
@@ -46,7 +46,7 @@ test('a NUL in an argument before the last is rejected, with nothing added', () 
   assert.deepEqual(encoder.take(), []);
 });
 
-test('small packets share one buffer, in order', () => {
+test('small encoded packets share one buffer, in order', () => {
   const encoder = new PacketEncoder('REQ');
   for (let index = 0; index < 100; index += 1) encoder.add('ECHO_REQ', index);
   const parts = encoder.take();
@@ -55,7 +55,7 @@ test('small packets share one buffer, in order', () => {
   assert.deepEqual(Buffer.concat(parts), Buffer.concat(expected));
 });
 
-test('a large payload is not copied', () => {
+test('the encoder does not copy a large payload', () => {
   const payload = Buffer.alloc(1024 * 1024, 'x');
   const encoder = new PacketEncoder('REQ');
   encoder.add('SUBMIT_JOB', 'f', '', payload);
@@ -67,7 +67,7 @@ test('a large payload is not copied', () => {
   assert.deepEqual(rest, []);
 });
 
-test('returned bytes are not overwritten', () => {
+test('the encoder does not overwrite bytes that it has returned', () => {
   const encoder = new PacketEncoder('REQ');
   encoder.add('ECHO_REQ', 'first');
   const first = Buffer.concat(encoder.take());
@@ -79,7 +79,7 @@ test('returned bytes are not overwritten', () => {
   assert.equal(encoder.length, 5000 * (12 + 6));
 });
 
-test('length counts the bytes added since the last take', () => {
+test('the encoder’s length counts the bytes added since the last take', () => {
   const encoder = new PacketEncoder('RES');
   assert.equal(encoder.length, 0);
   encoder.add('NOOP');
@@ -89,7 +89,7 @@ test('length counts the bytes added since the last take', () => {
   assert.equal(encoder.length, 0);
 });
 
-test('an argument of a wrong type is rejected, with nothing added', () => {
+test('the encoder rejects an argument of a wrong type, and adds nothing', () => {
   const encoder = new PacketEncoder('REQ');
   for (const wrong of [{ a: 1 }, [1], null, undefined, true, new Float64Array(1)]) {
     assert.throws(() => encoder.add('ECHO_REQ', wrong as never), { code: 'invalid-argument' });
@@ -98,7 +98,7 @@ test('an argument of a wrong type is rejected, with nothing added', () => {
   assert.deepEqual(Buffer.concat(encoder.take()), encodePacket('REQ', 'ECHO_REQ', 'x'));
 });
 
-test('joined arguments give the same packet', () => {
+test('arguments that were joined before encoding give the same packet', () => {
   for (const payload of ['', 'short', 'x'.repeat(5000)]) {
     const [encoder, joined] = [new PacketEncoder('RES'), new PacketEncoder('RES')];
     encoder.add('JOB_ASSIGN', 'H:1', Buffer.from([0xff]), Buffer.from(payload));
@@ -107,7 +107,7 @@ test('joined arguments give the same packet', () => {
   }
 });
 
-test('the memory of written packets is used again', () => {
+test('the encoder reuses the memory of written packets', () => {
   const encoder = new PacketEncoder('RES');
   encoder.addJoined('NOOP', '');
   const [first] = encoder.take();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { encodePacket } from '../../src/codec/encoder.ts';
 import { checkPacketSize } from '../../src/codec/packet-size.ts';
 
-test('a packet may have the size of the limit, but not one byte more', () => {
+test('a packet may have the maximum size, but not one byte more', () => {
   for (const data of ['x'.repeat(500), 'ü'.repeat(500), Buffer.alloc(500), 12_345]) {
     const args: [string, string, string | number | Buffer] = ['f', 'key', data];
     const size = encodePacket('REQ', 'SUBMIT_JOB', ...args).length;

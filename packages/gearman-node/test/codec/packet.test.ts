@@ -21,7 +21,7 @@ test('a packet has a name, a magic and its arguments', () => {
   assert.deepEqual(packet.bytes('data'), Buffer.from('data'));
 });
 
-test('an argument may be empty', () => {
+test('an argument of a packet may be empty', () => {
   const packet = decoded(encodePacket('REQ', 'SUBMIT_JOB', '', '', ''));
   assert.deepEqual([packet.text('function'), packet.text('unique'), packet.text('data')], ['', '', '']);
 });
@@ -31,7 +31,7 @@ test('a payload may contain, begin with and end with NULs', () => {
   assert.deepEqual(decoded(encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', payload)).bytes('data'), payload);
 });
 
-test('a NUL after the last argument is ignored unless that is a payload', () => {
+test('a NUL after a packet’s last argument is ignored unless the argument is a payload', () => {
   assert.equal(decoded(encodePacket('RES', 'WORK_FAIL', 'H:x:1\0')).key('handle'), 'H:x:1');
   assert.equal(decoded(encodePacket('RES', 'ERROR', 'CODE', 'text\0')).text('text'), 'text');
 });
@@ -40,7 +40,7 @@ function statusOf(numerator: string): Packet {
   return decoded(encodePacket('RES', 'WORK_STATUS', 'H', numerator, 1));
 }
 
-test('a number is decimal; an empty one is 0', () => {
+test('a number in a packet is decimal, and an empty one is 0', () => {
   for (const [text, number] of [
     ['0', 0],
     ['42', 42],
@@ -69,7 +69,7 @@ const INVALID_NUMBERS = [
 ];
 
 for (const text of INVALID_NUMBERS) {
-  test(`${JSON.stringify(text)} is not a number`, () => {
+  test(`a packet with ${JSON.stringify(text)} as a number is rejected`, () => {
     assert.throws(() => statusOf(text).number('numerator'), {
       name: 'ProtocolError',
       code: 'invalid-argument',
@@ -78,6 +78,6 @@ for (const text of INVALID_NUMBERS) {
   });
 }
 
-test('the error shows the beginning of a long invalid number', () => {
+test('the error for a long invalid number shows only its beginning', () => {
   assert.throws(() => statusOf('y'.repeat(5000)).number('numerator'), { message: /is "y{40}";/ });
 });

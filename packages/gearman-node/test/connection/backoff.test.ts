@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Backoff } from '../../src/connection/backoff.ts';
 
-test('pauses double from the minimum to the maximum', () => {
+test('pauses between attempts double from the minimum to the maximum', () => {
   const backoff = new Backoff({ minDelay: 100, maxDelay: 1000 }, () => 0);
   assert.deepEqual(
     Array.from({ length: 6 }, () => backoff.next()),
@@ -10,12 +10,12 @@ test('pauses double from the minimum to the maximum', () => {
   );
 });
 
-test('a pause is reduced by up to a half at random', () => {
+test('each pause between attempts is reduced by up to a half at random', () => {
   const backoff = new Backoff({ minDelay: 100, maxDelay: 1000 }, () => 1);
   assert.deepEqual([backoff.next(), backoff.next()], [50, 100]);
 });
 
-test('reset restarts with the shortest pause', () => {
+test('a reset backoff restarts with the shortest pause', () => {
   const backoff = new Backoff({ minDelay: 100, maxDelay: 1000 }, () => 0);
   backoff.next();
   backoff.next();
@@ -23,7 +23,7 @@ test('reset restarts with the shortest pause', () => {
   assert.equal(backoff.next(), 100);
 });
 
-test('the pause stays at the maximum', () => {
+test('the pause between attempts stays at the maximum', () => {
   const backoff = new Backoff({}, () => 0);
   for (let failures = 0; failures < 5000; failures += 1) backoff.next();
   assert.equal(backoff.next(), 5000);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { BatchedWriter } from '../../src/connection/batched-writer.ts';
 import { socketPair } from '../fixtures/socket-pair.ts';
 
-test('packets of one callback, promise reactions included, leave in one write', async () => {
+test('packets sent in one callback and its promise reactions leave in one write', async () => {
   const writes: string[] = [];
   const { promise: written, resolve } = Promise.withResolvers<void>();
   const socket = new Writable({
@@ -27,7 +27,7 @@ test('packets of one callback, promise reactions included, leave in one write', 
   assert.deepEqual(writes, ['\0REQ\0\0\0\x01\0\0\0\x01a\0REQ\0\0\0\x01\0\0\0\x01bstatus\n']);
 });
 
-test('a full batch is written at once', async () => {
+test('a full batch of packets is written at once', async () => {
   const [near, far] = await socketPair();
   const writer = new BatchedWriter(near, 'REQ');
   writer.send('ECHO_REQ', 'x'.repeat(1000));
@@ -38,7 +38,7 @@ test('a full batch is written at once', async () => {
   far.destroy();
 });
 
-test('pending counts the batch and the buffer of the socket', async () => {
+test('the pending byte count includes the batch and the socket’s buffer', async () => {
   const [near, far] = await socketPair();
   far.pause();
   const writer = new BatchedWriter(near, 'REQ');
@@ -54,7 +54,7 @@ test('pending counts the batch and the buffer of the socket', async () => {
   far.destroy();
 });
 
-test('writing to a closed socket does nothing', async () => {
+test('a packet written to a closed socket is dropped without an error', async () => {
   const [near, far] = await socketPair();
   const writer = new BatchedWriter(near, 'REQ');
   near.on('error', () => assert.fail('an error'));

@@ -5,7 +5,7 @@ import { checkPeerOptions, checkServer } from '../../src/connection/check-option
 const servers = [{ host: '127.0.0.1', port: 4730 }];
 const refused = { code: 'invalid-argument' };
 
-test('invalid options are rejected', () => {
+test('a client, worker or server rejects invalid connection options', () => {
   checkPeerOptions({ servers, clientId: 'me', timeout: 1000, maxPacketSize: Number.POSITIVE_INFINITY });
   const wrong: readonly object[] = [
     { servers: [] },
@@ -23,7 +23,7 @@ test('invalid options are rejected', () => {
   }
 });
 
-test('invalid server addresses are rejected', () => {
+test('a client or worker rejects invalid server addresses', () => {
   const wrong: readonly unknown[] = [null, 'localhost', {}, { host: '' }, { host: 'h', port: 99_999 }];
   for (const server of [...wrong, { host: 'h', port: '4730' }, { host: 'h', tls: true }]) {
     assert.throws(() => checkServer(server as never), refused, JSON.stringify(server));

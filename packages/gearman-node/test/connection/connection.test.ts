@@ -24,7 +24,7 @@ async function connected(
   return { connection, peer: new RawPeer(far, 'RES'), closed };
 }
 
-test('packets go both ways', async () => {
+test('a connection carries packets in both directions', async () => {
   const received = Promise.withResolvers<Packet>();
   const { connection, peer } = await connected({ onPacket: received.resolve });
   connection.send('ECHO_REQ', 'ping');
@@ -34,7 +34,7 @@ test('packets go both ways', async () => {
   await peer.close();
 });
 
-test('the end or reset of a connection closes it with connection-lost', async () => {
+test('a connection that its peer ends or resets closes with connection-lost', async () => {
   const ended = await connected();
   ended.peer.socket.end();
   const error = await ended.closed;
@@ -71,7 +71,7 @@ test('an error in a packet handler closes only the connection, with an internal 
   await peer.closed;
 });
 
-test('close sends pending data, closes the connection, and ignores further input', async () => {
+test('closing a connection sends pending data, ends it, and ignores further input', async () => {
   const names: string[] = [];
   const { connection, peer, closed } = await connected({ onPacket: (packet) => names.push(packet.name) });
   connection.send('PRE_SLEEP');
@@ -83,7 +83,7 @@ test('close sends pending data, closes the connection, and ignores further input
   assert.deepEqual(names, []);
 });
 
-test('close may be called again, and on a closed connection', async () => {
+test('a connection may be closed twice, and after its peer has closed it', async () => {
   const { connection, peer, closed } = await connected();
   peer.socket.end();
   await closed;
@@ -91,7 +91,7 @@ test('close may be called again, and on a closed connection', async () => {
   connection.send('PRE_SLEEP');
 });
 
-test('close destroys the connection of a peer that does not close its side', async (t) => {
+test('a connection is destroyed on close if its peer does not close its side', async (t) => {
   const [near, far] = await socketPair({ allowHalfOpen: true });
   const { promise: closed, resolve } = Promise.withResolvers<GearmanError>();
   const connection = new Connection(near, { magic: 'REQ', peer: 'p', onPacket: () => {}, onClose: resolve });
@@ -103,7 +103,7 @@ test('close destroys the connection of a peer that does not close its side', asy
   far.destroy();
 });
 
-test('destroy passes on its reason and drops unsent data', async () => {
+test('a destroyed connection closes with the given reason and drops unsent data', async () => {
   const { connection, peer, closed } = await connected();
   connection.send('PRE_SLEEP');
   connection.destroy(new GearmanError('peer-too-slow', 'm'));
@@ -111,7 +111,7 @@ test('destroy passes on its reason and drops unsent data', async () => {
   await assert.rejects(peer.next());
 });
 
-test('no packet is passed on after destroy, not even from the same chunk', async () => {
+test('a destroyed connection passes on no packet, not even from the same chunk', async () => {
   const names: string[] = [];
   const { connection, peer, closed } = await connected({
     onPacket: (packet) => {
@@ -124,7 +124,7 @@ test('no packet is passed on after destroy, not even from the same chunk', async
   assert.deepEqual(names, ['NOOP']);
 });
 
-test('writable waits until the peer has read the data', async () => {
+test('a connection becomes writable once the peer has read the data', async () => {
   const { connection, peer } = await connected();
   await connection.writable();
   peer.socket.pause();
@@ -139,7 +139,7 @@ test('writable waits until the peer has read the data', async () => {
   await peer.close();
 });
 
-test('writable resolves when the connection has closed', async () => {
+test('the wait for a writable connection ends when the connection has closed', async () => {
   const { connection, peer, closed } = await connected();
   peer.socket.pause();
   connection.send('ECHO_REQ', Buffer.alloc(16 * 1024 * 1024));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FlushGroup } from '../../src/connection/flush-group.ts';
 
-test('flushes at the end of a chunk', () => {
+test('packets are flushed at the end of the chunk that caused them', () => {
   const group = new FlushGroup();
   const log: string[] = [];
   group.read((chunk) => {
@@ -12,7 +12,7 @@ test('flushes at the end of a chunk', () => {
   assert.deepEqual(log, ['read chunk', 'flush a', 'flush b']);
 });
 
-test('flushes after the callback when no chunk is read', async () => {
+test('packets are flushed after the callback when no chunk is read', async () => {
   const group = new FlushGroup();
   const log: string[] = [];
   group.schedule(() => log.push('flush'));

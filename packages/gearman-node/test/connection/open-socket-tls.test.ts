@@ -44,7 +44,7 @@ async function secureServer(
   };
 }
 
-test('a server with an unknown certificate is connect-failed', async (t) => {
+test('connecting to a server with an unknown certificate fails with connect-failed', async (t) => {
   const { address, ca } = await secureServer(t);
   const other = await selfSigned();
   await assert.rejects(openSocket({ ...address, tls: { ca: other.cert } }, LIMIT), {
@@ -54,7 +54,7 @@ test('a server with an unknown certificate is connect-failed', async (t) => {
   (await openSocket({ ...address, tls: { ca } }, LIMIT)).destroy();
 });
 
-test('a server with a certificate for another name is connect-failed', async (t) => {
+test('connecting to a server with a certificate for another name fails with connect-failed', async (t) => {
   const { address, ca } = await secureServer(t);
   await assert.rejects(openSocket({ ...address, tls: { ca, servername: 'jobs.example.org' } }, LIMIT), {
     code: 'connect-failed',
@@ -62,7 +62,7 @@ test('a server with a certificate for another name is connect-failed', async (t)
   });
 });
 
-test('options of a function apply to the next connection; the current one stays', async (t) => {
+test('a function for TLS options is called for the next connection and leaves the current one unchanged', async (t) => {
   const [first, renewed] = await Promise.all([selfSigned(), selfSigned()]);
   const { address, ca, accept } = await secureServer(t, [first, renewed]);
   let certificate = first;
@@ -83,7 +83,7 @@ test('options of a function apply to the next connection; the current one stays'
   after.destroy();
 });
 
-test('a function that throws is connect-failed, with its error', async (t) => {
+test('a function for TLS options that throws fails the connection with its error', async (t) => {
   const { address } = await secureServer(t);
   const unreadable = {
     ...address,
@@ -94,7 +94,7 @@ test('a function that throws is connect-failed, with its error', async (t) => {
   await assert.rejects(openSocket(unreadable, LIMIT), { code: 'connect-failed', message: /no such file/ });
 });
 
-test('a function that returns undefined does not cause plain text', async (t) => {
+test('a function for TLS options that returns undefined does not cause plain text', async (t) => {
   const { address } = await secureServer(t);
   const nothing = { ...address, tls: () => undefined as never };
   await assert.rejects(openSocket(nothing, LIMIT), { code: 'connect-failed', message: /self.signed/ });

@@ -16,7 +16,7 @@ async function muteServer(): Promise<Server & { port: number }> {
 const failed = (pattern: RegExp) => (error: unknown) =>
   error instanceof ConnectionError && error.code === 'connect-failed' && pattern.test(error.message);
 
-test('connects', async () => {
+test('a socket connects to the address of a listening server', async () => {
   const server = await ScriptedServer.listen();
   const socket = await openSocket(server.address, { timeout: 60_000 });
   await server.accept();
@@ -25,7 +25,7 @@ test('connects', async () => {
   await server.close();
 });
 
-test('a closed port is connect-failed, and the error names it', async () => {
+test('connecting to a closed port fails with an error that names the port', async () => {
   const server = await ScriptedServer.listen();
   const { address } = server;
   await server.close();
@@ -35,21 +35,21 @@ test('a closed port is connect-failed, and the error names it', async () => {
   );
 });
 
-test('an unknown host is connect-failed', async () => {
+test('connecting to an unknown host fails with connect-failed', async () => {
   await assert.rejects(
     openSocket({ host: 'no-such-host.invalid' }, { timeout: 60_000 }),
     failed(/no-such-host\.invalid:4730/),
   );
 });
 
-test('a TLS handshake without an answer times out', async () => {
+test('a TLS handshake without a response times out', async () => {
   const server = await muteServer();
   const address = { host: '127.0.0.1', port: server.port, tls: {} };
   await assert.rejects(openSocket(address, { timeout: 50 }), failed(/no answer in 50 ms/));
   server.close();
 });
 
-test('a server without TLS is connect-failed when TLS is required', async () => {
+test('connecting with TLS to a server without it fails with connect-failed', async () => {
   const server = createServer((socket) => socket.end('ERR no TLS here\r\n')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
@@ -57,7 +57,7 @@ test('a server without TLS is connect-failed when TLS is required', async () => 
   server.close();
 });
 
-test('an aborted signal ends the attempt, and prevents the next one', async () => {
+test('an aborted signal ends the attempt to connect and prevents the next one', async () => {
   const server = await muteServer();
   const address = { host: '127.0.0.1', port: server.port, tls: {} };
   const controller = new AbortController();
@@ -72,7 +72,7 @@ test('an aborted signal ends the attempt, and prevents the next one', async () =
   server.close();
 });
 
-test('received chunks stay as they are while other sockets read', async () => {
+test('chunks received on one socket do not change while other sockets read', async () => {
   const server = await ScriptedServer.listen();
   const received: Buffer[] = [];
   for (const text of ['first', 'second', 'third']) {
@@ -87,7 +87,7 @@ test('received chunks stay as they are while other sockets read', async () => {
   await server.close();
 });
 
-test('bytes from before the first listener are kept, and precede later ones', async () => {
+test('bytes received before a socket’s first listener are kept, and precede later ones', async () => {
   const server = await ScriptedServer.listen();
   const socket = await openSocket(server.address, { timeout: 60_000 });
   const peer = await server.accept();
@@ -102,7 +102,7 @@ test('bytes from before the first listener are kept, and precede later ones', as
   await server.close();
 });
 
-test('a paused socket applies back-pressure to its peer, and loses nothing', async () => {
+test('a paused socket applies back-pressure to its peer and loses nothing', async () => {
   const server = await ScriptedServer.listen();
   const socket = await openSocket(server.address, { timeout: 60_000 });
   const peer = await server.accept();

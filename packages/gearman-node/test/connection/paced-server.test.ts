@@ -4,7 +4,7 @@ import { PacedServer } from '../../src/connection/paced-server.ts';
 
 const address = { host: '127.0.0.1' };
 
-test('pauses grow across lost connections until the server answers a request', () => {
+test('pauses before reconnecting grow until the server responds to a request', () => {
   const server = new PacedServer(address, { minDelay: 1000, maxDelay: 100_000 });
   assert.equal(server.pause, 0);
   for (let times = 0; times < 5; times += 1) server.lost();
@@ -14,7 +14,7 @@ test('pauses grow across lost connections until the server answers a request', (
   assert.ok(server.pause <= 1000, `${server.pause}`);
 });
 
-test('a pause ends after its time or with a signal', async () => {
+test('a pause before reconnecting ends after its time or with a signal', async () => {
   const short = new PacedServer(address, { minDelay: 1, maxDelay: 1 });
   short.lost();
   await short.ready(new AbortController().signal);
@@ -26,7 +26,7 @@ test('a pause ends after its time or with a signal', async () => {
   assert.ok(long.pause > 0);
 });
 
-test('invalid delays are rejected', () => {
+test('a server’s reconnection delays are rejected if they are invalid', () => {
   for (const options of [{ minDelay: 0 }, { maxDelay: Number.NaN }, { minDelay: 200, maxDelay: 100 }]) {
     assert.throws(() => new PacedServer(address, options), { code: 'invalid-argument' });
   }

@@ -16,7 +16,7 @@ async function untilClosed(socket: Socket, onAnswer?: () => void): Promise<void>
   await once(socket, 'close');
 }
 
-test('reconnects whenever the connection is lost', async () => {
+test('the reconnector connects again whenever the connection is lost', async () => {
   const server = await ScriptedServer.listen();
   const reconnector = new Reconnector(server.address, {
     ...FAST,
@@ -31,7 +31,7 @@ test('reconnects whenever the connection is lost', async () => {
   await server.close();
 });
 
-test('reports each failure, and retries until the server is reachable', async () => {
+test('the reconnector reports each failure and retries until the server is reachable', async () => {
   const server = await ScriptedServer.listen();
   const { address } = server;
   await server.close();
@@ -54,7 +54,7 @@ test('reports each failure, and retries until the server is reachable', async ()
   await again.close();
 });
 
-test('stop ends an attempt or a pause, and opens no further connection', async () => {
+test('stopping the reconnector ends an attempt or a pause, and it opens no further connection', async () => {
   const server = await ScriptedServer.listen();
   const { address } = server;
   await server.close();
@@ -70,7 +70,7 @@ test('stop ends an attempt or a pause, and opens no further connection', async (
   await reconnector.stop();
 });
 
-test('a server that accepts and closes connections is retried at growing intervals', async (t) => {
+test('the reconnector retries at growing intervals if a server accepts and closes connections', async (t) => {
   t.mock.method(Math, 'random', () => 0); // no pause is reduced
   const server = await ScriptedServer.listen();
   const reconnector = new Reconnector(server.address, {

@@ -8,7 +8,7 @@ function watched(): { timer: ReplyTimer; silences: () => number } {
   return { timer: new ReplyTimer(100, onSilence), silences: () => onSilence.mock.callCount() };
 }
 
-test('fires when a request is unanswered for the limit, and not earlier', (t) => {
+test('the reply timer fires once a request has had no response for the time limit, and not earlier', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { timer, silences } = watched();
   timer.sent();
@@ -40,15 +40,15 @@ async function firstOf(between: (timer: ReplyTimer) => void): Promise<string> {
   return order[0] ?? '';
 }
 
-test('each answer restarts the limit for the outstanding requests', async () => {
+test('each response restarts the time limit for the outstanding requests', async () => {
   assert.equal(await firstOf((timer) => timer.answered()), 'control');
 });
 
-test('a further request does not restart the limit of the first', async () => {
+test('a further request does not restart the time limit of the first', async () => {
   assert.equal(await firstOf((timer) => timer.sent()), 'silence');
 });
 
-test('does not fire when all requests are answered, nor after stop', (t) => {
+test('the reply timer does not fire after the last response or after it is stopped', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { timer, silences } = watched();
   timer.sent();
@@ -62,7 +62,7 @@ test('does not fire when all requests are answered, nor after stop', (t) => {
   assert.equal(timer.outstanding, 0);
 });
 
-test('surplus answers do not count for later requests', () => {
+test('surplus responses do not count for later requests', () => {
   const { timer } = watched();
   timer.answered(3);
   timer.sent();

@@ -8,7 +8,7 @@ function spend(milliseconds: number): void {
   while (performance.now() < end);
 }
 
-test('a turn of the event loop serves a few busy connections, however many they are, in order', async () => {
+test('one turn of the event loop serves a few busy connections in order, whatever their number', async () => {
   const turns = new SharedTurns();
   const served: number[] = [];
   const work = async (index: number): Promise<void> => {
@@ -28,7 +28,7 @@ test('a turn of the event loop serves a few busy connections, however many they 
   );
 });
 
-test('a connection that goes on at once is served in the next turn', async () => {
+test('a connection with more work after its turn is served in the next turn', async () => {
   const turns = new SharedTurns();
   const served: number[] = [];
   const work = async (): Promise<void> => {

@@ -54,7 +54,7 @@ test('the event loop turns between two slices of a chunk that takes long', async
   assert.match(log.join(' '), /^turn (?:turn )?1 turn (?:turn )?2 (?:turn )*3/);
 });
 
-test('a turn of the event loop reads large chunks of a few sockets, however many have one', async () => {
+test('one turn of the event loop reads large chunks of a few sockets, whatever their number', async () => {
   const group = new FlushGroup();
   const sockets = Array.from({ length: 20 }, fakeSocket);
   let served = 0;
@@ -72,7 +72,7 @@ test('a turn of the event loop reads large chunks of a few sockets, however many
   for (const socket of sockets) socket.destroy();
 });
 
-test('a pause holds the rest of the chunk', async () => {
+test('a paused reader holds back the rest of its chunk', async () => {
   const socket = fakeSocket();
   const sizes: number[] = [];
   const reader = read(socket, (bytes) => {
@@ -88,7 +88,7 @@ test('a pause holds the rest of the chunk', async () => {
   assert.deepEqual(sizes, [PIECE, 1]);
 });
 
-test('a chunk that waited in a paused stream is processed before the end that followed it', async () => {
+test('a chunk that waited in a paused stream is processed before the stream’s end', async () => {
   const socket = fakeSocket();
   const log: string[] = [];
   const reader = read(socket, (bytes) => {
@@ -104,7 +104,7 @@ test('a chunk that waited in a paused stream is processed before the end that fo
   assert.deepEqual(log, ['1', '2', 'end']);
 });
 
-test('all bytes of a fast peer arrive in order, and the end after them', async () => {
+test('a fast peer’s bytes all arrive in order, and the end after them', async () => {
   const [near, far] = await socketPair();
   const sent = randomBytes(1_000_001, 1);
   const pieces: Buffer[] = [];

@@ -35,7 +35,7 @@ async function found(directory: string): Promise<JournaledJob[]> {
   return jobs;
 }
 
-test('unfinished jobs are restored with all bytes and in order', async (t) => {
+test('the journal restores unfinished jobs with all bytes and in order', async (t) => {
   const directory = join(await temporaryDirectory(t), 'made', 'by-need');
   const journal = await Journal.open(directory);
   assert.deepEqual([...journal.jobs], []);
@@ -57,7 +57,7 @@ test('unfinished jobs are restored with all bytes and in order', async (t) => {
   assert.deepEqual(await found(directory), [odd, job(3, { payload: Buffer.alloc(0) })]);
 });
 
-test('a job is in the file when synced resolves, also with concurrent additions', async (t) => {
+test('a job is in the journal file once synced resolves, also with concurrent additions', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   t.after(() => journal.close());
@@ -86,7 +86,7 @@ async function journalOfTwo(
   return { directory, journal, path, first };
 }
 
-test('a truncated or corrupt record is dropped with all later ones, and the file is backed up', async (t) => {
+test('a truncated or corrupt journal record is dropped with all later ones, and the file is backed up', async (t) => {
   const { directory, journal, path, first } = await journalOfTwo(t);
   await journal.close();
   const whole = await readFile(path);
@@ -113,7 +113,7 @@ test('a truncated or corrupt record is dropped with all later ones, and the file
   await assert.rejects(stat(`${path}.damaged`), 'an intact journal is not backed up');
 });
 
-test('corruption of any byte of a record is detected', async (t) => {
+test('the journal detects a corrupt byte anywhere in a record', async (t) => {
   const { directory, journal, path, first } = await journalOfTwo(t);
   journal.remove('H:test:2');
   await journal.close();
@@ -127,7 +127,7 @@ test('corruption of any byte of a record is detected', async (t) => {
   }
 });
 
-test('the file does not grow with finished jobs', async (t) => {
+test('the journal file does not grow with finished jobs', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   journal.add(job(0));
@@ -144,7 +144,7 @@ test('the file does not grow with finished jobs', async (t) => {
   assert.deepEqual(await found(directory), [job(0)]);
 });
 
-test('many jobs and large ones survive', async (t) => {
+test('many and large jobs survive a restart in the journal', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   const jobs = Array.from({ length: 1000 }, (_, number) =>
@@ -156,7 +156,7 @@ test('many jobs and large ones survive', async (t) => {
   assert.deepEqual(await found(directory), jobs);
 });
 
-test('a second server on the directory is rejected until the first one has closed', async (t) => {
+test('the journal rejects a second server on its directory until the first has closed it', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   await assert.rejects(Journal.open(directory), { code: 'journal-failed', message: /another job server/ });
@@ -164,7 +164,7 @@ test('a second server on the directory is rejected until the first one has close
   assert.deepEqual(await found(directory), []);
 });
 
-test('symbolic links in the directory lead to no other file', async (t) => {
+test('the journal follows no symbolic link in its directory to another file', async (t) => {
   const directory = await temporaryDirectory(t);
   const target = join(directory, 'target');
   await writeFile(target, 'content');
@@ -176,7 +176,7 @@ test('symbolic links in the directory lead to no other file', async (t) => {
   assert.equal(await readFile(target, 'utf8'), 'content');
 });
 
-test('a file as the directory is journal-failed', async (t) => {
+test('a journal whose directory is a file fails with journal-failed', async (t) => {
   const path = join(await temporaryDirectory(t), 'file');
   await writeFile(path, '');
   await assert.rejects(Journal.open(path), { code: 'journal-failed' });
@@ -189,7 +189,7 @@ test('a closed journal rejects jobs', async (t) => {
   await assert.rejects(journal.synced(), { code: 'closed' });
 });
 
-test('a failed write rejects, and the next write includes its records', async (t) => {
+test('a failed journal write rejects, and the next write includes its records', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   journal.add(job(1, { payload: Buffer.alloc(2_000_000) }));
@@ -205,7 +205,7 @@ test('a failed write rejects, and the next write includes its records', async (t
   assert.deepEqual(await found(directory), [job(2), job(3)]);
 });
 
-test('a job that is added during a rewrite is not lost', async (t) => {
+test('a job that is added during a rewrite of the journal is not lost', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   journal.add(job(1, { payload: Buffer.alloc(2_000_000) }));
@@ -220,7 +220,7 @@ test('a job that is added during a rewrite is not lost', async (t) => {
   assert.deepEqual(await found(directory), [job(2), job(3)]);
 });
 
-test('journal files are private to this user, whatever the umask and their earlier mode', async (t) => {
+test('journal files are private to their user, whatever the umask and their earlier mode', async (t) => {
   const umask = process.umask(0);
   t.after(() => process.umask(umask));
   const directory = join(await temporaryDirectory(t), 'made');

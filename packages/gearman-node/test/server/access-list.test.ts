@@ -11,7 +11,7 @@ import { Worker } from '../../src/worker/worker.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
 
-test('a right covers the functions with a prefix, in bytes', () => {
+test('an access right covers the functions with a prefix, in bytes', () => {
   const list = new AccessList({ zuul: { submit: ['image-', 'ü'] }, root: { administer: [''] }, idle: {} });
   assert.ok(list.permits('zuul', 'submit', 'image-build:debian'));
   assert.ok(list.permits('zuul', 'submit', Buffer.from('üben').toString('latin1')));
@@ -53,7 +53,7 @@ async function connected(
   return { server, peer: new RawPeer(socket, 'REQ'), warnings };
 }
 
-test('new rules apply to existing connections, but not to earlier requests', async (t) => {
+test('new access rules apply to existing connections, but not to earlier requests', async (t) => {
   const { server, peer } = await connected(t, 'builder', { builder: { submit: ['f'], register: ['f'] } });
   peer.send('CAN_DO', 'f');
   const [, handle = ''] = await peer.ask('SUBMIT_JOB_BG', 'f', '', 'x');
@@ -81,7 +81,7 @@ test('denied requests have no effect and are logged', async (t) => {
   assert.match(warnings[0] ?? '', /^127\.0\.0\.1:\d+ as "builder" may not submit "other"$/);
 });
 
-test('permitted requests succeed', async (t) => {
+test('requests that the access rules permit succeed', async (t) => {
   const { peer, warnings } = await connected(t, 'builder', {
     builder: { submit: ['f'], register: ['f'], administer: ['f'] },
   });
@@ -96,7 +96,7 @@ test('permitted requests succeed', async (t) => {
   assert.equal(warnings.length, 1);
 });
 
-test('a Worker without the right to one function runs the jobs of the other', async (t) => {
+test('a worker that may not register one function runs the jobs of the other', async (t) => {
   const { cert, key } = await selfSigned('builder');
   const site = await JobServerSite.start(t, {
     tls: { cert, key, ca: cert, requestCert: true },

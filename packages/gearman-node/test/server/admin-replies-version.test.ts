@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { VERSION } from '../../src/server/admin-replies.ts';
 
-test('VERSION is that of package.json', async () => {
+test('VERSION equals the version in package.json', async () => {
   const manifest: unknown = JSON.parse(
     await readFile(new URL('../../package.json', import.meta.url), 'utf8'),
   );

@@ -18,7 +18,7 @@ async function command(peer: RawPeer, line: string): Promise<string[]> {
   }
 }
 
-test('without jobs and workers the lists are empty', async (t) => {
+test('the admin lists of a server without jobs and workers are empty', async (t) => {
   const site = await JobServerSite.start(t);
   const admin = await site.connect();
   for (const line of ['status', 'prioritystatus', 'show jobs', 'show unique jobs']) {
@@ -27,7 +27,7 @@ test('without jobs and workers the lists are empty', async (t) => {
   assert.deepEqual(await command(admin, 'workers'), ['1 127.0.0.1 - :', '.']);
 });
 
-test('status, prioritystatus and workers have gearmand’s format', async (t) => {
+test('the admin commands status, prioritystatus and workers reply in gearmand’s format', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f', 'image-build:debian');
   const client = await site.connect();
@@ -51,7 +51,7 @@ test('status, prioritystatus and workers have gearmand’s format', async (t) =>
   assert.deepEqual(await command(admin, 'status'), ['f\t3\t1\t1', 'image-build:debian\t0\t0\t1', '.']);
 });
 
-test('show jobs lists handle, retries, and whether it is a background job', async (t) => {
+test('the admin command show jobs lists handles, retries and the background flag', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const [, first] = await client.ask('SUBMIT_JOB', 'f', 'one', '');
@@ -65,14 +65,14 @@ test('show jobs lists handle, retries, and whether it is a background job', asyn
   assert.deepEqual(await command(admin, 'show unique jobs'), ['one', 'two', '.']);
 });
 
-test('version, verbose and getpid are one line each', async (t) => {
+test('the admin commands version, verbose and getpid reply with one line each', async (t) => {
   const admin = await (await JobServerSite.start(t)).connect();
   assert.deepEqual(await command(admin, 'version'), [`OK ${VERSION}`]);
   assert.deepEqual(await command(admin, 'verbose'), ['OK ERROR']);
   assert.deepEqual(await command(admin, 'getpid'), [`OK ${process.pid}`]);
 });
 
-test('maxqueue sets and removes the limit of a function, by priority with three numbers', async (t) => {
+test('the admin command maxqueue sets and removes a function’s limit, by priority with three numbers', async (t) => {
   const site = await JobServerSite.start(t);
   const admin = await site.connect();
   const client = await site.connect();
@@ -90,7 +90,7 @@ test('maxqueue sets and removes the limit of a function, by priority with three 
   }
 });
 
-test('create function and drop function', async (t) => {
+test('the admin commands create function and drop function add and remove a function', async (t) => {
   const site = await JobServerSite.start(t);
   const admin = await site.connect();
   assert.deepEqual(await command(admin, 'create function f\r'), ['OK']);
@@ -106,7 +106,7 @@ test('create function and drop function', async (t) => {
   assert.deepEqual(await command(admin, 'status'), ['.']);
 });
 
-test('cancel job fails the job for its client and removes it from its worker', async (t) => {
+test('the admin command cancel job fails the job for its client and removes it from its worker', async (t) => {
   const cancelled: CancelledJob[] = [];
   const site = await JobServerSite.start(t, {
     onCancelRunning: (job) => cancelled.push(job),
@@ -135,7 +135,7 @@ test('cancel job fails the job for its client and removes it from its worker', a
   assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
 });
 
-test('unknown commands and missing arguments are errors, and the connection stays open', async (t) => {
+test('unknown admin commands and missing arguments get an error, and the connection stays open', async (t) => {
   const admin = await (await JobServerSite.start(t)).connect();
   for (const line of [
     '',
@@ -185,7 +185,7 @@ test('packets and commands may be mixed on one connection', async (t) => {
   ]);
 });
 
-test('shutdown calls onShutdown after the answer', async (t) => {
+test('the admin command shutdown calls onShutdown after the reply', async (t) => {
   const wishes: boolean[] = [];
   const site = await JobServerSite.start(t, { onShutdown: (graceful) => wishes.push(graceful) });
   const admin = await site.connect();
@@ -195,7 +195,7 @@ test('shutdown calls onShutdown after the answer', async (t) => {
   assert.deepEqual(wishes, [true, false]);
 });
 
-test('shutdown is answered even if it closes the server immediately', async (t) => {
+test('the admin command shutdown gets its reply even if it closes the server immediately', async (t) => {
   const closing = Promise.withResolvers<void>();
   const site = await JobServerSite.start(t, { onShutdown: () => closing.resolve(site.server.close()) });
   const admin = await site.connect();
@@ -203,7 +203,7 @@ test('shutdown is answered even if it closes the server immediately', async (t) 
   await Promise.all([closing.promise, admin.closed]);
 });
 
-test('a long list is sent in parts: other peers are served meanwhile, and a slow reader uses little memory', async (t) => {
+test('a long admin list is sent in parts while other peers are served, and a slow reader uses little memory', async (t) => {
   const [functions, lists] = [2000, 200];
   const site = await JobServerSite.start(t, { maxOutputBuffer: 1024 * 1024 });
   const worker = await site.worker(...Array.from({ length: functions }, (_, index) => `function-${index}`));
@@ -227,7 +227,7 @@ test('a long list is sent in parts: other peers are served meanwhile, and a slow
   assert.ok(lines >= lists * (functions - 1) && lines < lists * functions, `${lines}`);
 });
 
-test('commands run in order, even after a long list', async (t) => {
+test('admin commands run in order, even after a long list', async (t) => {
   const site = await JobServerSite.start(t);
   await site.worker(...Array.from({ length: 3000 }, (_, index) => `function-${index}`));
   const operator = await site.connect();
@@ -244,7 +244,7 @@ test('commands run in order, even after a long list', async (t) => {
   );
 });
 
-test('replies after an unread long list are limited too', async (t) => {
+test('replies after an unread long admin list count towards the output limit', async (t) => {
   const site = await JobServerSite.start(t, { maxOutputBuffer: 1024 * 1024 });
   const worker = await site.worker(...Array.from({ length: 3000 }, (_, index) => `function-${index}`));
   const [client, handle] = await site.submit('function-0');

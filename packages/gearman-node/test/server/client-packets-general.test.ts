@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 
-test('ECHO_REQ is answered with the same bytes', async (t) => {
+test('ECHO_REQ gets a response with the same bytes', async (t) => {
   const site = await JobServerSite.start(t);
   const peer = await site.connect();
   for (const data of ['', 'ping', '\0\0', 'x'.repeat(1024 * 1024)]) {
@@ -10,13 +10,13 @@ test('ECHO_REQ is answered with the same bytes', async (t) => {
   }
 });
 
-test('an unknown option is an ERROR', async (t) => {
+test('an unknown option gets an ERROR packet', async (t) => {
   const site = await JobServerSite.start(t);
   const peer = await site.connect();
   assert.deepEqual((await peer.ask('OPTION_REQ', 'nonsense')).slice(0, 2), ['ERROR', 'UNKNOWN_OPTION']);
 });
 
-test('SET_CLIENT_ID sets the name in the admin command workers, of at most 127 bytes', async (t) => {
+test('SET_CLIENT_ID sets a name of at most 127 bytes that the admin command workers shows', async (t) => {
   const site = await JobServerSite.start(t);
   const peer = await site.connect();
   for (const [id, shown] of [

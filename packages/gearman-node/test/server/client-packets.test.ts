@@ -7,7 +7,7 @@ import { SUBMIT_PACKETS } from '../../src/submit-packets.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 import { memoryInUse } from '../fixtures/memory-in-use.ts';
 
-test('each of the six submissions gets a handle, and they run by priority', async (t) => {
+test('each of the six submission packets gets a handle, and the jobs run by priority', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   for (const kind of ['foreground', 'background'] as const) {
@@ -35,7 +35,7 @@ test('each of the six submissions gets a handle, and they run by priority', asyn
   ]);
 });
 
-test('a background job runs without a client, which gets no packets', async (t) => {
+test('a background job runs after its client has left, and the client gets no packets', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const [, handle = ''] = await client.ask('SUBMIT_JOB_BG', 'f', '', '');
@@ -79,7 +79,7 @@ test('GET_STATUS_UNIQUE includes the number of clients', async (t) => {
   assert.deepEqual((await first.ask('GET_STATUS_UNIQUE', 'other')).slice(2), ['0', '0', '0', '0', '0']);
 });
 
-test('jobs with the same key are coalesced: all clients get the handle and the result', async (t) => {
+test('jobs with the same key are coalesced, and all their clients get the handle and the result', async (t) => {
   const site = await JobServerSite.start(t);
   const [first, second] = [await site.connect(), await site.connect()];
   const [, handle = ''] = await first.ask('SUBMIT_JOB', 'f', 'key', 'a');
@@ -92,7 +92,7 @@ test('jobs with the same key are coalesced: all clients get the handle and the r
   assert.deepEqual(await second.next(), ['WORK_COMPLETE', handle, 'x']);
 });
 
-test('SUBMIT_JOB_EPOCH: a job runs at its start time, or at once if that has passed', async (t) => {
+test('a job with SUBMIT_JOB_EPOCH runs at its start time, or at once if that has passed', async (t) => {
   const now = Date.UTC(2026, 0, 1);
   t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now });
   const site = await JobServerSite.start(t);
@@ -110,7 +110,7 @@ test('SUBMIT_JOB_EPOCH: a job runs at its start time, or at once if that has pas
   assert.equal((await worker.ask('GRAB_JOB')).at(-1), 'y');
 });
 
-test('an overlong name or key is rejected, and the connection stays open', async (t) => {
+test('a submission with an overlong name or key is rejected, and the connection stays open', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   assert.equal((await client.ask('SUBMIT_JOB', 'x'.repeat(513), '', ''))[1], 'ARGUMENT_TOO_LARGE');
@@ -145,7 +145,7 @@ test('a waiting job keeps its payload, but not the large chunk that contained it
   assert.ok(kept <= (jobs * chunk) / 4, `${kept} bytes are kept for ${jobs} small jobs`);
 });
 
-test('names, keys and payloads may be any bytes', async (t) => {
+test('function names, keys and payloads may be any bytes', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const worker = await site.connect();
@@ -178,7 +178,7 @@ test('GRAB_JOB_ALL returns the reducer; the aggregator is not part of the data',
   );
 });
 
-test('a job by calendar is rejected with a remedy', async (t) => {
+test('a job scheduled by calendar is rejected with an error that names the alternative', async (t) => {
   const client = await (await JobServerSite.start(t)).connect();
   const [name, code, text = ''] = await client.ask('SUBMIT_JOB_SCHED', 'f', '', 0, 0, 1, 1, 1, '');
   assert.deepEqual([name, code], ['ERROR', 'INVALID_COMMAND']);

@@ -39,7 +39,7 @@ async function spawnServer(
   return { connect, kill };
 }
 
-test('background jobs survive a crash of the server; finished ones do not run again', async (t) => {
+test('background jobs survive a crash of the server, and finished ones do not run again', async (t) => {
   const directory = await temporaryDirectory(t);
   const first = await spawnServer(t, directory);
   const [client, worker] = [await first.connect(), await first.connect()];
@@ -97,7 +97,7 @@ test('a job waits for its start time, even after a restart', async (t) => {
   assert.equal((await worker.ask('GRAB_JOB')).at(-1), 'soon');
 });
 
-test('close keeps waiting and running jobs, also if their workers disconnect', async (t) => {
+test('a closed server keeps waiting and running jobs in its journal, also if their workers disconnect', async (t) => {
   const journal = await temporaryDirectory(t);
   const first = await JobServerSite.start(t, { journal, maxAttempts: 1 });
   const worker = await first.worker('f');
@@ -121,7 +121,7 @@ test('a foreground job becomes durable when a background job joins it', async (t
   assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
 });
 
-test('answers stay in the order of the requests, despite a slow disk', async (t) => {
+test('responses stay in the order of the requests, despite a slow disk', async (t) => {
   const site = await JobServerSite.start(t, { journal: await temporaryDirectory(t) });
   const client = await site.connect();
   for (let round = 0; round < 50; round += 1) {
@@ -144,7 +144,7 @@ test('answers stay in the order of the requests, despite a slow disk', async (t)
   );
 });
 
-test('a job that cannot be stored is an ERROR, and is dropped', async (t) => {
+test('a job that cannot be stored gets an ERROR packet and is dropped', async (t) => {
   const directory = join(await temporaryDirectory(t), 'journal');
   const errors: string[] = [];
   const logger = { debug() {}, info() {}, warn: assert.fail, error: (text: string) => errors.push(text) };
@@ -160,7 +160,7 @@ test('a job that cannot be stored is an ERROR, and is dropped', async (t) => {
   assert.equal((await client.ask('SUBMIT_JOB_BG', 'g', '', 'x'))[0], 'JOB_CREATED');
 });
 
-test('the directory of another server is journal-failed', async (t) => {
+test('a server on the journal directory of another server fails with journal-failed', async (t) => {
   const journal = await temporaryDirectory(t);
   await JobServerSite.start(t, { journal });
   const second = new JobServer({ journal });

@@ -15,12 +15,12 @@ test('workers get the jobs of their functions, the oldest first', () => {
   assert.deepEqual([...able.running], [first, second]);
 });
 
-test('handles begin with the prefix and are numbered', () => {
+test('job handles begin with the server’s prefix and are numbered', () => {
   const { submit } = new QueueSite();
   assert.deepEqual([submit('f').handle, submit('f').handle], ['H:test:1', 'H:test:2']);
 });
 
-test('the most urgent job is assigned first, regardless of its function', () => {
+test('the queue assigns the most urgent job first, regardless of its function', () => {
   const { queue, submit, worker } = new QueueSite();
   const low = submit('f', { priority: 'low' });
   const normal = submit('g', { priority: 'normal' });
@@ -29,7 +29,7 @@ test('the most urgent job is assigned first, regardless of its function', () => 
   assert.deepEqual([queue.grab(able), queue.grab(able), queue.grab(able)], [high, normal, low]);
 });
 
-test('functions take turns', () => {
+test('functions with jobs of one priority take turns', () => {
   const { queue, submit, worker } = new QueueSite();
   for (const name of ['f', 'f', 'f', 'g', 'g', 'h']) submit(name);
   const able = worker('f', 'g', 'h');
@@ -37,7 +37,7 @@ test('functions take turns', () => {
   assert.deepEqual(order, ['f', 'g', 'h', 'f', 'g', 'f']);
 });
 
-test('the functions of a worker take turns among many others', () => {
+test('a worker’s functions take turns among many other functions', () => {
   const { queue, submit, worker } = new QueueSite();
   for (const name of ['a', 'b', 'c', 'd', 'f', 'f', 'g', 'g']) submit(name);
   const able = worker('f', 'g');
@@ -45,7 +45,7 @@ test('the functions of a worker take turns among many others', () => {
   assert.deepEqual(order, ['f', 'g', 'f', 'g']);
 });
 
-test('a finished job is unknown', () => {
+test('a finished job is no longer in the queue', () => {
   const { queue, submit, worker, client } = new QueueSite();
   const job = submit('f', { unique: 'key' });
   const able = worker('f');
@@ -56,7 +56,7 @@ test('a finished job is unknown', () => {
   assert.deepEqual([[...queue.jobs], client.submitted.size, able.running.size], [[], 0, 0]);
 });
 
-test('a waiting job can be removed from the middle', () => {
+test('a job can be removed from the middle of the queue', () => {
   const { queue, submit, worker } = new QueueSite();
   const [first, middle, last] = [submit('f'), submit('f'), submit('f')];
   queue.finish(middle);
@@ -64,7 +64,7 @@ test('a waiting job can be removed from the middle', () => {
   assert.deepEqual([queue.grab(able), queue.grab(able), queue.grab(able)], [first, last, undefined]);
 });
 
-test('a job of a lost worker is queued again, and counts a retry', () => {
+test('a lost worker’s job is queued again, and its retries are counted', () => {
   const { queue, submit, worker } = new QueueSite();
   const job = submit('f');
   const lost = worker('f');
@@ -74,7 +74,7 @@ test('a job of a lost worker is queued again, and counts a retry', () => {
   assert.equal(queue.grab(worker('f')), job);
 });
 
-test('a job stays with its worker when the worker removes the function', () => {
+test('a running job stays with its worker when the worker removes the function', () => {
   const { queue, submit, worker } = new QueueSite();
   const job = submit('f');
   const able = worker('f', 'g');
@@ -129,7 +129,7 @@ test('a held job is assigned after its release', () => {
   assert.equal(queue.grab(able), job);
 });
 
-test('the release of a cancelled job has no effect', () => {
+test('releasing a cancelled job has no effect', () => {
   const { queue, submit, worker } = new QueueSite();
   const able = worker('f');
   const job = submit('f', { isBackground: true, isHeld: true });
@@ -138,7 +138,7 @@ test('the release of a cancelled job has no effect', () => {
   assert.equal(queue.grab(able), undefined);
 });
 
-test('a job fails after maxAttempts lost workers', () => {
+test('a job fails once it has lost maxAttempts workers', () => {
   const { queue, submit, worker, givenUp } = new QueueSite({ maxAttempts: 2 });
   const job = submit('f', { isBackground: true });
   for (const others of [[], [job.handle]]) {

@@ -36,7 +36,7 @@ async function countLines(peer: RawPeer, list: 'status' | 'workers'): Promise<nu
   return lines;
 }
 
-test('slow-loris: clients that never send the end of a packet do not delay others, and use little memory', async (t) => {
+test('clients that never finish a packet do not delay others, and use little memory', async (t) => {
   const site = await JobServerSite.start(t);
   const beginning = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'x'.repeat(60_000)).subarray(0, 30_000);
   const before = memoryInUse();
@@ -52,7 +52,7 @@ test('slow-loris: clients that never send the end of a packet do not delay other
   for (const peer of peers) assert.equal(peer.socket.destroyed, false);
 });
 
-test('4 GiB: clients that declare this length get an ERROR and use little memory', async (t) => {
+test('clients that declare a packet of 4 GiB get an ERROR and use little memory', async (t) => {
   const site = await JobServerSite.start(t);
   const beginning = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'x'.repeat(100_000));
   beginning.writeUInt32BE(0xffff_ffff, 8);
@@ -64,7 +64,7 @@ test('4 GiB: clients that declare this length get an ERROR and use little memory
   assert.ok(each < COST, `${each} bytes each`);
 });
 
-test('commands of an operator: a flood of them is executed over many turns of the event loop', async (t) => {
+test('a flood of admin commands is executed over many turns of the event loop', async (t) => {
   const site = await JobServerSite.start(t);
   const commands = 1000;
   const executed = { all: 0, inTurn: 0, maxInTurn: 0 };
@@ -85,7 +85,7 @@ test('commands of an operator: a flood of them is executed over many turns of th
   assert.ok(executed.maxInTurn <= 6, `${executed.maxInTurn} were executed in one turn`);
 });
 
-test('memory: what many hostile peers cause is released when they are gone', async (t) => {
+test('memory that many hostile peers used is released when they are gone', async (t) => {
   const site = await JobServerSite.start(t);
   const quiet = await site.connect();
   const attack = async (): Promise<void> => {
@@ -110,7 +110,7 @@ test('memory: what many hostile peers cause is released when they are gone', asy
   assert.ok(kept < 2 * 1024 * 1024, `${kept} bytes are still in use`);
 });
 
-test('one byte at a time: a job ends normally, and other peers are served', async (t) => {
+test('a job sent one byte at a time ends normally while other peers are served', async (t) => {
   const site = await JobServerSite.start(t);
   const [client, worker, other] = [await site.connect(), await site.connect(), await site.connect()];
   await sendSlowly(worker, encodePacket('REQ', 'CAN_DO', 'f'));
@@ -125,7 +125,7 @@ test('one byte at a time: a job ends normally, and other peers are served', asyn
   assert.match((await client.next())[1] ?? '', /^OK /);
 });
 
-test('half-open: a worker that ends its sending side is lost, and another one gets its job', async (t) => {
+test('a worker that ends its sending side is lost, and another one gets its job', async (t) => {
   const site = await JobServerSite.start(t);
   const gone = await site.worker('f');
   const [client, handle] = await site.submit('f');

@@ -16,9 +16,9 @@ function header(magic: string, type: number, length: number): Buffer {
 /** Input that closes its connection, and the code of the ERROR sent before, if any. */
 const FATAL: Readonly<Record<string, readonly [bytes: Buffer, code?: string]>> = {
   'an unknown magic': [header('\0XYZ', 1, 0)],
-  'type 0': [header('\0REQ', 0, 0)],
-  'an unknown type': [header('\0REQ', 43, 0)],
-  'a length of 4 GiB': [header('\0REQ', 1, 0xffff_ffff), 'ARGUMENT_TOO_LARGE'],
+  'packet type 0': [header('\0REQ', 0, 0)],
+  'an unknown packet type': [header('\0REQ', 43, 0)],
+  'a packet length of 4 GiB': [header('\0REQ', 1, 0xffff_ffff), 'ARGUMENT_TOO_LARGE'],
   'a submission with one argument': [
     Buffer.concat([header('\0REQ', 7, 1), Buffer.from('f')]),
     'INVALID_PACKET',
@@ -28,7 +28,7 @@ const FATAL: Readonly<Record<string, readonly [bytes: Buffer, code?: string]>> =
 };
 
 for (const [what, [bytes, code]] of Object.entries(FATAL)) {
-  test(`${what} closes only its own connection`, async (t) => {
+  test(`a peer that sends ${what} loses only its own connection`, async (t) => {
     const site = await JobServerSite.start(t);
     const worker = await site.worker('f');
     const [client, handle] = await site.submit('f');
@@ -47,7 +47,7 @@ for (const [what, [bytes, code]] of Object.entries(FATAL)) {
   });
 }
 
-test('a packet with a server’s magic is an ERROR, and the connection stays open', async (t) => {
+test('a packet with a server’s magic gets an ERROR, and the connection stays open', async (t) => {
   const site = await JobServerSite.start(t);
   const peer = await site.connect();
   peer.sendBytes(encodePacket('RES', 'ECHO_REQ', 'x'));
@@ -55,7 +55,7 @@ test('a packet with a server’s magic is an ERROR, and the connection stays ope
   assert.deepEqual(await settled(peer), []);
 });
 
-test('packets that only a server sends, and those that no server serves, are ERRORs', async (t) => {
+test('packets that only a server sends, and those that no server supports, get an ERROR', async (t) => {
   const site = await JobServerSite.start(t);
   const peer = await site.connect();
   const unserved = ['ALL_YOURS', 'SUBMIT_JOB_SCHED'] as const;
@@ -69,7 +69,7 @@ test('packets that only a server sends, and those that no server serves, are ERR
   }
 });
 
-test('random bytes on many connections leave the server serving', async (t) => {
+test('a server keeps serving after random bytes on many connections', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   for (let seed = 1; seed <= 60; seed += 1) {
@@ -94,7 +94,7 @@ test('a worker that sends a malformed packet during its job loses the job to ano
   assert.deepEqual(await nextJob(worker), ['JOB_ASSIGN', handle, 'f', '']);
 });
 
-test('an invalid number is an ERROR without an effect, and the connection stays open', async (t) => {
+test('an invalid number in a packet gets an ERROR without an effect, and the connection stays open', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');

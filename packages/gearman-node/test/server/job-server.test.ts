@@ -9,7 +9,7 @@ import { Worker } from '../../src/worker/worker.ts';
 import { activeTimers } from '../fixtures/active-timers.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 
-test('listen uses a free port, and address returns it', async () => {
+test('a server listens on a free port, and its address contains the port', async () => {
   const server = new JobServer();
   assert.equal(server.address, undefined);
   const address = await server.listen(0);
@@ -20,7 +20,7 @@ test('listen uses a free port, and address returns it', async () => {
   assert.equal(server.address, undefined);
 });
 
-test('a port in use is listen-failed, and the error names it', async (t) => {
+test('listening on a port in use fails with an error that names the port', async (t) => {
   const { port } = await JobServerSite.start(t);
   const second = new JobServer();
   await assert.rejects(
@@ -33,7 +33,7 @@ test('a port in use is listen-failed, and the error names it', async (t) => {
   await second.close();
 });
 
-test('close sends pending data, closes all connections, and may be called again', async (t) => {
+test('closing a server sends pending data, closes all connections, and may be repeated', async (t) => {
   const site = await JobServerSite.start(t);
   const [worker, client] = [await site.worker('f'), await site.connect()];
   assert.deepEqual(await client.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
@@ -42,7 +42,7 @@ test('close sends pending data, closes all connections, and may be called again'
   await assert.rejects(site.connect());
 });
 
-test('close and cancelling a job stop the timer of its start time', async (t) => {
+test('closing the server or cancelling a job stops the timer of the job’s start time', async (t) => {
   const site = await JobServerSite.start(t);
   const [client, admin] = [await site.connect(), await site.connect()];
   const before = activeTimers();
@@ -57,7 +57,7 @@ test('close and cancelling a job stop the timer of its start time', async (t) =>
   assert.equal(activeTimers(), before);
 });
 
-test('`await using` closes the server', async () => {
+test('a server declared with `await using` closes at the end of its block', async () => {
   const server = new JobServer();
   await server.listen(0);
   await server[Symbol.asyncDispose]();
@@ -106,20 +106,20 @@ test('a client that does not read is disconnected, and others are served', async
   assert.deepEqual(await patient.next(), ['WORK_COMPLETE', second, 'x']);
 });
 
-test('one packet larger than maxOutputBuffer reaches a client that reads', async (t) => {
+test('a packet larger than maxOutputBuffer reaches a client that reads', async (t) => {
   const site = await JobServerSite.start(t, { maxOutputBuffer: 1000 });
   const client = await site.connect();
   const data = 'x'.repeat(4 * 1024 * 1024);
   assert.deepEqual(await client.ask('ECHO_REQ', data), ['ECHO_RES', data]);
 });
 
-test('close also closes connections in a TLS handshake', async (t) => {
+test('closing a server also closes connections in a TLS handshake', async (t) => {
   const site = await JobServerSite.start(t, { tls: await selfSigned() });
   const mute = await site.connect();
   await Promise.all([site.server.close(), mute.closed]);
 });
 
-test('TLS clients need a certificate', async (t) => {
+test('a server with TLS rejects clients without a certificate', async (t) => {
   const { cert, key } = await selfSigned();
   const site = await JobServerSite.start(t, { tls: { cert, key, ca: cert, requestCert: true } });
   const server = { host: '127.0.0.1', port: site.port, tls: { ca: cert, cert, key } };

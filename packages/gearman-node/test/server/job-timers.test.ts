@@ -8,7 +8,7 @@ const job = {} as ServerJob<ServerConnection>;
 /** The longest delay of Node's timers. */
 const LONGEST = 2 ** 31 - 1;
 
-test('the action runs once, after the delay', (t) => {
+test('a job timer runs its action once, after the delay', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const action = mock.fn();
   new JobTimers().start(job, 1000, action);
@@ -19,7 +19,7 @@ test('the action runs once, after the delay', (t) => {
   assert.equal(action.mock.callCount(), 1);
 });
 
-test('a delay may exceed the limit of Node’s timers', (t) => {
+test('a job timer’s delay may exceed the limit of Node’s timers', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const action = mock.fn();
   new JobTimers().start(job, 2 * LONGEST + 1000, action);
@@ -30,7 +30,7 @@ test('a delay may exceed the limit of Node’s timers', (t) => {
   assert.equal(action.mock.callCount(), 1);
 });
 
-test('start replaces an earlier timer, and stop ends it', (t) => {
+test('starting a job’s timer replaces an earlier one, and stopping it ends it', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const timers = new JobTimers();
   const [first, second, third] = [mock.fn(), mock.fn(), mock.fn()];

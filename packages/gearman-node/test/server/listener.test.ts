@@ -43,7 +43,7 @@ test('new connections use a renewed certificate, and existing ones stay open', a
   }
 });
 
-test('an invalid certificate is rejected, and the previous one stays', async (t) => {
+test('an invalid certificate is rejected, and the server keeps the previous one', async (t) => {
   const tls = await selfSigned('former');
   const site = await JobServerSite.start(t, { tls });
   assert.throws(() => site.server.setSecureContext({ cert: 'nonsense', key: tls.key }), {
@@ -56,7 +56,7 @@ test('an invalid certificate is rejected, and the previous one stays', async (t)
   assert.equal((await connectTls(t, site.port, { ca: tls.cert }))[1], 'former');
 });
 
-test('a certificate for a server without TLS is rejected', async (t) => {
+test('a certificate is rejected for a server without TLS', async (t) => {
   const { server } = await JobServerSite.start(t);
   assert.throws(() => server.setSecureContext({}), { code: 'invalid-argument', message: /option tls/ });
 });
@@ -88,7 +88,7 @@ test('a connection over maxConnections is closed until another one ends', async 
   assert.deepEqual(await fourth.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
 });
 
-test('drain accepts no connections and jobs, and waits for running jobs unless it is aborted', async (t) => {
+test('draining a server accepts no connections and jobs, and waits for running jobs unless aborted', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');
@@ -102,7 +102,7 @@ test('drain accepts no connections and jobs, and waits for running jobs unless i
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'done']);
 });
 
-test('listening twice or on an invalid port is a typed error, and the server keeps running', async (t) => {
+test('listening twice or on an invalid port fails with a typed error, and the server keeps running', async (t) => {
   const site = await JobServerSite.start(t);
   const again = { code: 'listen-failed', message: new RegExp(`already listens on 127.0.0.1:${site.port}`) };
   await assert.rejects(site.server.listen(0), again);
@@ -115,7 +115,7 @@ test('listening twice or on an invalid port is a typed error, and the server kee
   assert.deepEqual(await peer.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
 });
 
-test('concurrent calls of listen: the second one fails', async (t) => {
+test('the second of two concurrent listen calls fails', async (t) => {
   const server = new JobServer();
   t.after(() => server.close());
   const [first, second] = await Promise.allSettled([server.listen(0), server.listen(0)]);

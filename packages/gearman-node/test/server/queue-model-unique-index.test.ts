@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Peer, uniqueKeyOf } from '../../src/server/queue-model.ts';
 import { QueueSite } from '../fixtures/queue-site.ts';
 
-test('jobs of one function and key are coalesced for all their clients', () => {
+test('jobs with the same function and key are coalesced for all their clients', () => {
   const { queue, submit, trySubmit, client, worker } = new QueueSite();
   const other = new Peer('other');
   const job = submit('f', { unique: 'key' });
@@ -29,7 +29,7 @@ test('jobs without a key, or of different functions, are different jobs', () => 
   assert.notEqual(submit('f', { unique: 'key' }), submit('g', { unique: 'key' }));
 });
 
-test('the key - is derived from the payload', () => {
+test('the unique key - is derived from the payload', () => {
   const { submit } = new QueueSite();
   const job = submit('f', { unique: '-', payload: Buffer.from('a') });
   assert.equal(submit('f', { unique: '-', payload: Buffer.from('a') }), job);
@@ -37,7 +37,7 @@ test('the key - is derived from the payload', () => {
   assert.notEqual(uniqueKeyOf('-', Buffer.from('a')), '-');
 });
 
-test('the lookup by key returns the oldest job of all functions', () => {
+test('a lookup by unique key returns the oldest job of all functions', () => {
   const { queue, submit } = new QueueSite();
   const first = submit('f', { unique: 'key' });
   const second = submit('g', { unique: 'key' });
@@ -46,7 +46,7 @@ test('the lookup by key returns the oldest job of all functions', () => {
   assert.equal(queue.jobByUnique('key'), second);
 });
 
-test('a job stays until its last client disconnects', () => {
+test('a job with several clients stays until the last one disconnects', () => {
   const { queue, submit, trySubmit, client } = new QueueSite();
   const other = new Peer('other');
   const job = submit('f', { unique: 'key' });

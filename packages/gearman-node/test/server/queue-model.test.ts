@@ -34,7 +34,7 @@ test('a function that an operator created stays until an operator drops it', () 
   assert.equal(queue.function('f'), undefined);
 });
 
-test('a limit counts all jobs of the function and applies only to its priority', () => {
+test('a queue limit counts all jobs of the function and applies only to its priority', () => {
   const { queue, submit, trySubmit } = new QueueSite();
   queue.pin('f').limits.normal = 2;
   const job = submit('f', { unique: 'key' });

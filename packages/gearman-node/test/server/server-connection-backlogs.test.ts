@@ -62,7 +62,7 @@ test('a single large reply to each slow peer counts towards maxTotalOutput', asy
   );
 });
 
-test('with the option exceptions clients get WORK_EXCEPTION without a request', async (t) => {
+test('clients of a server with the option exceptions get WORK_EXCEPTION without requesting it', async (t) => {
   const site = await JobServerSite.start(t, { exceptions: true });
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { QueueSite } from '../fixtures/queue-site.ts';
 
-test('a job wakes one sleeper that has its function', () => {
+test('a new job wakes one sleeping worker that has its function', () => {
   const { submit, sleeper, woken } = new QueueSite();
   sleeper('g');
   sleeper('f');
@@ -11,7 +11,7 @@ test('a job wakes one sleeper that has its function', () => {
   assert.deepEqual(woken, ['f']);
 });
 
-test('each further job wakes another sleeper', () => {
+test('each further job wakes another sleeping worker', () => {
   const { submit, sleeper, woken } = new QueueSite();
   sleeper('f');
   sleeper('f', 'g');
@@ -26,7 +26,7 @@ test('a worker that falls asleep while a job waits is woken at once', () => {
   assert.deepEqual(woken, ['f']);
 });
 
-test('a sleeper that registers a function with a waiting job is woken', () => {
+test('a sleeping worker that registers a function with a waiting job is woken', () => {
   const { queue, submit, sleeper, woken } = new QueueSite();
   submit('f');
   const worker = sleeper('g');
@@ -42,7 +42,7 @@ test('a worker that is awake is not woken', () => {
   assert.deepEqual(woken, []);
 });
 
-test('if the woken worker takes another job, another sleeper is woken', () => {
+test('another sleeping worker is woken if the woken one takes another job', () => {
   const { queue, submit, worker, sleeper, woken } = new QueueSite();
   const first = sleeper('f', 'g');
   sleeper('f');
@@ -54,7 +54,7 @@ test('if the woken worker takes another job, another sleeper is woken', () => {
   assert.notEqual(queue.grab(worker('f')), undefined);
 });
 
-test('if the woken worker is lost, another sleeper is woken', () => {
+test('another sleeping worker is woken if the woken one is lost', () => {
   const { queue, submit, sleeper, woken } = new QueueSite();
   const first = sleeper('f', 'g');
   sleeper('f');
@@ -63,7 +63,7 @@ test('if the woken worker is lost, another sleeper is woken', () => {
   assert.deepEqual(woken, ['f,g', 'f']);
 });
 
-test('the job of a lost worker wakes another one', () => {
+test('a lost worker’s job wakes another worker', () => {
   const { queue, submit, worker, sleeper, woken } = new QueueSite();
   submit('f');
   const lost = worker('f');
@@ -74,7 +74,7 @@ test('the job of a lost worker wakes another one', () => {
   assert.deepEqual(woken, ['f']);
 });
 
-test('wakeAll skips a woken worker that does not grab', () => {
+test('waking all workers skips a woken worker that does not grab', () => {
   const { queue, submit, sleeper, woken } = new QueueSite();
   sleeper('f', 'g');
   sleeper('f');
@@ -84,7 +84,7 @@ test('wakeAll skips a woken worker that does not grab', () => {
   assert.deepEqual(woken, ['f,g', 'f']);
 });
 
-test('a lost sleeper is not woken', () => {
+test('a lost sleeping worker is not woken', () => {
   const { queue, submit, sleeper, woken } = new QueueSite();
   queue.disconnect(sleeper('f'));
   submit('f');

@@ -25,7 +25,7 @@ function* steps(count: number, done: () => void): Generator {
   done();
 }
 
-test('a short task runs at once, a long one in slices, the next one after it', () => {
+test('a short task runs at once, a long one in slices, and the next one after it', () => {
   const slices = new Slices();
   const tasks = new SlicedTasks(slices.later);
   const log: string[] = [];
@@ -48,7 +48,7 @@ test('a worker with many functions is removed in slices', () => {
   assert.deepEqual([...queue.functions], []);
 });
 
-test('a function that is registered again meanwhile stays', () => {
+test('a function that is registered again while it is being removed stays', () => {
   const slices = new Slices();
   const { queue, worker, submit } = new QueueSite({ later: slices.later });
   const peer = worker(...Array.from({ length: 2000 }, (_, index) => `f${index}`));
@@ -61,7 +61,7 @@ test('a function that is registered again meanwhile stays', () => {
   assert.equal(queue.grab(peer), job);
 });
 
-test('the waiting jobs of a lost client are removed in slices, and those that another client joined stay', () => {
+test('a lost client’s waiting jobs are removed in slices, and those that another client joined stay', () => {
   const slices = new Slices();
   const { queue, client, submit, trySubmit, worker } = new QueueSite({ later: slices.later });
   const other = worker();

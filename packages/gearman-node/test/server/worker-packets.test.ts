@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { encodePacket } from '../../src/codec/encoder.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 
-test('GRAB_JOB returns handle, function and payload; GRAB_JOB_UNIQ and GRAB_JOB_ALL also the key', async (t) => {
+test('GRAB_JOB returns handle, function and payload, and GRAB_JOB_UNIQ and GRAB_JOB_ALL add the key', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const client = await site.connect();
@@ -21,7 +21,7 @@ test('GRAB_JOB returns handle, function and payload; GRAB_JOB_UNIQ and GRAB_JOB_
   }
 });
 
-test('a sleeper gets one NOOP and no other packet', async (t) => {
+test('a sleeping worker gets one NOOP and no other packet', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   worker.send('PRE_SLEEP');
@@ -31,7 +31,7 @@ test('a sleeper gets one NOOP and no other packet', async (t) => {
   assert.deepEqual(await settled(worker), [['NOOP']]);
 });
 
-test('a second sleeper is woken if the first does not grab', async (t) => {
+test('a second sleeping worker is woken if the first does not grab', async (t) => {
   const site = await JobServerSite.start(t);
   const first = await site.worker('f');
   const second = await site.worker('f');
@@ -44,7 +44,7 @@ test('a second sleeper is woken if the first does not grab', async (t) => {
   assert.deepEqual(await second.next(), ['NOOP']);
 });
 
-test('the packets of a worker about its job go to the client', async (t) => {
+test('a worker’s packets about its job are passed to the client', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');
@@ -79,7 +79,7 @@ test('clients with the option exceptions get WORK_EXCEPTION, all others WORK_FAI
   ]);
 });
 
-test('only the worker of a job may send packets about it', async (t) => {
+test('only the worker that runs a job may send packets about it', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');
@@ -98,7 +98,7 @@ test('only the worker of a job may send packets about it', async (t) => {
   assert.deepEqual(await settled(client), []);
 });
 
-test('after CANT_DO or RESET_ABILITIES a worker gets no job of the function', async (t) => {
+test('a worker gets no job of a function after CANT_DO or RESET_ABILITIES', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f', 'g', 'h');
   for (const name of ['f', 'g', 'h']) await site.submit(name, name);
@@ -125,7 +125,7 @@ test('a running job stays with its worker after CANT_DO and RESET_ABILITIES', as
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'mine']);
 });
 
-test('the job of a disconnected worker goes to another one, without a packet to its client', async (t) => {
+test('a disconnected worker’s job goes to another one, and its client gets no packet about it', async (t) => {
   const site = await JobServerSite.start(t);
   const [client, handle] = await site.submit('f');
   const assigned = ['JOB_ASSIGN', handle, 'f', ''];
@@ -141,7 +141,7 @@ test('the job of a disconnected worker goes to another one, without a packet to 
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'third time lucky']);
 });
 
-test('CAN_DO_TIMEOUT: a job over its time limit goes to another worker', async (t) => {
+test('a job over its CAN_DO_TIMEOUT goes to another worker', async (t) => {
   const site = await JobServerSite.start(t);
   const slow = await site.connect();
   slow.send('CAN_DO_TIMEOUT', 'f', 1);
@@ -152,7 +152,7 @@ test('CAN_DO_TIMEOUT: a job over its time limit goes to another worker', async (
   assert.equal((await slow.ask('WORK_COMPLETE', handle, 'late'))[1], 'JOB_NOT_FOUND');
 });
 
-test('CAN_DO_TIMEOUT of a lost worker does not apply to the next one', async (t) => {
+test('a lost worker’s CAN_DO_TIMEOUT does not apply to the next worker', async (t) => {
   const site = await JobServerSite.start(t);
   const [lost, clock] = [await site.connect(), await site.connect()];
   lost.send('CAN_DO_TIMEOUT', 'f', 1000);
@@ -181,7 +181,7 @@ test('a function name over 512 bytes is rejected, and the connection stays open'
   assert.equal((await worker.ask('GRAB_JOB'))[0], 'JOB_ASSIGN');
 });
 
-test('WORK_COMPLETE without the NUL before its empty data, as Perl sends it, ends the job', async (t) => {
+test('a job ends with WORK_COMPLETE that lacks the NUL before empty data, as Perl sends it', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');

@@ -11,14 +11,14 @@ function abilities(...names: string[]): Abilities<string> {
   return made;
 }
 
-test('each function gets one CAN_DO', () => {
+test('a worker announces each function with one CAN_DO', () => {
   const made = new Abilities<string>();
   assert.deepEqual(made.want(['a', 'b']), ['a', 'b']);
   assert.deepEqual(made.want(['b', 'c']), ['c']);
   assert.equal(made.size, 3);
 });
 
-test('a removed function gets one CANT_DO, an unregistered one none', () => {
+test('a removed function gets one CANT_DO, and an unregistered one gets none', () => {
   const made = abilities('a', 'b');
   made.drop('a', 'handler of a');
   made.drop('never', '');
@@ -27,7 +27,7 @@ test('a removed function gets one CANT_DO, an unregistered one none', () => {
   assert.deepEqual(made.want(['a']), ['a'], 'it can be added again');
 });
 
-test('a function with a running job is kept until the job ends', () => {
+test('a removed function with a running job is kept until the job ends', () => {
   const made = abilities('a', 'b');
   made.drop('a', '');
   made.drop('b', '');
@@ -37,14 +37,14 @@ test('a function with a running job is kept until the job ends', () => {
   assert.deepEqual(made.takeRemovable(none, true), { reset: false, deregister: ['a'] });
 });
 
-test('a function that is removed and added again in time needs no packet', () => {
+test('no packet is pending for a function that is removed and added again in time', () => {
   const made = abilities('a');
   made.drop('a', '');
   assert.deepEqual(made.want(['a']), []);
   assert.deepEqual(made.takeRemovable(none, true), { reset: false, deregister: [] });
 });
 
-test('the handler of a removed function stays until the function is deregistered', () => {
+test('a removed function keeps its handler until it is deregistered', () => {
   const made = abilities('a');
   made.drop('a', 'handler');
   assert.equal(made.unwantedHandler('a'), 'handler');
@@ -52,7 +52,7 @@ test('the handler of a removed function stays until the function is deregistered
   assert.equal(made.unwantedHandler('a'), undefined);
 });
 
-test('RESET_ABILITIES removes many functions at once, if no job is running', () => {
+test('RESET_ABILITIES removes many functions at once if no job is running', () => {
   const gone = Array.from({ length: MANY + 1 }, (_, index) => `f${index}`);
   const idle = abilities(...gone, 'd', 'e');
   for (const name of gone) idle.drop(name, '');

@@ -24,7 +24,7 @@ async function resolved(promises: readonly Promise<void>[]): Promise<boolean[]> 
   return states;
 }
 
-test('an answer resolves its request and those before it', async () => {
+test('an echo response resolves its request and those before it', async () => {
   const { echo, sent } = recorded();
   const requests = [echo.request(), echo.request(), echo.request()];
   assert.deepEqual(sent, ['1', '2', '3']);
@@ -35,7 +35,7 @@ test('an answer resolves its request and those before it', async () => {
   echo.end();
 });
 
-test('a server that has never answered is waited for one second, and only once', async (t) => {
+test('a worker waits one second for the first echo response of a server, and only once', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { echo, sent, silences, knowledge } = recorded();
   const request = echo.request();
@@ -44,13 +44,13 @@ test('a server that has never answered is waited for one second, and only once',
   assert.deepEqual([sent, silences, knowledge.answersEcho], [['1'], [], false]);
 });
 
-test('the next connection knows whether the server answers', async () => {
+test('a worker sends no echo request to a server that is known not to respond to it', async () => {
   const { echo, sent } = recorded(false);
   await echo.request();
   assert.deepEqual(sent, []);
 });
 
-test('a server that no longer answers is silent', (t) => {
+test('a server that stops responding to echo requests is reported as silent', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { echo, silences } = recorded(true);
   void echo.request();
@@ -61,7 +61,7 @@ test('a server that no longer answers is silent', (t) => {
   echo.end();
 });
 
-test('a late answer counts', async (t) => {
+test('a late echo response marks the server as responding', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { echo, sent, knowledge } = recorded();
   const request = echo.request();
@@ -74,7 +74,7 @@ test('a late answer counts', async (t) => {
   echo.end();
 });
 
-test('end resolves all requests', async () => {
+test('ending the echo confirmation resolves all its requests', async () => {
   const { echo, silences } = recorded(true);
   const requests = [echo.request(), echo.request()];
   echo.end();

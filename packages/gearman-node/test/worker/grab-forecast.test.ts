@@ -12,7 +12,7 @@ function loneJobs(forecast: GrabForecast, count: number): boolean[] {
   });
 }
 
-test('after some lone jobs the next one is expected to be alone, except every eighth', () => {
+test('a worker expects a lone job after some lone jobs, except every eighth time', () => {
   const spared = loneJobs(new GrabForecast(), 18);
   assert.deepEqual(
     spared.flatMap((isSpared, index) => (isSpared ? [] : [index])),
@@ -20,7 +20,7 @@ test('after some lone jobs the next one is expected to be alone, except every ei
   );
 });
 
-test('a second job before a sleep resets the count; a sleep without a job does not', () => {
+test('a second job before a sleep resets the count of lone jobs, and a sleep without a job does not', () => {
   const forecast = new GrabForecast();
   loneJobs(forecast, 5);
   forecast.slept();
@@ -32,7 +32,7 @@ test('a second job before a sleep resets the count; a sleep without a job does n
   assert.deepEqual(loneJobs(forecast, 5), [false, false, false, false, true]);
 });
 
-test('the window doubles with each job, and is 1 after a grab without a job', () => {
+test('the grab window doubles with each job, and is 1 after a grab without a job', () => {
   const forecast = new GrabForecast();
   forecast.served();
   forecast.served();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assign, expect, held, scripted } from '../fixtures/scripted-worker.ts';
 
-test('adding a function during sleep causes a grab: no server wakes the worker for waiting jobs', async (t) => {
+test('a worker that adds a function while asleep grabs, as no server wakes it for waiting jobs', async (t) => {
   const { server, worker } = await scripted(t, { f: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   server.send('NO_JOB');
@@ -11,7 +11,7 @@ test('adding a function during sleep causes a grab: no server wakes the worker f
   await expect(server, ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
 });
 
-test('CANT_DO waits until no job of its function is running; other functions do not wait', async (t) => {
+test('CANT_DO waits until no job of its function is running, and other functions do not wait', async (t) => {
   const { handler, started, end } = held();
   const { server, worker } = await scripted(t, { f: handler, g: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
@@ -23,7 +23,7 @@ test('CANT_DO waits until no job of its function is running; other functions do 
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['CANT_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('CANT_DO waits for the answer to a grab, and a job in that answer still runs', async (t) => {
+test('CANT_DO waits for the response to a grab, and a job in that response still runs', async (t) => {
   const { server, worker } = await scripted(t, { f: () => 'after all', g: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
   worker.remove('f');
@@ -33,7 +33,7 @@ test('CANT_DO waits for the answer to a grab, and a job in that answer still run
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'after all'], ['CANT_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('CANT_DO is sent at once during sleep', async (t) => {
+test('CANT_DO is sent at once while the worker is asleep', async (t) => {
   const { server, worker } = await scripted(t, { f: () => {}, g: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
   server.send('NO_JOB');
@@ -42,7 +42,7 @@ test('CANT_DO is sent at once during sleep', async (t) => {
   await expect(server, ['CANT_DO', 'f']);
 });
 
-test('a function that is removed and added again in time needs no packet', async (t) => {
+test('a connected worker sends no packet for a function that is removed and added again in time', async (t) => {
   const { server, worker } = await scripted(t, { f: () => 'old' });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   worker.remove('f');
@@ -51,7 +51,7 @@ test('a function that is removed and added again in time needs no packet', async
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'new'], ['GRAB_JOB_UNIQ']);
 });
 
-test('a large removal is one RESET_ABILITIES and CAN_DO for the rest', async (t) => {
+test('a worker removes many functions with one RESET_ABILITIES and CAN_DO for the rest', async (t) => {
   const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`f${index}`, () => {}]));
   const { server, worker } = await scripted(t, { ...many, stays: () => {} });
   await server.until('GRAB_JOB_UNIQ');
@@ -121,7 +121,7 @@ test('functions that are removed before the server has confirmed CANT_DO are rem
   await expect(server, ['RESET_ABILITIES'], ...names.slice(200).map((name) => ['CAN_DO', name]));
 });
 
-test('while a job runs, functions are removed in parts, each of which the server confirms', async (t) => {
+test('a worker with a running job removes functions in batches, each of which the server confirms', async (t) => {
   const { handler, started, end } = held();
   const names = Array.from({ length: 300 }, (_, index) => `f${index}`);
   const { server, worker } = await scripted(t, new Map([...names, 'runs'].map((name) => [name, handler])));

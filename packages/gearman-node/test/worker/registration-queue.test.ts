@@ -42,7 +42,7 @@ test('registrations that are added one by one, while others wait, follow them in
   assert.deepEqual(sent, [...many.map((name) => `CAN_DO ${name}`), ...last]);
 });
 
-test('a few are sent at once', () => {
+test('a few registrations are sent at once', () => {
   const sent: string[] = [];
   const queue = new RegistrationQueue(recorder(sent));
   queue.add('CAN_DO', ['a', 'b']);
@@ -50,7 +50,7 @@ test('a few are sent at once', () => {
   assert.equal(queue.isEmpty, true);
 });
 
-test('empty waits for the last registration; end discards the rest', async () => {
+test('waiting for an empty registration queue ends with the last registration, and ending it discards the rest', async () => {
   const sent: string[] = [];
   const queue = new RegistrationQueue(recorder(sent));
   queue.add('CAN_DO', many);
@@ -64,7 +64,7 @@ test('empty waits for the last registration; end discards the rest', async () =>
   assert.equal(queue.isEmpty, true);
 });
 
-test('each batch waits until the server has confirmed the one before, also if its functions are added one by one', async () => {
+test('each batch of registrations waits until the server has confirmed the previous one', async () => {
   const sent: string[] = [];
   const confirmations: (() => void)[] = [];
   const confirm = (): Promise<void> => new Promise((resolve) => confirmations.push(resolve));

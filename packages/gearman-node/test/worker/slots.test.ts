@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { Slots } from '../../src/worker/slots.ts';
 
-test('slots are taken and given back, with a call of onFree', () => {
+test('a worker’s slot is taken and given back, which calls onFree', () => {
   const onFree = mock.fn();
   const slots = new Slots(2, onFree);
   slots.take();
@@ -13,7 +13,7 @@ test('slots are taken and given back, with a call of onFree', () => {
   assert.equal(onFree.mock.callCount(), 1);
 });
 
-test('allFree waits for the last slot', async () => {
+test('waiting for free slots ends when the last slot is given back', async () => {
   const slots = new Slots(2, () => {});
   await slots.allFree();
   slots.take();

@@ -11,13 +11,13 @@ function vainWakeUps(guard: SpinGuard, clock: { time: number }, count: number, a
   });
 }
 
-test('some quick wake-ups without a job are tolerated, then the pauses grow', () => {
+test('a worker tolerates some quick wake-ups without a job, then makes growing pauses', () => {
   const clock = { time: 0 };
   const pauses = vainWakeUps(new SpinGuard(() => clock.time), clock, 18, 1);
   assert.deepEqual(pauses, [0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
 });
 
-test('a job or a long sleep resets the count', () => {
+test('a job or a long sleep resets the count of wake-ups without a job', () => {
   const clock = { time: 0 };
   const guard = new SpinGuard(() => clock.time);
   vainWakeUps(guard, clock, 12, 1);

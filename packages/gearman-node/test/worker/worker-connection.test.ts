@@ -18,7 +18,7 @@ test('a worker registers, grabs, sleeps without a job, and grabs again after NOO
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB_UNIQ']);
 });
 
-test('with single jobs, a worker sleeps after a job without another grab', async (t) => {
+test('a worker that gets single jobs sleeps after a job without another grab', async (t) => {
   const { server } = await scripted(t, { f: () => 'done' });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   for (let job = 0; job < 4; job += 1) {
@@ -35,7 +35,7 @@ test('with single jobs, a worker sleeps after a job without another grab', async
   await expect(server, ['GRAB_JOB_UNIQ']);
 });
 
-test('the client id is sent first', async (t) => {
+test('a worker sends its client id first', async (t) => {
   const { server } = await scripted(t, { f: () => {} }, { clientId: 'builder-1' });
   await expect(server, ['SET_CLIENT_ID', 'builder-1'], ['CAN_DO', 'f']);
 });
@@ -46,7 +46,7 @@ test('a worker without functions neither grabs nor sleeps', async (t) => {
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('an error of a handler ends its job: WORK_FAIL for a JobFailure, WORK_EXCEPTION for any other', async (t) => {
+test('a job whose handler throws ends with WORK_FAIL for a JobFailure, and with WORK_EXCEPTION otherwise', async (t) => {
   const { server } = await scripted(t, {
     fails: () => Promise.reject(new JobFailure('no')),
     throws: () => Promise.reject(new Error('boom\nat line 1')),
@@ -65,7 +65,7 @@ test('a job of an unregistered function fails', async (t) => {
   await expect(server, ['WORK_FAIL', 'H:x:1'], ['GRAB_JOB_UNIQ']);
 });
 
-test('outstanding grabs grow with the number of jobs, up to the free slots', async (t) => {
+test('a worker’s outstanding grabs grow with the number of jobs, up to the free slots', async (t) => {
   const { handler, end } = held();
   const { server, worker } = await scripted(t, { f: handler }, { concurrency: 4 });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
@@ -84,7 +84,7 @@ test('outstanding grabs grow with the number of jobs, up to the free slots', asy
   await expect(server, ['CAN_DO', 'g']);
 });
 
-test('close waits until the server has confirmed the result', async (t) => {
+test('closing a worker waits until the server has confirmed the result', async (t) => {
   const { handler, started, end } = held();
   const { server, worker } = await scripted(t, { f: handler });
   await server.until('GRAB_JOB_UNIQ');
@@ -99,7 +99,7 @@ test('close waits until the server has confirmed the result', async (t) => {
   await Promise.all([closing, server.closed]);
 });
 
-test('close of an idle worker deregisters nothing: the server drops its functions', async (t) => {
+test('closing an idle worker deregisters no function, as the server drops them', async (t) => {
   const { server, worker } = await scripted(t, { f: () => {} });
   await server.until('GRAB_JOB_UNIQ');
   server.send('NO_JOB');
@@ -157,14 +157,14 @@ function untilStopped(job: WorkerJob): Promise<void> {
   });
 }
 
-test('a time limit is registered with the server, and aborts the job’s signal', async (t) => {
+test('a function’s time limit is registered with the server, and aborts the job’s signal', async (t) => {
   const { server } = await scripted(t, { f: { handler: untilStopped, timeout: 20 }, g: () => {} });
   await expect(server, ['CAN_DO_TIMEOUT', 'f', '20'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
   assign(server, 'f');
   await expect(server, ['WORK_EXCEPTION', 'H:x:1', 'job H:x:1 of f did not end in 20 ms'], ['GRAB_JOB_UNIQ']);
 });
 
-test('ERROR for a lost job does not answer a grab', async (t) => {
+test('ERROR for a lost job does not count as the response to a grab', async (t) => {
   const { server } = await scripted(t, { f: () => 'done' });
   await server.until('GRAB_JOB_UNIQ');
   server.send('ERROR', 'JOB_NOT_FOUND', 'gone');
@@ -172,7 +172,7 @@ test('ERROR for a lost job does not answer a grab', async (t) => {
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB_UNIQ']);
 });
 
-test('an unanswered grab closes the connection, and the worker reconnects', async (t) => {
+test('a grab without a response closes the connection, and the worker reconnects', async (t) => {
   const { server, worker, accept } = await scripted(t, { f: () => 'done' }, { timeout: 2000 });
   const reason = new Promise((resolve) => worker.once('disconnect', (_server, error) => resolve(error.code)));
   await server.until('GRAB_JOB_UNIQ');
@@ -181,7 +181,7 @@ test('an unanswered grab closes the connection, and the worker reconnects', asyn
   await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('a server that stays silent has twice as long on the next connection', async (t) => {
+test('a silent server gets twice the time limit on the next connection', async (t) => {
   const { worker } = await scripted(t, { f: () => 'done' }, { timeout: 200 });
   const limits: (string | undefined)[] = [];
   for (let connection = 0; connection < 2; connection += 1) {
@@ -191,7 +191,7 @@ test('a server that stays silent has twice as long on the next connection', asyn
   assert.deepEqual(limits, ['200', '400']);
 });
 
-test('after a lost connection a worker registers the current functions', async (t) => {
+test('a worker registers its current functions after a lost connection', async (t) => {
   const { server, worker, accept } = await scripted(t, { f: () => {}, g: () => {} });
   await server.until('GRAB_JOB_UNIQ');
   await server.close();
@@ -199,7 +199,7 @@ test('after a lost connection a worker registers the current functions', async (
   await expect(await accept(), ['CAN_DO', 'g'], ['CAN_DO', 'h'], ['GRAB_JOB_UNIQ']);
 });
 
-test('a job is notified of its lost server, its result is discarded, and its slot becomes free', async (t) => {
+test('a job whose server is lost is notified, its result is discarded, and its slot becomes free', async (t) => {
   const { promise: lost, resolve } = Promise.withResolvers<unknown>();
   const { server, accept } = await scripted(t, {
     f: (job) =>
@@ -218,7 +218,7 @@ test('a job is notified of its lost server, its result is discarded, and its slo
   await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('onServerLost abort aborts the jobs of a lost server', async (t) => {
+test('a worker with onServerLost abort aborts the jobs of a lost server', async (t) => {
   const { promise: stopped, resolve } = Promise.withResolvers<unknown>();
   const { server } = await scripted(
     t,
@@ -239,7 +239,7 @@ test('onServerLost abort aborts the jobs of a lost server', async (t) => {
   assert.equal(((await stopped) as { code: string }).code, 'connection-lost');
 });
 
-test('a malformed packet closes the connection, not the worker', async (t) => {
+test('a malformed packet closes a worker’s connection, but not the worker', async (t) => {
   const { server, accept } = await scripted(t, { f: () => {} });
   await server.until('GRAB_JOB_UNIQ');
   server.sendBytes('HTTP/1.1 400 Bad Request\r\n\r\n');
@@ -247,7 +247,7 @@ test('a malformed packet closes the connection, not the worker', async (t) => {
   await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('repeated wake-ups without a job slow down the grabs', async (t) => {
+test('a worker grabs more slowly after repeated wake-ups without a job', async (t) => {
   const { server } = await scripted(t, { f: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   const start = performance.now();
@@ -259,7 +259,7 @@ test('repeated wake-ups without a job slow down the grabs', async (t) => {
   assert.ok(performance.now() - start > 100, 'the grabs were delayed');
 });
 
-test('a job without a grab closes the connection, and the worker can still be closed', async (t) => {
+test('a job that was not grabbed closes the connection, and the worker can still be closed', async (t) => {
   const ran: string[] = [];
   const { server, worker, accept } = await scripted(t, { f: async ({ handle }) => void ran.push(handle) });
   const lost = once(worker, 'disconnect');

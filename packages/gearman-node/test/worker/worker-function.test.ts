@@ -4,7 +4,7 @@ import { checkWorkerFunction } from '../../src/worker/worker-function.ts';
 
 const handler = () => {};
 
-test('a time limit is a whole number of milliseconds', () => {
+test('a function’s time limit is a whole number of milliseconds', () => {
   checkWorkerFunction('f', { handler, timeout: 1 });
   checkWorkerFunction('f', handler);
   for (const timeout of [0, -1, 1.5, Number.NaN, 2 ** 31]) {
@@ -15,7 +15,7 @@ test('a time limit is a whole number of milliseconds', () => {
   }
 });
 
-test('a function without a handler is rejected', () => {
+test('a worker rejects a function without a handler', () => {
   const wrong: readonly unknown[] = [
     undefined,
     null,

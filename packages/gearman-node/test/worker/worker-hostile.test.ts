@@ -39,7 +39,7 @@ async function assertServesOther(server: RawPeer, site: JobServerSite): Promise<
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'still there']);
 }
 
-test('4 GiB: a server that declares this length is disconnected, and the other is served', async (t) => {
+test('a worker disconnects from a server that declares a packet of 4 GiB, and still serves the other', async (t) => {
   const { server, site, lost } = await scripted(t);
   const header = encodePacket('RES', 'NO_JOB');
   header.writeUInt32BE(0xffff_ffff, 8);
@@ -48,14 +48,14 @@ test('4 GiB: a server that declares this length is disconnected, and the other i
   await assertServesOther(server, site);
 });
 
-test('slow-loris: a server that never sends the end of a job is disconnected, and the other is served', async (t) => {
+test('a worker disconnects from a server that never finishes a job packet, and still serves the other', async (t) => {
   const { server, site, lost } = await scripted(t, 2000);
   server.sendBytes(encodePacket('RES', 'JOB_ASSIGN_UNIQ', 'H:x:1', 'f', '', 'payload').subarray(0, -1));
   assert.equal((await lost).code, 'server-silent');
   await assertServesOther(server, site);
 });
 
-test('one byte at a time: the job runs', async (t) => {
+test('a worker runs a job that arrives one byte at a time', async (t) => {
   const { server } = await scripted(t);
   for (const byte of encodePacket('RES', 'JOB_ASSIGN_UNIQ', 'H:x:1', 'f', '', 'payload')) {
     await new Promise((resolve) => server.socket.write(Buffer.of(byte), resolve));

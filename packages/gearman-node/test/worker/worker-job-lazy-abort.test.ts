@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LazyAbort } from '../../src/worker/worker-job.ts';
 
-test('a signal that was read before aborts with the reason', () => {
+test('a job signal that was read before is aborted with the reason', () => {
   const abort = new LazyAbort();
   const { signal } = abort;
   assert.equal(signal.aborted, false);
@@ -10,7 +10,7 @@ test('a signal that was read before aborts with the reason', () => {
   assert.deepEqual([signal.aborted, signal.reason, abort.signal], [true, 'why', signal]);
 });
 
-test('a signal that is read afterwards is aborted too; only the first reason counts', () => {
+test('a job signal that is read after the abort is aborted with the first reason', () => {
   const abort = new LazyAbort();
   abort.abort('first');
   abort.abort('second');

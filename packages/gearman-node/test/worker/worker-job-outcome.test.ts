@@ -13,7 +13,7 @@ const job = new AssignedJob(
   },
 );
 
-test('a result is text or bytes, or empty for undefined', async () => {
+test('a handler’s result is text or bytes, or empty for undefined', async () => {
   const bytes = Buffer.from([0, 1]);
   for (const [handler, data] of [
     [() => 'done', 'done'],
@@ -26,7 +26,7 @@ test('a result is text or bytes, or empty for undefined', async () => {
   }
 });
 
-test('a JobFailure is WORK_FAIL', async () => {
+test('a handler’s JobFailure is sent as WORK_FAIL', async () => {
   const error = new JobFailure('no such image');
   for (const handler of [
     () => {
@@ -38,7 +38,7 @@ test('a JobFailure is WORK_FAIL', async () => {
   }
 });
 
-test('any other error is WORK_EXCEPTION with one line', async () => {
+test('any other error of a handler is sent as WORK_EXCEPTION with one line', async () => {
   for (const [thrown, data] of [
     [new Error('first line\nsecond line'), 'first line'],
     [new TypeError(''), 'TypeError'],
@@ -51,7 +51,7 @@ test('any other error is WORK_EXCEPTION with one line', async () => {
   }
 });
 
-test('a result of another type is WORK_EXCEPTION', async () => {
+test('a handler’s result of another type is sent as WORK_EXCEPTION', async () => {
   const outcome = await runHandler((() => 42) as unknown as JobHandler, job);
   assert.match(outcome.packet === 'WORK_EXCEPTION' ? outcome.data : '', /handler of f returned number/);
 });

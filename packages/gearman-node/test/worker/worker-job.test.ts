@@ -24,7 +24,7 @@ function assigned(wantsFail = false): {
   return { job: new AssignedJob(assignment, connection), sent, confirmations };
 }
 
-test('status, data and warnings are sent until the end of the job, and not afterwards', async () => {
+test('a job’s status, data and warnings are sent until it ends, and not afterwards', async () => {
   const { job, sent } = assigned();
   const send = async () => {
     job.sendStatus(1, 2);
@@ -42,7 +42,7 @@ test('status, data and warnings are sent until the end of the job, and not after
   ]);
 });
 
-test('a status must consist of non-negative integers', () => {
+test('a job’s status must consist of non-negative integers', () => {
   const { job, sent } = assigned();
   assert.throws(() => job.sendStatus(0.5, 1), { code: 'invalid-argument' });
   assert.throws(() => job.sendStatus(1, Number.NaN), { code: 'invalid-argument' });
@@ -58,7 +58,7 @@ test('WORK_FAIL follows an exception only if the server expects it', () => {
   }
 });
 
-test('acknowledged waits until the server has processed the final packet', async () => {
+test('a job’s acknowledged promise waits until the server has processed the final packet', async () => {
   const { job, confirmations } = assigned();
   const before = job.acknowledged;
   assert.equal(confirmations.length, 0);
@@ -74,7 +74,7 @@ test('acknowledged waits until the server has processed the final packet', async
   await after;
 });
 
-test('a stop and a lost server abort different signals', () => {
+test('a stopped worker and a lost server abort different signals of the job', () => {
   const { job } = assigned();
   const reason = new GearmanError('connection-lost', 'm');
   job.loseConnection(reason);

@@ -36,7 +36,7 @@ test('a handler gets the job, and its result goes to the client', async (t) => {
   assert.equal(String(await job), `${await job.handle}|describe|key|payload`);
 });
 
-test('registered resolves once the server has the functions', async (t) => {
+test('the registered promise resolves once the server has the functions', async (t) => {
   const { worker, offered } = await working(t);
   worker.setFunctions({ a: () => {}, b: () => {} });
   await connected(worker);
@@ -56,7 +56,7 @@ test('registered resolves once the server has the functions', async (t) => {
   assert.deepEqual([...worker.functions], ['b', 'c']);
 });
 
-test('a handler may await registered, and a signal aborts it', async (t) => {
+test('a handler may await registered, and a signal aborts the wait', async (t) => {
   const { worker, client, offered } = await working(t);
   worker.add('build', async () => {
     worker.add('upload:1', () => {});
@@ -67,7 +67,7 @@ test('a handler may await registered, and a signal aborts it', async (t) => {
   await assert.rejects(worker.registered({ signal: AbortSignal.abort() }), { code: 'aborted' });
 });
 
-test('concurrency limits the number of running jobs', async (t) => {
+test('a worker’s concurrency limits the number of running jobs', async (t) => {
   const { worker, client } = await working(t, { concurrency: 3 });
   let running = 0;
   let most = 0;
@@ -84,7 +84,7 @@ test('concurrency limits the number of running jobs', async (t) => {
   assert.equal(most, 3);
 });
 
-test('concurrency applies to all servers together, which take turns', async (t) => {
+test('a worker’s concurrency applies to all servers together, which take turns', async (t) => {
   const sites = [await JobServerSite.start(t), await JobServerSite.start(t)];
   const worker = new Worker({ servers: sites.map((site) => site.address) });
   const clients = sites.map((site) => new Client({ servers: [site.address] }));
@@ -99,7 +99,7 @@ test('concurrency applies to all servers together, which take turns', async (t) 
   await Promise.all(clients.flatMap((client) => Array.from({ length: 5 }, () => client.submit('f').result)));
 });
 
-test('close grabs no jobs, waits for the running ones, sends their results, and disconnects', async (t) => {
+test('closing a worker grabs no jobs, waits for the running ones, sends their results, and disconnects', async (t) => {
   const { worker, client, offered } = await working(t, { concurrency: 2 });
   const started = Promise.withResolvers<void>();
   const end = Promise.withResolvers<string>();
@@ -130,7 +130,7 @@ test('close grabs no jobs, waits for the running ones, sends their results, and 
   });
 });
 
-test('an aborted signal of close aborts the jobs, and close still waits for their handlers', async (t) => {
+test('an aborted close of a worker aborts the jobs and still waits for their handlers', async (t) => {
   const { worker, client } = await working(t);
   const started = Promise.withResolvers<void>();
   worker.add('f', async (job) => {
@@ -148,7 +148,7 @@ test('an aborted signal of close aborts the jobs, and close still waits for thei
   await Promise.all([closing, hurried]);
 });
 
-test('close removes very many functions in many turns of the event loop while a job is running', async (t) => {
+test('a closing worker removes very many functions over many turns of the event loop while a job runs', async (t) => {
   const { worker, client } = await working(t);
   const started = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
@@ -175,7 +175,7 @@ test('close removes very many functions in many turns of the event loop while a 
   await Promise.all([job, closing]);
 });
 
-test('close ends a worker whose server is unreachable', async (t) => {
+test('closing a worker works while its server is unreachable', async (t) => {
   const { site } = await working(t);
   await site.server.close();
   const worker = new Worker({ servers: [site.address] });
@@ -183,7 +183,7 @@ test('close ends a worker whose server is unreachable', async (t) => {
   await worker.close();
 });
 
-test('a lost connection and the next one emit events', async (t) => {
+test('a worker emits events for a lost connection and for the next one', async (t) => {
   const { site, worker, client } = await working(t, { reconnect: { minDelay: 1 } });
   worker.add('f', () => 'done');
   await connected(worker);
@@ -211,7 +211,7 @@ test('sendData waits while the client does not read', async (t) => {
   assert.equal(String(await job), 'done');
 });
 
-test('invalid arguments are rejected at the call', async (t) => {
+test('a worker rejects invalid arguments at the call', async (t) => {
   const { worker } = await working(t);
   const refused = { code: 'invalid-argument' };
   assert.throws(() => new Worker({ servers: [] }), refused);
