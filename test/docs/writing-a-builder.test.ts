@@ -3,11 +3,10 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { ExampleProject } from '../fixtures/example-project.ts';
-import { createFakeDib } from '../fixtures/fake-dib.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { nodepoolBuilderShell } from '../fixtures/nodepool-builder-shell.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
@@ -15,9 +14,9 @@ import { waitUntil } from '../fixtures/wait-until.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
 const page = await readPage('docs/writing-a-builder.md');
-const [builder = '', program = '', plugin = '', scannedDib = '', contract = ''] = codeBlocks(page, 'ts');
-const [session = '', build = '', buildWithScan = ''] = codeBlocks(page, 'sh');
-const [configuration = '', pluginConfiguration = '', scanConfiguration = ''] = codeBlocks(page, 'yaml');
+const [builder = '', program = '', plugin = '', contract = ''] = codeBlocks(page, 'ts');
+const [session = '', build = ''] = codeBlocks(page, 'sh');
+const [configuration = '', pluginConfiguration = ''] = codeBlocks(page, 'yaml');
 
 test('docs/writing-a-builder.md: the builder serves, and passes the contract tests', async (t) => {
   const server = await startGearmand();
@@ -62,37 +61,4 @@ test('docs/writing-a-builder.md: nodepool-builder builds with the plugin', async
   const path = (await shell(build)).trim();
   assert.match(path, /\/built\/skel-[\w-]+\.raw$/);
   assert.equal((await stat(path)).size, 64 * 2 ** 20);
-});
-
-test('docs/writing-a-builder.md: a step after disk-image-create sees each image, and can refuse it', async (t) => {
-  const project = await ExampleProject.create(t);
-  await project.makeDirectory('tools');
-  const { directory } = await createFakeDib(join(project.directory, 'tools'));
-  const scan = (end: string): Promise<void> =>
-    writeFile(join(directory, 'scan-image'), `#!/bin/sh\nqemu-img info "$1"\n${end}\n`, { mode: 0o755 });
-  await project.write('scanned-dib.ts', scannedDib);
-  await project.write('nodepool.yaml', `images-dir: images\n${scanConfiguration}`);
-  await project.checkTypes();
-  const shell = await nodepoolBuilderShell(project.directory);
-  const withPath = async (script: string): Promise<string> =>
-    await shell(`PATH='${directory}':$PATH; ${script}`);
-
-  await scan('exit 0');
-  const files = (await withPath(buildWithScan)).trim().split('\n');
-  assert.deepEqual(
-    files.map((file) => extname(file)),
-    ['.raw', '.qcow2'],
-  );
-  const log = await readFile((files[0] ?? '').replace(/\.raw$/, '.log'), 'utf8');
-  assert.match(log, /^file format: raw\n(?:.*\n)*file format: qcow2$/m);
-
-  await scan('echo it has no kernel; exit 1');
-  await assert.rejects(
-    withPath(buildWithScan),
-    /"scan-image" ended with exit code 1, saying: .*it has no kernel/,
-  );
-  assert.equal(
-    (await readdir(join(project.directory, 'built'))).filter((name) => name.endsWith('.raw')).length,
-    1,
-  );
 });

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { describe, it } from 'node:test';
+import { extname, join } from 'node:path';
+import { describe, it, test } from 'node:test';
 import { loadConfiguration } from 'nodepool-builder';
 import { builderCommand, CUSTOM_BUILDER, startBuilder } from '../fixtures/builder-process.ts';
+import { ExampleProject } from '../fixtures/example-project.ts';
+import { createFakeDib } from '../fixtures/fake-dib.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
+import { nodepoolBuilderShell } from '../fixtures/nodepool-builder-shell.ts';
+import { temporaryDirectory } from '../fixtures/temporary-directory.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
@@ -47,6 +51,33 @@ describe('the custom builder', () => {
     });
     assert.ok(content.equals(await readFile('/usr/share/doc/e2fsprogs/copyright')));
   });
+});
+
+test('the example scanned-dib scans each image after disk-image-create, and a failed scan refuses it', async (t) => {
+  const { directory } = await ExampleProject.create(t);
+  await cp(join(EXAMPLES, 'scanned-dib'), directory, { recursive: true });
+  const { directory: tools } = await createFakeDib(await temporaryDirectory(t));
+  const scan = (end: string): Promise<void> =>
+    writeFile(join(tools, 'scan-image'), `#!/bin/sh\nqemu-img info "$1"\n${end}\n`, { mode: 0o755 });
+  const shell = await nodepoolBuilderShell(directory);
+  const build = async (): Promise<readonly string[]> => {
+    const command = 'nodepool-builder build debian -c nodepool.yaml --output built';
+    return (await shell(`PATH='${tools}':$PATH; ${command}`)).trim().split('\n');
+  };
+
+  await scan('exit 0');
+  const files = await build();
+  assert.deepEqual(
+    files.map((file) => extname(file)),
+    ['.raw', '.qcow2'],
+  );
+  const log = await readFile((files[0] ?? '').replace(/\.raw$/, '.log'), 'utf8');
+  assert.match(log, /^file format: raw\n(?:.*\n)*file format: qcow2$/m);
+
+  await scan('echo it has no kernel; exit 1');
+  await assert.rejects(build(), /"scan-image" ended with exit code 1, saying: .*it has no kernel/);
+  const built = await readdir(join(directory, 'built'));
+  assert.equal(built.filter((name) => name.endsWith('.raw')).length, 1);
 });
 
 for (const example of ['nodepool.yaml', 'all-in-one/nodepool.yaml']) {
