@@ -20,7 +20,7 @@ export interface ManagedDiskImage {
    * True for an image that Zuul builds. Builders import each build on their own, and the manager adopts it. The manager
    * asks for an import only on request, or when the newest image is absent. Default false.
    */
-  readonly followsZuul?: boolean;
+  readonly isImported?: boolean;
   /** Number of ready images to keep, on disk and in each provider. At least 1. */
   readonly keep: number;
   /** Time limit for a running build. */

@@ -18,7 +18,7 @@ function idOf(digit: string, days: number): string {
 }
 
 async function startSite(t: TestContext, options: SiteOptions = {}): Promise<ManagerSite> {
-  return await ManagerSite.start(t, { providers: ['east'], diskimage: { followsZuul: true }, ...options });
+  return await ManagerSite.start(t, { providers: ['east'], diskimage: { isImported: true }, ...options });
 }
 
 /** Lets a builder import builds of Zuul. */
@@ -52,7 +52,7 @@ test('gearmand: imported builds of Zuul are adopted, uploaded and kept by their 
 });
 
 test('many builds are adopted in one write', async (t) => {
-  const site = await startSite(t, { providers: [], diskimage: { followsZuul: true, keep: 50 } });
+  const site = await startSite(t, { providers: [], diskimage: { isImported: true, keep: 50 } });
   const ids = Array.from({ length: 50 }, (_, day) => idOf('a', day));
   importBuilds(await site.builder(), ...ids);
   const [port = 0] = site.ports;

@@ -46,7 +46,7 @@ function* planNewBuild(
       return;
     }
     yield* later(diskimage, entry, occasions);
-    if (entry.followsZuul === true) yield { subject, reason: whyNothingIsDue(pass, diskimage) };
+    if (entry.isImported === true) yield { subject, reason: whyNothingIsDue(pass, diskimage) };
     return;
   }
   const { reason } = due;

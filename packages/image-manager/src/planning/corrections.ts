@@ -16,7 +16,7 @@ export function buildsToAdopt(
   offered: Iterable<string>,
   now: number,
 ): readonly Build[] {
-  const followers = diskimages.filter(({ followsZuul }) => followsZuul === true);
+  const followers = diskimages.filter(({ isImported }) => isImported === true);
   if (followers.length === 0) return [];
   const digests = new Map(followers.map(({ name, digest }) => [name, digest]));
   const adopted: Build[] = [];

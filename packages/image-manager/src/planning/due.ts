@@ -24,7 +24,7 @@ export function* occasionsToBuild(
 ): Iterable<Occasion> {
   const cancelled = cancelledBuild(diskimage, entry);
   const isNew = ({ at }: Occasion): boolean => cancelled === undefined || at > cancelled.requestedAt;
-  if (entry.followsZuul !== true) {
+  if (entry.isImported !== true) {
     yield* [...byConfiguration(diskimage, entry)].filter(isNew);
     const { newestSuccess } = diskimage;
     for (const timesAfter of [byAge, byCron]) {

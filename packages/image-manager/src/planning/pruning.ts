@@ -47,7 +47,7 @@ function prunableBuilds(
   const deleted = builds.filter(({ state }) => state === 'deleted');
   // Without the record, an image that was withdrawn would be adopted again when a builder comes back with it.
   const isRemembered = (build: Build): boolean =>
-    entry !== undefined && (build === newestSuccess || (build.withdrawn && entry.followsZuul === true));
+    entry !== undefined && (build === newestSuccess || (build.withdrawn && entry.isImported === true));
   return [
     ...surplusFailures(builds, entry === undefined ? 0 : keptFailures),
     ...deleted.filter((build) => !isRemembered(build)),

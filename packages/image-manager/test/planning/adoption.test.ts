@@ -8,8 +8,8 @@ import { imageId, NOW, Situation } from './situation.ts';
 const END = Date.UTC(2026, 1, 3);
 
 const { configuration } = new Situation()
-  .diskimage('noble', { followsZuul: true, digest: 'noble today' })
-  .diskimage('noble-arm', { followsZuul: true })
+  .diskimage('noble', { isImported: true, digest: 'noble today' })
+  .diskimage('noble-arm', { isImported: true })
   .diskimage('debian');
 
 function idOf(image: string, digit: string, endTime: number = END): string {

@@ -30,7 +30,7 @@ const diskimages = fc.uniqueArray(
       rebuildAge: fc.constantFrom(HOUR, DAY),
       keep: fc.integer({ min: 1, max: 3 }),
       buildTimeout: fc.constant(HOUR),
-      followsZuul: fc.boolean(),
+      isImported: fc.boolean(),
     },
     plain,
   ),

@@ -1,7 +1,7 @@
 import { DAY, debianInCloud, HOUR, MINUTE, type Situation } from './situation.ts';
 import { testSituations } from './situation-table.ts';
 
-const debian = (): Situation => debianInCloud({ followsZuul: true });
+const debian = (): Situation => debianInCloud({ isImported: true });
 
 const NEXT = /^diskimage debian: builders import the next build of Zuul on their own$/;
 
@@ -17,7 +17,7 @@ testSituations({
     waits: [/it has no ready build/],
   },
   'it is not built for its age, cron time or configuration': {
-    given: debianInCloud({ followsZuul: true, rebuildAge: DAY, rebuildCron: '* * * * *' })
+    given: debianInCloud({ isImported: true, rebuildAge: DAY, rebuildCron: '* * * * *' })
       .build(1, 'ready', { ago: 100 * DAY, configuration: 'former' })
       .upload(1, 'cloud', 'ready'),
     steps: [],
@@ -29,7 +29,7 @@ testSituations({
     waits: [/^diskimage debian: no builder offers image-build:debian, so that none imports the builds/],
   },
   'while paused, it waits for nothing': {
-    given: debianInCloud({ followsZuul: true, pause: true }),
+    given: debianInCloud({ isImported: true, pause: true }),
     steps: [],
   },
   'it is built on request': { given: debian().requested('debian'), steps: ['build debian'] },

@@ -20,7 +20,7 @@ export function toManagerConfiguration({
         pause,
         ...(rebuildAge !== undefined && { rebuildAge }),
         ...(rebuildCron !== undefined && { rebuildCron }),
-        ...(diskimage.isImported && { followsZuul: true }),
+        ...(diskimage.isImported && { isImported: true }),
         keep,
         buildTimeout: diskimage.buildTimeout ?? BUILD_TIMEOUT,
       };

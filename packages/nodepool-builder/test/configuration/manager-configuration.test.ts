@@ -103,7 +103,7 @@ describe("a manager's configuration", () => {
     assert.deepEqual(plain, {
       name: 'noble',
       pause: false,
-      followsZuul: true,
+      isImported: true,
       keep: 2,
       buildTimeout: 28_800,
     });
