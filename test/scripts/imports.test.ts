@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { glob, readFile } from 'node:fs/promises';
 import { join, normalize, relative } from 'node:path';
 import { test } from 'node:test';
+import { Modules, OPTIONAL_PACKAGES } from '../../packages/nodepool-builder/src/configuration/modules.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -44,6 +45,20 @@ const FOLDERS = [
   'commands',
 ];
 
+/** Parts of the core, each of which imports only parts in its own row or before. Parts in no row serve all. */
+const CORE_LAYERS = [
+  ['formats', 'formats.ts', 'http', 'process', 'record-directory.ts'],
+  ['repository', 'repository.ts'],
+  ['context.ts'],
+  ['base.ts'],
+  ['cloud', 'instance', 'modules.ts'],
+  ['command.ts', 'dib.ts', 'directory'],
+  ['index.ts', 'module-kit.ts', 'testing'],
+];
+
+/** Words of systems that only modules outside the core name. */
+const BRANCHES = /\b(?:zuul|nova|glance|keystone|openstack|winrm|powershell|aws|ec2|azure|gce)\b/i;
+
 /** Maximum number of names that the main entry of the core exports. */
 const MOST_EXPORTS = 69;
 
@@ -61,6 +76,18 @@ async function readImports(
     );
   }
   return imports;
+}
+
+/** Lines of files that match, with their places. */
+async function linesWith(pattern: RegExp, ...files: readonly string[]): Promise<readonly string[]> {
+  const found: string[] = [];
+  for await (const file of glob(files, { cwd: ROOT })) {
+    const lines = (await readFile(join(ROOT, file), 'utf8')).split('\n');
+    found.push(
+      ...lines.flatMap((line, index) => (pattern.test(line) ? [`${file}:${index + 1}: ${line.trim()}`] : [])),
+    );
+  }
+  return found;
 }
 
 test('imports between packages point one way', async () => {
@@ -128,4 +155,33 @@ test(`the main entry of the core exports at most ${MOST_EXPORTS} names`, async (
   const names = lists.flatMap(([, list = '']) => list.split(',').filter((name) => name.trim() !== ''));
   assert.ok(names.length > 10);
   assert.ok(names.length <= MOST_EXPORTS, `${names.length} names`);
+});
+
+test('a part of the core imports only from its own layer and those before it', async () => {
+  const root = 'packages/image-builder/src';
+  const layerOf = (file: string): number => {
+    const part = relative(root, file).split('/')[0] ?? '';
+    return CORE_LAYERS.findIndex((parts) => parts.includes(part));
+  };
+  const imports = await readImports(`${root}/**/*.ts`);
+  const backwards = Array.from(imports).flatMap(([file, modules]) =>
+    modules
+      .filter((name) => name.startsWith('.'))
+      .map((name) => normalize(join(file, '..', name)))
+      .filter((target) => layerOf(file) !== -1 && layerOf(target) > layerOf(file))
+      .map((target) => `${file} imports ${target}`),
+  );
+  assert.deepEqual(backwards, []);
+});
+
+test('the core names no cloud, remote shell or other system that builds images', async () => {
+  assert.deepEqual(await linesWith(BRANCHES, 'packages/image-builder/src/**/*.ts'), []);
+});
+
+test('no file outside a module compares the type of a builder or provider with a name', async () => {
+  const { builders, providers } = Modules.builtIn;
+  const types = [...builders.keys(), ...providers.keys(), ...Object.keys(OPTIONAL_PACKAGES)];
+  const comparison = new RegExp(`\\b(?:type|builder)\\)? [!=]== '(?:${types.join('|')})'`);
+  const files = ['packages/{image-builder,image-manager,nodepool-builder}/src/**/*.ts'];
+  assert.deepEqual(await linesWith(comparison, ...files), []);
 });

@@ -3,7 +3,7 @@ import type { OperationOptions } from './types.ts';
 
 const TEXTS = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 
-/** Keys of `require-attestation`: at the top level, in a provider, and in an entry of `zuul-images`. */
+/** Keys of `require-attestation`: at the top level, in a provider, and in a disk image that is imported. */
 export const REQUIRE_ATTESTATION = {
   type: 'object',
   additionalProperties: false,

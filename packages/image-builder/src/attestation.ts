@@ -17,7 +17,7 @@ export interface Material {
   readonly uri?: string;
   /** Digests by the names of in-toto: `sha256`, `gitCommit`. Empty if none is known. */
   readonly digest: Readonly<Record<string, string>>;
-  /** Further facts: Zuul's `build-uuid`, `job`, `change`, or `isModified` of a repository. */
+  /** Further facts, such as the id of an imported build, or `isModified` of a repository. */
   readonly annotations?: Readonly<Record<string, string | number | boolean>>;
 }
 

@@ -41,7 +41,7 @@ export class CloudError extends Error {
   retriable: boolean;
 
   /**
-   * @param subject what failed: `provider aws: RegisterImage`
+   * @param subject what failed: `provider west: RegisterImage`
    * @param reason the cloud's own message, without secrets
    * @param options `remedy` replaces that of the code
    */

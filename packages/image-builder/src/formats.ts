@@ -17,11 +17,11 @@ export interface ImageFormatRow {
 }
 
 /**
- * Image formats of `images-dir`, by the name that `image-type` of `nodepool.yaml`,
- * `disk-image-create -t` and Glance's `disk_format` share. A new format is one row.
+ * Image formats of `images-dir`, by the name that `image-type` of `nodepool.yaml` and `disk-image-create -t` share. A new
+ * format is one row.
  *
  * Three of them are VHDs: `vhd` is dynamic, as Xen's vhd-util makes it; `vpc` is Virtual PC's, rounded up to whole
- * cylinders; `vhd-fixed` has a fixed size in whole MiB, as Azure requires.
+ * cylinders; `vhd-fixed` has a fixed size in whole MiB.
  */
 export const IMAGE_FORMATS = {
   qcow2: { extension: 'qcow2', dibType: 'qcow2', qemuDriver: 'qcow2', compressible: true },

@@ -49,7 +49,7 @@ export function checkImageId(id: unknown): asserts id is string {
   }
 }
 
-/** A build of another system, such as Zuul, that an image-id names. */
+/** A build of another system that an image-id names. */
 export interface ImportedBuild {
   /** Name of the disk image. */
   readonly image: string;

@@ -14,7 +14,7 @@ type AnySettings = any; // oxlint-disable-line typescript/no-explicit-any
 
 /** A problem with a setting that a schema cannot express. */
 export interface Diagnostic {
-  /** JSON pointer, relative to the entry: `/winrm/fingerprint`. */
+  /** JSON pointer, relative to the entry: `/images/0/name`. */
   readonly pointer: string;
   /** Follows the path in the message: `is not a fingerprint`. */
   readonly reason: string;

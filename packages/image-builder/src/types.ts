@@ -34,7 +34,7 @@ export interface CheckOptions extends OperationOptions {
   readonly largestImage?: number | undefined;
 }
 
-/** Hexadecimal digests of a file, as in OpenStack's image properties. */
+/** Hexadecimal digests of a file. */
 export interface Checksums {
   readonly md5: string;
   readonly sha256: string;

@@ -33,7 +33,7 @@ export class ZuulArtifactBuilder extends BaseImageBuilder {
   }
 
   /**
-   * @throws ImageError `build-unknown`, `build-unusable`, `zuul-unavailable`, `zuul-refused`, `invalid-configuration`,
+   * @throws ImageError `build-unknown`, `build-unusable`, `source-unavailable`, `source-refused`, `invalid-configuration`,
    *   `format-unavailable`, `conversion-failed`, `command-not-found`, `attestation-refused`, and those of
    *   `downloadArtifact`
    */

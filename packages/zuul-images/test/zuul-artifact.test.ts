@@ -390,8 +390,8 @@ test('errors distinguish a Zuul that is unavailable from one that refuses', asyn
   const site = await ZuulSite.start(t, server);
   const { repository } = site.repository;
   for (const [faults, code] of [
-    [['unavailable-for-long'], 'zuul-unavailable'],
-    [['bad-request', 'bad-request'], 'zuul-refused'], // also for a smaller page
+    [['unavailable-for-long'], 'source-unavailable'],
+    [['bad-request', 'bad-request'], 'source-refused'], // also for a smaller page
   ] as const) {
     site.zuul.fail(...faults);
     await assert.rejects(

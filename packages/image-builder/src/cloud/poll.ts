@@ -3,7 +3,7 @@ import { CloudError } from '../cloud-error.ts';
 
 /** Settings of {@link poll}. */
 export interface PollOptions {
-  /** What is waited for: `provider aws: snapshot snap-1`. */
+  /** Subject of messages: `provider west: snapshot snap-1`. */
   readonly subject: string;
   /** Seconds. */
   readonly timeout: number;

@@ -16,7 +16,7 @@ export type CheckArea =
 export interface CheckResult {
   /** Default: that of the caller, `providers` for a provider and `sources` for a builder. */
   readonly area?: CheckArea;
-  /** Subject of the check: `Glance of cloud west`. */
+  /** Subject of the check: `images of cloud west`. */
   readonly subject: string;
   /** With a `problem`, builds, uploads or the manager fail. */
   readonly status: 'ok' | 'warning' | 'problem';

@@ -231,7 +231,7 @@ const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>
 /**
  * Converts the error of a request without a response.
  *
- * @param subject what failed: `provider aws: RegisterImage`
+ * @param subject what failed: `provider west: RegisterImage`
  * @param options the host of the service, and remedies that replace those of certificates
  */
 export function noResponse(

@@ -19,7 +19,7 @@ export interface LaunchRequest {
   readonly publicKey: string;
   /** User data for cloud-init or its equivalent in the image. Default: none. */
   readonly userData?: string;
-  /** TCP port of the instance that must be reachable: 22 for SSH, 5986 for WinRM. */
+  /** TCP port of the instance that must be reachable, such as 22. */
   readonly port: number;
 }
 

@@ -54,7 +54,7 @@ export async function fetchImage(
   } catch (error) {
     if (!(error instanceof ZuulError)) throw error;
     const { code, retriable, message } = error;
-    const refused = retriable ? 'zuul-unavailable' : 'zuul-refused';
+    const refused = retriable ? 'source-unavailable' : 'source-refused';
     const imageCode = code === 'invalid-settings' ? 'invalid-configuration' : refused;
     throw new ImageError(imageCode, message, { cause: error });
   }
