@@ -12,7 +12,7 @@ function read(result: ReturnedDocuments, uploadId: string | undefined = 'u-1') {
   return { documents: documentsOf(result, 'debian-1', uploadId, logger), lines: logger.lines };
 }
 
-test('an attestation of an upload belongs to the upload, and the others to the build', () => {
+test('an upload’s attestation belongs to the upload, and the others to the build', () => {
   const { documents, lines } = read({ attestations: [BUILD_BUNDLE, UPLOAD_BUNDLE], packages: 'H4sI' });
   assert.deepEqual(documents, [
     { kind: 'attestation', imageId: 'debian-1', text: BUILD_BUNDLE },
@@ -22,20 +22,20 @@ test('an attestation of an upload belongs to the upload, and the others to the b
   assert.deepEqual(lines, []);
 });
 
-test('a builder that returns nothing causes no warning', () => {
+test('a build whose builder returns no documents causes no warning', () => {
   assert.deepEqual(read({}), { documents: [], lines: [] });
 });
 
 for (const [what, text, reason] of [
   ['is too large', JSON.stringify({ more: 'x'.repeat(2 ** 20) }), 'it has 1048587 bytes, and the limit is'],
   ['is not JSON', BUILD_BUNDLE.slice(0, -1), 'it is not JSON'],
-  ['is no text', 7, 'it is not a text'],
+  ['is not a text', 7, 'it is not a text'],
   ['is half a character', `${BUILD_BUNDLE}\ud83c`, 'it is not valid Unicode'],
-  ['is no bundle', '{}', 'dsseEnvelope is missing'],
-  ['has no statement', JSON.stringify({ dsseEnvelope: { payload: 'AAAA' } }), 'it is not JSON'],
+  ['is not a bundle', '{}', 'dsseEnvelope is missing'],
+  ['contains no statement', JSON.stringify({ dsseEnvelope: { payload: 'AAAA' } }), 'it is not JSON'],
   ['has a NUL', `${BUILD_BUNDLE}\0`, 'it is not JSON'],
 ] as const) {
-  test(`an attestation that ${what} is left out with a warning`, () => {
+  test(`an attestation that ${what} is omitted with a warning`, () => {
     const { documents, lines } = read({ attestations: [text, UPLOAD_BUNDLE] });
     assert.deepEqual(
       documents.map(({ uploadId }) => uploadId),
@@ -51,7 +51,7 @@ for (const [what, text, reason] of [
   });
 }
 
-test('a list of attestations that is no array, or too long, is left out with a warning', () => {
+test('a list of attestations that is not an array, or too long, is omitted with a warning', () => {
   const { documents, lines } = read({ attestations: BUILD_BUNDLE, packages: '<>' });
   assert.deepEqual(documents, []);
   assert.match(lines.join('\n'), /the list of attestations .* it is not an array/);

@@ -4,7 +4,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('when a builder dies during a build, another builder gets the job', async (t) => {
+test('another builder gets the build job when a builder dies during a build', async (t) => {
   const site = await ManagerSite.start(t);
   const dying = await site.builder();
   const hold = new Hold();
@@ -18,7 +18,7 @@ test('when a builder dies during a build, another builder gets the job', async (
   assert.deepEqual(other.jobsOf('image-build'), dying.jobsOf('image-build'));
 });
 
-test('when a builder dies during an upload and comes back, it resumes the upload', async (t) => {
+test('a builder that dies during an upload and comes back resumes the upload', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   const hold = new Hold();
@@ -34,7 +34,7 @@ test('when a builder dies during an upload and comes back, it resumes the upload
   assert.equal((await site.store.read()).uploads.size, 1);
 });
 
-test('when a builder disappears with the only copy, its upload fails and the image is built again', async (t) => {
+test('an upload fails and its image is built again when a builder disappears with the only copy', async (t) => {
   const site = await ManagerSite.start(t, {
     providers: ['east'],
     diskimage: { keep: 1 },

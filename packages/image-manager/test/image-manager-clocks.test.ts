@@ -5,7 +5,7 @@ import { ManagerSite } from './manager-site.ts';
 const DAY = 86_400_000;
 const MONTH = 30 * DAY;
 
-test('rebuilds continue after the clock was ahead', async (t) => {
+test('rebuilds continue after the clock was ahead and has been set right', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { rebuildAge: 86_400 } });
   const builder = await site.builder();
   site.ahead = MONTH;

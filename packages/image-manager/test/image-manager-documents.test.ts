@@ -8,7 +8,7 @@ function uploadBundle(uploadId: string): string {
   return bundle('https://nodepool-builder.dev/upload/v1', { predicate: { 'upload-id': uploadId } });
 }
 
-test('the documents of a build live in the store for as long as it does', async (t) => {
+test('a build’s documents are stored for as long as the build', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   builder.moreOf = ({ function: name, unique }) =>
@@ -38,7 +38,7 @@ test('the documents of a build live in the store for as long as it does', async 
   assert.deepEqual(await site.store.documents(imageId), []);
 });
 
-test('a document that cannot be stored is logged, and the build and its uploads are ready', async (t) => {
+test('a document that cannot be stored is logged, and its build and uploads become ready', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   builder.moreOf = () => ({ attestations: ['{}', BUILD_BUNDLE.padEnd(2 ** 20 + 1)], packages: 'none!' });

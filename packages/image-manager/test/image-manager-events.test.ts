@@ -31,7 +31,7 @@ function failOnce(message: string): () => void {
   };
 }
 
-test('each start, end and retry of a build and of an upload is one event', async (t) => {
+test('each start, end and retry of a build or upload emits one event', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   builder.beforeBuild = failOnce('the disk is full');
@@ -56,7 +56,7 @@ test('each start, end and retry of a build and of an upload is one event', async
   );
 });
 
-test('each orphan that a scan finds is an event, and so is the end of its deletion', async (t) => {
+test('each orphan that a scan finds and the end of its deletion emit an event', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'], timing: { orphanScanInterval: 0.03 } });
   const east = site.provider('east');
   east.plant({ externalId: 'orphan', uploadId: `0000000099-${site.store.owner}` });
@@ -72,7 +72,7 @@ test('each orphan that a scan finds is an event, and so is the end of its deleti
   assert.deepEqual(rest, ['orphan stays', 'scanned: 1', 'orphan deleted', 'scanned: 0']);
 });
 
-test('a deletion that fails and is tried again is a retry', async (t) => {
+test('a failed deletion that is tried again emits a retry event', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'], diskimage: { keep: 1 } });
   await site.builder();
   const { manager } = site.manage();

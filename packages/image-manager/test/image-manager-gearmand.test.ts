@@ -7,7 +7,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('gearmand: the life cycle continues after a restart during a build, with an empty queue', async (t) => {
+test('an image’s life cycle continues after gearmand restarted with an empty queue during a build', async (t) => {
   const gearmand = await startGearmand();
   undoAfter(t, () => gearmand.stop());
   const site = await ManagerSite.start(t, { ports: [gearmand.port], diskimage: { keep: 1 } });
@@ -27,7 +27,7 @@ test('gearmand: the life cycle continues after a restart during a build, with an
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [second]);
 });
 
-test('gearmand: when a manager dies during a build, the next manager resumes the job', async (t) => {
+test('the next manager resumes the job when a manager dies during a build, with gearmand', async (t) => {
   const gearmand = await startGearmand();
   undoAfter(t, () => gearmand.stop());
   const site = await ManagerSite.start(t, { ports: [gearmand.port] });
@@ -46,7 +46,7 @@ test('gearmand: when a manager dies during a build, the next manager resumes the
   assert.equal(builder.jobsOf('image-build').length, 1);
 });
 
-test('gearmand: when builder and manager die after a deletion, the next manager finishes it', async (t) => {
+test('the next manager finishes a deletion after builder and manager died, with gearmand', async (t) => {
   const gearmand = await startGearmand();
   undoAfter(t, () => gearmand.stop());
   const admin = new Admin({ host: '127.0.0.1', port: gearmand.port });

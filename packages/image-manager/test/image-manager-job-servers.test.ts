@@ -41,7 +41,7 @@ test('an upload is resumed when the job server is lost during the upload', async
   assert.equal(site.provider('east').images.size, 1);
 });
 
-test('with two job servers, jobs go to the server where a builder offers the function', async (t) => {
+test('a job goes to the one of two job servers where a builder offers its function', async (t) => {
   const site = await ManagerSite.start(t, { servers: 2 });
   const [one = 0, other = 0] = site.ports;
   const builder = await site.builder([other]);
@@ -54,7 +54,7 @@ test('with two job servers, jobs go to the server where a builder offers the fun
   assert.notEqual(one, other);
 });
 
-test('with two job servers, the loss of one delays nothing', async (t) => {
+test('a manager with two job servers builds and uploads an image after it has lost one', async (t) => {
   const site = await ManagerSite.start(t, { servers: 2 });
   await site.builder();
   await site.stopServer(site.ports[0] ?? 0);

@@ -5,7 +5,7 @@ import { ManagerSite } from './manager-site.ts';
 
 const timing = { orphanScanInterval: 0.03 };
 
-test('orphans are deleted; images of others and images without a mark stay', async (t) => {
+test('orphans are deleted, and images of other owners or without a mark stay', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'], timing });
   const builder = await site.builder();
   const east = site.provider('east');
@@ -49,7 +49,7 @@ test('an image that was deleted in the provider is uploaded again', async (t) =>
   assert.equal(builder.jobsOf('image-build').length, 1);
 });
 
-test('an image that is listed again after its second upload stays, and so does the second', async (t) => {
+test('an image that is listed again after its second upload stays, and so does the second image', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'], timing });
   const builder = await site.builder();
   const east = site.provider('east');
@@ -113,7 +113,7 @@ test('a provider that never lists our uploads causes one warning and nothing els
   assert.equal(east.images.size, 1);
 });
 
-test('a provider that cannot be listed causes a warning; orphans elsewhere are deleted', async (t) => {
+test('a provider that cannot be listed causes a warning, and orphans elsewhere are deleted', async (t) => {
   const site = await ManagerSite.start(t, { timing });
   await site.builder();
   site.provider('west').beforeList = () => {

@@ -4,7 +4,7 @@ import type { ManagerConfiguration } from '@nodepool-builder/image-manager';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a changed entry of a disk image causes a build', async (t) => {
+test('a changed configuration of a disk image causes a build', async (t) => {
   const site = await ManagerSite.start(t);
   await site.builder();
   const { manager } = site.manage();
@@ -16,7 +16,7 @@ test('a changed entry of a disk image causes a build', async (t) => {
   assert.match(builds.get(second)?.reason ?? '', /configuration has changed/);
 });
 
-test('a requested build waits for the configuration that is being loaded, and is made once', async (t) => {
+test('a requested build waits for the configuration that is being loaded, and runs once', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
@@ -44,7 +44,7 @@ test('a disk image that leaves the configuration is deleted in every provider an
   );
 });
 
-test('an image that leaves the configuration of a provider is deleted only there', async (t) => {
+test('an image that leaves a provider’s configuration is deleted only there', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
@@ -58,7 +58,7 @@ test('an image that leaves the configuration of a provider is deleted only there
   assert.deepEqual([...builder.images], [imageId]);
 });
 
-test('a paused provider gets nothing until it is resumed, and then the newest image', async (t) => {
+test('a paused provider gets no image until it is resumed, and then the newest one', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { configuration } = site;
@@ -80,7 +80,7 @@ test('a paused provider gets nothing until it is resumed, and then the newest im
   assert.deepEqual(site.provider('east').imageIds, [newest]);
 });
 
-test('a paused disk image is not built', async (t) => {
+test('a disk image that the configuration pauses is not built', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { pause: true } });
   const builder = await site.builder();
   const { manager } = site.manage();

@@ -7,7 +7,7 @@ import { buildKeyOf } from '../src/ownership.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a disk image that somebody paused is not built, even on request, until it is unpaused', async (t) => {
+test('a disk image that an operator paused is not built, even on request, until it is unpaused', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
@@ -34,7 +34,7 @@ test('a disk image that somebody paused is not built, even on request, until it 
   assert.equal((await site.store.read()).pauses.size, 0);
 });
 
-test('a disk image that somebody unpaused is built as long as the configuration pauses it', async (t) => {
+test('a disk image that an operator unpaused is built as long as the configuration pauses it', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { pause: true } });
   await site.builder();
   const { manager } = site.manage();
@@ -54,7 +54,7 @@ test('a disk image that is not configured cannot be paused', async (t) => {
   assert.equal((await site.store.read()).pauses.size, 0);
 });
 
-test('a build that is requested during a build follows it; two such requests share a build', async (t) => {
+test('a build requested during a build follows it, and two such requests share one build', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -71,7 +71,7 @@ test('a build that is requested during a build follows it; two such requests sha
   assert.equal(builder.jobsOf('image-build').length, 2);
 });
 
-test('a request made while no manager runs is handled later, and only once', async (t) => {
+test('a request made while no manager runs is handled once, by the next manager', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const first = site.manage();
@@ -93,7 +93,7 @@ test('a request made while no manager runs is handled later, and only once', asy
   assert.equal(builder.jobsOf('image-build').length, 2);
 });
 
-test('a rollback replaces the newest build by the previous one, without a new build', async (t) => {
+test('a rollback replaces the newest build with the previous one, without a new build', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
@@ -114,7 +114,7 @@ test('a rollback replaces the newest build by the previous one, without a new bu
   assert.equal(builder.jobsOf('image-build').length, 2);
 });
 
-test('a requested deletion of a build deletes it everywhere, and the previous build replaces it', async (t) => {
+test('a requested deletion removes a build everywhere, and the previous build replaces it', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
@@ -127,7 +127,7 @@ test('a requested deletion of a build deletes it everywhere, and the previous bu
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [first]);
 });
 
-test('a requested deletion deletes even the last upload, which is then made again', async (t) => {
+test('a requested deletion removes even the last upload, and the image is uploaded again', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   await site.builder();
   site.manage();
@@ -141,7 +141,7 @@ test('a requested deletion deletes even the last upload, which is then made agai
   assert.equal(await site.untilInUse(), imageId);
 });
 
-test('a request for a build that waits for a builder is cancelled by the name of its disk image', async (t) => {
+test('a requested build that waits for a builder is cancelled by its disk image’s name', async (t) => {
   const site = await ManagerSite.start(t);
   site.manage();
   await site.store.ask({ kind: 'build', diskimage: 'debian' });

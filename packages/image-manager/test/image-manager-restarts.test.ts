@@ -4,7 +4,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('when a manager dies during a build, the next manager resumes the job', async (t) => {
+test('the next manager resumes the build job when a manager dies during a build', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -38,7 +38,7 @@ test('a build that ended while no manager ran is ready without another job', asy
   assert.deepEqual([...builder.images], [imageId]);
 });
 
-test('when a manager dies during an upload, the next manager resumes the job', async (t) => {
+test('the next manager resumes the upload job when a manager dies during an upload', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   const hold = new Hold();
@@ -58,7 +58,7 @@ test('when a manager dies during an upload, the next manager resumes the job', a
   assert.deepEqual(site.provider('east').imageIds, [imageId]);
 });
 
-test('an upload that ended while no manager ran is not repeated: the provider has one image', async (t) => {
+test('an upload that ended while no manager ran is not repeated', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   const hold = new Hold();
@@ -81,7 +81,7 @@ test('an upload that ended while no manager ran is not repeated: the provider ha
   );
 });
 
-test('when a manager dies during deletions, the next manager finishes them', async (t) => {
+test('the next manager finishes deletions when a manager dies during them', async (t) => {
   const site = await ManagerSite.start(t, {
     providers: ['east'],
     diskimage: { keep: 1 },
@@ -111,7 +111,7 @@ test('when a manager dies during deletions, the next manager finishes them', asy
   await waitUntil('the old build to be deleted', () => !builder.images.has(old));
 });
 
-test('of two managers with one store, one is the leader; when it stops, the other takes over at once', async (t) => {
+test('two managers with one store have one leader, and the other takes over at once when it stops', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();

@@ -71,7 +71,7 @@ test('a manager stops promptly while it stands by', async (t) => {
   assert.ok(performance.now() - begun < PROMPT);
 });
 
-test('after a stop, nothing keeps the process alive', async (t) => {
+test('nothing keeps a process alive after its manager has stopped', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'manager-'));
   undoAfter(t, () => rm(directory, { recursive: true, force: true }));
   const site = await ManagerSite.start(t);

@@ -4,7 +4,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a build that exceeds its time limit fails, and its late image is an orphan', async (t) => {
+test('a build that exceeds its time limit fails, and its late image becomes an orphan', async (t) => {
   const site = await ManagerSite.start(t, {
     diskimage: { buildTimeout: 0.1 },
     timing: { orphanScanInterval: 0.03 },

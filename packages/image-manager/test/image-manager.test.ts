@@ -38,7 +38,7 @@ test('a new image is built and uploaded to every provider', async (t) => {
   assert.deepEqual([...uploads.values()].map(({ provider }) => provider).toSorted(), ['east', 'west']);
 });
 
-test('a step is on record before a builder gets its job', async (t) => {
+test('a build or upload is on record before a builder gets its job', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const seen: string[] = [];
@@ -54,7 +54,7 @@ test('a step is on record before a builder gets its job', async (t) => {
   assert.deepEqual(seen, ['build building', 'upload uploading', 'upload uploading']);
 });
 
-test('uploads run in parallel: one that hangs does not delay others', async (t) => {
+test('an upload that hangs does not delay uploads to other providers', async (t) => {
   const site = await ManagerSite.start(t);
   await site.builder();
   const hold = new Hold();
@@ -136,7 +136,7 @@ test('a failed build is retried, and the builder’s reason is on record', async
   assert.match(await site.untilInUse(), /^debian-0000000002-/);
 });
 
-test('of three generations two remain everywhere, and no provider is ever without an image', async (t) => {
+test('two of three generations remain everywhere, and no provider is ever without an image', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const fewest = [...site.providers.values()].map((provider) => watchCount(provider));
@@ -157,7 +157,7 @@ test('of three generations two remain everywhere, and no provider is ever withou
   );
 });
 
-test('with keep 1, the old image is deleted once the new one is ready', async (t) => {
+test('an image with keep 1 is deleted once its successor is ready', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { keep: 1 } });
   const builder = await site.builder();
   const fewest = [...site.providers.values()].map((provider) => watchCount(provider));

@@ -55,7 +55,7 @@ class LosableStore {
   }
 }
 
-test('after a loss of leadership nothing starts; the next leader resumes what runs', async (t) => {
+test('a manager that lost leadership starts nothing, and the next leader resumes what runs', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -79,7 +79,7 @@ test('after a loss of leadership nothing starts; the next leader resumes what ru
   assert.equal(losable.terms, 2);
 });
 
-test('a write without leadership ends the loop, and the manager is elected again', async (t) => {
+test('a write without leadership ends the leader loop, and the manager is elected again', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const losable = new LosableStore(site.store);

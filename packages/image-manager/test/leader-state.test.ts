@@ -59,7 +59,7 @@ async function turn(): Promise<void> {
 }
 
 describe('LeaderState', () => {
-  it('shows a change only after its write', async () => {
+  it('the leader’s state shows a change only after it was written', async () => {
     const writes = new HeldWrites();
     const state = leaderState(writes);
     const changed = state.updateUpload(UPLOAD.id, { state: 'deleting' });
@@ -70,7 +70,7 @@ describe('LeaderState', () => {
     assert.equal(state.uploads.get(UPLOAD.id)?.state, 'deleting');
   });
 
-  it('combines the changes that arrive during a write', async () => {
+  it('the leader’s state combines the changes that arrive during a write into one write', async () => {
     const writes = new HeldWrites();
     const state = leaderState(writes);
     const first = state.updateUpload(UPLOAD.id, { state: 'deleting' });
@@ -91,7 +91,7 @@ describe('LeaderState', () => {
     assert.deepEqual(writes.written[1]?.handledRequests, [7, 8]);
   });
 
-  it('keeps both of two concurrent changes of one record', async () => {
+  it('the leader’s state keeps both of two concurrent changes to one record', async () => {
     const writes = new HeldWrites();
     const state = leaderState(writes);
     const changes = [
@@ -104,7 +104,7 @@ describe('LeaderState', () => {
     assert.deepEqual(state.uploads.get(UPLOAD.id), { ...UPLOAD, state: 'deleting', seen: true });
   });
 
-  it('does not change after a failed write, and accepts later changes', async () => {
+  it('the leader’s state does not change after a failed write, and accepts later changes', async () => {
     const writes = new HeldWrites();
     const state = leaderState(writes);
     const refused = state.updateUpload(UPLOAD.id, { state: 'deleting' });
@@ -119,7 +119,7 @@ describe('LeaderState', () => {
     assert.equal(state.uploads.get(UPLOAD.id)?.seen, true);
   });
 
-  it('writes documents with their record, and none of a record that was pruned meanwhile', async () => {
+  it('the leader’s state writes documents with their record, and none for a record pruned meanwhile', async () => {
     const writes = new HeldWrites();
     const state = leaderState(writes);
     const document = {
@@ -146,7 +146,7 @@ describe('LeaderState', () => {
     );
   });
 
-  it('does not restore a record that was pruned meanwhile', async () => {
+  it('the leader’s state does not restore a record that was pruned meanwhile', async () => {
     const writes = new HeldWrites();
     const state = leaderState(writes);
     const pruned = state.change({ prunedUploads: [UPLOAD.id] });

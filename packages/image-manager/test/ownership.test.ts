@@ -4,14 +4,14 @@ import { buildKeyOf, imageIdOf, isOwn, OWNER, uploadIdOf } from '../src/ownershi
 
 const OURS = 'k7f3q2xa';
 
-test('ids have a number and the owner, and those of one disk image sort by number', () => {
+test('ids contain a number and the owner, and a disk image’s ids sort by number', () => {
   assert.match(OURS, OWNER);
   assert.equal(uploadIdOf(42, OURS), '0000000042-k7f3q2xa');
   assert.equal(imageIdOf('debian-12', 42, OURS), 'debian-12-0000000042-k7f3q2xa');
   assert.ok(imageIdOf('debian', 9, OURS) < imageIdOf('debian', 10, OURS));
 });
 
-test('a unique key is short and distinct for every name of a disk image', () => {
+test('a unique key is short, and distinct for every disk image name', () => {
   const long = 'x'.repeat(200);
   assert.equal(buildKeyOf(imageIdOf(`${long}-1`, 42, OURS)), '0000000042-k7f3q2xa');
 });
@@ -30,5 +30,6 @@ for (const [id, expected] of [
   ['debian-1', false],
   ['', false],
 ] as const) {
-  test(`"${id}" is ${expected ? 'ours' : 'not ours'}`, () => assert.equal(isOwn(id, OURS), expected));
+  test(`the id "${id}" ${expected ? 'carries' : 'does not carry'} our owner`, () =>
+    assert.equal(isOwn(id, OURS), expected));
 }

@@ -22,7 +22,7 @@ test('a preview returns the plan and changes nothing', async (t) => {
   assert.equal((await site.store.read()).nextNumber, 1);
 });
 
-test('a preview leaves out a running build', async (t) => {
+test('a preview does not plan a build that is running', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -33,7 +33,7 @@ test('a preview leaves out a running build', async (t) => {
   hold.release();
 });
 
-test('unrecorded images are listed, ours and those of others, and none is deleted', async (t) => {
+test('a preview lists unrecorded images, ours and other owners’, and deletes none', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const manager = site.manage();

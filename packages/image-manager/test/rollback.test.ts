@@ -23,17 +23,17 @@ test('a rollback of a build that is no longer the newest is rejected', () => {
   match(rollback(given.state, 'debian', imageId(2)) as string, /0002-ownerabc is no longer the newest/);
 });
 
-test('a second rollback withdraws the build before', () => {
+test('a second rollback withdraws the build before the first withdrawn one', () => {
   const given = debianInCloud().build(1, 'ready').build(2, 'ready').build(3, 'ready', { withdrawn: true });
   equal(outcome(given), imageId(2));
 });
 
-test('an older upload is enough to roll back to', () => {
+test('a build that exists only as an older upload is enough to roll back to', () => {
   const given = debianInCloud().build(1, 'deleted').build(2, 'ready').upload(1, 'cloud', 'ready');
   equal(outcome(given), imageId(2));
 });
 
-test('an image that only providers have is withdrawn', () => {
+test('a rollback withdraws an image that only providers have', () => {
   const given = debianInCloud().build(1, 'ready').build(2, 'deleted').upload(2, 'cloud', 'ready');
   equal(outcome(given), imageId(2));
 });
@@ -46,17 +46,15 @@ test('a rollback withdraws the build with the highest number, even if another ha
 });
 
 for (const [sentence, given] of Object.entries({
-  'no build': debianInCloud().build(1, 'failed').build(2, 'ready'),
-  'an upload that is not ready': debianInCloud()
+  failed: debianInCloud().build(1, 'failed').build(2, 'ready'),
+  'deleted and its upload not ready': debianInCloud()
     .build(1, 'deleted')
     .build(2, 'ready')
     .upload(1, 'cloud', 'failed'),
-  'a withdrawn build': debianInCloud().build(1, 'ready', { withdrawn: true }).build(2, 'ready'),
-  'a build of another disk image': debianInCloud()
-    .build(1, 'ready', { diskimage: 'trixie' })
-    .build(2, 'ready'),
+  withdrawn: debianInCloud().build(1, 'ready', { withdrawn: true }).build(2, 'ready'),
+  'for another disk image': debianInCloud().build(1, 'ready', { diskimage: 'trixie' }).build(2, 'ready'),
 })) {
-  test(`a rollback to ${sentence} is rejected`, () => {
+  test(`a rollback is rejected if the only other build is ${sentence}`, () => {
     const build = 'debian-0000000002-ownerabc';
     equal(
       outcome(given),

@@ -24,8 +24,8 @@ export interface SiteBuilderOptions {
 }
 
 /**
- * A builder that registers functions as ours does: those of a new image before the result of the build, and removes
- * those of a deleted image after the result of the deletion.
+ * A builder that registers functions as ours does: a new image’s before the result of the build. It removes a
+ * deleted image’s after the result of the deletion.
  */
 export class SiteBuilder {
   /** Ids of the images on its disk. */

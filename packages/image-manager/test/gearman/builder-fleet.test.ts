@@ -38,7 +38,7 @@ function workerFor(t: TestContext, address: ServerAddress, name: string): Worker
   return worker;
 }
 
-test('the status has the functions of all servers, but none without a worker', async (t) => {
+test('the fleet’s status has the functions of all servers, but none without a worker', async (t) => {
   const [one, other] = [await startServer(t), await startServer(t)];
   const worker = workerFor(t, one.address, 'image-build:debian');
   workerFor(t, other.address, 'image-upload:a');
@@ -56,7 +56,7 @@ test('the status has the functions of all servers, but none without a worker', a
   assert.equal(isComplete, true);
 });
 
-test('a build goes to a builder whose configuration pauses it only if no other one offers it', async (t) => {
+test('a build goes to a builder whose configuration pauses it only if no other builder offers it', async (t) => {
   const { address } = await startServer(t);
   workerFor(t, address, 'image-build-paused:debian');
   const [fleet] = fleetOf(t, address);
@@ -71,7 +71,7 @@ test('a build goes to a builder whose configuration pauses it only if no other o
   });
 });
 
-test('a server that does not answer causes one warning and an incomplete status', async (t) => {
+test('an unreachable job server causes one warning and an incomplete status', async (t) => {
   const [one, other] = [await startServer(t), await startServer(t)];
   workerFor(t, one.address, 'image-build:debian');
   const [fleet, logger] = fleetOf(t, one.address, other.address);
@@ -89,7 +89,7 @@ test('a server that does not answer causes one warning and an incomplete status'
   assert.match(logger.lines.at(-1) ?? '', /^info job server .* answers again$/);
 });
 
-test('concurrent callers share one status', async (t) => {
+test('concurrent callers share one request for the fleet’s status', async (t) => {
   const { address } = await startServer(t);
   const [fleet] = fleetOf(t, address);
   const [one, other] = await Promise.all([fleet.status(), fleet.status()]);
@@ -121,7 +121,7 @@ test('jobs are spread over the servers that offer the function', async (t) => {
   assert.deepEqual(seen.toSorted(), ['server 0', 'server 0', 'server 1', 'server 1']);
 });
 
-test('functions are sorted by verb, and functions of other workers are ignored', async (t) => {
+test('the fleet’s functions are sorted by verb, and functions of other workers are ignored', async (t) => {
   const { address } = await startServer(t);
   const worker = workerFor(t, address, 'image-build:debian');
   for (const name of ['image-upload:a:b', 'image-delete:a:b', 'image-build', ':x', 'reverse']) {
@@ -138,7 +138,7 @@ test('functions are sorted by verb, and functions of other workers are ignored',
   });
 });
 
-test('a queued job is cancelled if its image is gone; after another abort it stays in the queue', async (t) => {
+test('a queued job is cancelled if its image is gone, and stays in the queue after another abort', async (t) => {
   const { address } = await startServer(t);
   const [fleet] = fleetOf(t, address);
   const admin = new Admin(address);
@@ -185,7 +185,7 @@ async function endlessUpload(
   return stopped;
 }
 
-test('at its time limit, a job stops at its builder, which learns why', async (t) => {
+test('a job at its time limit is stopped at its builder with the reason', async (t) => {
   const { address } = await startServer(t);
   const stopped = await endlessUpload(t, address, true);
   const [fleet] = fleetOf(t, address);
@@ -195,7 +195,7 @@ test('at its time limit, a job stops at its builder, which learns why', async (t
   assert.deepEqual(stopped, [{ by, 'upload-id': 'upload-1' }]);
 });
 
-test('a job whose image is gone stops at its builder, which learns why', async (t) => {
+test('a job whose image is gone is stopped at its builder with the reason', async (t) => {
   const { address } = await startServer(t);
   const stopped = await endlessUpload(t, address, true);
   const [fleet] = fleetOf(t, address);
@@ -210,7 +210,7 @@ test('a job whose image is gone stops at its builder, which learns why', async (
   assert.deepEqual(stopped, [{ by, 'upload-id': 'upload-1' }]);
 });
 
-test('a time limit does not wait for a builder that cannot stop a job', async (t) => {
+test('a job’s time limit does not wait for a builder that cannot stop the job', async (t) => {
   const { address } = await startServer(t);
   await endlessUpload(t, address, false);
   const [fleet, logger] = fleetOf(t, address);
@@ -236,7 +236,7 @@ function absencesAfter(...polls: readonly (readonly [status: FleetStatus, expect
   return [...since];
 }
 
-test('an image is absent from the first poll without it until it is offered again', () => {
+test('an image is absent from the first poll without it until a builder offers it again', () => {
   const both = ['a', 'b'];
   const polls = [
     [statusOf('a'), both],
@@ -265,12 +265,12 @@ test('an image that is no longer expected is not absent', () => {
   assert.deepEqual(absencesAfter(...polls), [['a', 3000]]);
 });
 
-test('while a job server does not answer, no absence starts or ends', () => {
+test('no absence starts or ends while a job server does not respond', () => {
   const incomplete = { ...statusOf('b'), isComplete: false };
   assert.deepEqual(absencesAfter([statusOf('a'), ['a', 'b']], [incomplete, ['a', 'b']]), [['b', 1000]]);
 });
 
-test('answers differ if builders offer other functions', () => {
+test('two statuses offer different things if their builders offer different functions', () => {
   const { offered } = statusOf('a');
   assert.equal(offersTheSame(offered, statusOf('a').offered), true);
   assert.equal(offersTheSame(offered, statusOf('b').offered), false);

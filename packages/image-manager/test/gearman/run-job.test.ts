@@ -25,7 +25,7 @@ async function site(t: TestContext, work: WorkerFunction): Promise<Client> {
 
 const code = (expected: string) => (error: GearmanError) => error.code === expected;
 
-test('a job returns the result of the builder', async (t) => {
+test('a job returns the builder’s result', async (t) => {
   const client = await site(t, ({ payload, unique }) => `${unique}: ${payload.toString()}`);
   const result = await runJob(client, 'work', 'do it', 'key', { time: 60, signal: t.signal });
   assert.equal(result.toString(), 'key: do it');
@@ -47,7 +47,7 @@ test('a running job ends at its time limit', async (t) => {
   assert.ok(performance.now() - begun >= 190);
 });
 
-test('progress does not extend the time limit', async (t) => {
+test('progress does not extend a job’s time limit', async (t) => {
   const client = await site(t, async (job) => {
     const timer = setInterval(() => job.sendStatus(1, 100), 20);
     await new Hold().wait(job.signal).finally(() => clearInterval(timer));
@@ -59,7 +59,7 @@ test('progress does not extend the time limit', async (t) => {
   );
 });
 
-test('the time in the queue does not count towards the time limit', async (t) => {
+test('a job’s time in the queue does not count towards its time limit', async (t) => {
   const hold = new Hold();
   const client = await site(t, async (job) => {
     if (job.unique === 'first') await hold.wait(job.signal);
@@ -91,7 +91,7 @@ test('an abort ends the wait for a job', async (t) => {
   await assert.rejects(running, code('aborted'));
 });
 
-test('a job fails with the exception of the builder', async (t) => {
+test('a job fails with the builder’s exception', async (t) => {
   const client = await site(t, () => {
     throw new Error('no space left');
   });

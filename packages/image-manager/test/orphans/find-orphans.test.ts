@@ -21,7 +21,7 @@ const STATES: Readonly<Record<Build['state'] | Upload['state'], boolean>> = {
 };
 
 for (const [state, isRecorded] of Object.entries(STATES)) {
-  test(`the image of a record in state ${state} is ${isRecorded ? 'not ' : ''}an orphan`, () => {
+  test(`an image whose record is ${state} is ${isRecorded ? 'not ' : ''}an orphan`, () => {
     const builds = new Map([[BUILD.id, { ...BUILD, state: state as Build['state'] }]]);
     const record = upload(OWNER, 2, BUILD, { state: state as Upload['state'] });
     const uploads = new Map([[record.id, record]]);
@@ -44,7 +44,7 @@ for (const [state, isRecorded] of Object.entries(STATES)) {
   });
 }
 
-test('an adopted image that was deleted and comes back is ours; an unknown image of Zuul is not', () => {
+test('an adopted image that comes back after its deletion is ours, and an unknown Zuul image is not', () => {
   const [known, unknown] = ['a', 'b'].map((digit) =>
     importedImageId({ image: 'debian', uuid: digit.repeat(32), endTime: 0 }),
   );
@@ -61,7 +61,7 @@ test('an adopted image that was deleted and comes back is ours; an unknown image
   );
 });
 
-test('ready uploads are compared with the listing of their provider', () => {
+test('ready uploads are compared with their provider’s listing', () => {
   const ready = (number: number, fields: object) =>
     upload(OWNER, number, BUILD, { state: 'ready', endedAt: 1000, externalId: `x${number}`, ...fields });
   const [listed, known, gone, hidden, young, elsewhere, deleting] = [
@@ -79,7 +79,7 @@ test('ready uploads are compared with the listing of their provider', () => {
   assert.deepEqual(found, { appeared: [listed], vanished: [gone], invisible: [hidden] });
 });
 
-test('a missing upload is listed again only by an image that carries its id', () => {
+test('a missing upload counts as listed again only if an image carries its id', () => {
   const missing = (number: number, externalId: string) =>
     upload(OWNER, number, BUILD, { state: 'missing', endedAt: 1000, externalId, seen: true });
   const [back, without, replaced, gone] = [

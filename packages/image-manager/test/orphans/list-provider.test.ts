@@ -4,7 +4,7 @@ import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { listProvider } from '../../src/orphans/find-orphans.ts';
 import { SiteProvider } from '../site-provider.ts';
 
-test('a provider that fails and an unknown provider are left out', async () => {
+test('a provider that cannot be listed and an unknown provider are omitted from the listings', async () => {
   const [good, bad] = [new SiteProvider({ name: 'good' }), new SiteProvider({ name: 'bad' })];
   good.plant({ externalId: 'x' });
   bad.beforeList = () => {
@@ -19,7 +19,7 @@ test('a provider that fails and an unknown provider are left out', async () => {
   assert.deepEqual(logger.lines, ['warn provider bad cannot be listed: 401']);
 });
 
-test('after an abort, no provider gets a warning', async () => {
+test('an aborted listing warns about no provider', async () => {
   const provider = new SiteProvider({ name: 'slow' });
   const logger = new RecordingLogger();
   const stop = new AbortController();

@@ -67,7 +67,7 @@ class Collection {
   }
 }
 
-test('the second scan deletes an orphan, an interval after the first', async () => {
+test('an orphan is deleted by the second scan, an interval after the first', async () => {
   const collection = new Collection();
   const { provider } = collection;
   provider.plant({ externalId: 'orphan', uploadId: `0000000009-${OWNER}` });
@@ -83,7 +83,7 @@ test('the second scan deletes an orphan, an interval after the first', async () 
   assert.equal(collection.changes, 2);
 });
 
-test('the interval starts at the end of a scan, and scans do not overlap', async () => {
+test('the orphan scan interval starts at the end of a scan, and scans do not overlap', async () => {
   const collection = new Collection();
   const { provider } = collection;
   const hold = new Hold();
@@ -101,7 +101,7 @@ test('the interval starts at the end of a scan, and scans do not overlap', async
   assert.equal(provider.images.size, 1);
 });
 
-test('after a failed deletion, the scan deletes other orphans, and the next scan retries', async () => {
+test('an orphan scan deletes other orphans after a failed deletion, and the next scan retries it', async () => {
   const collection = new Collection();
   const { provider, log } = collection;
   for (const number of [8, 9]) {
@@ -126,7 +126,7 @@ test('after a failed deletion, the scan deletes other orphans, and the next scan
   assert.equal(provider.images.size, 0);
 });
 
-test('an orphan that one scan does not find is new to the next', async () => {
+test('an orphan that one scan does not find counts as new in the next', async () => {
   const collection = new Collection();
   const { provider } = collection;
   for (const [time, isListed] of [true, false, true].entries()) {
@@ -138,7 +138,7 @@ test('an orphan that one scan does not find is new to the next', async () => {
   assert.equal(provider.images.size, 1);
 });
 
-test('an upload that was listed once is missing after two scans without it, and ready once it is listed', async () => {
+test('a listed upload is missing after two scans without it, and ready once it is listed again', async () => {
   const collection = new Collection();
   const { state, provider } = collection;
   const of = build(OWNER, 1, { state: 'ready' });
@@ -160,7 +160,7 @@ test('an upload that was listed once is missing after two scans without it, and 
   assert.equal(provider.images.size, 1);
 });
 
-test('an aborted scan logs nothing', async () => {
+test('an aborted orphan scan logs nothing', async () => {
   const collection = new Collection();
   const hold = new Hold();
   collection.provider.beforeList = (signal) => hold.wait(signal);

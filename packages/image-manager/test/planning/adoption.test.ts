@@ -35,12 +35,12 @@ test('an imported build is as old as the build in Zuul', () => {
   ]);
 });
 
-test('a date in the future, from a clock ahead, counts as now', () => {
+test('an imported build’s date in the future counts as now', () => {
   const [build] = adopt([idOf('noble', 'a')], [], END - 1000);
   assert.deepEqual([build?.requestedAt, build?.endedAt], [END - 1000, END - 1000]);
 });
 
-test('each build belongs to the disk image in its id', () => {
+test('each imported build belongs to the disk image in its id', () => {
   const adopted = adopt([idOf('noble-arm', 'a'), idOf('noble', 'b', END + 1000)]);
   assert.deepEqual(
     adopted.map(({ diskimage, requestedAt }) => [diskimage, requestedAt]),
@@ -51,12 +51,12 @@ test('each build belongs to the disk image in its id', () => {
   );
 });
 
-test('other images, and builds of disk images that are not configured, are not adopted', () => {
+test('images that are not Zuul builds of a configured disk image are not adopted', () => {
   assert.deepEqual(adopt([imageId(1, 'noble'), 'noble-1', idOf('debian', 'a'), idOf('jammy', 'a')]), []);
 });
 
 for (const state of ['ready', 'deleting', 'deleted'] as const) {
-  test(`a build on record as ${state} is not adopted again`, () => {
+  test(`an imported build on record as ${state} is not adopted again`, () => {
     const [build = assert.fail('none was adopted')] = adopt([idOf('noble', 'a')]);
     assert.deepEqual(adopt([build.id], [{ ...build, state }]), []);
   });

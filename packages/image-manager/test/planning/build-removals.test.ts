@@ -6,7 +6,10 @@ const debian = (settings = {}) => new Situation().diskimage('debian', settings);
 
 testSituations({
   'builds beyond keep are deleted, oldest first': { given: threeBuilds(debian()), steps: ['delete-build 1'] },
-  'as many builds as keep says stay': { given: threeBuilds(debian({ keep: 3 })), steps: [] },
+  'no build is deleted while there are as many as keep allows': {
+    given: threeBuilds(debian({ keep: 3 })),
+    steps: [],
+  },
   'a keep of 0 keeps the newest build': {
     given: threeBuilds(debian({ keep: 0 })),
     steps: ['delete-build 1', 'delete-build 2'],
@@ -47,7 +50,7 @@ testSituations({
       .upload(2, 'cloud', 'ready'),
     steps: ['delete-upload 102', 'delete-build 2'],
   },
-  'the last build on disk stays, even withdrawn': {
+  'the last build on disk stays, even if it is withdrawn': {
     given: debianInCloud()
       .build(1, 'deleted')
       .build(2, 'ready', { withdrawn: true })
@@ -70,20 +73,20 @@ testSituations({
     waits: [/^build debian-0000000001-ownerabc: the configuration no longer has diskimage debian/],
   },
 
-  'a deletion without a task is resumed': {
+  'a build’s deletion without a task is resumed': {
     given: debian().build(1, 'deleting').build(2, 'ready'),
     steps: ['delete-build 1'],
   },
-  'a deletion with a task is not planned again': {
+  'a build’s deletion with a task is not planned again': {
     given: debian().build(1, 'deleting').build(2, 'ready').inProgress(imageId(1)),
     steps: [],
   },
-  'a failed deletion is retried later': {
+  'a build’s failed deletion is retried later': {
     given: debian().build(1, 'deleting').build(2, 'ready').retryIn(imageId(1), 90),
     steps: [],
     waits: [/^build debian-0000000001-ownerabc: the last attempt failed.*\(90 s\)/],
   },
-  'a requested deletion waits for an upload': {
+  'a build’s requested deletion waits for an upload': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'deleting')

@@ -7,9 +7,12 @@ const debian = (settings = {}) => new Situation().diskimage('debian', settings);
 
 testSituations({
   'a disk image without a build is built': { given: debian(), steps: ['build debian'] },
-  'a ready build is enough': { given: debian().build(1, 'ready'), steps: [] },
-  'a build whose file is gone is replaced': { given: debian().build(1, 'deleted'), steps: ['build debian'] },
-  'while a build runs, no other is planned': {
+  'a disk image with a ready build is not built again': { given: debian().build(1, 'ready'), steps: [] },
+  'a build whose file is gone is replaced by a new one': {
+    given: debian().build(1, 'deleted'),
+    steps: ['build debian'],
+  },
+  'no other build of a disk image is planned while one runs': {
     given: debian().build(1, 'building').inProgress(imageId(1)),
     steps: [],
   },
@@ -35,27 +38,27 @@ testSituations({
     given: debian({ rebuildAge: DAY }).build(1, 'ready', { ago: DAY }),
     steps: ['build debian'],
   },
-  'a failed build does not reset the age': {
+  'a failed build does not reset the age that rebuild-age counts': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: DAY })
       .build(2, 'failed', { ago: 2 * HOUR }),
     steps: ['build debian'],
   },
-  'a rollback of a young build does not make a build due': {
+  'rolling back a young build does not make a build due': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'deleting', { ago: HOUR, withdrawn: true })
       .inProgress(imageId(2)),
     steps: [],
   },
-  'the deletion of a young build does not make a build due while an older one is ready': {
+  'deleting a young build does not make a build due while an older one is ready': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'deleted', { ago: HOUR }),
     steps: [],
   },
 
-  'without a cron time since the newest build, none is due': {
+  'no build is due without a cron time since the newest build': {
     given: debian({ rebuildCron: '0 11 * * *' }).build(1, 'ready', { ago: 59 * MINUTE }),
     steps: [],
   },
@@ -63,7 +66,7 @@ testSituations({
     given: debian({ rebuildCron: '0 11 * * *' }).build(1, 'ready', { ago: 61 * MINUTE }),
     steps: ['build debian'],
   },
-  'with cron and age, the earlier of both counts': {
+  'a build is due by rebuild-cron or rebuild-age, whichever is earlier': {
     given: debian({ rebuildCron: '0 11 * * *', rebuildAge: 30 * MINUTE }).build(1, 'ready', {
       ago: 30 * MINUTE,
     }),
@@ -73,7 +76,7 @@ testSituations({
     given: debian({ rebuildCron: '0 0 30 2 *' }).build(1, 'ready', { ago: 1000 * DAY }),
     steps: [],
   },
-  'an invalid cron expression is reported, and the age counts': {
+  'an invalid cron expression is reported, and rebuild-age still counts': {
     given: debian({ rebuildCron: 'at night', rebuildAge: DAY }).build(1, 'ready', { ago: DAY }),
     steps: ['build debian'],
     waits: [/^diskimage debian: rebuild-cron "at night" is not a cron expression: .* Correct it\.$/],
@@ -83,7 +86,7 @@ testSituations({
     given: debian().build(1, 'ready', { configuration: 'former' }),
     steps: ['build debian'],
   },
-  'after a rollback, the configuration of the withdrawn build counts as built': {
+  'a withdrawn build’s configuration counts as built after a rollback': {
     given: debian()
       .build(1, 'ready', { configuration: 'former' })
       .build(2, 'deleting', { withdrawn: true })
@@ -105,35 +108,35 @@ testSituations({
     steps: [],
     waits: [/^diskimage debian: the last build was cancelled by root@here; the next one is built on request/],
   },
-  'after a cancelled build, the next one is due by its age': {
+  'the build after a cancelled one is due by its age': {
     given: debian({ rebuildAge: DAY }).build(1, 'failed', { ago: DAY, cancelledBy: 'root@here' }),
     steps: ['build debian'],
   },
-  'a cancelled build settles the age of the build before': {
+  'a cancelled build settles a rebuild that was already due by age': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'failed', { ago: DAY - 1, cancelledBy: 'root@here' }),
     steps: [],
   },
-  'a cancelled build does not put off the age of the build before': {
+  'a cancelled build does not put off a rebuild that becomes due by age later': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: DAY })
       .build(2, 'failed', { ago: HOUR, cancelledBy: 'root@here' }),
     steps: ['build debian'],
   },
-  'after a cancelled build, the next time of rebuild-cron counts': {
+  'the next time of rebuild-cron counts after a cancelled build': {
     given: debian({ rebuildCron: '0 11 * * *' })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'failed', { ago: 61 * MINUTE, cancelledBy: 'root@here' }),
     steps: ['build debian'],
   },
-  'a time of rebuild-cron before a cancelled build is settled': {
+  'a cancelled build settles a rebuild-cron time before it': {
     given: debian({ rebuildCron: '0 11 * * *' })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'failed', { ago: 59 * MINUTE, cancelledBy: 'root@here' }),
     steps: [],
   },
-  'a request overrides a cancellation': {
+  'a requested build overrides a cancellation': {
     given: debian().build(1, 'failed', { ago: 1, cancelledBy: 'root@here' }).requested('debian'),
     steps: ['build debian'],
   },
@@ -150,7 +153,7 @@ testSituations({
     given: debian().build(1, 'failed', { ago: 60 }),
     steps: ['build debian'],
   },
-  'each failure doubles the pause, which starts at the end of the last failure': {
+  'each failed build doubles the pause, which starts at the end of the last failure': {
     given: debian()
       .build(1, 'failed')
       .build(2, 'failed')
@@ -158,7 +161,7 @@ testSituations({
     steps: [],
     waits: [/the last 3 attempts failed.*\(140 s\)/],
   },
-  'the pause has a limit': {
+  'the pause after failed builds has a maximum': {
     given: Array.from({ length: 9 }).reduce<Situation>(
       (given, _, index) => given.build(index + 1, 'failed', { ago: 10 - index }),
       debian(),
@@ -166,7 +169,7 @@ testSituations({
     steps: [],
     waits: [/the last 9 attempts failed.*\(3598 s\)/],
   },
-  'a success ends a series of failures': {
+  'a successful build ends a series of failures': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'failed', { ago: 2 * DAY })
       .build(2, 'ready', { ago: DAY })
@@ -174,7 +177,7 @@ testSituations({
     steps: ['build debian', 'prune builds 1; uploads '],
   },
 
-  'without a builder for it, a disk image waits': {
+  'a disk image that no builder offers waits for a builder': {
     given: debian().withoutBuilders(),
     steps: [],
     waits: [/^diskimage debian: no builder offers image-build:debian;/],
@@ -188,19 +191,19 @@ testSituations({
     steps: [],
     waits: [/^diskimage debian: it is paused by the configuration; a build is due: its first ready build/],
   },
-  'a disk image that somebody paused is not built, whatever the configuration says': {
+  'a disk image that an operator paused is not built, whatever the configuration says': {
     given: debian({ pause: false }).pauseRecord(true),
     steps: [],
     waits: [
       /^diskimage debian: it is paused by root@host since 20.*Z; a build is due: its first ready build/,
     ],
   },
-  'a disk image that somebody paused waits even if nothing is due': {
+  'a disk image that an operator paused waits even if no build is due': {
     given: debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR }).pauseRecord(true),
     steps: [],
     waits: [/^diskimage debian: it is paused by root@host since 20.*Z$/],
   },
-  'a disk image that somebody unpaused is built, whatever the configuration says': {
+  'a disk image that an operator unpaused is built, whatever the configuration says': {
     given: debian({ pause: true }).pauseRecord(false),
     steps: ['build debian'],
   },
@@ -209,7 +212,7 @@ testSituations({
     given: debian().build(1, 'ready').requested('debian'),
     steps: ['build debian'],
   },
-  'a requested build is planned despite back-off': {
+  'a requested build is planned despite the pause after a failure': {
     given: debian().build(1, 'failed', { ago: 1 }).requested('debian'),
     steps: ['build debian'],
   },
@@ -218,7 +221,7 @@ testSituations({
     steps: [],
     waits: [/it is paused by root@host since .*; a build is due: it was requested/],
   },
-  'without a builder for it, a requested build waits': {
+  'a requested build that no builder offers waits for a builder': {
     given: debian().build(1, 'ready').requested('debian').withoutBuilders(),
     steps: [],
     waits: [/no builder offers image-build:debian; .*it was requested/],
@@ -254,7 +257,7 @@ testSituations({
   },
 });
 
-test('the reason names the build and the limit', () => {
+test('the reason for a rebuild names the build and the age limit', () => {
   const [step] = debian({ rebuildAge: DAY })
     .build(7, 'ready', { ago: 25 * HOUR })
     .plan().steps;

@@ -28,7 +28,7 @@ testSituations({
       .upload(2, 'cloud', 'ready', AT_1970),
     steps: ['delete-build 1', 'delete-upload 101'],
   },
-  'a failure after a build with a date in the future counts': {
+  'a failed build after a build with a date in the future counts': {
     given: new Situation().diskimage('debian').build(1, 'ready', AHEAD).build(2, 'failed', { ago: 1 }),
     steps: [],
   },

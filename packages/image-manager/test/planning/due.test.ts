@@ -12,5 +12,6 @@ for (const [seconds, words] of [
   [172_799, '47 hours'],
   [172_800, '2 days'],
 ] as const) {
-  test(`durationInWords(${seconds}) is ${words}`, () => equal(durationInWords(seconds), words));
+  test(`a duration of ${seconds} seconds is written as ${words}`, () =>
+    equal(durationInWords(seconds), words));
 }

@@ -6,7 +6,7 @@ import { DAY, debianInCloud, HOUR, imageId, MINUTE, NOW, Situation } from './sit
 const debian = (settings = {}) => new Situation().diskimage('debian', settings);
 
 for (const [sentence, given, seconds] of [
-  ['none, if only events matter', debian().build(1, 'ready'), undefined],
+  ['only after an event if no build depends on the time', debian().build(1, 'ready'), undefined],
   [
     'when the newest build is as old as rebuild-age',
     debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR }),
@@ -18,12 +18,12 @@ for (const [sentence, given, seconds] of [
     30 * MINUTE,
   ],
   [
-    'at the earlier of both',
+    'at the cron time or at rebuild-age, whichever is earlier',
     debian({ rebuildCron: '30 12 * * *', rebuildAge: 70 * MINUTE }).build(1, 'ready', { ago: HOUR }),
     10 * MINUTE,
   ],
   [
-    'none for the builds of a paused disk image',
+    'only after an event if the disk image is paused',
     debian({ rebuildAge: DAY, pause: true }).build(1, 'ready', { ago: HOUR }),
     undefined,
   ],
@@ -36,12 +36,12 @@ for (const [sentence, given, seconds] of [
   ],
   ['when a deletion is retried', debian().build(1, 'deleting').build(2, 'ready').retryIn(imageId(1), 7), 7],
 ] as const) {
-  test(`time of the next plan: ${sentence}`, () => {
+  test(`the next plan is made ${sentence}`, () => {
     equal(given.plan().nextAt, seconds === undefined ? undefined : NOW + seconds * 1000);
   });
 }
 
-test('a plan lists later builds with time and reason', () => {
+test('a plan lists later builds with their time and reason', () => {
   const given = debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR });
   deepEqual(given.plan().laterBuilds, [
     {
@@ -63,7 +63,7 @@ test('a plan says who cancelled the last build, and when the next one is due', (
   deepEqual(given.plan().laterBuilds, [{ diskimage: 'debian', at: NOW + 23 * HOUR * 1000, reason }]);
 });
 
-test('a later build becomes a step at its time', () => {
+test('a build that a plan lists for later becomes a step at its time', () => {
   const given = debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR });
   deepEqual(given.later(23 * HOUR - 1).plan().steps, []);
   equal(given.later(23 * HOUR).plan().steps[0]?.kind, 'build');

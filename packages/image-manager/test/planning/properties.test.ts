@@ -152,7 +152,7 @@ function settle(simulation: Simulation): void {
   throw new Error(`no end: ${simulation.plan().steps.map(stepInWords).join()}`);
 }
 
-test('good images survive every event; afterwards, providers have exactly the configured images', () => {
+test('good images survive every event, and providers then have exactly the configured images', () => {
   fc.assert(
     fc.property(diskimages, providers, history, (some, targets, events) => {
       const simulation = new Simulation(some, targets);

@@ -8,11 +8,11 @@ const failures = (given: Situation, count: number) => {
 };
 
 testSituations({
-  'the record of a deleted build is deleted': {
+  'a deleted build’s record is deleted': {
     given: debian().build(1, 'deleted').build(2, 'ready'),
     steps: ['prune builds 1; uploads '],
   },
-  'the record of a deleted build stays while it has uploads': {
+  'a deleted build’s record stays while it has uploads': {
     given: debianInCloud()
       .build(1, 'deleted')
       .build(2, 'ready')
@@ -20,7 +20,7 @@ testSituations({
       .upload(2, 'cloud', 'ready'),
     steps: [],
   },
-  'the record of a deleted build is deleted with its last upload': {
+  'a deleted build’s record is deleted with its last upload': {
     given: debianInCloud()
       .build(1, 'deleted')
       .build(2, 'ready')
@@ -28,7 +28,7 @@ testSituations({
       .upload(2, 'cloud', 'ready'),
     steps: ['prune builds 1; uploads 101'],
   },
-  'the newest success stays on record after its deletion, so that no build is due': {
+  'the newest successful build stays on record after its deletion, so that no build is due': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'deleted', { ago: HOUR }),
@@ -38,7 +38,7 @@ testSituations({
     given: new Situation().build(1, 'deleted').build(2, 'failed'),
     steps: ['prune builds 2,1; uploads '],
   },
-  'failures before a success are deleted': {
+  'records of failures before a success are deleted': {
     given: debianInCloud()
       .build(1, 'failed')
       .build(2, 'ready')
@@ -46,16 +46,16 @@ testSituations({
       .upload(2, 'cloud', 'ready', { number: 102 }),
     steps: ['prune builds 1; uploads 101'],
   },
-  'ten failures in a row stay on record': { given: failures(debian(), 10), steps: ['build debian'] },
-  'of more than ten failures in a row, the oldest are deleted': {
+  'ten failed builds in a row stay on record': { given: failures(debian(), 10), steps: ['build debian'] },
+  'the oldest of more than ten failed builds in a row are deleted from the records': {
     given: failures(debian(), 12),
     steps: ['build debian', 'prune builds 2,1; uploads '],
   },
-  'more failures stay on record while the pause grows with them': {
+  'more than ten failures stay on record while the pause grows with them': {
     given: failures(debian(), 14).retryDelay(1),
     steps: ['build debian', 'prune builds 1; uploads '],
   },
-  'failed uploads of an image that left the configuration are deleted': {
+  'records of failed uploads are deleted when their image leaves the configuration': {
     given: new Situation()
       .diskimage('debian')
       .provider('cloud', [])

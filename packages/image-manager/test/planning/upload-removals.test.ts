@@ -26,7 +26,10 @@ testSituations({
     given: three(debianInCloud()),
     steps: ['delete-upload 101'],
   },
-  'as many uploads as keep says stay': { given: three(debianInCloud({ keep: 3 })), steps: [] },
+  'no upload is deleted while there are as many as keep allows': {
+    given: three(debianInCloud({ keep: 3 })),
+    steps: [],
+  },
   'a keep of 0 keeps one upload': {
     given: three(debianInCloud({ keep: 0 })),
     steps: ['delete-upload 101', 'delete-upload 102', 'delete-build 2'],
@@ -43,7 +46,7 @@ testSituations({
       .upload(2, 'cloud', 'ready'),
     steps: [],
   },
-  'two images of one build count as one': {
+  'two images of one build in a provider count as one': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready')
@@ -52,7 +55,7 @@ testSituations({
       .upload(2, 'cloud', 'ready', { number: 103 }),
     steps: [],
   },
-  'all images of a build beyond keep are deleted, missing ones too': {
+  'all images of a build beyond keep are deleted, including missing ones': {
     given: debianInCloud({ keep: 1 })
       .build(1, 'deleted')
       .build(2, 'ready')
@@ -65,7 +68,7 @@ testSituations({
     given: new Situation().provider('cloud', []).build(1, 'deleted').upload(1, 'cloud', 'missing'),
     steps: ['delete-upload 101'],
   },
-  'an upload that is not ready replaces no other': {
+  'an upload that is not ready replaces no other upload': {
     given: debianInCloud({ keep: 1 })
       .build(1, 'deleted')
       .build(2, 'ready')
@@ -74,7 +77,7 @@ testSituations({
       .inProgress(uploadId(102)),
     steps: [],
   },
-  'an upload is as new as its build, not as its request': {
+  'an upload is as new as its build, whenever it was requested': {
     given: debianInCloud({ keep: 1 })
       .build(1, 'deleted')
       .build(2, 'ready')
@@ -95,7 +98,7 @@ testSituations({
     given: three(new Situation().diskimage('debian').provider('cloud', ['debian'], { pause: true })),
     steps: [],
   },
-  'a deletion with a task is not planned again': {
+  'an upload’s deletion with a task is not planned again': {
     given: three(debianInCloud()).inProgress(uploadId(101)),
     steps: [],
   },
@@ -166,26 +169,26 @@ testSituations({
     waits: [/^provider cloud: image debian: .*credentials are missing.* to delete 0000000101-ownerabc$/],
   },
 
-  'a deletion without a task is resumed': {
+  'an upload’s deletion without a task is resumed': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'deleting', { number: 101 })
       .upload(1, 'cloud', 'ready', { number: 102 }),
     steps: ['delete-upload 101'],
   },
-  'a failed deletion is retried later': {
+  'an upload’s failed deletion is retried later': {
     given: three(debianInCloud()).retryIn(uploadId(101), 90),
     steps: [],
     waits: [/^upload 0000000101-ownerabc: the last attempt failed.*\(90 s\)/],
   },
-  'the parts of a failed upload are discarded': {
+  'a failed upload’s partial data is discarded': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { leftovers: true })
       .upload(1, 'cloud', 'ready', { number: 102 }),
     steps: ['discard 101'],
   },
-  'a failed discard is retried later': {
+  'a failed upload whose discard failed is discarded again later': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { leftovers: true })
@@ -196,7 +199,7 @@ testSituations({
   },
 });
 
-test('the reason names the disk image that replaces another', () => {
+test('the reason for a deletion names the disk image that replaces another', () => {
   const [step] = replaced.plan().steps;
   equal(
     step?.reason,

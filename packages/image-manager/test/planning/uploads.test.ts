@@ -17,7 +17,7 @@ testSituations({
     given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'uploading').inProgress(uploadId(101)),
     steps: [],
   },
-  'an image that is being deleted on request is uploaded again': {
+  'an image whose upload is being deleted on request is uploaded again': {
     given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'deleting').inProgress(uploadId(101)),
     steps: ['upload 1 to cloud/debian'],
   },
@@ -38,7 +38,7 @@ testSituations({
     given: new Situation().diskimage('debian').build(1, 'ready').upload(1, 'cloud', 'uploading'),
     steps: ['resume-upload 101'],
   },
-  'an upload waits for the upload of an older build': {
+  'an upload waits for an older build’s upload': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready')
@@ -57,7 +57,7 @@ testSituations({
       /^provider cloud: image debian: .*its upload was cancelled by me@here; the next build is uploaded$/,
     ],
   },
-  'the build after a cancelled upload is uploaded': {
+  'a build after one whose upload was cancelled is uploaded': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready')
@@ -70,12 +70,12 @@ testSituations({
     steps: [],
     waits: [/^provider cloud: image debian: .*diskimage debian is paused/],
   },
-  'a paused provider gets nothing; the others do': {
+  'a paused provider gets no image, and the other providers do': {
     given: debianInCloud().provider('other', ['debian'], { pause: true }).build(1, 'ready'),
     steps: ['upload 1 to cloud/debian'],
     waits: [/^provider other: image debian: .*provider other is paused/],
   },
-  'a paused image gets nothing': {
+  'a paused image is uploaded nowhere': {
     given: new Situation()
       .diskimage('debian')
       .provider('cloud', [{ name: 'debian', pause: true }])
@@ -83,13 +83,13 @@ testSituations({
     steps: [],
     waits: [/image debian of provider cloud is paused/],
   },
-  'without a builder that offers it, an upload waits': {
+  'an upload that no builder offers waits for a builder': {
     given: debianInCloud().build(1, 'ready').absent(1, MINUTE),
     steps: [],
     waits: [/no builder offers image-upload:debian-0000000001-ownerabc/],
   },
 
-  'a failed upload is retried after a pause; other providers do not wait': {
+  'a failed upload is retried after a pause, and other providers do not wait': {
     given: debianInCloud()
       .provider('other', ['debian'])
       .build(1, 'ready')
@@ -97,11 +97,11 @@ testSituations({
     steps: ['upload 1 to other/debian'],
     waits: [/^provider cloud: image debian: .*the last attempt failed.*\(1 s\)/],
   },
-  'a failed upload is retried at the end of the pause': {
+  'a failed upload is retried once its pause is over': {
     given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'failed', { ago: 60 }),
     steps: ['upload 1 to cloud/debian'],
   },
-  'failed uploads of an older build count as well': {
+  'failed uploads of an older build lengthen the pause as well': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready')
@@ -110,7 +110,7 @@ testSituations({
     steps: [],
     waits: [/the last 2 attempts failed.*\(20 s\)/],
   },
-  'a success ends a series of failures, even if it was deleted since': {
+  'a successful upload ends a series of failures, even if it was deleted since': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { number: 101, leftovers: true })
@@ -131,14 +131,14 @@ testSituations({
     waits: [/the last 2 attempts failed.*\(60 s\)/],
   },
 
-  'after a rollback, a provider without the previous build gets it': {
+  'a provider without the previous build gets it after a rollback': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready', { withdrawn: true })
       .upload(2, 'cloud', 'ready'),
     steps: ['upload 1 to cloud/debian'],
   },
-  'after a rollback, a provider with the previous build gets nothing': {
+  'a provider with the previous build gets no upload after a rollback': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'deleting', { withdrawn: true })

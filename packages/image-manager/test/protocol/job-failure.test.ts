@@ -31,11 +31,11 @@ for (const [name, error, expected] of [
   ['a timeout', new GearmanError('job-timeout', 'too long'), /^too long$/],
   ['an invalid result', new InvalidResultError('no external-id'), /^no external-id$/],
 ] as const) {
-  test(`the job has failed after ${name}`, () =>
+  test(`a job has failed after ${name}`, () =>
     assert.match(jobFailure(error, AbortSignal.any([])) ?? '', expected));
 }
 
-test('the reason that a builder sends replaces the message, and names the host', () => {
+test('a builder’s reason for a failure replaces the message and names the host', () => {
   const warning = Buffer.from('{"reason": "no space left", "host": "builder1"}');
   for (const error of [
     new JobFailedError(FUNCTION, 'H:1', warning),
@@ -46,7 +46,7 @@ test('the reason that a builder sends replaces the message, and names the host',
 });
 
 for (const text of ['careful', '{"reason": 1, "host": "builder1"}', '', '{"reason": "no space left"}']) {
-  test(`a warning that is no reason changes nothing: ${text}`, () => {
+  test(`a warning that is not a reason leaves the error unchanged: ${text}`, () => {
     const error = new JobFailedError(FUNCTION, 'H:1', Buffer.from(text));
     assert.equal(withReason(error), error);
   });
@@ -57,7 +57,7 @@ for (const [name, error] of [
   ['the stop of the manager', new GearmanError('aborted', 'stopped')],
   ['a failed write to the store', new Error('disk full')],
 ] as const) {
-  test(`the job may still run after ${name}`, () =>
+  test(`a job may still run after ${name}`, () =>
     assert.equal(jobFailure(error, AbortSignal.any([])), undefined));
 }
 

@@ -21,8 +21,8 @@ async function messages(location: string): Promise<readonly (readonly [string, s
   return (await diagnose(location)).map(({ status, message }) => [status, message] as const);
 }
 
-describe('the diagnosis of an SQLite store', () => {
-  test('tells whether a manager leads, and changes nothing', async (t) => {
+describe('diagnosis of an SQLite store', () => {
+  test('the diagnosis of an SQLite store reports whether a manager leads, and changes nothing', async (t) => {
     const directory = temporaryDirectory(t);
     const path = join(directory, 'manager.sqlite');
     const place = `"${path}" can be used`;
@@ -44,7 +44,7 @@ describe('the diagnosis of an SQLite store', () => {
     assert.deepEqual([await readdir(directory), (await stat(directory)).mtimeMs], before);
   });
 
-  test('names files that are no store, or one of a later release', async (t) => {
+  test('the diagnosis of an SQLite store names files that are not a store, or a later release’s', async (t) => {
     const directory = temporaryDirectory(t);
     const path = join(directory, 'manager.sqlite');
     await writeFile(path, 'not a database at all, but long enough to be read as one');
@@ -67,14 +67,14 @@ describe('the diagnosis of an SQLite store', () => {
   });
 });
 
-describe('the diagnosis of a PostgreSQL store', () => {
+describe('diagnosis of a PostgreSQL store', () => {
   let server: Postgresql;
   setUp(async (undo) => {
     server = await startPostgresql();
     undo(() => server.stop());
   });
 
-  test('tells the version and the leader, and creates no table', async () => {
+  test('the diagnosis of a PostgreSQL store reports its version and leader, and creates no table', async () => {
     const url = await server.createDatabase();
     const [empty] = await diagnose(url);
     assert.equal(empty?.status, 'ok');
@@ -99,7 +99,7 @@ describe('the diagnosis of a PostgreSQL store', () => {
     await store.close();
   });
 
-  test('names a user without rights, and a server that does not answer, without the password', async () => {
+  test('the diagnosis of a PostgreSQL store names a user without rights or an unreachable server, but no password', async () => {
     const url = await server.createDatabase();
     const client = new Client(url);
     await client.connect();

@@ -70,8 +70,8 @@ type MutableExport = {
     : unknown;
 } & Record<string, unknown>;
 
-describe('an export', () => {
-  it('has ISO 8601 times and no empty fields', async (t) => {
+describe('state exports', () => {
+  it('an exported state has ISO 8601 times and no empty fields', async (t) => {
     const store = await openNew(t);
     await fill(store);
     const { owner } = store;
@@ -106,7 +106,7 @@ describe('an export', () => {
     ]);
   });
 
-  it('moves from SQLite to PostgreSQL and back, with owner and next number', async (t) => {
+  it('an exported state moves from SQLite to PostgreSQL and back, with owner and next number', async (t) => {
     const first = await openNew(t);
     await fill(first);
     const json = await exportState(first);
@@ -123,7 +123,7 @@ describe('an export', () => {
     assert.equal(await (await third.lead()).takeNumbers(1), 5);
   });
 
-  it('takes documents along, one by one or as a part of the JSON', async (t) => {
+  it('an exported state includes the documents, one by one or as a part of the JSON', async (t) => {
     const first = await openNew(t);
     await fill(first);
     const { builds, uploads } = await first.read();
@@ -146,7 +146,7 @@ describe('an export', () => {
     }
   });
 
-  it('leaves out documents of newer uploads', async (t) => {
+  it('an exported state omits documents of newer uploads', async (t) => {
     const store = await openNew(t);
     await fill(store);
     const json = await exportState(store);
@@ -156,7 +156,7 @@ describe('an export', () => {
     assert.deepEqual(await Array.fromAsync(exportDocuments(store, json)), []);
   });
 
-  it('gives its owner to a standby process once that is elected', async (t) => {
+  it('an imported state gives its owner to a standby process once that is elected', async (t) => {
     const path = join(directory, 'shared.sqlite');
     const [importing, waiting] = [await openNew(t, path), await openNew(t, path)];
     const json = await changedExport(t, () => {});
@@ -166,7 +166,7 @@ describe('an export', () => {
     await leadership.release();
   });
 
-  it('can be imported only into a store without records and without a taken number', async (t) => {
+  it('a state can be imported only into a store without records and without a taken number', async (t) => {
     const json = await changedExport(t, () => {});
     for (const location of [undefined, await server.createDatabase()]) {
       const store = await openNew(t, location);
@@ -181,7 +181,7 @@ describe('an export', () => {
     }
   });
 
-  it('stops waiting for leadership at the given time', async (t) => {
+  it('an import of a state stops waiting for leadership at the given time', async (t) => {
     const path = join(directory, 'led.sqlite');
     const [leader, importing] = [await openNew(t, path), await openNew(t, path)];
     await leader.lead();
@@ -242,7 +242,7 @@ describe('an export', () => {
       /: documents\[0\]: it is not JSON;/,
     ],
   ] satisfies readonly (readonly [string, (json: MutableExport) => unknown, RegExp])[]) {
-    it(`is rejected if it ${what}, and the store stays empty`, async (t) => {
+    it(`a state is not imported if it ${what}, and the store stays empty`, async (t) => {
       const json = await changedExport(t, change);
       const store = await openNew(t);
       const empty = await store.read();
@@ -254,7 +254,7 @@ describe('an export', () => {
     });
   }
 
-  it('may have builds of Zuul, whose ids have no mark', async (t) => {
+  it('an imported state may contain Zuul builds, whose ids have no mark', async (t) => {
     const id = importedImageId({ image: 'debian', uuid: 'a'.repeat(32), endTime: 0 });
     const json = await changedExport(t, ({ builds }) => builds.push({ ...builds[0], id }));
     const store = await openNew(t);
@@ -263,7 +263,7 @@ describe('an export', () => {
   });
 
   for (const json of [undefined, null, 'text', [], {}]) {
-    it(`cannot be ${JSON.stringify(json)}`, async (t) => {
+    it(`a state is not imported from ${JSON.stringify(json)}`, async (t) => {
       await assert.rejects(importState(await openNew(t), json), withCode('invalid-export'));
     });
   }

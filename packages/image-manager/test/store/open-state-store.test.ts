@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import { openStateStore } from '../../src/store/open-state-store.ts';
 import { withCode } from './state-store-contract.ts';
 
-test('a URL of another database is rejected; the error has no password, and no file is created', async (t) => {
+test('a store URL for another database is rejected without showing the password or creating a file', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'open-state-store-'));
   const before = process.cwd();
   process.chdir(directory);

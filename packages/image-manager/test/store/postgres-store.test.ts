@@ -47,7 +47,7 @@ async function timed(t: TestContext, what: string, event: Promise<unknown>): Pro
 }
 
 describe('PostgreSQL: a leader that lost its connection', () => {
-  it('notices when an administrator ends its session, and is elected again', async (t) => {
+  it('a PostgreSQL leader notices that an administrator ended its session, and is elected again', async (t) => {
     const location = await server.createDatabase();
     const store = await openUntilEnd(t, location);
     const leadership = await store.lead();
@@ -67,7 +67,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     await again.write({ builds: [build(store.owner, 1)] });
   });
 
-  it('is elected again after a restart of the server, as is a standby', async (t) => {
+  it('a PostgreSQL leader and a standby are elected again after a restart of the server', async (t) => {
     const location = await server.createDatabase();
     const store = await openUntilEnd(t, location);
     const other = await openUntilEnd(t, location);
@@ -89,7 +89,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     assert.equal(await again.takeNumbers(1), 2);
   });
 
-  it('gives up before another is elected when the network breaks', async (t) => {
+  it('a PostgreSQL leader gives up before another is elected when the network breaks', async (t) => {
     const location = await server.createDatabase();
     const relay = await startRelay(t, join(server.directory, '.s.PGSQL.5432'));
     const { pathname } = new URL(location.replace('postgres@/', 'postgres@localhost/'));
@@ -106,7 +106,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     await assert.rejects(leadership.write({ builds: [build(store.owner, 1)] }), withCode('not-leader'));
   });
 
-  it('cannot write when it continues after SIGSTOP during a write', async (t) => {
+  it('a PostgreSQL leader cannot write when it continues after SIGSTOP during a write', async (t) => {
     const location = await server.createDatabase();
     const store = await openUntilEnd(t, location);
     const leader = LeaderProcess.start(t, location);
@@ -125,7 +125,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     assert.deepEqual(await store.read(), state);
   });
 
-  it('is replaced when its statement waits for a lock', async (t) => {
+  it('a PostgreSQL leader is replaced when its statement waits for a lock', async (t) => {
     const location = await server.createDatabase();
     const store = await openUntilEnd(t, location);
     const other = await openUntilEnd(t, location);
@@ -145,7 +145,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
 });
 
 describe('PostgreSQL: a database that cannot be used', () => {
-  it('is rejected if a later release wrote it', async (t) => {
+  it('a PostgreSQL store is rejected if a later release wrote it', async (t) => {
     const location = await server.createDatabase();
     await (await openStateStore(location)).close();
     const admin = await connectTo(t, location);
@@ -153,7 +153,7 @@ describe('PostgreSQL: a database that cannot be used', () => {
     await assert.rejects(openStateStore(location), withCode('store-too-new'));
   });
 
-  it('is rejected with an error without the password', async () => {
+  it('a PostgreSQL store that cannot be used is rejected with an error without the password', async () => {
     const socket = encodeURIComponent(server.directory);
     for (const [location, code, reason] of [
       [
@@ -175,7 +175,7 @@ describe('PostgreSQL: a database that cannot be used', () => {
     }
   });
 
-  it('needs the right to create a schema, or ownership of the schema', async (t) => {
+  it('a PostgreSQL store needs the right to create a schema, or ownership of the schema', async (t) => {
     const location = await server.createDatabase();
     const admin = await connectTo(t, location);
     await admin.query('drop role if exists manager; create role manager login');

@@ -31,7 +31,7 @@ stateStoreContract(
 );
 
 describe('SQLite: the file', () => {
-  it('is created with the last directory of its path, for this user only', async (t) => {
+  it('the SQLite file is created with the last directory of its path, for this user only', async (t) => {
     const path = join(directory, 'new', 'state.sqlite');
     const store = await openUntilEnd(t, path);
     await (await store.lead()).takeNumbers(1);
@@ -40,7 +40,7 @@ describe('SQLite: the file', () => {
     }
   });
 
-  it('gets private permissions, whatever the umask', async (t) => {
+  it('the SQLite file and its directory get private permissions, whatever the umask', async (t) => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     const path = join(directory, 'wide', 'state.sqlite');
@@ -54,7 +54,7 @@ describe('SQLite: the file', () => {
     }
   });
 
-  it('is rejected at an impossible path', async () => {
+  it('the SQLite file is rejected at an impossible path', async () => {
     const file = newPath();
     await writeFile(file, '');
     for (const path of [
@@ -68,7 +68,7 @@ describe('SQLite: the file', () => {
     }
   });
 
-  it('is rejected and unchanged if it is not a store', async () => {
+  it('the SQLite file is rejected and left unchanged if it is not a store', async () => {
     const text = newPath();
     await writeFile(text, 'diskimages:\n'.repeat(100));
     const foreign = newPath();
@@ -88,7 +88,7 @@ describe('SQLite: the file', () => {
     }
   });
 
-  it('is rejected if a later release wrote it', async () => {
+  it('the SQLite file is rejected if a later release wrote it', async () => {
     const path = newPath();
     await (await openStateStore(path)).close();
     const database = new DatabaseSync(path);
@@ -97,7 +97,7 @@ describe('SQLite: the file', () => {
     await assert.rejects(openStateStore(path), withCode('store-too-new'));
   });
 
-  it('has one leader under all its names', async (t) => {
+  it('the SQLite file has one leader under all its names', async (t) => {
     const path = newPath();
     const store = await openUntilEnd(t, path);
     await symlink(path, `${path}.link`);
@@ -110,7 +110,7 @@ describe('SQLite: the file', () => {
     await assert.rejects(waiting, /still waiting/);
   });
 
-  it('cannot be written by a leader whose lock file was deleted', async (t) => {
+  it('the SQLite file cannot be written by a leader whose lock file was deleted', async (t) => {
     const path = newPath();
     const store = await openUntilEnd(t, path);
     const other = await openUntilEnd(t, path);
@@ -122,7 +122,7 @@ describe('SQLite: the file', () => {
     assert.equal((await store.read()).builds.size, 0);
   });
 
-  it('is read again once the reason of a failed read is gone', async (t) => {
+  it('the SQLite file is read again once the cause of a failed read is gone', async (t) => {
     const path = newPath();
     const store = await openUntilEnd(t, path);
     await store.ask({ kind: 'build', diskimage: 'debian' });
@@ -135,7 +135,7 @@ describe('SQLite: the file', () => {
     assert.equal((await store.requests()).length, 1);
   });
 
-  it('is complete in a copy that is made after closing the store', async (t) => {
+  it('the SQLite file is complete in a copy that is made after closing the store', async (t) => {
     const path = newPath();
     const store = await openUntilEnd(t, path);
     const leadership = await store.lead();

@@ -26,7 +26,7 @@ export function stateStoreContract(
   const openNew = async (t: TestContext): Promise<StateStore> => await openUntilEnd(t, await newLocation());
 
   describe(`${name}: records`, () => {
-    it('keeps every field of a record and adds none', async (t) => {
+    it('the store keeps every field of a record and adds none', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const text = `"quotes" and 'quotes', a\nnewline, a \\backslash, {braces}, null, ünï©ode 🎉`;
@@ -63,7 +63,7 @@ export function stateStoreContract(
       );
     });
 
-    it('keeps who has paused a disk image, until that ends', async (t) => {
+    it('the store records who paused a disk image, until the pause ends', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const paused = { id: 'debian', isPaused: true, by: 'root@host', since: 1_767_225_600_123 };
@@ -75,7 +75,7 @@ export function stateStoreContract(
       assert.deepEqual([...(await store.read()).pauses.values()], [unpaused]);
     });
 
-    it('replaces the characters that a database cannot store', async (t) => {
+    it('the store replaces the characters that a database cannot store', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const one = build(store.owner, 1, { error: 'a NUL: \0, half a character: \ud83c' });
@@ -84,7 +84,7 @@ export function stateStoreContract(
       assert.equal(kept?.error, 'a NUL: \ufffd, half a character: \ufffd');
     });
 
-    it('replaces a record completely', async (t) => {
+    it('the store replaces a record completely', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const before = build(store.owner, 1, { state: 'failed', endedAt: 5, error: 'no space' });
@@ -94,7 +94,7 @@ export function stateStoreContract(
       assert.deepEqual([...(await store.read()).builds.values()], [after]);
     });
 
-    it('deletes pruned records, a build together with its uploads', async (t) => {
+    it('the store deletes pruned records, a build together with its uploads', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const [old, current] = [build(store.owner, 1), build(store.owner, 2)];
@@ -106,7 +106,7 @@ export function stateStoreContract(
       assert.deepEqual([...state.uploads.keys()], [currentUpload.id]);
     });
 
-    it('writes nothing of a change that fails in part', async (t) => {
+    it('the store writes nothing of a change that fails in part', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const [present, absent] = [build(store.owner, 1), build(store.owner, 2)];
@@ -128,7 +128,7 @@ export function stateStoreContract(
       assert.equal((await store.read()).uploads.size, 1);
     });
 
-    it('gives readers a consistent snapshot during writes', async (t) => {
+    it('the store gives readers a consistent snapshot during writes', async (t) => {
       const location = await newLocation();
       const [store, other] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const leadership = await store.lead();
@@ -146,7 +146,7 @@ export function stateStoreContract(
   });
 
   describe(`${name}: documents`, () => {
-    it('are kept beside the records, each once', async (t) => {
+    it('documents are stored next to the records, each once', async (t) => {
       const store = await openNew(t);
       const { leadership, one, east, west, ofBuild, documents } = await writeDocuments(store);
       assert.deepEqual(byText(await store.documents(one.id)), byText(documents));
@@ -160,7 +160,7 @@ export function stateStoreContract(
       assert.equal(await store.packages('another'), undefined);
     });
 
-    it('are pruned with the record that they belong to', async (t) => {
+    it('documents are pruned with the record that they belong to', async (t) => {
       const store = await openNew(t);
       const { leadership, one, east, west, ofBuild } = await writeDocuments(store);
       await leadership.write({ prunedUploads: [east.id] });
@@ -171,7 +171,7 @@ export function stateStoreContract(
       assert.deepEqual(await store.documents(one.id), []);
     });
 
-    it('are not written if their record is not', async (t) => {
+    it('documents are not written if their record is not', async (t) => {
       const store = await openNew(t);
       const { leadership, one, west } = await writeDocuments(store);
       const absent = upload(store.owner, 9, one);
@@ -182,7 +182,7 @@ export function stateStoreContract(
       assert.deepEqual(await store.documents(one.id), before);
     });
 
-    it('may have a mebibyte each', async (t) => {
+    it('documents may have a mebibyte each', async (t) => {
       const store = await openNew(t);
       const { leadership, one } = await writeDocuments(store);
       const text = 'x'.repeat(2 ** 20);
@@ -204,7 +204,7 @@ export function stateStoreContract(
         /damaged: table settings: owner must match pattern .*; correct it in the database, or import an export/,
       ],
     ] as const) {
-      it(`reports a damaged ${what}, and works once that is corrected`, async (t) => {
+      it(`the store reports a damaged ${what}, and works once that is corrected`, async (t) => {
         const location = await newLocation();
         const store = await openUntilEnd(t, location);
         const leadership = await store.lead();
@@ -221,7 +221,7 @@ export function stateStoreContract(
       });
     }
 
-    it('returns a damaged request with the reason, beside the others', async (t) => {
+    it('the store returns a damaged request with the reason, alongside the others', async (t) => {
       const location = await newLocation();
       const store = await openUntilEnd(t, location);
       await store.ask({ kind: 'build', diskimage: 'debian' });
@@ -235,7 +235,7 @@ export function stateStoreContract(
   });
 
   describe(`${name}: owner and numbers`, () => {
-    it('generates one owner, even if several processes create the store at once', async (t) => {
+    it('the store generates one owner, even if several processes create it at once', async (t) => {
       const location = await newLocation();
       const stores = await Promise.all(Array.from({ length: 5 }, () => openUntilEnd(t, location)));
       const owners = new Set(stores.map(({ owner }) => owner));
@@ -245,7 +245,7 @@ export function stateStoreContract(
       assert.ok(!owners.has(another.owner));
     });
 
-    it('gives no number twice, not even to different leaders', async (t) => {
+    it('the store gives no number twice, not even to different leaders', async (t) => {
       const location = await newLocation();
       const first = await openUntilEnd(t, location);
       const leadership = await first.lead();
@@ -259,7 +259,7 @@ export function stateStoreContract(
   });
 
   describe(`${name}: requests`, () => {
-    it('adds a request once, even if several processes ask at once', async (t) => {
+    it('the store adds a request once, even if several processes make it at once', async (t) => {
       const location = await newLocation();
       const stores = await Promise.all(Array.from({ length: 5 }, () => openUntilEnd(t, location)));
       const request: Request = { kind: 'rollback', diskimage: 'debian' };
@@ -270,7 +270,7 @@ export function stateStoreContract(
       assert.ok((await stores[0]?.askOnce({ ...request, diskimage: 'other' }))?.isNew);
     });
 
-    it('keeps requests of any process in order until they are handled', async (t) => {
+    it('the store keeps any process’s requests in order until they are handled', async (t) => {
       const location = await newLocation();
       const [asking, leader] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const leadership = await leader.lead();
@@ -301,7 +301,7 @@ export function stateStoreContract(
   });
 
   describe(`${name}: leadership`, () => {
-    it('has one leader, which cannot write after its release', async (t) => {
+    it('the store has one leader, which cannot write after its release', async (t) => {
       const location = await newLocation();
       const [first, second] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const before = await first.lead();
@@ -323,7 +323,7 @@ export function stateStoreContract(
       assert.equal((await first.read()).builds.size, 1);
     });
 
-    it('finishes pending writes before a release', async (t) => {
+    it('a leader finishes pending writes before it releases the store', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const written = leadership.write({ builds: [build(store.owner, 1)] });
@@ -333,7 +333,7 @@ export function stateStoreContract(
       assert.equal(leadership.lost.aborted, false);
     });
 
-    it('hands over when the store is closed', async (t) => {
+    it('a leader that closes the store hands over to the waiting process', async (t) => {
       const location = await newLocation();
       const [first, second] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       await first.lead();
@@ -344,7 +344,7 @@ export function stateStoreContract(
       await assert.rejects(first.lead(), withCode('store-not-usable'));
     });
 
-    it('ends the wait for leadership with the reason of the abort', async (t) => {
+    it('the wait for leadership ends with the abort’s reason', async (t) => {
       const location = await newLocation();
       const [first, second] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const leadership = await first.lead();
@@ -358,7 +358,9 @@ export function stateStoreContract(
       await second.lead();
     });
 
-    it('elects another leader when one is killed during a write', { timeout: TAKE_OVER_LIMIT }, async (t) => {
+    it('the store elects another leader when one is killed during a write', {
+      timeout: TAKE_OVER_LIMIT,
+    }, async (t) => {
       const location = await newLocation();
       const store = await openUntilEnd(t, location);
       const leader = LeaderProcess.start(t, location);

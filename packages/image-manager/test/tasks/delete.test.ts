@@ -7,7 +7,7 @@ import { deleteFiles } from '../../src/tasks/delete.ts';
 
 const IMAGE = 'debian-0000000001-ownerabc';
 
-/** A deletion during which the job servers give these answers about the image; the last one repeats. */
+/** A deletion during which the job servers report these states of the image; the last one repeats. */
 function deletion(
   observed: readonly ('offered' | 'gone' | 'unknown')[],
   run: (limits: RunLimits) => Promise<void>,
@@ -44,7 +44,7 @@ const queued = ({ signal }: RunLimits): Promise<never> =>
     signal.addEventListener('abort', () => reject(new GearmanError('aborted', 'stopped')));
   });
 
-test('files count as deleted once a builder has answered and no builder offers the image', async () => {
+test('an image’s files count as deleted once a builder has responded and no builder offers it', async () => {
   const it = deletion(['offered', 'offered', 'unknown', 'gone'], answered);
   assert.equal(await it.delete(), true);
   assert.deepEqual(it.jobs, [`image-delete:${IMAGE} 0000000001-ownerabc`]);
@@ -56,21 +56,21 @@ test('an image that no builder offers does not count as deleted', async () => {
   assert.deepEqual(it.jobs, []);
 });
 
-test('a builder that no longer knows the image does not fail the deletion', async () => {
+test('an image’s deletion does not fail if a builder no longer knows it', async () => {
   const it = deletion(['offered', 'gone'], async () => {
     throw new JobFailedError('image-delete', 'H:1');
   });
   assert.equal(await it.delete(), true);
 });
 
-test('a deletion fails with the reason of the builder', async () => {
+test('an image’s deletion fails with the builder’s reason', async () => {
   const it = deletion(['offered', 'gone'], async () => {
     throw new JobExceptionError('image-delete', 'H:1', Buffer.from('read-only file system'));
   });
   await assert.rejects(it.delete(), JobExceptionError);
 });
 
-test('a queued job is cancelled when its function disappears, and the files do not count as deleted', async (t) => {
+test('a queued deletion is cancelled when its function disappears, and the files do not count as deleted', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const it = deletion(['offered', 'gone', 'offered', 'unknown', 'gone'], queued);
   let hasEnded = false;
@@ -86,7 +86,7 @@ test('a queued job is cancelled when its function disappears, and the files do n
   assert.equal(await result, false);
 });
 
-test('an abort ends the deletion', async () => {
+test('an abort ends an image’s deletion', async () => {
   const stop = new AbortController();
   const result = deletion(['offered'], queued).delete(stop.signal);
   stop.abort(new Error('stopped'));

@@ -10,7 +10,7 @@ function setUp(): { site: { now: number }; retries: RetryTimes } {
   return { site, retries: new RetryTimes({ configuration, elapsed: () => site.now }) };
 }
 
-test('each failure of an id doubles its pause, up to the longest', () => {
+test('each failure of an id doubles its pause, up to the maximum', () => {
   const { site, retries } = setUp();
   const failAt = (now: number, id: string): number => {
     site.now = now;
@@ -30,7 +30,7 @@ test('each failure of an id doubles its pause, up to the longest', () => {
   );
 });
 
-test('a success resets the pause', () => {
+test('a success resets an id’s pause', () => {
   const { retries } = setUp();
   retries.failed('a');
   retries.failed('a');

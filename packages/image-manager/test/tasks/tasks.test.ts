@@ -20,7 +20,7 @@ function setUp() {
   return { tasks, retries, logger, anEnd, endings: () => endings };
 }
 
-test('a task has its id listed until it ends', async () => {
+test('a task’s id is listed until the task ends', async () => {
   const { tasks, anEnd } = setUp();
   const hold = new Hold();
   const end = anEnd();
@@ -31,7 +31,7 @@ test('a task has its id listed until it ends', async () => {
   assert.deepEqual([...tasks.ids], []);
 });
 
-test('a failure is logged with the pause before the next attempt; a success resets it', async () => {
+test('a task’s failure is logged with the pause before the next attempt, which a success resets', async () => {
   const { tasks, retries, logger, anEnd } = setUp();
   let end = anEnd();
   tasks.start('a', async () => {
@@ -46,7 +46,7 @@ test('a failure is logged with the pause before the next attempt; a success rese
   assert.equal(retries.all.size, 0);
 });
 
-test('abort stops one task with a reason', async () => {
+test('an aborted task stops with a reason while others run', async () => {
   const { tasks, anEnd } = setUp();
   const end = anEnd();
   const reasons: unknown[] = [];
@@ -64,7 +64,7 @@ test('abort stops one task with a reason', async () => {
   await tasks.stop(reason);
 });
 
-test('stop waits for all tasks, logs nothing, and prevents new tasks', async () => {
+test('stopping waits for all tasks, logs nothing, and prevents new tasks', async () => {
   const { tasks, logger, endings } = setUp();
   tasks.start('a', (signal) => new Hold().wait(signal));
   tasks.start('b', (signal) => new Hold().wait(signal));

@@ -41,7 +41,7 @@ async function recordsAfter(answer: string, checksum?: string) {
   return { after: state.uploads.get(record.id), of: state.builds.get(of.id), asked };
 }
 
-test('an upload ends with the external-id of the result and nothing to discard', async () => {
+test('a successful upload is recorded with its external-id and leaves nothing to discard', async () => {
   const after = await recordAfter('{"external-id": "x", "more": 1}');
   assert.equal(after?.state, 'ready');
   assert.equal(after?.externalId, 'x');
@@ -59,7 +59,7 @@ for (const answer of [
   '{"external-id": 7}',
   '{"external',
 ]) {
-  test(`a result without an external-id is a failure that may have left parts: ${answer}`, async () => {
+  test(`an upload result without an external-id is a failure that may have left partial data: ${answer}`, async () => {
     const after = await recordAfter(answer);
     assert.equal(after?.state, 'failed');
     assert.equal(after?.leftovers, true);
@@ -82,7 +82,7 @@ test('the first upload of a build without a checksum adds one to the record', as
   });
 });
 
-test('the upload job names the checksum on record', async () => {
+test('an upload job carries the checksum on record', async () => {
   const { after, asked } = await recordsAfter('{"external-id": "x", "checksum": "raw:aa"}', 'raw:aa');
   assert.equal(after?.state, 'ready');
   assert.deepEqual(asked, {
@@ -93,7 +93,7 @@ test('the upload job names the checksum on record', async () => {
   });
 });
 
-test('an upload with another checksum than the record fails and is discarded', async () => {
+test('an upload whose checksum differs from the record fails and is discarded', async () => {
   const { after, of } = await recordsAfter('{"external-id": "x", "checksum": "raw:bb"}', 'raw:aa');
   assert.equal(after?.state, 'failed');
   assert.equal(after?.leftovers, true);
@@ -109,7 +109,7 @@ test('the checksum of a file in another format is ignored', async () => {
   assert.equal(after?.state, 'ready');
 });
 
-test('a malformed attestation is no reason for an upload to fail', async () => {
+test('a malformed attestation does not fail an upload', async () => {
   const after = await recordAfter('{"external-id": "x", "attestations": {"no": "list"}, "packages": 7}');
   assert.equal(after?.state, 'ready');
 });
