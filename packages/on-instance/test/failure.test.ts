@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { type BuildContext, ImageError, type Instance } from '@nodepool-builder/image-builder';
 import { explainedError } from '../src/failure.ts';
 
-test('a screenshot beside the log has the extension of its type', async (t) => {
+test('a screenshot next to the build log has the extension of its image type', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'failure-'));
   t.after(() => rm(directory, { recursive: true }));
   const buildLog = {

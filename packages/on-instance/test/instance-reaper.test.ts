@@ -49,7 +49,7 @@ function inTenMinutes(): string {
 }
 
 describe('after a crash', () => {
-  test('the instance is deleted when the next process starts, by default', async (t) => {
+  test('an instance left by a crash is deleted when the next process starts, by default', async (t) => {
     const site = await OnInstanceSite.start(t);
     await site.leaveBehind({}, {});
     await look(t, site);
@@ -61,7 +61,7 @@ describe('after a crash', () => {
     ]);
   });
 
-  test('the instance is deleted when the job is assigned again, by default', async (t) => {
+  test('an instance left by a crash is deleted when the job is assigned again, by default', async (t) => {
     const site = await OnInstanceSite.start(t);
     const left = await site.leaveBehind({}, {});
     await site.build(site.builder());
@@ -69,7 +69,7 @@ describe('after a crash', () => {
     assert.deepEqual(site.provider.instances, []);
   });
 
-  test('with after-restart: resume, the build resumes after the last completed step, and the interrupted step is killed', async (t) => {
+  test('a build with after-restart resume continues after the last completed step and kills the interrupted one', async (t) => {
     const site = await killed(t);
     await look(t, site);
     const { instance } = site.provider;
@@ -81,7 +81,7 @@ describe('after a crash', () => {
     assert.deepEqual(await site.recordFiles(), []);
   });
 
-  test('the build starts over if its configuration has changed', async (t) => {
+  test('a build with after-restart resume starts over if its configuration has changed', async (t) => {
     const site = await OnInstanceSite.start(t);
     const left = await site.leaveBehind(RESUME, { stepsDone: 1 });
     const steps = [{ run: 'touch /opt/first' }, { run: 'touch /opt/second' }];
@@ -90,7 +90,7 @@ describe('after a crash', () => {
     assert.ok(site.names(image).includes('./opt/first'));
   });
 
-  test('a host key that differs from the one before the crash is refused', async (t) => {
+  test('a host key that differs from the one before the crash is rejected', async (t) => {
     const site = await killed(t);
     await site.changeEntry({
       hostKey: 'AAAAC3NzaC1lZDI1NTE5AAAAIKAWEtnthEZEIaDPLHV3UzLWhaDiSMlKSKDBwMtI29BX',
@@ -99,7 +99,7 @@ describe('after a crash', () => {
     assert.deepEqual(site.provider.instances, []);
   });
 
-  test('a cleaned machine is powered off and captured without a login', async (t) => {
+  test('a cleaned machine is powered off and captured without a login after a crash', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     await site.leaveBehind(RESUME, { phase: 'cleaned', stepsDone: 2 });
     const image = await site.build(site.builder(RESUME));
@@ -108,7 +108,7 @@ describe('after a crash', () => {
     assert.equal(image.snapshots?.length, 1);
   });
 
-  test('a captured machine is captured again, and the first snapshot is deleted', async (t) => {
+  test('a captured machine is captured again after a crash, and the first snapshot is deleted', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     const { snapshots } = site.provider;
     const instance = await site.leaveBehind(RESUME, { phase: 'stopped', stepsDone: 2 });
@@ -122,7 +122,7 @@ describe('after a crash', () => {
     assert.ok(!snapshots.has(externalId ?? ''));
   });
 
-  test('the instance is kept for the job for a limited time', async (t) => {
+  test('an instance left by a crash is kept for its job for a limited time', async (t) => {
     const site = await OnInstanceSite.start(t);
     await site.leaveBehind(RESUME, {});
     t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
@@ -137,7 +137,7 @@ describe('after a crash', () => {
     assert.deepEqual(await site.recordFiles(), []);
   });
 
-  test('the snapshot of an unpublished image is deleted', async (t) => {
+  test('a snapshot whose image was not published before a crash is deleted', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     const { snapshots } = site.provider;
     const instance = await site.leaveBehind({}, { phase: 'captured' });
@@ -149,7 +149,7 @@ describe('after a crash', () => {
 });
 
 describe('a kept instance of a failed build', () => {
-  test('is deleted when its time is over', async (t) => {
+  test('a failed build’s kept instance is deleted when its time is over', async (t) => {
     const site = await OnInstanceSite.start(t);
     t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
     await site.leaveBehind({}, { keptUntil: inTenMinutes() });
@@ -165,7 +165,7 @@ describe('a kept instance of a failed build', () => {
     assert.deepEqual(await site.recordFiles(), []);
   });
 
-  test('is deleted by the next build of the same image', async (t) => {
+  test('a failed build’s kept instance is deleted by the next build of the image', async (t) => {
     const site = await OnInstanceSite.start(t);
     const settings = { 'after-restart': 'resume' } as const;
     const left = await site.leaveBehind(settings, { keptUntil: inTenMinutes() });
@@ -186,7 +186,7 @@ test('a snapshot stays as long as its image exists', async (t) => {
   assert.deepEqual([...site.provider.snapshots], []);
 });
 
-test('after a crash, the snapshot of a published image stays, and the record is removed', async (t) => {
+test('a published image’s snapshot stays after a crash, and the instance’s record is removed', async (t) => {
   const site = await OnInstanceSite.start(t, { makesSnapshots: true });
   await site.build(site.builder());
   await site.leaveBehind({}, { phase: 'captured' });
@@ -196,7 +196,7 @@ test('after a crash, the snapshot of a published image stays, and the record is 
   assert.equal(site.provider.snapshots.size, 1);
 });
 
-test('the record is written before the launch', async (t) => {
+test('an instance’s record is written before its launch', async (t) => {
   let record = '';
   const site: OnInstanceSite = await OnInstanceSite.start(t, {
     onLaunch: async () => {
@@ -210,7 +210,7 @@ test('the record is written before the launch', async (t) => {
   assert.deepEqual([provider, phase], ['sshds', 'launching']);
 });
 
-test('the instance of a running build stays', async (t) => {
+test('a running build’s instance stays', async (t) => {
   const site = await OnInstanceSite.start(t);
   let looked: Promise<void> | undefined;
   await site.build(site.builder(RESUME), {
@@ -263,7 +263,7 @@ test('an instance that cannot be deleted does not delay the others', async (t) =
   assert.deepEqual(site.provider.instances, []);
 });
 
-test('a reload waits for the running scan, which may use removed providers', async (t) => {
+test('a reload of the providers waits for the running scan, which may use removed ones', async (t) => {
   const site = await OnInstanceSite.start(t);
   const reaper = await site.reaper();
   undoAfter(t, () => reaper[Symbol.asyncDispose]());
@@ -278,7 +278,7 @@ test('a reload waits for the running scan, which may use removed providers', asy
   await reaper.configure([]); // no scan is running
 });
 
-test('a failed scan is logged, and the next scan succeeds', async (t) => {
+test('a failed scan for instances is logged, and the next scan succeeds', async (t) => {
   const site = await OnInstanceSite.start(t);
   const { directory } = new InstanceRecords(site.repository.repository);
   const reaper = await site.reaper();
@@ -295,7 +295,7 @@ test('a failed scan is logged, and the next scan succeeds', async (t) => {
   assert.deepEqual(site.provider.instances, []);
 });
 
-test('the record of an instance in a provider that is no longer configured stays, with an error in the log', async (t) => {
+test('the record of an instance in a provider that is no longer configured stays, and an error is logged', async (t) => {
   const site = await OnInstanceSite.start(t);
   await site.leaveBehind({}, { provider: 'gone' });
   await look(t, site);

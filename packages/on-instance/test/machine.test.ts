@@ -78,7 +78,7 @@ test('a host key that the console announces is trusted', async (t) => {
   assert.match(lines[0] ?? '', /^logged in; the host key is SHA256:\S+, as the console announces it$/);
 });
 
-test('a host key that the console does not announce is refused before the login', async (t) => {
+test('a host key that the console does not announce is rejected before the login', async (t) => {
   const other = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKAWEtnthEZEIaDPLHV3UzLWhaDiSMlKSKDBwMtI29BX host';
   const console = `-----BEGIN SSH HOST KEY KEYS-----\r\n${other}\r\n-----END SSH HOST KEY KEYS-----\r\n`;
   const { logIn, refused, lines } = await launch(t, { console });
@@ -96,7 +96,7 @@ test('a host key that no console announces is trusted at the first login', async
   assert.match(lines[0] ?? '', /, trusted at the first login$/);
 });
 
-test('a machine that accepts only another key has failed', async (t) => {
+test('a machine that accepts only another key fails the build', async (t) => {
   const { logIn, refused } = await launch(t, {}, { isKnown: false });
   const passBootTimeout = holdTimeout(t, BOOT_TIMEOUT);
   const message = /root cannot log in at 127\.0\.0\.1:\d+: /;
@@ -106,7 +106,7 @@ test('a machine that accepts only another key has failed', async (t) => {
   await failed;
 });
 
-test('a step ends at its first failing command', async (t) => {
+test('a build step ends at its first failing command', async (t) => {
   const { machine, lines } = await start(t);
   const script = SCRIPT_LANGUAGES.posix.step('echo reached; false; echo not reached', {});
   await machine.run('the preparation', 'prepare', SCRIPT_LANGUAGES.posix.prepare);
@@ -117,7 +117,7 @@ test('a step ends at its first failing command', async (t) => {
 
 const GREETING = { text: 'echo hello', asAdministrator: false };
 
-test('a connection that is lost between two scripts is an error', async (t) => {
+test('a connection that is lost between two scripts throws an error', async (t) => {
   const { machine, instance } = await start(t);
   await instance.sshd.kill();
   await waitUntil('the connection to be lost', () => machine.isClosed);
@@ -128,7 +128,7 @@ test('a connection that is lost between two scripts is an error', async (t) => {
 });
 
 for (const sftp of [true, false]) {
-  test(`a file that cannot be written on the machine, or read here, is an error, ${sftp ? 'with' : 'without'} SFTP`, async (t) => {
+  test(`a file that cannot be read here or written on the machine throws an error, ${sftp ? 'with' : 'without'} SFTP`, async (t) => {
     const { logIn, instance } = await launch(t, { sftp });
     const machine = await logIn();
     const files = [{ path: 'file', content: { file: '/nonexistent' } }];

@@ -21,7 +21,7 @@ function sha256(text: string): string {
 }
 
 describe('an image built on an instance', () => {
-  test('has the results of the steps, and no identities, logins or logs of the build', async (t) => {
+  test('an image built on an instance has the steps’ results, but no identities, logins or logs of the build', async (t) => {
     const site = await OnInstanceSite.start(t);
     await mkdir(join(site.base, 'var/log'), { recursive: true });
     await writeFile(join(site.base, 'var/log/syslog'), 'said before');
@@ -73,7 +73,7 @@ describe('an image built on an instance', () => {
     assert.equal(image.snapshots, undefined);
   });
 
-  test('has its base image, scripts and steps as materials', async (t) => {
+  test('an image built on an instance has its base image, scripts and steps as materials', async (t) => {
     const site = await OnInstanceSite.start(t);
     await writeFile(join(site.scripts, 'prepare.sh'), 'true\n');
     const builder = site.builder(
@@ -91,7 +91,7 @@ describe('an image built on an instance', () => {
     ]);
   });
 
-  test("leaves a list of the machine's packages as they are after the steps, if the build wants one", async (t) => {
+  test('a build on an instance lists the machine’s packages after the steps if it wants a list', async (t) => {
     const site = await OnInstanceSite.start(t);
     const install = String.raw`mkdir -p /usr/local/bin
 printf '#!/bin/sh\nprintf "ii deb\\tcurl\\t8.0\\tamd64\\n"; echo a warning >&2\n' > /usr/local/bin/dpkg-query
@@ -108,7 +108,7 @@ chmod +x /usr/local/bin/dpkg-query`;
     assert.ok(!site.names(image).some((name) => name.includes('.nodepool-builder')));
   });
 
-  test('is built without a list if the package manager of the machine fails', async (t) => {
+  test('a build on an instance succeeds without a package list if the package manager fails', async (t) => {
     const site = await OnInstanceSite.start(t);
     const install = String.raw`mkdir -p /usr/local/bin
 printf '#!/bin/sh\necho damaged database; exit 2\n' > /usr/local/bin/dpkg-query
@@ -119,7 +119,7 @@ chmod +x /usr/local/bin/dpkg-query`;
     assert.ok(site.lines.some((line) => /the image gets no list of packages: .*exit code 2/.test(line)));
   });
 
-  test('is made of the base image that filters choose when the build starts', async (t) => {
+  test('a build on an instance uses the base image that filters choose when it starts', async (t) => {
     const site = await OnInstanceSite.start(t);
     const choice = { 'image-filters': [{ name: 'name', values: ['debian-*'] }] };
     const chosen: unknown[] = [];
@@ -146,7 +146,7 @@ chmod +x /usr/local/bin/dpkg-query`;
     assert.deepEqual(site.provider.instances, []);
   });
 
-  test('is built without SFTP, with a key of the base image, which stays', async (t) => {
+  test('a build on an instance works without SFTP, and with a key of the base image, which stays', async (t) => {
     const site = await OnInstanceSite.start(t, { sftp: false });
     const { privateKey, publicKey } = await site.makeKey();
     await writeFile(join(site.scripts, "it's.sh"), 'echo done > /opt/mark\n');
@@ -160,7 +160,7 @@ chmod +x /usr/local/bin/dpkg-query`;
     assert.match(site.read(image, 'root/.ssh/authorized_keys'), new RegExp(publicKey.replaceAll('+', '\\+')));
   });
 
-  test('is built by a user with sudo', async (t) => {
+  test('a build on an instance works as a user with sudo', async (t) => {
     const site = await OnInstanceSite.start(t);
     const steps = [{ run: 'id -un > /tmp/$$; sudo -n mv /tmp/$$ /opt/who; touch ~/.bash_history' }];
     const image = await site.build(site.builder({ username: 'builder', steps }));
@@ -172,7 +172,7 @@ chmod +x /usr/local/bin/dpkg-query`;
     assert.equal(site.provider.instance.request.userData, undefined);
   });
 
-  test('is written in all requested formats', async (t) => {
+  test('a build on an instance writes all requested formats', async (t) => {
     const site = await OnInstanceSite.start(t);
     const { files } = await site.build(site.builder({}, { formats: ['qcow2', 'raw'] }));
     assert.deepEqual(
@@ -183,7 +183,7 @@ chmod +x /usr/local/bin/dpkg-query`;
 });
 
 describe('a step', () => {
-  test('is logged while it runs, without secrets', async (t) => {
+  test('a step’s output is logged while it runs, without secrets', async (t) => {
     const site = await OnInstanceSite.start(t);
     const run = `echo begun with hunter22; echo and on stderr >&2; while [ ! -e /opt/go ]; do sleep 0.05; done; echo gone on`;
     const image = await site.build(site.builder({ steps: [{ run }] }, { secrets: ['hunter22'] }), {
@@ -198,13 +198,13 @@ describe('a step', () => {
     assert.ok(!log.includes('hunter22'));
   });
 
-  test('ends with its command, even if a process of it remains', async (t) => {
+  test('a step ends with its command, even if one of its processes keeps running', async (t) => {
     const site = await OnInstanceSite.start(t);
     const image = await site.build(site.builder({ steps: [{ run: 'sleep 600 & echo $! > /opt/pid' }] }));
     assert.match(site.read(image, 'opt/pid'), /^\d+\n$/);
   });
 
-  test('that fails is reported with the end of its output and of the console, and a screenshot', async (t) => {
+  test('a failed step is reported with the end of its output and of the console, and a screenshot', async (t) => {
     const site = await OnInstanceSite.start(t, { console: 'booting\r\nout of hunter22\r\n' });
     const steps = [{ name: 'install', run: 'echo no such package; exit 3' }, { run: 'touch /opt/reached' }];
     const build = site.build(site.builder({ steps }, { secrets: ['hunter22'] }));
@@ -224,13 +224,13 @@ describe('a step', () => {
     assert.deepEqual(await site.recordFiles(), []);
   });
 
-  test('that a signal ends is reported', async (t) => {
+  test('a step that a signal ends is reported', async (t) => {
     const site = await OnInstanceSite.start(t);
     const build = site.build(site.builder({ steps: [{ run: 'echo dying; kill -TERM $$' }] }));
     await assert.rejects(build, withCode('command-failed', /ended with SIGTERM, saying: dying; /));
   });
 
-  test('fails if the connection is lost', async (t) => {
+  test('a step fails if the connection is lost', async (t) => {
     const site = await OnInstanceSite.start(t);
     const build = site.build(site.builder({ steps: [{ run: 'echo begun; sleep 600' }] }), {
       onLine: (line) => {
@@ -243,7 +243,7 @@ describe('a step', () => {
 });
 
 describe('a machine that does not power off', () => {
-  test('after the command is powered off by the power button', async (t) => {
+  test('a machine that stays on after the power-off command is powered off by the power button', async (t) => {
     const site = await OnInstanceSite.start(t);
     await site.keepOn();
     const passStopTimeout = holdTimeout(t, 600);
@@ -257,7 +257,7 @@ describe('a machine that does not power off', () => {
     assert.equal(site.read(image, 'etc/machine-id'), '');
   });
 
-  test('at all fails the build', async (t) => {
+  test('a machine that does not power off at all fails the build', async (t) => {
     const site = await OnInstanceSite.start(t, { ignoresButton: true });
     await site.keepOn();
     const build = site.build(site.builder({ 'stop-timeout': 1 }));
@@ -277,7 +277,7 @@ test('a machine without a login in time fails the build', async (t) => {
 
 describe('a cancelled build', () => {
   for (const when of ['== step "sleep 600"', 'launching an instance of', 'logged in']) {
-    test(`leaves no instance, cancelled at "${when}"`, async (t) => {
+    test(`a build cancelled at "${when}" leaves no instance`, async (t) => {
       const site = await OnInstanceSite.start(t);
       const abort = new AbortController();
       const build = site.build(site.builder({ steps: [{ run: 'sleep 600' }], 'keep-on-failure': 600 }), {
@@ -294,7 +294,7 @@ describe('a cancelled build', () => {
 });
 
 describe('a failed build with keep-on-failure', () => {
-  test('logs how to log in, and until when', async (t) => {
+  test('a failed build with keep-on-failure logs how to log in, and until when', async (t) => {
     const asked = (['state', 'address'] as const).map((name) => t.mock.method(SshdInstance.prototype, name));
     const site = await OnInstanceSite.start(t);
     const build = site.build(
@@ -316,7 +316,7 @@ describe('a failed build with keep-on-failure', () => {
     for (const { mock } of asked) assert.ok(mock.calls.at(-1)?.arguments[0]?.signal, 'it may never answer');
   });
 
-  test('keeps the instance after a build timeout', async (t) => {
+  test('a build with keep-on-failure keeps the instance after a build timeout', async (t) => {
     const site = await OnInstanceSite.start(t);
     const passBuildTimeout = holdTimeout(t, 3600);
     const builder = site.builder(
@@ -334,7 +334,7 @@ describe('a failed build with keep-on-failure', () => {
 });
 
 describe('a snapshot in the provider', () => {
-  test('is in the manifest, and its instance is deleted', async (t) => {
+  test('a snapshot in the provider is listed in the manifest, and its instance is deleted', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     const image = await site.build(site.builder());
     const [externalId] = site.provider.snapshots.keys();
@@ -345,7 +345,7 @@ describe('a snapshot in the provider', () => {
     assert.deepEqual(again?.snapshots, image.snapshots);
   });
 
-  test('is deleted if the image is not published', async (t) => {
+  test('a snapshot in the provider is deleted if the image is not published', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     const builder = site.builder({}, { validation: { hook: ['false'] } });
     await assert.rejects(site.build(builder), withCode('validation-failed'));

@@ -76,7 +76,7 @@ test('sysprep generalizes Windows and powers it off', async (t) => {
   assert.equal(site.provider.instance.pushes, 0);
 });
 
-test('if sysprep fails, the build fails and nothing is captured', async (t) => {
+test('a build whose sysprep fails captures nothing', async (t) => {
   const site = await start(t);
   await mkdir(join(site.base, 'opt'));
   await writeFile(join(site.base, 'opt/refuse'), '');

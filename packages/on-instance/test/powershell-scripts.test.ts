@@ -8,6 +8,6 @@ it('powershellCommand encodes the script in UTF-16LE and base64', () => {
   equal(Buffer.from(encoded, 'base64').toString('utf16le'), "'ü'");
 });
 
-it('powershellLiteral doubles every quote that PowerShell knows', () => {
+it('powershellLiteral doubles every character that PowerShell reads as a quote', () => {
   equal(powershellLiteral("a'b‘c’d‚e‛f"), "'a''b‘‘c’’d‚‚e‛‛f'");
 });

@@ -31,12 +31,12 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 };
 
 for (const [name, script] of Object.entries(SCRIPTS)) {
-  test(`the script "${name}" is valid PowerShell`, () => {
+  test(`the PowerShell script "${name}" is valid`, () => {
     assert.notEqual(script, '');
     assert.deepEqual(wrongLines(script), []);
   });
 }
 
-test('the parser finds an invalid step', () => {
+test('the PowerShell parser finds an invalid step', () => {
   assert.notDeepEqual(wrongLines(step('if (1 {', {}).text), []);
 });

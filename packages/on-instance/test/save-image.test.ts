@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.t
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { saveImage } from '../src/save-image.ts';
 
-test('the limit on the size of a disk holds for a capture and its conversions', async (t) => {
+test('the limit on a disk’s size applies to a capture and its conversions', async (t) => {
   const directory = await temporaryDirectory(t);
   const saves: (number | undefined)[] = [];
   const captured: CapturedImage = {

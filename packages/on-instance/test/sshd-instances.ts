@@ -21,7 +21,7 @@ import { makeDisk, type Sshd, startSshd } from '../../../test/fixtures/sshd.ts';
 /** Deviations of a {@link SshdInstances} from the normal case. */
 export interface SshdInstancesOptions {
   readonly sftp?: boolean;
-  /** Whether its instances run without anything that answers. */
+  /** Whether its instances run without any service that responds. */
   readonly isDead?: boolean;
   /** Whether the power button does nothing. */
   readonly ignoresButton?: boolean;

@@ -12,19 +12,19 @@ function valuesOf(option: string, args: readonly string[]): string[] {
 }
 
 describe('the arguments of an instance', () => {
-  test('have memory, processors, accelerator and port of the settings and the request', () => {
+  test('QEMU’s arguments combine memory, processors, accelerator and port from settings and request', () => {
     const args = instanceArguments({ memory: 64, cpus: 3 }, { ...REQUEST, minRam: 4096, port: 5986 }, 'tcg');
     assert.deepEqual([...valuesOf('-m', args), ...valuesOf('-smp', args)], ['4096', '3']);
     assert.deepEqual(valuesOf('-accel', args), ['tcg']);
     assert.deepEqual(valuesOf('-netdev', args), ['user,id=net0,hostfwd=tcp:127.0.0.1:0-:5986']);
   });
 
-  test('escape separators of options in a name', () => {
+  test('QEMU’s arguments escape option separators in a name', () => {
     const args = instanceArguments(SETTINGS, { ...REQUEST, buildId: 'debian,debug-threads=on' }, 'tcg');
     assert.deepEqual(valuesOf('-name', args), ['debian,,debug-threads=on']);
   });
 
-  test('boot a kernel directly only if one is configured', () => {
+  test('QEMU’s arguments boot a kernel directly only if one is configured', () => {
     assert.ok(!instanceArguments(SETTINGS, REQUEST, 'tcg').includes('-kernel'));
     const directBoot = { kernel: '/boot/vmlinuz', 'command-line': 'root=/dev/vda ro' };
     const args = instanceArguments({ ...SETTINGS, 'direct-boot': directBoot }, REQUEST, 'tcg');
@@ -40,7 +40,7 @@ describe('the arguments of an instance', () => {
   });
 });
 
-test("the forwarded port is read from QEMU's answer; connections in it are ignored", () => {
+test('the forwarded port is read from QEMU’s reply, and connections in it are ignored', () => {
   const head =
     'Hub -1 (net0):\r\n  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\r\n';
   const forward = '  TCP[HOST_FORWARD]  11       127.0.0.1 34423       10.0.2.15    22     0     0\r\n';

@@ -8,7 +8,7 @@ import { writeConfigDrive } from '../../src/qemu/instance-directory.ts';
 
 const REQUEST = { buildId: 'debian-0000000001', publicKey: 'ssh-ed25519 AAAA builder\n' };
 
-test('a config drive has the key and, if given, the user data', async (t) => {
+test('a config drive contains the key and, if given, the user data', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'config-drive-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const latest = join(directory, 'openstack/latest');

@@ -98,7 +98,7 @@ exec ${qemu} "$@" $hang
 `;
 }
 
-test('a base image is described by the digest of its file', async (t) => {
+test('a base image is described by its file’s digest', async (t) => {
   const { image, open } = await openSite(t, 'halt');
   const sha256 = createHash('sha256')
     .update(await readFile(image))
@@ -109,7 +109,7 @@ test('a base image is described by the digest of its file', async (t) => {
 });
 
 describe('an instance of a local QEMU', () => {
-  test('runs with TCG if QEMU fails with KVM', async (t) => {
+  test('an instance runs with TCG if QEMU fails with KVM', async (t) => {
     const { directory, image, open } = await openSite(t, 'power-off');
     const bin = await makeBin(t);
     const qemu = whereIs('qemu-system-x86_64');
@@ -121,7 +121,7 @@ describe('an instance of a local QEMU', () => {
     await assert.rejects(failed, withCode('launch-failed', /SIGABRT, saying: failed to set MSR 0x10a/));
   });
 
-  test('starts again with TCG if its kernel writes nothing under KVM', async (t) => {
+  test('an instance starts again with TCG if its kernel writes nothing under KVM', async (t) => {
     const { directory, image } = await openSite(t, 'halt');
     const bin = await makeBin(t);
     const qemu = whereIs('qemu-system-x86_64');
@@ -146,7 +146,7 @@ describe('an instance of a local QEMU', () => {
     assert.equal(logger.lines.length, 1);
   });
 
-  test('that powers itself off unobserved can be captured; the base image stays unchanged', async (t) => {
+  test('an instance that powers off unobserved can be captured, and its base image stays unchanged', async (t) => {
     const { image, open } = await openSite(t, 'power-off');
     const launched = await open().launch({ ...REQUEST, image });
     await waitUntil('the end', async () => (await launched.state()) === 'stopped');
@@ -167,7 +167,7 @@ describe('an instance of a local QEMU', () => {
     );
   });
 
-  test('makes a screenshot', async (t) => {
+  test('a QEMU instance takes a screenshot as a PNG file', async (t) => {
     const { image, open } = await openSite(t, 'halt');
     const instance = await open().launch({ ...REQUEST, image });
     const path = join(image, '../display.png');
@@ -175,7 +175,7 @@ describe('an instance of a local QEMU', () => {
     assert.equal((await readFile(path)).subarray(1, 4).toString(), 'PNG');
   });
 
-  test('has failed if its QEMU is killed; waiting callers get the error', async (t) => {
+  test('an instance fails if its QEMU is killed, and waiting callers get the error', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const instance = await open().launch({ ...REQUEST, image });
     const told = Promise.all([
@@ -191,7 +191,7 @@ describe('an instance of a local QEMU', () => {
     await assert.rejects(instance.capture({ imageId: 'debian-1' }), withCode('instance-failed', /captured/));
   });
 
-  test('outlives the process that launched it; the next process destroys it', async (t) => {
+  test('an instance outlives the process that launched it, and the next process destroys it', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const script = join(import.meta.dirname, 'launch-and-wait.ts');
     const child = spawn(process.execPath, [...process.execArgv, script, directory, image], {
@@ -212,7 +212,7 @@ describe('an instance of a local QEMU', () => {
   });
 });
 
-describe('a failed launch leaves nothing and gives the reason', () => {
+describe('launches that fail', () => {
   async function failedLaunch(
     t: TestContext,
     options: Partial<QemuInstanceProviderOptions>,
@@ -225,7 +225,7 @@ describe('a failed launch leaves nothing and gives the reason', () => {
     return failure;
   }
 
-  test('if QEMU does not start the machine', async (t) => {
+  test('a failed launch leaves nothing and gives the reason if QEMU does not start the machine', async (t) => {
     const directBoot = { kernel: '/absent/vmlinuz', 'command-line': '' };
     const error = await failedLaunch(t, { 'direct-boot': directBoot });
     assert.ok(
@@ -236,7 +236,7 @@ describe('a failed launch leaves nothing and gives the reason', () => {
     );
   });
 
-  test('if it is aborted while QEMU starts', async (t) => {
+  test('a launch that is aborted while QEMU starts leaves nothing', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const bin = await makeBin(t);
     await writeFile(join(bin, 'qemu-system-x86_64'), NEVER_LISTENING, { mode: 0o755 });
@@ -257,7 +257,7 @@ describe('a failed launch leaves nothing and gives the reason', () => {
     assert.deepEqual(await readdir(directory), []);
   });
 
-  test('if QEMU is not installed', async (t) => {
+  test('a failed launch leaves nothing and gives the reason if QEMU is not installed', async (t) => {
     const bin = await makeBin(t);
     await symlink(whereIs('qemu-img'), join(bin, 'qemu-img'));
     setPath(t, bin);
@@ -266,7 +266,7 @@ describe('a failed launch leaves nothing and gives the reason', () => {
     );
   });
 
-  test('if QEMU cannot read the format of the base image', async (t) => {
+  test('a launch fails if QEMU cannot read the base image’s format', async (t) => {
     const { image, open } = await openSite(t, 'halt');
     for (const base of [{ image: `${image}.img` }, { image, format: 'tar' as const }]) {
       await assert.rejects(
@@ -276,7 +276,7 @@ describe('a failed launch leaves nothing and gives the reason', () => {
     }
   });
 
-  test('if the base image refers to another file of the host', async (t) => {
+  test('a launch fails if the base image refers to another file of the host', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const over = `${image}.qcow2`;
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', image, '-F', 'raw', over]);
@@ -288,7 +288,7 @@ describe('a failed launch leaves nothing and gives the reason', () => {
     assert.deepEqual(await readdir(directory), []);
   });
 
-  test('if the base image is damaged', async (t) => {
+  test('a launch fails if the base image is damaged', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const launched = open().launch({ ...REQUEST, image, format: 'qcow2' });
     await assert.rejects(launched, withCode('launch-failed', /not in qcow2 format.*; repair the base image/));

@@ -11,14 +11,14 @@ function block(text: string): string {
 }
 
 describe('a certificate fingerprint', () => {
-  it('accepts hexadecimal, with or without colons, and the notation of OpenSSH', () => {
+  it('a certificate fingerprint may be hexadecimal, with or without colons, or in OpenSSH’s notation', () => {
     const withColons = HEXADECIMAL.replaceAll(/..(?=.)/g, '$&:');
     for (const text of [HEXADECIMAL, HEXADECIMAL.toLowerCase(), withColons, FINGERPRINT]) {
       equal(parseFingerprint(text), FINGERPRINT);
     }
   });
 
-  it('must have the length of SHA-256', () => {
+  it('a certificate fingerprint must have the length of SHA-256', () => {
     for (const text of [
       '',
       HEXADECIMAL.slice(2),
@@ -30,7 +30,7 @@ describe('a certificate fingerprint', () => {
     }
   });
 
-  it('is read from the last complete block of a console log', () => {
+  it('a certificate fingerprint is read from the console log’s last complete block', () => {
     const older = '00'.repeat(32);
     deepEqual(announcedCertificates(block(older) + block(HEXADECIMAL)), new Set([FINGERPRINT]));
     deepEqual(announcedCertificates(`${FINGERPRINT}${block('nonsense')}`), new Set());

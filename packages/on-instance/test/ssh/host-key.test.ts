@@ -11,19 +11,19 @@ function console(...keys: string[]): string {
   return `boot\r\n-----BEGIN SSH HOST KEY KEYS-----\r\n${lines}-----END SSH HOST KEY KEYS-----\r\nlogin: `;
 }
 
-test('the announced keys are those of the last complete block', () => {
+test('the announced host keys are read from the console log’s last complete block', () => {
   assert.deepEqual(announcedKeys('no block'), new Set());
   assert.deepEqual(announcedKeys(console(ONE) + console(OTHER)), new Set([fingerprint(OTHER)]));
   assert.deepEqual(announcedKeys(console(ONE, OTHER)), new Set([fingerprint(ONE), fingerprint(OTHER)]));
   assert.deepEqual(announcedKeys(console(ONE).slice(0, 80)), new Set());
 });
 
-test('a fingerprint has the notation of OpenSSH', () => {
+test('a host key’s fingerprint is in OpenSSH’s notation', () => {
   // ssh-keygen -l
   assert.equal(fingerprint(ONE), 'SHA256:w4/KFPz8b6jwv/jtPD8Lli8tfvhsiBOLIWFYAQYKW84');
 });
 
-test('the key of the first login is pinned; a later console log confirms or contradicts it', () => {
+test('the host key of the first login is pinned, and a later console log confirms or contradicts it', () => {
   const key = new HostKey();
   key.check(ONE);
   key.pin(ONE);
@@ -35,7 +35,7 @@ test('the key of the first login is pinned; a later console log confirms or cont
   assert.ok(key.isConfirmed);
 });
 
-test('a key that the console does not announce is refused before the first login', () => {
+test('a host key that the console does not announce is rejected before it is pinned', () => {
   const key = new HostKey();
   key.learn(announcedKeys(console(ONE)));
   assert.throws(() => key.check(OTHER), withCode('login-refused'));

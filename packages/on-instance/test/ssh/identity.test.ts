@@ -9,7 +9,7 @@ import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { InstanceRecords } from '../../src/instance-records.ts';
 import { generateKeyPair, identityOf } from '../../src/ssh/identity.ts';
 
-test('a generated key that ssh2 cannot parse is replaced', (t) => {
+test('a generated key that ssh2 cannot parse is replaced by another', (t) => {
   const { generateKeyPairSync } = ssh2.utils;
   const generate = t.mock.method(ssh2.utils, 'generateKeyPairSync', generateKeyPairSync);
   generate.mock.mockImplementationOnce(() => ({ private: 'no key', public: 'ssh-ed25519 AAAA' }));
@@ -18,7 +18,7 @@ test('a generated key that ssh2 cannot parse is replaced', (t) => {
   assert.ok(generate.mock.callCount() >= 2);
 });
 
-test('the private key of the base image is used; an unusable one is an error', async (t) => {
+test('the base image’s private key is used, and an unusable one causes an error', async (t) => {
   const directory = await temporaryDirectory(t);
   const claim = new InstanceRecords({ recordDirectory: (name) => join(directory, name) }).tryClaim('1');
   assert.ok(claim !== undefined);

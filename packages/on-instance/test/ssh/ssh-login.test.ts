@@ -25,8 +25,8 @@ async function listen(t: TestContext, serve: (client: Socket) => void): Promise<
 
 const { signal } = new AbortController();
 
-describe('probeSsh accepts a server', () => {
-  test('whose first line is an identification, in one piece or several', async (t) => {
+describe('accepted SSH servers', () => {
+  test('an SSH server is detected if its first line is an identification, in one piece or several', async (t) => {
     const address = await listen(t, (client) => {
       client.write('SS');
       setImmediate(() => client.write('H-2.0-OpenSSH_9.2\r\n'));
@@ -34,23 +34,23 @@ describe('probeSsh accepts a server', () => {
     await probeSsh(address, signal);
   });
 
-  test('with other lines before the identification', async (t) => {
+  test('an SSH server is detected if other lines precede its identification', async (t) => {
     await probeSsh(await listen(t, (client) => void client.write('welcome\r\nSSH-2.0-x\r\n')), signal);
   });
 });
 
-describe('probeSsh refuses a server', () => {
-  test('that hangs up, like a port forwarder without a target', async (t) => {
+describe('rejected SSH servers', () => {
+  test('a server that hangs up, like a port forwarder without a target, is not an SSH server', async (t) => {
     const address = await listen(t, (client) => void client.end());
     await assert.rejects(probeSsh(address, signal), /does not speak SSH/);
   });
 
-  test('that sends anything else without end', async (t) => {
+  test('a server that keeps sending anything else is not an SSH server', async (t) => {
     const address = await listen(t, (client) => void client.write('no SSH-2.0\r\n'.repeat(2_000)));
     await assert.rejects(probeSsh(address, signal), /does not speak SSH/);
   });
 
-  test('that is silent until the signal aborts', async (t) => {
+  test('the probe of a silent SSH server ends when the signal aborts', async (t) => {
     const abort = new AbortController();
     const address = await listen(t, () => abort.abort());
     await assert.rejects(probeSsh(address, abort.signal), { name: 'AbortError' });

@@ -8,7 +8,7 @@ import { HostKey } from '../../src/ssh/host-key.ts';
 import { generateKeyPair } from '../../src/ssh/identity.ts';
 import { sshLogin } from '../../src/ssh/ssh-login.ts';
 
-test('the exit code is known even if it arrives together with the reply to the start', async (t) => {
+test('an SSH command’s exit code is known even if it arrives together with the reply to the start', async (t) => {
   const { privateKey } = generateKeyPair('test');
   const server = new ssh2.Server({ hostKeys: [privateKey] }, (client) => {
     client.on('authentication', (authentication) => authentication.accept());

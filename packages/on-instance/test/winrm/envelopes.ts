@@ -66,7 +66,7 @@ export function readRequest(body: string): WinrmRequest | Answer {
   };
 }
 
-/** Answers of the service. Its prefixes are not those of the questions. */
+/** Responses of the service, whose prefixes differ from the requests’. */
 export const bodies = {
   empty: (request: WinrmRequest): Answer => answer(request, ''),
   created: (request: WinrmRequest, shellId: string): Answer =>

@@ -15,7 +15,7 @@ function read(...lines: string[]): string[] {
 }
 
 describe('ReadableErrors', () => {
-  it('shows the text of errors and leaves out progress', () => {
+  it('PowerShell’s error objects are shown as text, without progress', () => {
     const errors = ['no such file &lt;x&gt;_x000D__x000A_', '    + ls Gr_x00FC_n_x000D__x000A_'].map(
       (text) => `<S S="Error">${text}</S>`,
     );
@@ -25,11 +25,11 @@ describe('ReadableErrors', () => {
     ]);
   });
 
-  it('leaves out objects that have only progress', () => {
+  it('PowerShell objects that contain only progress are omitted', () => {
     deepEqual(read('#< CLIXML', objects(PROGRESS)), []);
   });
 
-  it('passes on what programs write before and after the objects', () => {
+  it('output before and after PowerShell’s error objects is passed on', () => {
     deepEqual(read(objects('a'), '#< CLIXML', 'plain', `${objects(PROGRESS)}behind`), [
       objects('a'),
       'plain',
@@ -37,7 +37,7 @@ describe('ReadableErrors', () => {
     ]);
   });
 
-  it('passes on incomplete objects', () => {
+  it('incomplete PowerShell error objects are passed on', () => {
     deepEqual(read('#< CLIXML', '<Objs <</Objs>'), ['<Objs <</Objs>']);
   });
 });

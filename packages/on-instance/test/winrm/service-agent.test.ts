@@ -8,7 +8,7 @@ import { WinrmShell } from '../../src/winrm/winrm-shell.ts';
 import { CERTIFICATE, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
-it('serviceAgent sends nothing to a machine with another certificate', async (t) => {
+it('a WinRM client sends nothing to a machine with another certificate', async (t) => {
   const { program } = new Windows();
   const [before, after] = await Promise.all(
     [await selfSigned(), CERTIFICATE].map((certificate) => WinrmDouble.start({ ...certificate, program })),

@@ -39,7 +39,7 @@ async function build(
 }
 
 describe('a build over WinRM', () => {
-  it('runs the steps and sysprep, and treats the lost connection as the power-off', async (t) => {
+  it('a build over WinRM runs the steps and sysprep, and treats the lost connection as the power-off', async (t) => {
     const ran: string[] = [];
     const { building, lines, instance } = await build(t, async (name, script, { write }, machine) => {
       ran.push(name.replace(/^.*\//, ''));
@@ -59,7 +59,7 @@ describe('a build over WinRM', () => {
     deepEqual(await instance.list(), []);
   });
 
-  it('fails with the output of sysprep if that fails', async (t) => {
+  it('a build over WinRM fails with sysprep’s output if sysprep fails', async (t) => {
     const { building, instance } = await build(t, async (_name, script, { write }) => {
       if (!script.includes('sysprep.exe')) return 0;
       await write('stdout', 'a package was not provisioned for all users\r\n');

@@ -63,7 +63,7 @@ async function site(
 }
 
 describe('winrmLogin', () => {
-  it('logs in with the password of the file, and from then on only to the same machine', async (t) => {
+  it('a WinRM login uses the password file, and later logs in only to the same machine', async (t) => {
     const { address, hostKey, login } = await site(t);
     const shell = await login.connect(address, t.signal);
     undoAfter(t, () => shell.close());
@@ -74,7 +74,7 @@ describe('winrmLogin', () => {
     equal(other.requests, 0);
   });
 
-  it('fails with a wrong password, which no error contains', async (t) => {
+  it('a WinRM login fails with a wrong password, which no error contains', async (t) => {
     const { address, hostKey, login } = await site(t, { password: 'wrong-secret' });
     const error = await login.connect(address, t.signal).then(
       () => undefined,
@@ -90,7 +90,7 @@ describe('winrmLogin', () => {
     equal(hostKey.pinned, undefined);
   });
 
-  it('gives the remedy if the machine has no Basic authentication', async (t) => {
+  it('a WinRM login explains what to do if the machine has no Basic authentication', async (t) => {
     const { double, address, login } = await site(t);
     double.schemes = ['Negotiate', 'Kerberos'];
     await rejects(login.connect(address, t.signal), {
@@ -100,14 +100,14 @@ describe('winrmLogin', () => {
     });
   });
 
-  it('trusts a certificate that an authority of the file has signed', async (t) => {
+  it('a WinRM login trusts a certificate signed by an authority in the file', async (t) => {
     const { address, login } = await site(t, { ca: OTHER_CERTIFICATE.cert + CERTIFICATE.cert });
     const shell = await login.connect(address, t.signal);
     shell.close();
     match(login.describe(), /^the certificate is SHA256:\S+, trusted by the ca-file$/);
   });
 
-  it('sends no password to a machine that the authorities do not verify', async (t) => {
+  it('a WinRM login sends no password to a machine that the authorities do not verify', async (t) => {
     const { double, address, login } = await site(t, { ca: OTHER_CERTIFICATE.cert });
     await rejects(login.connect(address, t.signal), {
       code: 'login-refused',
@@ -116,14 +116,14 @@ describe('winrmLogin', () => {
     equal(double.requests, 0);
   });
 
-  it('logs in if the certificate has the fingerprint of the settings', async (t) => {
+  it('a WinRM login succeeds if the certificate has the configured fingerprint', async (t) => {
     const { address, login } = await site(t);
     const shell = await login.connect(address, t.signal);
     shell.close();
     match(login.describe(), /^the certificate is SHA256:\S+, trusted by the fingerprint$/);
   });
 
-  it('sends no password if the certificate has another fingerprint', async (t) => {
+  it('a WinRM login sends no password if the certificate has another fingerprint', async (t) => {
     const { double, address, login, hostKey } = await site(t, {
       fingerprint: parseFingerprint(fingerprint256(OTHER_CERTIFICATE)),
     });
@@ -136,21 +136,21 @@ describe('winrmLogin', () => {
     equal(hostKey.pinned, undefined);
   });
 
-  it('logs in if the console announces the certificate', async (t) => {
+  it('a WinRM login succeeds if the console announces the certificate', async (t) => {
     const { address, login } = await site(t, { fingerprint: '', console: announcement(CERTIFICATE) });
     const shell = await login.connect(address, t.signal);
     shell.close();
     match(login.describe(), /, as the console announces it$/);
   });
 
-  it('sends no password if the console announces another certificate', async (t) => {
+  it('a WinRM login sends no password if the console announces another certificate', async (t) => {
     const console = announcement(CERTIFICATE) + announcement(OTHER_CERTIFICATE);
     const { double, address, login } = await site(t, { fingerprint: '', console });
     await rejects(login.connect(address, t.signal), { code: 'login-refused' });
     equal(double.requests, 0);
   });
 
-  it('sends no password without a fingerprint in the settings or on the console', async (t) => {
+  it('a WinRM login sends no password without a fingerprint in the settings or on the console', async (t) => {
     const { double, address, login } = await site(t, { fingerprint: '' });
     await rejects(login.connect(address, t.signal), {
       code: 'login-refused',
@@ -160,13 +160,13 @@ describe('winrmLogin', () => {
     equal(double.requests, 0);
   });
 
-  it('fails with a retriable error if nothing answers', async (t) => {
+  it('a WinRM login fails with a retriable error if the machine cannot be reached', async (t) => {
     const { double, address, login } = await site(t);
     await double[Symbol.asyncDispose]();
     await rejects(login.connect(address, t.signal), { code: 'login-refused', message: /ECONNREFUSED/ });
   });
 
-  it('uses the password that the provider tells, once it knows it', async (t) => {
+  it('a WinRM login uses the provider’s password once the provider knows it', async (t) => {
     const { address, login } = await site(t, { isTold: true });
     await rejects(login.connect(address, t.signal), {
       code: 'login-refused',
@@ -180,7 +180,7 @@ describe('winrmLogin', () => {
     shell.close();
   });
 
-  it('names the file that it cannot read', async (t) => {
+  it('a WinRM login names the file that it cannot read', async (t) => {
     const { address, login } = await site(t, { password: '\n' });
     await rejects(login.connect(address, t.signal), {
       code: 'invalid-configuration',
@@ -188,7 +188,7 @@ describe('winrmLogin', () => {
     });
   });
 
-  it('has a probe that sends no credentials', async (t) => {
+  it('a WinRM probe sends no credentials', async (t) => {
     const { double, address, login } = await site(t);
     await login.probe(address, t.signal);
     equal(double.requests, 1);

@@ -9,7 +9,7 @@ import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { loggedIn } from './windows.ts';
 
 describe('WinrmShell.run', () => {
-  it('passes on the lines of both streams and returns the exit code', async (t) => {
+  it('a command over WinRM returns both streams’ lines and the exit code', async (t) => {
     const { shell, double } = await loggedIn(t, {
       both: async ({ write }) => {
         await write('stdout', 'one\r\ntwo');
@@ -31,7 +31,7 @@ describe('WinrmShell.run', () => {
     deepEqual(double.asked, ['Create', 'Command', 'Send', 'Receive', 'Receive', 'Receive', 'Signal']);
   });
 
-  it('joins a character that arrives in two pieces, and passes on lines while the command runs', async (t) => {
+  it('a command over WinRM joins a character that arrives in two pieces, and returns lines while it runs', async (t) => {
     const seen = Promise.withResolvers<void>();
     const { shell } = await loggedIn(t, {
       slow: async ({ write }) => {
@@ -49,19 +49,19 @@ describe('WinrmShell.run', () => {
     deepEqual(await shell.run('slow', { signal: t.signal, onLine }), { exitCode: 0 });
   });
 
-  it('asks again after an operation timeout without output', async (t) => {
+  it('a command over WinRM keeps receiving after an operation timeout without output', async (t) => {
     const { shell, double } = await loggedIn(t, { quiet: () => Promise.resolve(7) });
     double.timeouts = 3;
     deepEqual(await shell.run('quiet', { signal: t.signal, onLine: () => {} }), { exitCode: 7 });
     equal(double.asked.filter((action) => action === 'Receive').length, 4);
   });
 
-  it('closes the input', async (t) => {
+  it('a command over WinRM gets an end of its input', async (t) => {
     const { shell } = await loggedIn(t, { reader: async ({ input }) => (await input).length });
     deepEqual(await shell.run('reader', { signal: t.signal, onLine: () => {} }), { exitCode: 0 });
   });
 
-  it('ends the command when it is aborted', async (t) => {
+  it('a command over WinRM ends when it is aborted', async (t) => {
     const ended = Promise.withResolvers<void>();
     const { shell } = await loggedIn(t, {
       endless: async ({ signal, write }) => {
@@ -79,7 +79,7 @@ describe('WinrmShell.run', () => {
     equal(shell.isClosed, false);
   });
 
-  it('fails if the machine goes away', async (t) => {
+  it('a command over WinRM fails if the machine disappears', async (t) => {
     const running = Promise.withResolvers<void>();
     const { shell, double } = await loggedIn(t, {
       shutdown: async ({ signal }) => {
@@ -101,7 +101,7 @@ describe('WinrmShell.run', () => {
     equal(shell.isClosed, true);
   });
 
-  it('fails with the reason of the service', async (t) => {
+  it('a command over WinRM fails with the service’s reason', async (t) => {
     const { shell, double } = await loggedIn(t);
     const run = (commandLine: string): Promise<unknown> =>
       shell.run(commandLine, { signal: t.signal, onLine: () => {} });
@@ -116,7 +116,7 @@ describe('WinrmShell.run', () => {
 });
 
 describe('WinrmShell.put', () => {
-  it('writes files of any content', async (t) => {
+  it('files written over WinRM may have any content', async (t) => {
     const { shell, windows } = await loggedIn(t);
     const directory = await mkdtemp(join(tmpdir(), 'winrm-'));
     undoAfter(t, () => rm(directory, { recursive: true }));
@@ -137,7 +137,7 @@ describe('WinrmShell.put', () => {
     ok(windows.files.get('scripts/large')?.equals(bytes));
   });
 
-  it('fails if the content on the machine differs', async (t) => {
+  it('writing files over WinRM fails if the content on the machine differs', async (t) => {
     const { shell, windows } = await loggedIn(t);
     t.mock.method(windows.files, 'get', () => Buffer.from('something else'));
     await rejects(shell.put([{ path: 'a', content: { text: 'b' } }], t.signal), {
@@ -146,7 +146,7 @@ describe('WinrmShell.put', () => {
     });
   });
 
-  it('fails if a local file cannot be read', async (t) => {
+  it('writing files over WinRM fails if a local file cannot be read', async (t) => {
     const { shell } = await loggedIn(t);
     await rejects(shell.put([{ path: 'a', content: { file: '/nonexistent' } }], t.signal), {
       code: 'directory-not-usable',
@@ -155,7 +155,7 @@ describe('WinrmShell.put', () => {
   });
 });
 
-it('WinrmShell.close deletes the shell', async (t) => {
+it('closing a WinRM shell deletes it on the machine', async (t) => {
   const { shell, double } = await loggedIn(t);
   equal(double.openShells, 1);
   shell.close();
