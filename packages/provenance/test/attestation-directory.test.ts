@@ -8,7 +8,7 @@ import { readAttestation, readAttestations, uploadDocument } from '../src/attest
 import { provenanceFailure } from './provenance-failure.ts';
 
 describe('the attestations of an image', () => {
-  test('are read, that of the build first', async (t) => {
+  test('the attestations of an image are read, the build’s first', async (t) => {
     const directory = temporaryDirectory(t);
     assert.deepEqual(await readAttestations(directory, 'debian-1'), []);
     const path = join(directory, 'debian-1.d/attestations');
@@ -28,7 +28,7 @@ describe('the attestations of an image', () => {
     assert.equal(await readAttestation(join(path, 'missing.sigstore.json')), undefined);
   });
 
-  test('are not read if they are huge, many, links or directories', async (t) => {
+  test('huge, linked or too many attestations of an image are not read', async (t) => {
     const directory = temporaryDirectory(t);
     const create = async (imageId: string): Promise<string> => {
       const path = join(directory, `${imageId}.d/attestations`);
@@ -67,12 +67,12 @@ describe('the attestations of an image', () => {
     );
   });
 
-  test('are those of a valid image-id', async (t) => {
+  test('attestations are read only for a valid image id', async (t) => {
     await assert.rejects(readAttestations(temporaryDirectory(t), '../x'), { code: 'invalid-image-id' });
   });
 });
 
-test('the attestation of an upload has a valid name, whatever the id is', () => {
+test('an upload’s attestation has a valid file name, whatever the id', () => {
   assert.equal(uploadDocument('5b1e-1'), 'upload-5b1e-1.sigstore.json');
   const ids = ['', '../x', '.', 'a b', 'a/b', 'x'.repeat(65), 'ü', '-x'];
   const names = new Set(ids.map(uploadDocument));

@@ -14,7 +14,7 @@ const BUILDER = { builderId: 'https://ci.example.org/builder-1', version: '1.2.3
 const PARAMETERS = { 'configuration-digest': 'c'.repeat(64), builder: 'dib' };
 
 describe('the statement of a build', () => {
-  test('has SLSA provenance', async (t) => {
+  test('a build’s statement contains SLSA provenance', async (t) => {
     const build = await finishBuild(temporaryDirectory(t));
     assert.deepEqual(buildStatement(build, BUILDER, PARAMETERS, { sha256: 'd'.repeat(64) }), {
       subjects: [
@@ -49,7 +49,7 @@ describe('the statement of a build', () => {
     });
   });
 
-  test('gives its facts back', async (t) => {
+  test('the facts of a build can be read from its statement', async (t) => {
     const build = await finishBuild(temporaryDirectory(t), 'debian-1', {
       materials: [
         ...MATERIALS,
@@ -70,7 +70,7 @@ describe('the statement of a build', () => {
     assert.equal(facts.withoutBillOfMaterials, 'the image is encrypted');
   });
 
-  test('gives each material an address or a digest, as SLSA requires', async (t) => {
+  test('a build’s statement gives each material an address or a digest, as SLSA requires', async (t) => {
     const materials = [{ name: 'a script', digest: {} }];
     const build = await finishBuild(temporaryDirectory(t), 'debian-1', { materials });
     const { predicate } = buildStatement(build, BUILDER, {}, undefined);
@@ -79,7 +79,7 @@ describe('the statement of a build', () => {
   });
 });
 
-test('the statement of a conversion links the new file to its source', () => {
+test('a conversion’s statement links the new file to its source', () => {
   const mtime = NOW.toISOString();
   const statement = conversionStatement(
     {
@@ -110,7 +110,7 @@ describe('SLSA provenance of other software', () => {
     },
   };
 
-  test('is read as far as it goes', () => {
+  test('another program’s SLSA provenance is read as far as possible', () => {
     const facts = buildFactsOf({ subjects, predicateType: SLSA_PROVENANCE, predicate });
     assert.equal(facts?.kind, 'build');
     assert.equal(facts.builderId, 'https://zuul.example.org');
@@ -119,7 +119,7 @@ describe('SLSA provenance of other software', () => {
     assert.deepEqual(facts.materials, []);
   });
 
-  test('that is not valid is refused', () => {
+  test('another program’s SLSA provenance is rejected if it is not valid', () => {
     for (const [broken, words] of [
       [{}, 'predicate.buildDefinition is missing'],
       [{ ...predicate, runDetails: { builder: {} } }, 'predicate.runDetails.builder.id is missing'],

@@ -44,7 +44,7 @@ function parsed(text: string): Bundle {
 
 describe('a bundle', () => {
   for (const keyType of Object.keys(KEY_TYPES) as (keyof typeof KEY_TYPES)[]) {
-    test(`with ${keyType} is verified`, async (t) => {
+    test(`a bundle signed with ${keyType} is verified`, async (t) => {
       const { text, signer, trusted } = await signed(temporaryDirectory(t), keyType);
       const verified = verifyBundle({ place: 'here', text }, trusted);
       assert.deepEqual(verified.statement, STATEMENT);
@@ -55,7 +55,7 @@ describe('a bundle', () => {
     });
   }
 
-  test('has the format of sigstore and in-toto', async (t) => {
+  test('a bundle has the format of sigstore and in-toto', async (t) => {
     const { text, signer } = await signed(temporaryDirectory(t));
     const { mediaType, verificationMaterial, dsseEnvelope } = JSON.parse(text);
     assert.equal(mediaType, 'application/vnd.dev.sigstore.bundle.v0.3+json');
@@ -73,7 +73,7 @@ describe('a bundle', () => {
 
   // sigstore's verifier has no SHA-384, with which sigstore's registry of algorithms pairs P-384.
   for (const keyType of ['Ed25519', 'ECDSA P-256'] as const) {
-    test(`with ${keyType} is verified by sigstore's own verifier`, async (t) => {
+    test(`a bundle signed with ${keyType} is verified by sigstore’s own verifier`, async (t) => {
       const { text, signer, trusted } = await signed(temporaryDirectory(t), keyType);
       const [key] = trusted;
       assert.ok(key !== undefined);
@@ -91,7 +91,7 @@ describe('a bundle', () => {
     });
   }
 
-  test('loses its validity with any byte that changes', async (t) => {
+  test('a bundle becomes invalid if any of its bytes changes', async (t) => {
     const { text, trusted } = await signed(temporaryDirectory(t));
     const bytes = Buffer.from(text);
     for (const mask of [0x01, 0x20, 0x80]) {
@@ -107,7 +107,7 @@ describe('a bundle', () => {
     }
   });
 
-  test('loses its validity with any byte of its payload or its signature that changes', async (t) => {
+  test('a bundle becomes invalid if any byte of its payload or signature changes', async (t) => {
     for (const keyType of Object.keys(KEY_TYPES) as (keyof typeof KEY_TYPES)[]) {
       const { text, trusted } = await signed(temporaryDirectory(t), keyType);
       for (const part of ['payload', 'sig'] as const) {
@@ -129,7 +129,7 @@ describe('a bundle', () => {
     }
   });
 
-  test('that was truncated is refused at every length', async (t) => {
+  test('a bundle that was truncated is rejected at every length', async (t) => {
     const { text, trusted } = await signed(temporaryDirectory(t));
     for (let length = 0; length < text.length; length += 1) {
       assert.throws(
@@ -139,7 +139,7 @@ describe('a bundle', () => {
     }
   });
 
-  test('that is huge is refused before it is parsed', async (t) => {
+  test('a huge bundle is rejected before it is parsed', async (t) => {
     const { text, trusted } = await signed(temporaryDirectory(t));
     const huge = text + ' '.repeat(1_048_577 - text.length);
     assert.throws(
@@ -149,7 +149,7 @@ describe('a bundle', () => {
     assert.ok(verifyBundle({ place: 'here', text: huge.slice(0, -1) }, trusted));
   });
 
-  test('that would be huge is not written', async (t) => {
+  test('a bundle that would be huge is not written', async (t) => {
     const { key } = await writeKeys(temporaryDirectory(t));
     const large = { ...STATEMENT, predicate: { text: 'x'.repeat(900_000) } };
     await assert.rejects(
@@ -158,7 +158,7 @@ describe('a bundle', () => {
     );
   });
 
-  test('of another key is refused', async (t) => {
+  test('a bundle signed with another key is rejected', async (t) => {
     const directory = temporaryDirectory(t);
     const { text, signer } = await signed(directory);
     const others = await readTrustedKeys([(await writeKeys(directory, 'other')).publicKey]);
@@ -178,7 +178,7 @@ describe('a bundle', () => {
     );
   });
 
-  test('with the hint of cosign is verified: the digest of the key in base64, and no key id', async (t) => {
+  test('a bundle with cosign’s hint, the key’s digest in base64 and no key id, is verified', async (t) => {
     const { text, signer, trusted } = await signed(temporaryDirectory(t));
     const changed = edited(text, (bundle, _envelope, signature) => {
       bundle.verificationMaterial = {
@@ -190,7 +190,7 @@ describe('a bundle', () => {
     assert.deepEqual(verifyBundle({ place: 'here', text: changed }, trusted).statement, STATEMENT);
   });
 
-  test('of another form is refused', async (t) => {
+  test('a bundle in another form is rejected', async (t) => {
     const { text, trusted } = await signed(temporaryDirectory(t));
     const changes: readonly ((bundle: Json, envelope: Json, signature: Json) => void)[] = [
       (bundle) => (bundle.mediaType = 'application/vnd.dev.sigstore.bundle.v0.2+json'),

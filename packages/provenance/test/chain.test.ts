@@ -78,7 +78,7 @@ function reasons({ links }: ChainReport): string {
 }
 
 describe('the chain of an image', () => {
-  test('leads from its files to its build', async (t) => {
+  test('an image’s chain of attestations leads from its files to its build', async (t) => {
     const { files, verify, trusted } = await builtSite(temporaryDirectory(t));
     const report = await verify({ kind: 'image', imageId: 'debian-1', files });
     assert.equal(report.state, 'proven', reasons(report));
@@ -98,7 +98,7 @@ describe('the chain of an image', () => {
     }
   });
 
-  test('shows a file that was changed', async (t) => {
+  test('an image’s chain of attestations is refuted by a changed file', async (t) => {
     const { files, verify } = await builtSite(temporaryDirectory(t));
     const changed = files.map((file) => ({ ...file, sha256: sha256(`${file.format} changed`) }));
     const report = await verify({ kind: 'image', imageId: 'debian-1', files: changed });
@@ -107,7 +107,7 @@ describe('the chain of an image', () => {
     assert.match(reasons(report), new RegExp(`${sha256('raw changed')}.*${sha256('raw of debian-1')}`));
   });
 
-  test('shows a file that took the place of another one, also of another image', async (t) => {
+  test('an image’s chain of attestations is refuted by a file that took another’s place, also another image’s', async (t) => {
     const { files, verify, attester, directory, trusted, attestations } = await builtSite(
       temporaryDirectory(t),
     );
@@ -126,7 +126,7 @@ describe('the chain of an image', () => {
     assert.equal(verifyChain(foreign, both, trusted, AFTER).state, 'refuted');
   });
 
-  test('shows a file that was put there by hand', async (t) => {
+  test('an image’s chain of attestations does not prove a file that was added by hand', async (t) => {
     const { files, verify, directory } = await builtSite(temporaryDirectory(t));
     const stray = { path: join(directory, 'debian-1.vmdk'), format: 'vmdk', sha256: sha256('stray') };
     const report = await verify({ kind: 'image', imageId: 'debian-1', files: [...files, stray] });
@@ -142,7 +142,7 @@ describe('the chain of an image', () => {
     assert.equal(empty.state, 'unproven');
   });
 
-  test('shows a build that finished in the future', async (t) => {
+  test('an image’s chain of attestations reports a build that finished in the future', async (t) => {
     const { files, verify } = await builtSite(temporaryDirectory(t));
     const subject: VerifiedSubject = { kind: 'image', imageId: 'debian-1', files: files.slice(0, 1) };
     const finished = Date.parse('2026-11-24T11:30:00Z');
@@ -153,7 +153,7 @@ describe('the chain of an image', () => {
     assert.match(reasons(early), /finished in the future, at 2026-11-24T11:30:00.000Z; correct the clock/);
   });
 
-  test('shows materials without a digest, which the image need not have', async (t) => {
+  test('an image’s chain of attestations reports materials without a digest, which are not required', async (t) => {
     const directory = temporaryDirectory(t);
     const { attester, trusted } = await createSite(directory);
     const materials = [{ name: 'packages of deb.debian.org', digest: {} }];
@@ -169,7 +169,7 @@ describe('the chain of an image', () => {
 });
 
 describe('the chain of an upload', () => {
-  test('leads from the provider to the build', async (t) => {
+  test('an upload’s chain of attestations leads from the provider to the build', async (t) => {
     const { verify } = await builtSite(temporaryDirectory(t));
     const downloaded = sha256('qcow2 of debian-1');
     const report = await verify({ kind: 'upload', provider: 'cloud', externalId: '7d1f', downloaded });
@@ -184,7 +184,7 @@ describe('the chain of an upload', () => {
     assert.match(reasons(report), /debian-1\.qcow2 was uploaded on 2026-11-24T12:00:00\.000Z as debian/);
   });
 
-  test('leads through a conversion', async (t) => {
+  test('an upload’s chain of attestations leads through a conversion', async (t) => {
     const { verify } = await builtSite(temporaryDirectory(t));
     const report = await verify({ kind: 'upload', provider: 'other', externalId: '8e2a' });
     assert.equal(report.state, 'proven', reasons(report));
@@ -197,7 +197,7 @@ describe('the chain of an upload', () => {
     ]);
   });
 
-  test('shows other bytes in the provider', async (t) => {
+  test('an upload’s chain of attestations is refuted by other bytes in the provider', async (t) => {
     const { verify } = await builtSite(temporaryDirectory(t));
     const downloaded = sha256('other');
     const report = await verify({ kind: 'upload', provider: 'cloud', externalId: '7d1f', downloaded });
@@ -205,7 +205,7 @@ describe('the chain of an upload', () => {
     assert.ok(outline(report).includes('download refuted'));
   });
 
-  test('shows another digest that the provider reported', async (t) => {
+  test('an upload’s chain of attestations is refuted by another digest that the provider reported', async (t) => {
     const { verify, attester, upload } = await builtSite(temporaryDirectory(t));
     await attester.attestUpload({ ...upload, reportedDigests: { sha256: sha256('other') } });
     const report = await verify({ kind: 'upload', provider: 'cloud', externalId: '7d1f' });
@@ -213,7 +213,7 @@ describe('the chain of an upload', () => {
     assert.match(reasons(report), /the provider reported the sha256/);
   });
 
-  test('does not refute an image that the provider has converted', async (t) => {
+  test('an upload’s chain of attestations is not refuted by an image that the provider has converted', async (t) => {
     const { verify, attester, upload } = await builtSite(temporaryDirectory(t));
     const reportedDigests = { sha256: sha256('other') };
     await attester.attestUpload({ ...upload, reportedDigests, isConverted: true });
@@ -224,7 +224,7 @@ describe('the chain of an upload', () => {
     assert.match(reasons(report), /other bytes than debian-1\.qcow2 had, which it converted/);
   });
 
-  test('shows an image that nobody attested', async (t) => {
+  test('an upload’s chain of attestations does not prove an image that was not attested', async (t) => {
     const { verify } = await builtSite(temporaryDirectory(t));
     for (const [provider, externalId] of [
       ['cloud', '8e2a'],
@@ -236,7 +236,7 @@ describe('the chain of an upload', () => {
     }
   });
 
-  test('shows another build than the uploaded one', async (t) => {
+  test('an upload’s chain of attestations is refuted by another build than the uploaded one', async (t) => {
     const { verify, attester, directory } = await builtSite(temporaryDirectory(t));
     await attester.attestBuild(await finishBuild(directory, 'debian-1', { materials: [] }));
     const report = await verify({ kind: 'upload', provider: 'cloud', externalId: '7d1f' });
@@ -244,7 +244,7 @@ describe('the chain of an upload', () => {
     assert.match(reasons(report), /names another attestation of the build/);
   });
 
-  test('lacks a link if an attestation is missing', async (t) => {
+  test('an upload’s chain of attestations lacks a link if an attestation is missing', async (t) => {
     const { attestations, trusted } = await builtSite(temporaryDirectory(t));
     const all = await attestations();
     const without = (name: string): FoundAttestation[] =>
@@ -264,7 +264,7 @@ describe('the chain of an upload', () => {
 });
 
 describe('the chain of a file', () => {
-  test('leads to its build under the name that the build gave it', async (t) => {
+  test('a file’s chain of attestations leads to its build under the name that the build gave it', async (t) => {
     const { verify } = await builtSite(temporaryDirectory(t));
     const file = { kind: 'file', path: '/srv/debian-1.qcow2', sha256: sha256('qcow2 of debian-1') } as const;
     const report = await verify(file);
@@ -276,7 +276,7 @@ describe('the chain of a file', () => {
     assert.equal(other.state, 'unproven');
   });
 
-  test('is refuted under any other name, which may be that of another image', async (t) => {
+  test('a file’s chain of attestations is refuted under any other name, including another image’s', async (t) => {
     const { verify } = await builtSite(temporaryDirectory(t));
     for (const name of ['debian-2.qcow2', 'debian-1.raw', 'renamed.qcow2']) {
       const path = `/srv/${name}`;
@@ -286,7 +286,7 @@ describe('the chain of a file', () => {
     }
   });
 
-  test('leads through its upload if its name is the external-id of that upload', async (t) => {
+  test('a file’s chain of attestations leads through its upload if it is named after the external-id', async (t) => {
     const { verify, attester, upload } = await builtSite(temporaryDirectory(t));
     await attester.attestUpload({ ...upload, externalId: 'debian-debian-1.qcow2' });
     const path = '/pool/debian-debian-1.qcow2';
@@ -296,7 +296,7 @@ describe('the chain of a file', () => {
     assert.equal(other.state, 'refuted');
   });
 
-  test('ends at a conversion of a file that another image has under that name', async (t) => {
+  test('a file’s chain of attestations ends at a conversion whose source another image has under that name', async (t) => {
     const directory = temporaryDirectory(t);
     const { attester, trusted } = await createSite(directory);
     await attester.attestBuild(await finishBuild(directory, 'debian-2'));
@@ -319,7 +319,7 @@ describe('the chain of a file', () => {
 });
 
 describe('attestations', () => {
-  test('that are damaged refute the chain', async (t) => {
+  test('damaged attestations refute the chain', async (t) => {
     const { files, verify, directory } = await builtSite(temporaryDirectory(t));
     const path = join(directory, 'debian-1.d/attestations');
     for (const name of await readdir(path)) {
@@ -339,7 +339,7 @@ describe('attestations', () => {
     assert.equal((await verify({ kind: 'image', imageId: 'debian-1', files })).state, 'proven');
   });
 
-  test('of a key that is not trusted prove nothing, and harm nothing', async (t) => {
+  test('attestations by a key that is not trusted neither prove nor refute anything', async (t) => {
     const directory = temporaryDirectory(t);
     const { files, attestations, trusted } = await builtSite(directory);
     const found = await attestations();

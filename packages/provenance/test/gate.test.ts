@@ -51,7 +51,7 @@ function gateAt(directory: string): Gate {
 }
 
 describe('a gate', () => {
-  test('without rules accepts what a trusted key proves, and nothing else', async (t) => {
+  test('a gate without rules accepts what a trusted key proves, and nothing else', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
     assert.equal(await gate(), undefined);
     assert.match(
@@ -60,7 +60,7 @@ describe('a gate', () => {
     );
   });
 
-  test('refuses another builder', async (t) => {
+  test('a gate rejects another builder', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
     for (const builder of [
       'https://ci.example.org/*',
@@ -76,7 +76,7 @@ describe('a gate', () => {
     }
   });
 
-  test('refuses another source repository, and one with changes', async (t) => {
+  test('a gate rejects another source repository, and one with changes', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
     const rules = { sourceRepositories: ['https://opendev.org/*'] };
     assert.equal(await gate({ rules }), undefined);
@@ -98,7 +98,7 @@ describe('a gate', () => {
     assert.match((await gate({ rules, materials: [] })) ?? '', /names no repository/);
   });
 
-  test('refuses an old image, and one of the future', async (t) => {
+  test('a gate rejects an old image, and one from the future', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
     const rules = { maxAge: 1_800 }; // it finished half an hour before NOW
     assert.equal(await gate({ rules }), undefined);
@@ -110,7 +110,7 @@ describe('a gate', () => {
     assert.match((await gate({ rules, now: early })) ?? '', /finished in the future/);
   });
 
-  test('refuses a package of the list', async (t) => {
+  test('a gate rejects an image with a forbidden package', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
     const packages = (): Promise<Package[]> => Promise.resolve([OPENSSL]);
     for (const [entry, isRefused] of [

@@ -10,7 +10,7 @@ import { KEY_TYPES, writeKeys } from './site-fixture.ts';
 
 describe('trusted keys', () => {
   for (const [type, create] of Object.entries(KEY_TYPES)) {
-    test(`are read from PEM: ${type}`, async (t) => {
+    test(`a trusted ${type} key is read from PEM`, async (t) => {
       const { publicKey } = await writeKeys(temporaryDirectory(t), 'site', create);
       const [key] = await readTrustedKeys([publicKey]);
       const der = createPublicKey(await readFile(publicKey)).export({ type: 'spki', format: 'der' });
@@ -19,7 +19,7 @@ describe('trusted keys', () => {
     });
   }
 
-  test('are public keys: a private one is refused, and not quoted', async (t) => {
+  test('a private key among the trusted keys is rejected and not quoted', async (t) => {
     const { key } = await writeKeys(temporaryDirectory(t));
     const lines = (await readFile(key, 'utf8')).split('\n');
     await assert.rejects(readTrustedKeys([key]), (error: Error) => {
@@ -28,7 +28,7 @@ describe('trusted keys', () => {
     });
   });
 
-  test('that cannot be used are refused with the reason', async (t) => {
+  test('trusted keys that cannot be used are rejected with the reason', async (t) => {
     const path = join(temporaryDirectory(t), 'key.pub');
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey;
     const curve = generateKeyPairSync('ec', { namedCurve: 'secp521r1' }).publicKey;

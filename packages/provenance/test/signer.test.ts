@@ -22,7 +22,7 @@ const COMMANDS: Readonly<Record<keyof typeof KEY_TYPES, string>> = {
 
 for (const [type, create] of Object.entries(KEY_TYPES)) {
   describe(`a signer with ${type}`, () => {
-    test('signs with a file', async (t) => {
+    test(`a ${type} signer signs with a key file`, async (t) => {
       const { key, publicKey } = await writeKeys(await temporaryDirectory(t), 'site', create);
       const signer = await openSigner({ key });
       const trusted = await readPublicKey(publicKey);
@@ -33,7 +33,7 @@ for (const [type, create] of Object.entries(KEY_TYPES)) {
       assert.ok(!verifySignature(trusted.key, Buffer.from('date'), signature));
     });
 
-    test('signs with a command', async (t) => {
+    test(`a ${type} signer signs with a command`, async (t) => {
       const { key, publicKey } = await writeKeys(await temporaryDirectory(t), 'site', create);
       const signCommand = ['sh', '-c', COMMANDS[type as keyof typeof KEY_TYPES], key];
       const signer = await openSigner({ signCommand, publicKey });
@@ -46,14 +46,14 @@ for (const [type, create] of Object.entries(KEY_TYPES)) {
 }
 
 describe('a private key', () => {
-  test('is accepted in the format of "openssl ecparam"', async (t) => {
+  test('a private key is accepted in the format of "openssl ecparam"', async (t) => {
     const path = join(await temporaryDirectory(t), 'key.pem');
     const pem = execFileSync('openssl', ['ecparam', '-name', 'prime256v1', '-genkey', '-noout']);
     await writeFile(path, pem, { mode: 0o600 });
     await (await openSigner({ key: path })).sign(DATA);
   });
 
-  test('that cannot be read or used is an error that quotes nothing of it', async (t) => {
+  test('a private key that cannot be read or used throws an error that does not quote it', async (t) => {
     const directory = await temporaryDirectory(t);
     const { key, publicKey } = await writeKeys(directory);
     const pem = await readFile(key, 'utf8');
@@ -82,7 +82,7 @@ describe('a private key', () => {
     await assert.rejects(openSigner({ key }), provenanceFailure('key-unusable', key, 'other users', 'chmod'));
   });
 
-  test('of another public key is refused', async (t) => {
+  test('a private key that does not belong to the public key is rejected', async (t) => {
     const directory = await temporaryDirectory(t);
     const [{ key }, { publicKey }] = [await writeKeys(directory), await writeKeys(directory, 'other')];
     await assert.rejects(
@@ -91,7 +91,7 @@ describe('a private key', () => {
     );
   });
 
-  test('is required, or a command with a public key', async () => {
+  test('a signer requires a private key, or a command with a public key', async () => {
     for (const settings of [{}, { signCommand: ['true'] }, { publicKey: 'key.pub' }]) {
       await assert.rejects(openSigner(settings), provenanceFailure('key-unusable', 'sign-command'));
     }
@@ -109,7 +109,7 @@ describe('a sign-command', () => {
     ['yes secret', 'wrote more than 4096 bytes'],
   ];
   for (const [script, words] of faults) {
-    test(`that runs "${script}" is an error`, async (t) => {
+    test(`a sign-command that runs "${script}" throws an error`, async (t) => {
       const { publicKey } = await writeKeys(await temporaryDirectory(t));
       const signer = await openSigner({ signCommand: ['sh', '-c', script], publicKey });
       await assert.rejects(signer.sign(DATA), (error: Error) => {
@@ -120,13 +120,13 @@ describe('a sign-command', () => {
     });
   }
 
-  test('that is not installed is an error', async (t) => {
+  test('a sign-command that is not installed throws an error', async (t) => {
     const { publicKey } = await writeKeys(await temporaryDirectory(t));
     const signer = await openSigner({ signCommand: ['no-such-command', 'secret'], publicKey });
     await assert.rejects(signer.sign(DATA), provenanceFailure('signing-failed', 'no-such-command', 'ENOENT'));
   });
 
-  test('that signs with another key is an error', async (t) => {
+  test('a sign-command that signs with another key throws an error', async (t) => {
     const directory = await temporaryDirectory(t);
     const [{ publicKey }, other] = [await writeKeys(directory), await writeKeys(directory, 'other')];
     const signCommand = ['sh', '-c', COMMANDS.Ed25519, other.key];
@@ -137,7 +137,7 @@ describe('a sign-command', () => {
     );
   });
 
-  test('that hangs is killed with its children', async (t) => {
+  test('a sign-command that hangs is killed with its children', async (t) => {
     const { publicKey }: KeyFiles = await writeKeys(await temporaryDirectory(t));
     const settings = { signCommand: ['sh', '-c', 'sleep 1000 & wait'], publicKey };
     const hanging = await openSigner({ ...settings, timeLimit: 100 });

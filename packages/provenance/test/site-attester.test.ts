@@ -28,7 +28,7 @@ const UPLOAD: Omit<UploadFacts, 'directory'> = {
 };
 
 describe('a site attests', () => {
-  test('a build, and says where its key is', async (t) => {
+  test('a site attests a build, and reports where its key is', async (t) => {
     const { attester, directory, keys, trusted, signer } = await createSite(temporaryDirectory(t));
     assert.deepEqual(attester.secretFiles, [keys.key]);
     assert.equal(attester.keyId, signer.keyId);
@@ -46,7 +46,7 @@ describe('a site attests', () => {
     assert.ok(!found.text.includes(key.split('\n')[1] ?? key));
   });
 
-  test('a conversion and an upload', async (t) => {
+  test('a site attests a conversion and an upload', async (t) => {
     const { attester, directory, trusted } = await createSite(temporaryDirectory(t));
     const build = await finishBuild(directory);
     assert.equal(await buildDigestOf(directory, 'debian-1'), undefined);
@@ -73,7 +73,7 @@ describe('a site attests', () => {
     assert.deepEqual(facts.uploadedAt, NOW);
   });
 
-  test('nothing if it cannot sign', async (t) => {
+  test('a site that cannot sign attests nothing', async (t) => {
     const failure = new ProvenanceError('signing-failed', 'the sign-command "kms" exited with 1');
     const signer: Signer = { keyId: 'a'.repeat(64), sign: () => Promise.reject(failure) };
     const { attester, directory } = await createSite(temporaryDirectory(t), { signer });
@@ -86,7 +86,7 @@ describe('a site attests', () => {
 });
 
 describe('a bill of materials', () => {
-  test('is a subject of the build, and its packages can be read', async (t) => {
+  test('a bill of materials is a subject of the build, and its packages can be read', async (t) => {
     const { attester, directory, trusted } = await createSite(temporaryDirectory(t), {
       billOfMaterials: true,
     });
@@ -115,7 +115,7 @@ describe('a bill of materials', () => {
     );
   });
 
-  test('of packages that take too much room is left out, and the build is attested', async (t) => {
+  test('a bill of materials that would be too large is omitted, and the build is attested', async (t) => {
     const warnings: string[] = [];
     const logger = {
       debug() {},
@@ -140,7 +140,7 @@ describe('a bill of materials', () => {
     assert.match(warnings[0] ?? '', /debian-1\.packages has an entry without a usable name or version/);
   });
 
-  test('comes from the list alone: no file of the image is opened', async (t) => {
+  test('a bill of materials is made from the list alone, without opening a file of the image', async (t) => {
     const { attester, directory } = await createSite(temporaryDirectory(t), { billOfMaterials: true });
     const build = await finishBuild(directory);
     for (const name of ['debian-1.raw', 'debian-1.qcow2']) await rm(join(directory, name));
@@ -149,7 +149,7 @@ describe('a bill of materials', () => {
     assert.match(await readFile(join(directory, 'debian-1.d/bom.cdx.json'), 'utf8'), /"openssl"/);
   });
 
-  test('that cannot be written leaves its reason in the statement', async (t) => {
+  test('a bill of materials that cannot be written leaves its reason in the statement', async (t) => {
     const { attester, directory, trusted } = await createSite(temporaryDirectory(t), {
       billOfMaterials: true,
     });

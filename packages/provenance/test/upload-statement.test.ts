@@ -23,7 +23,7 @@ const FACTS: UploadFacts = {
   directory: '/images',
 };
 
-test('the statement of an upload links a file to an image in a provider', () => {
+test('an upload’s statement links a file to an image in a provider', () => {
   const statement = uploadStatement(FACTS, NOW, 'e'.repeat(64));
   assert.deepEqual(statement, {
     subjects: [{ name: 'debian-1.qcow2', sha256: 'a'.repeat(64) }],
@@ -51,13 +51,13 @@ test('the statement of an upload links a file to an image in a provider', () => 
   });
 });
 
-test('the statement of an upload says that the provider has converted the file', () => {
+test('an upload’s statement says that the provider has converted the file', () => {
   const statement = uploadStatement({ ...FACTS, isConverted: true }, NOW, undefined);
   assert.equal((statement.predicate as { converted?: boolean }).converted, true);
   assert.equal(uploadFactsOf(statement)?.isConverted, true);
 });
 
-test('a statement of an upload that is not valid is refused', () => {
+test('an upload’s statement that is not valid is rejected', () => {
   const statement = uploadStatement(FACTS, NOW, undefined);
   const predicate = statement.predicate as object;
   assert.equal(uploadFactsOf(statement)?.buildDigest, undefined);

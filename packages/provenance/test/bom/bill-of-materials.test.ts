@@ -35,7 +35,7 @@ const CONTENTS = {
   files: [{ name: '12-4abc.qcow2', sha256: 'ab'.repeat(32) }],
 };
 
-test('a bill of materials is valid by the schema of CycloneDX 1.6', async () => {
+test('a bill of materials conforms to the schema of CycloneDX 1.6', async () => {
   const require = createRequire(import.meta.url);
   const resources = join(dirname(require.resolve('@cyclonedx/cyclonedx-library/package.json')), 'res/schema');
   const schemaOf = async (name: string): Promise<object> =>
@@ -63,7 +63,7 @@ test('a bill of materials is valid by the schema of CycloneDX 1.6', async () => 
   assert.equal(validate({ ...bom, serialNumber: 'none' }), false, 'the validator checks');
 });
 
-test('the packages of a bill of materials are read back', async () => {
+test('a bill of materials lists the packages that it was made from', async () => {
   const { packages, skipped } = await parsePackageList(await formatBillOfMaterials(CONTENTS));
   assert.deepEqual(packages.toSorted(packageOrder), PACKAGES.toSorted(packageOrder));
   assert.equal(skipped, 0);
@@ -74,11 +74,11 @@ async function serialOf(contents: typeof CONTENTS): Promise<unknown> {
   return bom.serialNumber;
 }
 
-test('the same packages in another order give the same bytes', async () => {
+test('a bill of materials has the same bytes for the same packages in another order', async () => {
   const packages = PACKAGES.toReversed();
   assert.equal(await formatBillOfMaterials(CONTENTS), await formatBillOfMaterials({ ...CONTENTS, packages }));
 });
 
-test('the serial number depends on the packages', async () => {
+test('a bill of materials has a serial number that depends on its packages', async () => {
   assert.notEqual(await serialOf(CONTENTS), await serialOf({ ...CONTENTS, packages: PACKAGES.slice(1) }));
 });

@@ -22,13 +22,13 @@ function lines(before: readonly Package[], after: readonly Package[]): string[] 
   ];
 }
 
-test('equal images have no changes', () => {
+test('equal package lists have no changes', () => {
   const packages = [debian('curl', '1'), debian('bash', '2')];
   assert.deepEqual(lines(packages, packages.toReversed()), []);
   assert.deepEqual(lines([], []), []);
 });
 
-test('added, removed and changed packages come in the order of their names', () => {
+test('added, removed and changed packages are listed in the order of their names', () => {
   const before = [debian('zsh', '1'), debian('curl', '1'), debian('nano', '5'), debian('apt', '1')];
   const after = [debian('vim', '9'), debian('curl', '2'), debian('apt', '1.1'), debian('git', '2')];
   const expected = [
@@ -43,7 +43,7 @@ test('added, removed and changed packages come in the order of their names', () 
   assert.deepEqual(lines(before.toReversed(), after.toReversed()), expected);
 });
 
-test('one version of several, such as kernels, is added or removed', () => {
+test('one of several versions of a package, such as a kernel, is added or removed', () => {
   const before = [debian('kernel', '5.1'), debian('kernel', '5.2')];
   const after = [debian('kernel', '5.2'), debian('kernel', '5.3')];
   assert.deepEqual(lines(before, after), ['+kernel 5.3 amd64', '-kernel 5.1 amd64']);
@@ -54,20 +54,20 @@ test('one version of several, such as kernels, is added or removed', () => {
   ]);
 });
 
-test('each architecture of a package changes for itself', () => {
+test('a package’s architectures are compared separately', () => {
   const before = [debian('libc6', '1'), debian('libc6', '1', 'i386')];
   const after = [debian('libc6', '2'), debian('libc6', '2', 'i386')];
   assert.deepEqual(lines(before, after), ['libc6 1 amd64 > libc6 2 amd64', 'libc6 1 i386 > libc6 2 i386']);
   assert.deepEqual(lines(before, after.slice(0, 1)), ['-libc6 1 i386', 'libc6 1 amd64 > libc6 2 amd64']);
 });
 
-test('a package whose architecture changes is one change', () => {
+test('a package whose architecture changes counts as one change', () => {
   assert.deepEqual(lines([debian('tzdata', '1')], [debian('tzdata', '2', 'all')]), [
     'tzdata 1 amd64 > tzdata 2 all',
   ]);
 });
 
-test('packages of one name and different types are different packages', () => {
+test('packages with the same name and different types are different packages', () => {
   const { added, removed, changed } = comparePackages(
     [debian('bash', '1')],
     [{ name: 'bash', version: '2', type: 'rpm', purl: 'pkg:rpm/fedora/bash@2' }],

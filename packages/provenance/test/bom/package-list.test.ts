@@ -10,7 +10,7 @@ async function linesOf(text: string): Promise<readonly string[]> {
   );
 }
 
-test('lines of all package managers become packages with package URLs of their distribution', async () => {
+test('each package manager’s lines become packages with their distribution’s package URLs', async () => {
   const text = [
     'os\tfedora\t42',
     'rpm\tbash\t5.2.37-1.fc42\tx86_64\tGPL-3.0-or-later',
@@ -65,7 +65,7 @@ test('lines of all package managers become packages with package URLs of their d
   });
 });
 
-test('the columns of "dpkg-query --show" become packages of Debian, or of Ubuntu if a version says so', async () => {
+test('the columns of "dpkg-query --show" become Debian packages, or Ubuntu packages if a version says so', async () => {
   const text = 'apt\t2.6.1\nlibc6:amd64\t2.36-9\nlibc6:i386\t2.36-9\n';
   assert.deepEqual(await linesOf(text), ['deb apt 2.6.1', 'deb libc6 2.36-9 amd64', 'deb libc6 2.36-9 i386']);
   for (const [version, namespace] of [
@@ -77,7 +77,7 @@ test('the columns of "dpkg-query --show" become packages of Debian, or of Ubuntu
   }
 });
 
-test('the manifest of mkosi is read', async () => {
+test('mkosi’s manifest is read as a package list', async () => {
   const manifest = {
     manifest_version: 1,
     config: { name: 'image', distribution: 'debian', architecture: 'x86-64', release: 'trixie' },
@@ -92,7 +92,7 @@ test('the manifest of mkosi is read', async () => {
   ]);
 });
 
-test('packages of a distribution in CycloneDX and in SPDX are read, and other components are left out', async () => {
+test('a distribution’s packages in CycloneDX and SPDX are read, and other components are omitted', async () => {
   const purl = 'pkg:deb/debian/curl@7.88.1-10?arch=amd64';
   const cyclonedx = {
     bomFormat: 'CycloneDX',
@@ -141,7 +141,7 @@ const NONSENSE = [
   'deb\t\ud800\t1',
 ];
 
-test('an entry without a usable name and version is counted and left out, in each format', async () => {
+test('an entry without a usable name and version is counted and omitted, in each format of a package list', async () => {
   const lines = await parsePackageList(['deb\tcurl\t8.0\tamd64', ...NONSENSE].join('\n'));
   assert.deepEqual([lines.packages.length, lines.skipped], [1, NONSENSE.length]);
   const components = [
@@ -155,12 +155,12 @@ test('an entry without a usable name and version is counted and left out, in eac
   assert.deepEqual([bill.packages.length, bill.skipped], [1, 4]);
 });
 
-test('an unusable architecture or license is left out alone', async () => {
+test('a package is listed without an unusable architecture or license', async () => {
   const { packages } = await parsePackageList('deb\tcurl\t8\t(none)\tx\u0007y\n');
   assert.deepEqual(packages, [{ type: 'deb', name: 'curl', version: '8', purl: 'pkg:deb/debian/curl@8' }]);
 });
 
-test('a list with more packages than any distribution installs is refused', async () => {
+test('a package list with more entries than any distribution installs is rejected', async () => {
   const lines = Array.from({ length: MAX_PACKAGES + 1 }, (_, index) => `deb\tpackage-${index}\t1`);
   assert.equal((await linesOf(lines.slice(1).join('\n'))).length, MAX_PACKAGES);
   await assert.rejects(parsePackageList(lines.join('\n')), /it lists more than 10000 packages/);
@@ -181,12 +181,12 @@ for (const [title, text, reason] of [
     /packages\[0\]\.name is not a string/,
   ],
 ] as const) {
-  test(`${title} is refused with the reason`, async () => {
+  test(`a package list with ${title} is rejected with the reason`, async () => {
     await assert.rejects(parsePackageList(text), reason);
   });
 }
 
-test('a text without a package gives an empty list', async () => {
+test('a text without a package is an empty package list', async () => {
   for (const text of ['', '\n\n', 'os\tmini\t\n']) {
     assert.deepEqual(await parsePackageList(text), { packages: [], skipped: 0 });
   }

@@ -16,7 +16,7 @@ function reasonOf(found: FoundPackages): string {
 }
 
 for (const name of ['1-a.packages', '1-a.manifest']) {
-  test(`the packages of ${name} next to the image are found`, async (t) => {
+  test(`the package list ${name} next to the image is found`, async (t) => {
     const directory = temporaryDirectory(t);
     await writeFile(join(directory, name), 'deb\tcurl\t8\tamd64\ndeb\t\t1\n');
     const found = await readPackages(directory, '1-a');
@@ -36,7 +36,7 @@ for (const name of ['1-a.packages', '1-a.manifest']) {
   });
 }
 
-test('a build without a usable list gives the reason, which does not contain the private directory', async (t) => {
+test('a build without a usable package list gives the reason without naming the private directory', async (t) => {
   const directory = temporaryDirectory(t);
   const path = join(directory, '1-a.packages');
   assert.equal(reasonOf(await readPackages(directory, '1-a')), 'its build left no list of packages');
@@ -67,7 +67,7 @@ test('a build without a usable list gives the reason, which does not contain the
   }
 });
 
-test('a list of the max size that is made to take much memory takes at most 400 MB', async (t) => {
+test('a package list of the max size that is made to take much memory takes at most 400 MB', async (t) => {
   const directory = temporaryDirectory(t);
   const component = `{"x":[${Array.from({ length: 1000 }, () => '{}').join()}]},`;
   const components = component.repeat(Math.floor((MAX_PACKAGE_LIST - 100) / component.length));
@@ -85,7 +85,7 @@ test('a list of the max size that is made to take much memory takes at most 400 
   assert.ok(peak - before < 400e6, `${(peak - before) / 1e6} MB`);
 });
 
-test('a list of the max size, which takes long to read, does not hold up the event loop', async (t) => {
+test('a package list of the max size, which takes long to read, does not block the event loop', async (t) => {
   const directory = temporaryDirectory(t);
   const line = '\tx\n';
   await writeFile(join(directory, '1-a.packages'), line.repeat(MAX_PACKAGE_LIST / line.length));
@@ -99,7 +99,7 @@ test('a list of the max size, which takes long to read, does not hold up the eve
   assert.ok(delay.max / 1e6 < elapsed / 4, `${delay.max / 1e6} ms of ${elapsed} ms`);
 });
 
-test('an abort ends the work', async (t) => {
+test('an abort ends the reading of a package list', async (t) => {
   const directory = temporaryDirectory(t);
   await writeFile(join(directory, '1-a.packages'), 'deb\tcurl\t8\n');
   const stop = new AbortController();
@@ -108,7 +108,7 @@ test('an abort ends the work', async (t) => {
   await assert.rejects(reading, /the build was cancelled/);
 });
 
-test('a bill of materials is refused if it is missing, damaged, too large, or not the attested one', async (t) => {
+test('a bill of materials is rejected if it is missing, damaged, too large, or not the attested one', async (t) => {
   const path = join(temporaryDirectory(t), 'bom.cdx.json');
   await assert.rejects(
     readBillOfMaterials(path),
