@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts'
 
 const BIN = join(import.meta.dirname, '../bin/nodepool-builder.js');
 
-test('a command that opens the SQLite store prints its list, and no warning of Node.js', async (t) => {
+test('a command that opens the SQLite store prints its list, and no warning from Node.js', async (t) => {
   const directory = temporaryDirectory(t);
   const config = join(directory, 'nodepool.yaml');
   await writeFile(config, 'images-dir: images\nmanager: {store: manager.sqlite}\n');
@@ -24,7 +24,7 @@ test('a command that opens the SQLite store prints its list, and no warning of N
   assert.deepEqual([stdout, stderr], ['', 'there is nothing to list\n']);
 });
 
-test('with an old Node.js, the first line names the release that is needed', async () => {
+test('a command on an old Node.js names the release that it needs in its first line', async () => {
   const versions = `Object.defineProperty(process, 'versions', { value: { node: '20.19.0' } })`;
   const args = ['--import', `data:text/javascript,${versions}`, BIN, '--help'];
   await assert.rejects(promisify(execFile)(process.execPath, args), {
@@ -34,7 +34,7 @@ test('with an old Node.js, the first line names the release that is needed', asy
   });
 });
 
-test('a command keeps compiled code in its package, and runs without a message where it cannot', async (t) => {
+test('a command caches compiled code in its package, and runs without a message where it cannot', async (t) => {
   for (const isWritable of [true, false]) {
     const directory = temporaryDirectory(t);
     for (const part of ['bin', 'package.json']) {

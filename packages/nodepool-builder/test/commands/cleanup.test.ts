@@ -29,35 +29,35 @@ function pruned(candidates: readonly ImageCandidate[], keep: number, hours: numb
 }
 
 describe('the images to prune', () => {
-  it('are all but the newest ones', () => {
+  it('the images to prune are all but the newest ones', () => {
     assert.equal(pruned(images(4, 3, 2, 1), 2, 0), '2 1');
     assert.equal(pruned(images(4, 3, 2, 1), 9, 0), '');
   });
 
-  it('are ordered by build time, or by creation time if one has no build time', () => {
+  it('the images to prune are ordered by build time, or by creation time if one has no build time', () => {
     assert.equal(pruned(images(1, 2, 3), 1, 0), '2 3');
     assert.equal(pruned(images(1, undefined, 3), 1, 0), '2 1');
   });
 
-  it('are older than the limit; the newest of a name never is one', () => {
+  it('the images to prune are older than the limit, and never include a name’s newest image', () => {
     assert.equal(pruned(images(9, 8, 2, 1), 1, 5), '2 1');
     assert.equal(pruned(images(90, 80), 1, 5), '1');
     assert.equal(pruned(images(90), 1, 5), '');
   });
 
-  it('have the age of their creation if their build time is in the future', () => {
+  it('the age of an image to prune counts from its creation if its build time is in the future', () => {
     assert.equal(pruned(images(-9, 2, 1), 1, 2), '2 1');
     assert.equal(pruned(images(-9, 2, 1), 1, 9), '');
   });
 
-  it('depend only on the number to keep if there is no age limit, whatever the clock says', () => {
+  it('the images to prune depend only on the number to keep if there is no age limit, whatever the clock says', () => {
     const ahead = images(-8, -9).map((image) => ({ ...image, createdAt: new Date(NOW + HOUR) }));
     assert.equal(pruned(ahead, 1, 0).split(' ').length, 1);
     assert.notEqual(pruned(ahead, 1, 0), '');
     assert.equal(pruned(ahead, 1, 1), '');
   });
 
-  it('are counted for each name', () => {
+  it('the images to prune are counted for each name', () => {
     const others = images(7, 6).map((image) => ({
       ...image,
       externalId: `o${image.externalId}`,

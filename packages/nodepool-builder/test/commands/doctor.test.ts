@@ -50,7 +50,7 @@ async function examine(file: string, ...options: readonly string[]): Promise<[nu
 }
 
 describe('doctor', () => {
-  it('names the element that a misspelt one stands for', async (t) => {
+  it('doctor names the element that a misspelt one was meant to be', async (t) => {
     const file = await writeSite(t, 1);
     const text = await readFile(file, 'utf8');
     await writeFile(
@@ -70,7 +70,7 @@ describe('doctor', () => {
     );
   });
 
-  it('signs with the key, and reads the trusted keys', async (t) => {
+  it('doctor signs with the key, and reads the trusted keys', async (t) => {
     const file = await writeSite(
       t,
       1,
@@ -99,7 +99,7 @@ describe('doctor', () => {
     assert.match(others[1]?.remedy ?? '', /openssl/);
   });
 
-  it('finds nothing wrong with a good site, and says what it looked at', async (t) => {
+  it('doctor finds nothing wrong with a good site, and lists what it checked', async (t) => {
     const server = await startGearmand();
     undoAfter(t, () => server.stop());
     const worker = new Worker({ servers: [{ host: '127.0.0.1', port: server.port }] });
@@ -129,7 +129,7 @@ describe('doctor', () => {
     );
   });
 
-  it('fails with what to do about each problem', async (t) => {
+  it('doctor fails and says what to do about each problem', async (t) => {
     const file = await writeSite(t, 1);
     await rm(join(file, '../shelf'), { recursive: true });
     const [code, results] = await examine(file);
@@ -139,7 +139,7 @@ describe('doctor', () => {
     for (const { remedy } of problems) assert.ok(remedy);
   });
 
-  it('prints headings, messages and a last line that counts them', async (t) => {
+  it('doctor prints headings, messages and a last line that counts them', async (t) => {
     const file = await writeSite(t, 1);
     const { code, stdout } = await runInProcess('doctor', '-c', file, '--only', 'job-servers');
     assert.equal(code, 1);
@@ -149,7 +149,7 @@ describe('doctor', () => {
     assert.match(remedy ?? '', /^ {11}to do: start it, or correct gearman-servers/);
   });
 
-  it('says that a job server does not answer, within its time limit', async (t) => {
+  it('doctor reports a job server that does not respond, within its time limit', async (t) => {
     const silent = createServer().listen(0, '127.0.0.1');
     await once(silent, 'listening');
     t.after(() => silent.close());
@@ -161,7 +161,7 @@ describe('doctor', () => {
     assert.match(results[0]?.message ?? '', /^gave no answer within 1 s$/);
   });
 
-  it('shows a file that the daemon refuses, and what is wrong with it', async (t) => {
+  it('doctor reports a file that the daemon rejects, and what is wrong with it', async (t) => {
     const file = await writeSite(t, 1, 'build-log-size: none\n');
     for (const options of [[], ['--only', 'tools']]) {
       const [code, results] = await examine(file, ...options);
@@ -174,7 +174,7 @@ describe('doctor', () => {
     }
   });
 
-  it('refuses an unknown area, and names the known ones', async (t) => {
+  it('doctor rejects an unknown area, and names the known ones', async (t) => {
     const { code, stderr } = await runInProcess('doctor', '-c', await writeSite(t, 1), '--only', 'weather');
     assert.equal(code, 2);
     assert.match(stderr, /job-servers/);

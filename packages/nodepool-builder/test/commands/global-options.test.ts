@@ -76,14 +76,14 @@ describe('an option before a command', () => {
       const own = command.options.find(({ long }) => long === option.long);
       const line = [...flags, ...complete(command)];
       if (own === undefined) {
-        it(`${line.join(' ')}: is refused`, async () => {
+        it(`the global option in "${line.join(' ')}" is rejected`, async () => {
           assert.match(
             await usageError(line),
             new RegExp(`${option.long}.* is not an option of ${command.name()}`),
           );
         });
       } else {
-        it(`${line.join(' ')}: has the same effect as after it`, async () => {
+        it(`the global option in "${line.join(' ')}" has the same effect as after the command`, async () => {
           const before = await parse(line);
           assert.equal(before.command, command.name());
           assert.equal(String(before.options[own.attributeName()]), VALUES[option.long ?? ''] ?? 'true');
@@ -93,7 +93,7 @@ describe('an option before a command', () => {
     }
   }
 
-  it('may be repeated after the command with the same value', async () => {
+  it('a global option may be repeated after the command with the same value', async () => {
     const { options: parsed } = await parse(['-c', 'a.yaml', 'validate', '-c', 'a.yaml']);
     assert.equal(parsed.config, 'a.yaml');
     assert.match(
@@ -102,11 +102,11 @@ describe('an option before a command', () => {
     );
   });
 
-  it('does not start a daemon for a misspelt command', async () => {
+  it('a global option before a misspelt command does not start a daemon', async () => {
     assert.match(await usageError(['-c', 'a.yaml', 'rebuidl', 'debian']), /rebuidl|too many arguments/);
   });
 
-  it('every command but init, gearmand and those of completion takes -c', () => {
+  it('every command but init, gearmand, completion and complete takes -c', () => {
     const without = commands.filter((command) => !command.options.some(({ short }) => short === '-c'));
     assert.deepEqual(
       without.map((command) => command.name()),
@@ -153,13 +153,13 @@ describe('long options', () => {
     ],
   ];
   for (const [given, completed] of cases) {
-    it(`${given.join(' ')} is ${completed.join(' ')}`, () => {
+    it(`the arguments "${given.join(' ')}" are completed to "${completed.join(' ')}"`, () => {
       assert.deepEqual(completeLongOptions(sample, given), completed);
     });
   }
 });
 
-it('--keep-on-failure without a value stands for an hour', async () => {
+it('the option --keep-on-failure without a value means an hour', async () => {
   assert.equal((await parse(['--keep-on-failure'])).options.keepOnFailure, 3600);
   assert.equal((await parse(['--keep-on-failure', '60'])).options.keepOnFailure, 60);
 });
@@ -185,13 +185,13 @@ describe('the command', () => {
     [['help', 'paln'], ['paln']],
   ];
   for (const [given, meant] of cases) {
-    it(`of "${given.join(' ')}" is that of "${meant.join(' ')}"`, async () => {
+    it(`the arguments "${given.join(' ')}" mean "${meant.join(' ')}"`, async () => {
       assert.deepEqual(withCommand(await createProgram(), given), meant);
     });
   }
 });
 
-it('--help of all commands needs none of them: the table of commands has their operands', async () => {
+it('the help for all commands loads no command, as the command table has their operands', async () => {
   const outline = await createProgram({}, () => false);
   assert.equal(outline.helpInformation(), (await createProgram()).helpInformation());
   assert.deepEqual(
@@ -208,7 +208,7 @@ describe('a misspelt word', () => {
     [['validate', '--strct'], '--strict', 'nodepool-builder validate [options] [file...]'],
   ];
   for (const [args, nearest, usage] of cases) {
-    it(`${args.join(' ')}: the error names ${nearest} and shows the usage`, async () => {
+    it(`the error for "${args.join(' ')}" suggests ${nearest} and shows the usage`, async () => {
       let said = '';
       const program = await createProgram();
       for (const command of [program, ...program.commands]) {
@@ -221,7 +221,7 @@ describe('a misspelt word', () => {
   }
 });
 
-it('--log-level and -l exclude each other; --log is still --logging-config', async () => {
+it('the options --log-level and -l exclude each other, and --log still means --logging-config', async () => {
   assert.match(await usageError(['serve', '-l', 'a.yaml', '--log-level', 'info']), /cannot be used with/);
   assert.match(
     await usageError(['serve', '--log-level', 'all']),

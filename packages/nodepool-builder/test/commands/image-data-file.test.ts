@@ -38,24 +38,24 @@ async function read(t: TestContext, text: string): Promise<{ state: unknown; doc
 }
 
 describe('the file of export-image-data', () => {
-  it('is JSON with the documents of all builds', async () => {
+  it('an image-data export is JSON with the documents of all builds', async () => {
     assert.deepEqual(JSON.parse(await textOf(DOCUMENTS)), { ...STATE, documents: DOCUMENTS });
     assert.deepEqual(JSON.parse(await textOf([])), STATE);
   });
 
-  it('is read document by document', async (t) => {
+  it('an image-data export is read document by document', async (t) => {
     const { state, documents } = await read(t, await textOf(DOCUMENTS));
     assert.deepEqual(state, STATE);
     assert.deepEqual(documents, DOCUMENTS);
     assert.deepEqual(await read(t, await textOf([])), { state: STATE, documents: [] });
   });
 
-  it('may have other line breaks', async (t) => {
+  it('an image-data export may have other line breaks', async (t) => {
     const all = { ...STATE, documents: DOCUMENTS };
     assert.deepEqual(await read(t, JSON.stringify(all)), { state: all, documents: [] });
   });
 
-  it('is rejected if it is truncated', async (t) => {
+  it('an image-data export is rejected if it is truncated', async (t) => {
     const text = await textOf(DOCUMENTS);
     await assert.rejects(read(t, text.slice(0, text.lastIndexOf('\n  ]'))), /ends before the end of its doc/);
     await assert.rejects(read(t, text.slice(0, 200_100)), SyntaxError);

@@ -37,7 +37,7 @@ async function answer(
 }
 
 describe('init', () => {
-  it('writes a file that validate accepts without a warning', async (t) => {
+  it('init writes a file that validate accepts without a warning', async (t) => {
     const directory = temporaryDirectory(t);
     const [file, images, shelf] = ['nodepool.yaml', 'images', 'shelf'].map((name) =>
       join(directory, name),
@@ -62,7 +62,7 @@ describe('init', () => {
     assert.deepEqual([strict, warnings], [0, '']);
   });
 
-  it('explains each key in a comment, in lines of at most 100 columns', async (t) => {
+  it('init explains each key in a comment, in lines of at most 100 columns', async (t) => {
     const file = join(temporaryDirectory(t), 'nodepool.yaml');
     await runInProcess('init', '--output', file, '--cloud', 'west');
     const lines = (await readFile(file, 'utf8')).split('\n');
@@ -76,7 +76,7 @@ describe('init', () => {
     }
   });
 
-  it('overwrites no file', async (t) => {
+  it('init does not overwrite a file', async (t) => {
     const file = join(temporaryDirectory(t), 'nodepool.yaml');
     await writeFile(file, 'mine');
     const { code, stderr } = await runInProcess('init', '--output', file);
@@ -85,7 +85,7 @@ describe('init', () => {
     assert.equal(await readFile(file, 'utf8'), 'mine');
   });
 
-  it('refuses answers that make an invalid file, and writes nothing', async (t) => {
+  it('init rejects answers that make an invalid file, and writes nothing', async (t) => {
     const file = join(temporaryDirectory(t), 'nodepool.yaml');
     for (const [options, reason] of [
       [['--provider', 'shelf'], /NAME:directory:PATH/],
@@ -100,7 +100,7 @@ describe('init', () => {
     }
   });
 
-  it('asks on a terminal for what the options do not say', async (t) => {
+  it('init asks on a terminal for what the options do not say', async (t) => {
     const directory = temporaryDirectory(t);
     const file = join(directory, 'nodepool.yaml');
     const answers = [join(directory, 'images'), '', '', '', '', 'jobs:4730', 'no', ''].join('\n');
@@ -118,7 +118,7 @@ describe('init', () => {
     });
   });
 
-  it('writes nothing if the questions end early', async (t) => {
+  it('init writes nothing if the questions end early', async (t) => {
     const file = join(temporaryDirectory(t), 'nodepool.yaml');
     const [code, shown] = await answer(
       [

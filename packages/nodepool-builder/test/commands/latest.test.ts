@@ -54,13 +54,13 @@ async function latest(
   return [code, stdout, stderr];
 }
 
-test('latest prints only the id, and compares times of builds, not of files', async (t) => {
+test('the command latest prints only the id, and compares build times, not file times', async (t) => {
   const provider = `directory:${await createPool(t)}/pool`;
   const [code, stdout, stderr] = await latest(t, '--provider', provider, '--filter', 'name=debian-*');
   assert.deepEqual([code, stdout, stderr], [0, 'debian-2.qcow2', '']);
 });
 
-test('latest of a provider of nodepool.yaml, with --explain and --json', async (t) => {
+test('the command latest reads a provider from nodepool.yaml, with --explain and --json', async (t) => {
   const directory = await createPool(t);
   const config = join(directory, 'nodepool.yaml');
   const own = [
@@ -123,7 +123,7 @@ test('latest of a provider of nodepool.yaml, with --explain and --json', async (
   ]);
 });
 
-test('latest fails if no image passes, with the reasons', async (t) => {
+test('the command latest fails with the reasons if no image passes the filters', async (t) => {
   const provider = `directory:${await createPool(t)}/pool`;
   const args = ['--provider', provider, '--filter', 'property:os=bsd'];
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=debian-*'), [

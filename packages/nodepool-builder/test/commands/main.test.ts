@@ -11,7 +11,7 @@ const names = program.commands.map((command) => command.name());
 
 describe('--help', () => {
   for (const command of [program, ...program.commands]) {
-    it(`of ${command.name()} fits a terminal of 80 columns`, () => {
+    it(`the help for ${command.name()} fits a terminal of 80 columns`, () => {
       let help = '';
       command.configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 80 });
       command.outputHelp();
@@ -32,8 +32,8 @@ async function errorOf(name: string): Promise<string> {
   return error;
 }
 
-describe('the error of a command that does not exist', () => {
-  it('never suggests a command that deletes images', async () => {
+describe('the error for an unknown command', () => {
+  it('the error for an unknown command never suggests one that deletes images', async () => {
     const typos = [...DELETING_COMMANDS].flatMap((name) => [
       ...Array.from(name, (_letter, index) => name.slice(0, index) + name.slice(index + 1)),
       `${name}s`,
@@ -50,7 +50,7 @@ describe('the error of a command that does not exist', () => {
     }
   });
 
-  it('suggests the nearest command, or one whose last word it is', async () => {
+  it('the error for an unknown command suggests the nearest one, or one that ends with the word', async () => {
     assert.match(await errorOf('validat'), /^.*unknown command 'validat'\n\(Did you mean validate\?\)\n/);
     assert.match(await errorOf('status'), /\(Did you mean image-status\?\)/);
   });
@@ -66,7 +66,7 @@ describe('a command whose output cannot be written', () => {
     'completion bash',
     'validate ../../../../examples/all-in-one/nodepool.yaml',
   ]) {
-    it(`ends "${line}" with a line and the exit code of a failure`, () => {
+    it(`the command "${line}" whose output cannot be written fails with one line and an exit code`, () => {
       const outcome = spawnSync(process.execPath, [...source, main, '--', ...line.split(' ')], {
         cwd: import.meta.dirname,
         encoding: 'utf8',

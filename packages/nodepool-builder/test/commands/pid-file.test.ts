@@ -29,14 +29,14 @@ async function startOther(t: TestContext): Promise<ChildProcess> {
 }
 
 describe('the pid file', () => {
-  it('names this process until it is removed', async () => {
+  it('the pid file names this process until it is removed', async () => {
     const remove = await writePidFile(path);
     assert.equal(await readFile(path, 'utf8'), `${process.pid}\n`);
     await remove();
     assert.equal(existsSync(path), false);
   });
 
-  it('is replaced if it names a dead process or another program, or holds no number', async () => {
+  it('the pid file is replaced if it names a dead process or another program, or contains no number', async () => {
     for (const content of [String(spawnSync('true').pid), '1', 'nonsense']) {
       await writeFile(path, content);
       const remove = await writePidFile(path);
@@ -45,7 +45,7 @@ describe('the pid file', () => {
     }
   });
 
-  it('of a running builder prevents a second one from starting', async (t) => {
+  it('the pid file of a running builder prevents a second one from starting', async (t) => {
     const other = await startOther(t);
     await assert.rejects(
       writePidFile(path, 0),
@@ -54,7 +54,7 @@ describe('the pid file', () => {
     assert.equal(await readFile(path, 'utf8'), `${other.pid}\n`);
   });
 
-  it('of a builder that is stopping is replaced once the builder has ended', async (t) => {
+  it('the pid file of a stopping builder is replaced once the builder has ended', async (t) => {
     const other = await startOther(t);
     const written = writePidFile(path);
     other.kill();
@@ -63,7 +63,7 @@ describe('the pid file', () => {
     await remove();
   });
 
-  it('is writable by its owner only, whatever the umask', async (t) => {
+  it('the pid file is writable by its owner only, whatever the umask', async (t) => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     for (const stale of [false, true]) {
@@ -75,7 +75,7 @@ describe('the pid file', () => {
     }
   });
 
-  it('is refused as a symbolic link, and the file that the link names keeps its content', async () => {
+  it('the pid file is rejected as a symbolic link, whose target keeps its content', async () => {
     const target = join(directory, 'target');
     await writeFile(target, 'content', { mode: 0o600 });
     await symlink(target, path);
@@ -85,7 +85,7 @@ describe('the pid file', () => {
     await rm(path);
   });
 
-  it('is refused as another name of a file, and that file keeps its content', async () => {
+  it('the pid file is rejected as a hard link, whose other name keeps its content', async () => {
     const target = join(directory, 'named-twice');
     await writeFile(target, 'content');
     await link(target, path);
@@ -94,20 +94,22 @@ describe('the pid file', () => {
     await rm(path);
   });
 
-  it('is refused as a FIFO, at which nobody waits', async () => {
+  it('the pid file is rejected as a FIFO, without waiting for a reader', async () => {
     execFileSync('mkfifo', [path]);
     await assert.rejects(writePidFile(path), /is not a regular file; remove it$/);
     await rm(path);
   });
 
-  it('of another user is refused', { skip: process.geteuid?.() !== 0 && 'needs root' }, async () => {
+  it('the pid file is rejected if another user owns it', {
+    skip: process.geteuid?.() !== 0 && 'needs root',
+  }, async () => {
     await writeFile(path, '');
     await chown(path, 65534, 65534);
     await assert.rejects(writePidFile(path), /belongs to user 65534; remove it$/);
     await rm(path);
   });
 
-  it('in a missing directory is an error with a remedy', async () => {
+  it('the pid file in a missing directory throws an error that says what to do', async () => {
     await assert.rejects(
       writePidFile(join(directory, 'missing', 'pid')),
       /cannot be written: ENOENT.*make its directory/,

@@ -16,7 +16,7 @@ async function run(t: TestContext, start: (site: ServiceSite, config: string) =>
   await runService(site, (started) => start(started, config));
 }
 
-it('a SIGHUP while the service starts reloads the configuration once it runs', async (t) => {
+it('a service that gets SIGHUP while it starts reloads the configuration once it runs', async (t) => {
   const reloaded = Promise.withResolvers<string>();
   const events: string[] = [];
   await run(t, async ({ configuration }, config) => {

@@ -5,7 +5,7 @@ import { openNotifySocket } from '../../../../test/fixtures/notify-socket.ts';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { Systemd } from '../../src/commands/systemd.ts';
 
-it('the watchdog hears of a service twice per interval, with its status while it runs', async (t) => {
+it('systemd’s watchdog is notified twice per interval, with the service’s status while it runs', async (t) => {
   const { path, next } = await openNotifySocket(t);
   const environment = {
     NOTIFY_SOCKET: path,
@@ -28,7 +28,7 @@ it('the watchdog hears of a service twice per interval, with its status while it
   await systemd.close();
 });
 
-it('messages arrive in their order', async (t) => {
+it('messages to systemd are sent in order', async (t) => {
   const { path, next } = await openNotifySocket(t);
   const systemd = new Systemd({ NOTIFY_SOCKET: path }, new RecordingLogger());
   systemd.ready(() => 'one');
@@ -43,7 +43,7 @@ it('messages arrive in their order', async (t) => {
   );
 });
 
-it('a socket that is gone is logged once and hinders nothing', async () => {
+it('a systemd socket that is gone is logged once, and the service continues', async () => {
   const logger = new RecordingLogger();
   const systemd = new Systemd({ NOTIFY_SOCKET: '/nowhere/notify' }, logger);
   systemd.ready(() => 'one');
@@ -53,7 +53,7 @@ it('a socket that is gone is logged once and hinders nothing', async () => {
   assert.match(logger.lines[0] ?? '', /^warn cannot notify systemd: /);
 });
 
-it('without systemd nothing happens', async () => {
+it('a service without systemd sends nothing', async () => {
   const logger = new RecordingLogger();
   const systemd = new Systemd({ WATCHDOG_USEC: '1000' }, logger);
   systemd.ready(() => 'one');

@@ -11,7 +11,7 @@ const REASON =
 const WITH_REASON: readonly Column[] = [{ heading: 'IMAGE-ID' }, { heading: 'REASON', long: 'words' }];
 
 describe('a table', () => {
-  it('shows spaces in place of control characters, but keeps line breaks', async () => {
+  it('a table shows spaces in place of control characters, but keeps line breaks', async () => {
     const records = [
       { image: 'a', reason: 'exit code 1:\tno space\r\nleft' },
       { image: 'b\u001B[31m', reason: null },
@@ -22,7 +22,7 @@ describe('a table', () => {
     );
   });
 
-  it('wraps a reason in its column if the table is too wide', async () => {
+  it('a table that is too wide wraps a reason in its column', async () => {
     assert.equal(
       await textTable([{ 'image-id': IMAGE_ID, reason: REASON }], WITH_REASON, 80),
       [
@@ -34,7 +34,7 @@ describe('a table', () => {
     );
   });
 
-  it('has long values below the row if their column would be narrow', async () => {
+  it('a table shows long values below the row if their column would be narrow', async () => {
     const columns = [...WITH_REASON, EXTERNAL_ID];
     const record = {
       'image-id': IMAGE_ID,
@@ -56,7 +56,7 @@ describe('a table', () => {
     );
   });
 
-  it('shortens ids only if it is too wide, and has whole ids below the rows', async () => {
+  it('a table shortens ids only if it is too wide, and shows whole ids below the rows', async () => {
     const columns: readonly Column[] = [{ heading: 'IMAGE-ID' }, EXTERNAL_ID];
     const record = { 'image-id': 'debian-7', 'external-id': 'pool-debian-7.qcow2' };
     assert.equal(
@@ -70,7 +70,7 @@ describe('a table', () => {
     );
   });
 
-  it('has a reason below the row instead of in a narrow column, and breaks no path', async () => {
+  it('a table shows a reason below the row instead of in a narrow column, and breaks no path', async () => {
     const path = '/opt/nodepool/images/.nodepool-builder/staging/debian-20161118140211-9f3c/tmp/chroot';
     const reason = `"mount" ended with exit code 32, saying: ${path}: mount point does not exist`;
     for (const [id, width] of [
@@ -98,7 +98,7 @@ describe('a table', () => {
     for (const line of long.split('\n').slice(2, -1)) assert.match(line, /[:/]$/);
   });
 
-  it('is never wider than asked, whatever the length of a reason', async () => {
+  it('a table is never wider than requested, whatever the length of a reason', async () => {
     for (const length of [10, 60, 61, 62, 63, 100, 5000]) {
       for (const reason of [
         'x'.repeat(length),
@@ -111,7 +111,7 @@ describe('a table', () => {
     }
   });
 
-  it('has the progress on a host, but no column for it if nothing runs', async () => {
+  it('a table shows progress and its host, but no column for it if nothing runs', async () => {
     const columns = [{ heading: 'IMAGE-ID' }, PROGRESS_COLUMN];
     const one = { 'image-id': 'a', state: 'ready', ...progressOf(undefined) };
     const other = {
@@ -129,7 +129,7 @@ describe('a table', () => {
     );
   });
 
-  it('shows the age of a time, and - without one', async () => {
+  it('a table shows the age of a time, and - without one', async () => {
     const requested = new Date(Date.now() - 3 * 86_400_000 - 4 * 3_600_000 - 60_000).toISOString();
     assert.equal(
       await textTable([{ requested }, { requested: null }], [ageColumn('requested')]),
@@ -138,7 +138,7 @@ describe('a table', () => {
   });
 });
 
-it('an age has its two largest units', () => {
+it('an age is shown in its two largest units', () => {
   const ages = [-5, 0, 45, 60, 725, 3600, 15_000, 86_400, 86_401, 273_700].map((seconds) =>
     formatAge(seconds * 1000),
   );
@@ -156,7 +156,7 @@ it('an age has its two largest units', () => {
   ]);
 });
 
-it('a time is local, to the minute; other words stay', () => {
+it('a time is shown in local time, to the minute, and other text is shown unchanged', () => {
   const local = new Date(2026, 4, 1, 14, 2, 11);
   assert.equal(formatTime(local.toISOString()), '2026-05-01 14:02');
   assert.equal(formatTime('seen twice'), 'seen twice');

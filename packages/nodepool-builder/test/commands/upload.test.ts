@@ -35,7 +35,7 @@ it('a file is not converted if its disk exceeds the size limit', async (t) => {
   await run(2 ** 21);
 });
 
-it('a file without the attestations that the configuration requires is refused, and nothing is uploaded', async (t) => {
+it('a file without the attestations that the configuration requires is rejected and not uploaded', async (t) => {
   const directory = temporaryDirectory(t);
   const { key } = await writeKeys(directory);
   const file = join(directory, '1.raw');

@@ -36,7 +36,7 @@ describe('validate', () => {
     schema = JSON.parse(await readPage('packages/nodepool-builder/validate.schema.json'));
   });
 
-  it('checks several files, and fails if one of them is invalid', async (t) => {
+  it('validate checks several files, and fails if one of them is invalid', async (t) => {
     const { good, odd, bad } = await files(t);
     const { code, stdout, stderr } = await runInProcess('validate', good, bad, odd);
     assert.equal(code, 1);
@@ -50,14 +50,14 @@ describe('validate', () => {
     assert.ok(warning?.startsWith(`${odd}:2:1: warning: `), warning);
   });
 
-  it('--strict fails because of a warning', async (t) => {
+  it('validate --strict fails because of a warning', async (t) => {
     const { good, odd } = await files(t);
     assert.equal((await runInProcess('validate', odd)).code, 0);
     assert.equal((await runInProcess('validate', '--strict', odd)).code, 1);
     assert.equal((await runInProcess('validate', '--strict', good)).code, 0);
   });
 
-  it('--json prints all files as its JSON Schema says', async (t) => {
+  it('validate --json prints all files as its JSON Schema says', async (t) => {
     const { good, odd, failing, bad } = await files(t);
     const { code, stdout, stderr } = await runInProcess('validate', '--json', good, odd, failing, bad);
     assert.deepEqual([code, stderr], [1, '']);
@@ -71,23 +71,23 @@ describe('validate', () => {
     ]);
   });
 
-  it('has its JSON Schema in the package (npm run docs)', () => {
+  it('the JSON Schema of validate’s output is up to date (npm run docs)', () => {
     assert.deepEqual(schema, JSON.parse(JSON.stringify(VALIDATION_SCHEMA)));
   });
 
-  it('-s checks the file with secret env-vars, too', async (t) => {
+  it('validate -s also checks the file with secret env-vars', async (t) => {
     const { good, secrets } = await files(t);
     const { code, stderr } = await runInProcess('validate', good, '-s', secrets);
     assert.equal(code, 1);
     assert.ok(stderr.startsWith(`${secrets}:1:1: diskimages must be a list`), stderr);
   });
 
-  it('refuses files both with and without -c', async (t) => {
+  it('validate rejects files given both with and without -c', async (t) => {
     const { good } = await files(t);
     assert.equal((await runInProcess('validate', good, '-c', good)).code, 2);
   });
 
-  it('an error of another command begins with file, line and column, too', async (t) => {
+  it('another command’s error in the configuration also begins with file, line and column', async (t) => {
     const { bad } = await files(t);
     const { code, stderr } = await runInProcess('plan', '-c', bad);
     assert.equal(code, 1);

@@ -57,7 +57,7 @@ const ways: readonly (readonly [
 ])[] = [
   ['is written', ({ file }) => writeFileSync(file, 'old'), ({ file }) => writeFileSync(file, 'new text')],
   [
-    'is replaced, as editors do it',
+    'is replaced by a renamed file, as editors do it',
     ({ file }) => writeFileSync(file, 'old'),
     ({ file }) => {
       writeFileSync(`${file}.swp`, 'new');
@@ -65,7 +65,7 @@ const ways: readonly (readonly [
     },
   ],
   [
-    'is swapped with the directory of a symbolic link on the way to it, as Kubernetes does it',
+    'is replaced by a swapped symbolic link in its path, as Kubernetes does it',
     ({ directory, file }) => {
       for (const version of ['v1', 'v2']) {
         const data = mkdtempSync(join(directory, version));
@@ -78,12 +78,12 @@ const ways: readonly (readonly [
     ({ directory }) => renameSync(join(directory, '..next'), join(directory, '..data')),
   ],
   ['appears', () => {}, ({ file }) => writeFileSync(file, 'new')],
-  ['goes', ({ file }) => writeFileSync(file, 'old'), ({ file }) => rmSync(file)],
+  ['is deleted', ({ file }) => writeFileSync(file, 'old'), ({ file }) => rmSync(file)],
 ];
 
 describe('a watched file', () => {
   for (const [what, prepare, change] of ways) {
-    it(`is reported once when it ${what}`, async (t) => {
+    it(`a watched file is reported once when it ${what}`, async (t) => {
       const place = watched(t);
       prepare(place);
       place.watch.watch([place.file]);
@@ -99,7 +99,7 @@ describe('a watched file', () => {
     });
   }
 
-  it('has changed from its change until its report', async (t) => {
+  it('a watched file counts as changed from its change until its report', async (t) => {
     const place = watched(t);
     writeFileSync(place.file, 'old');
     place.watch.watch([place.file]);
@@ -110,7 +110,7 @@ describe('a watched file', () => {
     await waitUntil('the next report', async () => !(await place.watch.hasChanged()));
   });
 
-  it('is not reported while it keeps changing', async (t) => {
+  it('a watched file is not reported while it keeps changing', async (t) => {
     const place = watched(t);
     writeFileSync(place.file, 'old');
     place.watch.watch([place.file]);
@@ -132,7 +132,7 @@ describe('a watched file', () => {
     assert.equal(place.count, before + 1);
   });
 
-  it('is no longer watched once others replace it', async (t) => {
+  it('a file is no longer watched once others replace it', async (t) => {
     const place = watched(t);
     const other = join(place.directory, 'clouds.yaml');
     for (const file of [place.file, other]) writeFileSync(file, 'old');

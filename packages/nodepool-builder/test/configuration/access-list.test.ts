@@ -21,7 +21,7 @@ async function loaded(text: string): Promise<unknown> {
   }
 }
 
-test('names have rights, and rights have prefixes', async () => {
+test('an access list gives names rights, and rights prefixes', async () => {
   assert.deepEqual(await loaded('zuul.example.org: { submit: ["image-", ""] }\nidle: {}\n'), {
     'zuul.example.org': { submit: ['image-', ''] },
     idle: {},
@@ -48,12 +48,12 @@ const DIAGNOSTICS: Readonly<Record<string, readonly string[]>> = {
 };
 
 for (const [text, diagnostics] of Object.entries(DIAGNOSTICS)) {
-  test(`${JSON.stringify(text)} is refused`, async () => {
+  test(`an access list that contains ${JSON.stringify(text)} is rejected`, async () => {
     assert.deepEqual(await loaded(text), diagnostics);
   });
 }
 
-test('a file that is not there is named, and the option', async () => {
+test('the error for a missing access list names the file and the option', async () => {
   await assert.rejects(loadAccessList('/missing/access.yaml'), {
     name: 'ConfigurationError',
     message:

@@ -32,7 +32,7 @@ async function warningOf(t: TestContext, settings: object): Promise<string> {
 }
 
 describe('attestation', () => {
-  it('has defaults, and paths relative to the file', async (t) => {
+  it('the attestation section has defaults, and paths relative to the file', async (t) => {
     const { configuration, warnings } = await load(t, {
       attestation: { key: 'attestation.pem', 'public-key': 'attestation.pub' },
       'require-attestation': { 'max-age': 60 },
@@ -48,7 +48,7 @@ describe('attestation', () => {
     assert.deepEqual(trustedKeyFiles(required, attestation), [join(directory, 'attestation.pub')]);
   });
 
-  it('is refused without a key, with two, and with a command without a public key', async (t) => {
+  it('the attestation section is rejected without a key, with two, and with a command without a public key', async (t) => {
     assert.match(await faultOf(t, { attestation: {} }), /attestation has no key; set key, or sign-command/);
     const command = { 'sign-command': ['kms-sign'], 'public-key': 'attestation.pub' };
     const both = { key: 'attestation.pem', ...command };
@@ -59,7 +59,7 @@ describe('attestation', () => {
     assert.match(await faultOf(t, { attestation: named }), /builder-id is no URI/);
   });
 
-  it('warns of a key that others may read, and of files that are no keys, with line and remedy', async (t) => {
+  it('the attestation section causes a warning for a key that others may read and for a file that is not a key', async (t) => {
     const open = await warningOf(t, { attestation: { key: 'other.pem' } });
     assert.match(open, /^:4:.*key "\/.*other\.pem" may be used by others: its mode is 640; run chmod 600 /);
     assert.match(
@@ -79,14 +79,14 @@ describe('attestation', () => {
 });
 
 describe('require-attestation', () => {
-  it('needs keys to trust', async (t) => {
+  it('the section require-attestation needs trusted keys', async (t) => {
     assert.match(
       await faultOf(t, { 'require-attestation': { builders: ['https://a/*'] } }),
       /require-attestation names no trusted-keys, and attestation has none/,
     );
   });
 
-  it('holds in a provider and in an image of Zuul, too', async (t) => {
+  it('the section require-attestation also applies in a provider and in a Zuul image', async (t) => {
     const required = { 'trusted-keys': ['text.pem'] };
     const images = [{ name: 'debian' }];
     const provider = { name: 'd', type: 'directory', directory: '.', images };

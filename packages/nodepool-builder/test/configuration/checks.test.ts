@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-test('a wrong rebuild-cron is an error with line and remedy', async () => {
+test('an invalid rebuild-cron causes an error with line and remedy', async () => {
   await writeFile(file, 'images-dir: i\ndiskimages:\n  - name: a\n    rebuild-cron: nonsense\n');
   await assert.rejects(loadConfiguration(file), {
     name: 'ConfigurationError',
@@ -24,7 +24,7 @@ test('a wrong rebuild-cron is an error with line and remedy', async () => {
   });
 });
 
-test('a wrong image-update of nodepool is a warning; images are then rebuilt by age', async () => {
+test('an invalid image-update of nodepool causes a warning, and images are rebuilt by age', async () => {
   await writeFile(file, 'images-dir: i\ncron: {image-update: sometimes}\ndiskimages: [{name: a}]\n');
   const { configuration, warnings } = await loadConfiguration(file);
   assert.equal(warnings.length, 1);
@@ -38,7 +38,7 @@ test('a wrong image-update of nodepool is a warning; images are then rebuilt by 
   );
 });
 
-test('cron expressions that are some are taken as they are', async () => {
+test('valid cron expressions are read unchanged', async () => {
   await writeFile(
     file,
     `images-dir: i

@@ -37,7 +37,7 @@ const AMAZON = new Map([
 ]);
 
 describe('cloud-images', () => {
-  it('of a provider take precedence over those of the top level', async (t) => {
+  it('a provider’s cloud-images take precedence over the top level’s', async (t) => {
     const { images, warnings } = await load(
       t,
       `cloud-images:
@@ -70,7 +70,7 @@ providers:
     });
   });
 
-  it('of OpenStack have the spelling of its driver in nodepool', async (t) => {
+  it('OpenStack’s cloud-images are read in nodepool’s spelling', async (t) => {
     const { images, warnings } = await load(
       t,
       `providers:
@@ -101,7 +101,7 @@ providers:
     );
   });
 
-  it('of several clouds have the spellings of their drivers in nodepool', async (t) => {
+  it('the cloud-images of several clouds are read in their nodepool drivers’ spelling', async (t) => {
     const { images } = await load(
       t,
       `providers:
@@ -152,7 +152,7 @@ providers:
     ...['aws, region-name: r', 'directory, directory: d', 'gce, project: p'].map(
       (type) =>
         [
-          `with an image-id beside image-filters (${type})`,
+          `with an image-id next to image-filters (${type})`,
           `providers: [{name: a, type: ${type}, images: [], cloud-images: [{name: x, image-id: y, image-filters: [{name: name, values: [a]}]}]}]`,
           /cloud-images\[0\] "x" chooses no image: image-id and image-filters exclude each other; remove one/,
         ] as const,
@@ -166,7 +166,7 @@ providers:
     ).map(
       ([type, key, name]) =>
         [
-          `with an image-id beside ${name}`,
+          `with an image-id next to ${name}`,
           `providers: [{name: a, type: ${type}, images: [], cloud-images: [{name: x, image-id: y, ${key}}]}]`,
           new RegExp(`"x" chooses no image: image-id and ${name} exclude each other`),
         ] as const,
@@ -177,17 +177,17 @@ providers:
       /cloud-images\[0\] lacks the key "image-filters"/,
     ],
     [
-      'absent, in a provider without images',
+      'that are omitted together with images',
       'providers: [{name: a, type: directory, directory: d}]',
       /providers\[0\] lacks the key "images"/,
     ],
   ] as const) {
-    it(`${what} are refused`, async (t) => {
+    it(`cloud-images ${what} are rejected`, async (t) => {
       await assert.rejects(load(t, text), reason);
     });
   }
 
-  it('are useless in a provider without images', async (t) => {
+  it('cloud-images cause a warning in a provider without images', async (t) => {
     const { warnings } = await load(
       t,
       'providers: [{name: q, type: qemu, cloud-images: [{name: x, image-id: y}]}]',

@@ -18,11 +18,11 @@ describe("a site's whole nodepool.yaml of 2016", () => {
   const load = (): Promise<LoadedConfiguration> =>
     loadConfiguration(join(SITE, 'nodepool.yaml'), { place: { env: {}, cwd: SITE, home: NOWHERE } });
 
-  it('is read without a word', async () => {
+  it('a site’s whole nodepool.yaml from 2016 causes no warning', async () => {
     assert.deepEqual(warningsOf(await load()), []);
   });
 
-  it('has the clouds that clouds.yaml, secure.yaml and vendor profiles describe', async () => {
+  it('a site’s whole nodepool.yaml from 2016 uses the clouds in clouds.yaml, secure.yaml and vendor profiles', async () => {
     const { configuration } = await load();
     const clouds = configuration.providers.map(({ name, prepared }) => {
       assert.ifError(prepared.error);
@@ -41,7 +41,7 @@ describe("a site's whole nodepool.yaml of 2016", () => {
     ]);
   });
 
-  it('has the formats of the clouds, and builds what they take', async () => {
+  it('a site’s whole nodepool.yaml from 2016 has the clouds’ formats, in which images are built', async () => {
     const { configuration } = await load();
     assert.deepEqual(
       configuration.providers.map(({ imageType }) => imageType),
@@ -66,7 +66,7 @@ describe("a site's whole nodepool.yaml of 2016", () => {
     });
   });
 
-  it('is watched together with every file that clouds may come from', async () => {
+  it('a site’s whole nodepool.yaml from 2016 is watched together with every file that may describe clouds', async () => {
     const { files } = await load();
     for (const name of ['nodepool.yaml', 'clouds.yaml', 'secure.yaml', 'clouds.json']) {
       assert.ok(files.includes(join(SITE, name)), name);
@@ -86,7 +86,7 @@ describe('a cloud that cannot be found', () => {
   }
   const images = 'images: [{name: n, diskimage: a}]';
 
-  it('is a warning; the format is qcow2, the reason is kept, and other providers can be used', async (t) => {
+  it('a missing cloud causes a warning, its format is qcow2, and other providers can be used', async (t) => {
     const loaded = await load(
       t,
       `  - {name: lost, cloud: lost, ${images}}\n  - {name: pool, type: directory, directory: /p, ${images}}\n`,
@@ -106,12 +106,12 @@ describe('a cloud that cannot be found', () => {
     assert.deepEqual(loaded.configuration.diskimages[0]?.formats, ['qcow2']);
   });
 
-  it('is no reason to take another format than image-type says', async (t) => {
+  it('a missing cloud does not override the format in image-type', async (t) => {
     const { configuration } = await load(t, `  - {name: lost, cloud: lost, image-type: raw, ${images}}\n`);
     assert.equal(configuration.providers[0]?.imageType, 'raw');
   });
 
-  it('for a file that cannot be read is told once, however many providers need it', async (t) => {
+  it('a cloud file that cannot be read is reported once, however many providers need it', async (t) => {
     const loaded = await load(
       t,
       `  - {name: a, cloud: lost, ${images}}\n  - {name: b, cloud: lost, ${images}}\n`,
@@ -122,7 +122,7 @@ describe('a cloud that cannot be found', () => {
     assert.match(skipped[0] ?? '', /^nodepool\.yaml:4:5: /, 'where the first of them stands');
   });
 
-  it('never shows a secret', async (t) => {
+  it('the warning about a missing cloud shows no secret', async (t) => {
     const loaded = await load(
       t,
       `  - {name: a, username: u, password: hunter2, auth-url: nonsense, project-name: p, ${images}}\n`,
@@ -132,7 +132,7 @@ describe('a cloud that cannot be found', () => {
   });
 });
 
-it('web-download needs the URL of images-dir', async (t) => {
+it('a provider with web-download needs the URL of images-dir', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'clouds-'));
   t.after(() => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');

@@ -26,14 +26,14 @@ describe('names of disk images', () => {
     ['n'.repeat(300), 'is longer than 238 bytes'],
   ];
   for (const [name, diagnostic] of cases) {
-    it(`"${name.slice(0, 10)}" is a warning, as image-ids would begin with it`, async (t) => {
+    it(`the disk image name "${name.slice(0, 10)}" causes a warning, as image ids would begin with it`, async (t) => {
       assert.deepEqual(await reportsOf(t, `diskimages:\n  - {name: '${name}'}\n`), [
         `warning 3:6: diskimages[0].name leads to image-ids that builders refuse: each ${diagnostic}; choose a plain name`,
       ]);
     });
   }
 
-  it('may be anything for an abstract disk image; plain names cause no warning', async (t) => {
+  it('an abstract disk image may have any name, and a plain name causes no warning', async (t) => {
     const text = `diskimages:
   - {name: base/all, abstract: true}
   - {name: ubuntu-24.04_arm64+test, parent: base/all}
@@ -41,7 +41,7 @@ describe('names of disk images', () => {
     assert.deepEqual(await reportsOf(t, text), []);
   });
 
-  it('are those of images with base-image, too', async (t) => {
+  it('the names of images with base-image are checked like disk image names', async (t) => {
     const text = `script-dir: /s
 providers:
   - name: p
@@ -57,7 +57,7 @@ providers:
 });
 
 describe('names of providers and of their images', () => {
-  it('that look like options are warnings; one that cannot be a file name fails its uploads', async (t) => {
+  it('a provider or image name that looks like an option, or cannot be a file name, causes a warning', async (t) => {
     const text = `providers:
   - {name: -p, type: directory, directory: /p, images: [{name: a/b}, {name: -x}, {name: good}]}
   - {name: clouds/east, cloud: c, image-type: raw, images: [{name: -y}, {name: a/b}]}
@@ -72,7 +72,7 @@ describe('names of providers and of their images', () => {
 });
 
 describe('values that no build can use', () => {
-  it('are env-vars that are not strings', async (t) => {
+  it('env-vars that are not strings are reported', async (t) => {
     const text = `diskimages:
   - name: a
     env-vars:
@@ -97,7 +97,7 @@ describe('values that no build can use', () => {
     ]);
   });
 
-  it('are an open quote in elements, found in an abstract parent, too', async (t) => {
+  it('an open quote in elements is reported, also in an abstract parent', async (t) => {
     const text = `diskimages:
   - {name: base, abstract: true, elements: 'vm "base'}
   - {name: a, parent: base}
@@ -107,7 +107,7 @@ describe('values that no build can use', () => {
     ]);
   });
 
-  it('do not include env-vars that are not a mapping: nodepool ignored them', async (t) => {
+  it('env-vars that are not a mapping are ignored with a warning, as nodepool ignored them', async (t) => {
     const text = 'diskimages:\n  - {name: a, env-vars: [A=b]}\n  - {name: b, env-vars: }\n';
     assert.deepEqual(await reportsOf(t, text), [
       'warning 3:15: diskimages[0].env-vars is not a mapping: it is ignored; write "NAME: value" pairs, indented below it, or remove it',

@@ -51,7 +51,7 @@ function lines(keys: Readonly<Record<string, string>>): string {
 
 describe('TLS of a job server', () => {
   for (const separator of ['-', '_']) {
-    it(`is set with ssl${separator}ca, ssl${separator}cert and ssl${separator}key`, async () => {
+    it(`a job server’s TLS is configured with ssl${separator}ca, ssl${separator}cert and ssl${separator}key`, async () => {
       const keys = Object.entries(ALL).map(([key, value]) => [key.replace('-', separator), value]);
       const { configuration, warnings } = await load(lines(Object.fromEntries(keys)));
       assert.deepEqual(warnings, []);
@@ -68,7 +68,7 @@ describe('TLS of a job server', () => {
     });
   }
 
-  it('reads the files again at each connection', async () => {
+  it('a job server’s TLS files are read again at each connection', async () => {
     const { configuration } = await load(lines({ ...ALL, 'ssl-server-name': 'zuul' }));
     const [server] = jobServers(configuration);
     assert.ok(typeof server?.tls === 'function');
@@ -81,7 +81,7 @@ describe('TLS of a job server', () => {
     assert.notDeepEqual(renewed.key, first.key);
   });
 
-  it('is refused by the embedded job server, which does not support it', async () => {
+  it('TLS is rejected for the embedded job server, which does not support it', async () => {
     const { configuration } = await load(lines(ALL));
     const logger = { debug() {}, info() {}, warn() {}, error() {} };
     // Closes a server that starts regardless, so that the test ends.
@@ -109,17 +109,17 @@ describe('TLS of a job server', () => {
       [new RegExp(`:4:5: .*ssl-ca cannot be used: .*; ${PEM}$`)],
     ],
     [
-      'a certificate that is none',
+      'a certificate that is not one',
       { ...ALL, 'ssl-cert': 'nonsense.pem' },
       [new RegExp(`:5:5: .*ssl-cert cannot be used: .*; ${PEM}$`)],
     ],
     [
-      'a key that is none',
+      'a key that is not one',
       { ...ALL, 'ssl-key': 'nonsense.pem' },
       [/:6:5: .*ssl-key cannot be used: .*; name a PEM file with a key without a passphrase/],
     ],
     [
-      'the key of another certificate',
+      'another certificate’s key',
       { ...ALL, 'ssl-key': 'other.key' },
       [/:6:5: .*ssl-key does not fit the certificate: .*; name the key of ssl-cert$/],
     ],
@@ -150,7 +150,7 @@ describe('TLS of a job server', () => {
     ],
   ];
   for (const [what, keys, patterns] of cases) {
-    it(`refuses ${what}, with the line`, async () => {
+    it(`TLS settings of a job server with ${what} are rejected with the line`, async () => {
       const diagnostics = await diagnosticsOf(lines(keys));
       assert.equal(diagnostics.length, patterns.length, diagnostics.join('\n'));
       for (const [index, pattern] of patterns.entries()) assert.match(diagnostics[index] ?? '', pattern);
@@ -175,14 +175,14 @@ describe('TLS of a job server', () => {
     'https',
     'verify',
   ]) {
-    it(`refuses the key "${key}", which is not supported for TLS`, async () => {
+    it(`the TLS key "${key}", which is not supported, is rejected`, async () => {
       assert.deepEqual(await diagnosticsOf(`    ${key}: true\n`), [
         `nodepool.yaml:4:5: gearman-servers[0].${key} is not understood; name PEM files with ssl-ca, ssl-cert and ssl-key`,
       ]);
     });
   }
 
-  it('is off with "tls: false" and with unrelated keys', async () => {
+  it('a job server’s TLS is off with "tls: false" and with unrelated keys', async () => {
     const { configuration, warnings } = await load(
       '    tls: false\n    ssl:\n    weight: 1\n    keepalive: 5\n',
     );
@@ -194,7 +194,7 @@ describe('TLS of a job server', () => {
 describe('the job servers of a file that is not checked', () => {
   const images = { 'images-dir': '/images' };
 
-  it('are known if they have only a host and a port', () => {
+  it('job servers with only a host and a port are known without checking the file', () => {
     const servers = [{ host: 'one' }, { host: 'two', port: 4731 }];
     assert.deepEqual(plainJobServers({ ...images, 'gearman-servers': servers, providers: 5 }), servers);
     const embedded = [{ host: '127.0.0.1', port: 4730 }];
@@ -204,14 +204,14 @@ describe('the job servers of a file that is not checked', () => {
   });
 
   for (const [what, document] of Object.entries({
-    'a file without images-dir': { 'gearman-servers': [{ host: 'one' }] },
-    'a file that is no mapping': 'images-dir',
+    'no images-dir': { 'gearman-servers': [{ host: 'one' }] },
+    'a text instead of a mapping': 'images-dir',
     TLS: { ...images, 'gearman-servers': [{ host: 'one', 'ssl-ca': 'ca.pem' }] },
-    'a wrong port': { ...images, 'gearman-servers': [{ host: 'one', port: 65_536 }] },
-    'a server without host': { ...images, 'gearman-servers': [{ port: 4730 }] },
-    'a server that is no mapping': { ...images, 'gearman-servers': ['one'] },
+    'an invalid port': { ...images, 'gearman-servers': [{ host: 'one', port: 65_536 }] },
+    'a server without a host': { ...images, 'gearman-servers': [{ port: 4730 }] },
+    'a server that is not a mapping': { ...images, 'gearman-servers': ['one'] },
   })) {
-    it(`are left to the schema with ${what}`, () => {
+    it(`job servers are not read from an unchecked file with ${what}`, () => {
       assert.equal(plainJobServers(document), undefined);
     });
   }

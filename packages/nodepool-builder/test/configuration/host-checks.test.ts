@@ -42,7 +42,7 @@ function lacks(path: string): string {
   return `needs directory "${path}", which does not exist on this host; create it, or name another one`;
 }
 
-it('a directory or program that the host lacks is a warning, with its line', async (t) => {
+it('a directory or program that the host lacks causes a warning with its line', async (t) => {
   const directory = site(t);
   const missing = 'which is not installed on this host, or not on PATH; install it';
   const program = `${missing}, or name another one`;
@@ -60,7 +60,7 @@ it('a directory or program that the host lacks is a warning, with its line', asy
   ]);
 });
 
-it('code of builds that another user may change is a warning', ANOTHER_USER, async (t) => {
+it('build code that another user may change causes a warning', ANOTHER_USER, async (t) => {
   const directory = site(t);
   chownSync(join(directory, 'there'), 65534, 65534);
   chmodSync(join(directory, 'run'), 0o777);
@@ -77,7 +77,7 @@ diskimages:
   ]);
 });
 
-it('no warning is given for directories and programs that exist, nor without checksHost', async (t) => {
+it('existing directories and programs cause no warning, and without checksHost nothing does', async (t) => {
   const directory = site(t);
   const text = `images-dir: there
 elements-dir: there
@@ -130,7 +130,7 @@ diskimages:
   ]);
 });
 
-it('elements are not judged without diskimage-builder, nor without a directory of elements-dir', async (t) => {
+it('elements are not checked without diskimage-builder or without a directory of elements-dir', async (t) => {
   const directory = site(t);
   const withoutDib = `images-dir: there
 diskimages: [{name: a, elements: [debain-minimal], env-vars: {PATH: /nowhere}}]
@@ -150,7 +150,7 @@ diskimages: [{name: a, elements: [debain-minimal]}]
   ]);
 });
 
-it('an element is a warning if a command of the site takes the place of disk-image-create', async (t) => {
+it('an element causes a warning if a command of the site replaces disk-image-create', async (t) => {
   const directory = site(t);
   const text = `images-dir: there
 diskimages: [{name: a, dib-cmd: ${directory}/run, elements: [debain-minimal]}, {name: b, dib-cmd: ${directory}/run}]

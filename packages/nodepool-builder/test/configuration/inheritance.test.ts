@@ -66,7 +66,7 @@ function settingsOf(diskimage: DiskImageConfiguration | undefined): DibSettings 
 }
 
 describe('a disk image with a parent', () => {
-  it('adds its elements and env-vars to those of its ancestors, wherever they stand in the file', async (t) => {
+  it('a disk image adds its elements and env-vars to its ancestors’, in any order in the file', async (t) => {
     const { jammy, noble } = await imagesOf(t, FAMILY);
     assert.deepEqual(settingsOf(jammy).elements, ['vm', 'simple-init', 'ubuntu-minimal']);
     assert.deepEqual(settingsOf(noble).elements, [
@@ -81,7 +81,7 @@ describe('a disk image with a parent', () => {
     assert.deepEqual(noble?.envVars, variables);
   });
 
-  it('has other values of its parent, unless it has one of its own that is neither empty nor false', async (t) => {
+  it('a disk image inherits its parent’s other values unless its own is neither empty nor false', async (t) => {
     const { jammy, noble } = await imagesOf(t, FAMILY);
     assert.deepEqual(jammy?.formats, ['qcow2']);
     assert.deepEqual([jammy?.release, noble?.release], ['22.0', 'noble']);
@@ -94,13 +94,13 @@ describe('a disk image with a parent', () => {
     }
   });
 
-  it('has its own rebuild times if it sets any, in either form', async (t) => {
+  it('a disk image has its own rebuild times if it sets any, in either form', async (t) => {
     const { jammy, noble } = await imagesOf(t, FAMILY);
     assert.deepEqual([jammy?.rebuildAge, jammy?.rebuildCron], [7200, undefined]);
     assert.deepEqual([noble?.rebuildAge, noble?.rebuildCron], [undefined, '14 2 * * *']);
   });
 
-  it('may have a parent that is built too', async (t) => {
+  it('a disk image may have a parent that is also built', async (t) => {
     const images = await imagesOf(t, FAMILY);
     assert.deepEqual(Object.keys(images), ['noble', 'jammy', 'alone']);
     assert.deepEqual(settingsOf(images.alone).elements, ['vm']);
@@ -108,11 +108,11 @@ describe('a disk image with a parent', () => {
 });
 
 describe('an abstract disk image', () => {
-  it('is never built, and needs nothing but a name', async (t) => {
+  it('an abstract disk image is never built, and needs nothing but a name', async (t) => {
     assert.deepEqual(await imagesOf(t, '  - {name: base, abstract: true, builder: on-instance}\n'), {});
   });
 
-  it('is no image of a provider', async (t) => {
+  it('an abstract disk image cannot be a provider’s image', async (t) => {
     const providers = `providers:
   - {name: p, type: directory, directory: /p, images: [{name: n, diskimage: base}]}
 `;
@@ -123,13 +123,13 @@ describe('an abstract disk image', () => {
 });
 
 describe('an invalid parent', () => {
-  it('is a missing disk image', async (t) => {
+  it('a parent that is not among the disk images is rejected', async (t) => {
     assert.deepEqual(await diagnosticsOf(t, '  - name: a\n    parent: base\n'), [
       'nodepool.yaml:4:5: diskimages[0].parent "base" is not among diskimages; name another disk image, or remove it',
     ]);
   });
 
-  it('is a descendant, or the disk image itself', async (t) => {
+  it('a parent that descends from the disk image, or is the disk image itself, is rejected', async (t) => {
     const text = `  - {name: a, parent: b}
   - {name: b, parent: c}
   - {name: c, parent: b}

@@ -53,7 +53,7 @@ diskimages:
 `;
 
 describe('a file for a later nodepool', () => {
-  it('is refused with one message, which says what to write instead', async (t) => {
+  it('a file for a later nodepool is rejected with one message, which says what to write instead', async (t) => {
     assert.deepEqual(await messagesOf(t, LATER), [
       'refused',
       'nodepool.yaml:9:5: providers[0].driver is a key of nodepool 0.4 and later, which uses ZooKeeper: the file is ' +
@@ -62,7 +62,7 @@ describe('a file for a later nodepool', () => {
     ]);
   });
 
-  it('is accepted with a warning where its providers have images too, as both releases can read it', async (t) => {
+  it('a file for a later nodepool is accepted with a warning if its providers also have images', async (t) => {
     const text = `images-dir: /i
 providers:
   - name: p
@@ -77,14 +77,14 @@ providers:
     ]);
   });
 
-  it('causes a warning if only its labels show it', async (t) => {
+  it('a file for a later nodepool causes a warning if only its labels show it', async (t) => {
     assert.deepEqual(await messagesOf(t, 'images-dir: /i\nlabels:\n  - name: noble\n    min-ready: 2\n'), [
       'nodepool.yaml:3:5: warning: labels[0] has neither image nor providers, as in nodepool 0.4 and later, which uses ' +
         'ZooKeeper; it is ignored here; a nodepool that uses Gearman needs both',
     ]);
   });
 
-  it('has other keys than a file for the nodepool that uses Gearman', async (t) => {
+  it('a file for a later nodepool is recognized by keys that the Gearman-based nodepool does not have', async (t) => {
     const text = `images-dir: /i
 zookeeper-servers: [{host: localhost}]
 labels: [{name: a, image: b, min-ready: 2, providers: [{name: p}]}]
@@ -125,7 +125,7 @@ describe('a key of a later nodepool', () => {
   ];
   for (const [place, text, remedy] of errors) {
     const key = text.split(':')[0] ?? '';
-    it(`is refused if it changes an image: ${place}.${key}`, async (t) => {
+    it(`the key ${place}.${key} of a later nodepool is rejected, as it changes an image`, async (t) => {
       const [first, message, ...others] = await messagesOf(t, fileWith({ [place]: text }));
       assert.equal(first, 'refused');
       const reason = `${place}.${key} is a key of a later nodepool, and is not read here; ${remedy}`;
@@ -134,7 +134,7 @@ describe('a key of a later nodepool', () => {
     });
   }
 
-  it('is refused in diskimages beside images, too', async (t) => {
+  it('a key of a later nodepool that changes an image is also rejected in a provider’s diskimages', async (t) => {
     const messages = await messagesOf(
       t,
       fileWith({ 'providers[0]': 'diskimages: [{name: noble,architecture: arm64}]' }),
@@ -145,7 +145,7 @@ describe('a key of a later nodepool', () => {
     );
   });
 
-  it('is a warning if it only deletes local files', async (t) => {
+  it('a key of a later nodepool that only deletes local files causes a warning', async (t) => {
     for (const text of ['keep-formats: [raw]', 'delete-after-upload: true']) {
       const messages = await messagesOf(t, fileWith({ 'diskimages[0]': text }));
       assert.match(
@@ -155,7 +155,7 @@ describe('a key of a later nodepool', () => {
     }
   });
 
-  it('is accepted if only launchers read it', async (t) => {
+  it('a key of a later nodepool that only launchers read is accepted', async (t) => {
     const text = fileWith({
       '': 'zookeeper-tls: {cert: c, key: k, ca: a}\nzookeeper-timeout: 5.0\ntenant-resource-limits: []\n',
       'diskimages[0]': 'username: zuul, python-path: auto, shell-type: sh',

@@ -17,7 +17,7 @@ describe('manager.store', () => {
     'postgresql//u:hunter2@db/nodepool',
     'u_x:hunter2@db/nodepool',
   ]) {
-    it(`as a URL of another database is refused, and not shown: ${store}`, async () => {
+    it(`the URL of another database in manager.store is rejected and not shown: ${store}`, async () => {
       assert.deepEqual(await diagnosticsOf(`images-dir: i\nmanager:\n  store: ${store}\n`), [
         'nodepool.yaml:3:3: manager.store is a URL, but not of a PostgreSQL database; write postgresql://USER@HOST/DATABASE, or the path of a file, which begins with ./ if it has a colon',
       ]);
@@ -31,7 +31,7 @@ describe('manager.store', () => {
     ['postgresql://u:hunter2@db/nodepool', undefined],
     ['postgres://db/nodepool', undefined],
   ] as const) {
-    it(`may be ${store}`, async () => {
+    it(`the setting manager.store may be ${store}`, async () => {
       const { configuration } = await load(`images-dir: i\nmanager:\n  store: ${store}\n`);
       assert.equal(configuration.manager.store, path === undefined ? store : resolve(directory, path));
     });
@@ -39,7 +39,7 @@ describe('manager.store', () => {
 });
 
 describe('a configuration that can be used', () => {
-  it('is read with the defaults of nodepool', async () => {
+  it('a configuration is read with nodepool’s defaults', async () => {
     const { configuration, warnings } = await load(`
 images-dir: images
 elements-dir: elements:/usr/share/elements
@@ -88,24 +88,24 @@ providers:
     assert.equal(configuration['build-log-retention'], 7);
   });
 
-  it('may leave out everything but images-dir', async () => {
+  it('a configuration may omit everything but images-dir', async () => {
     const { configuration } = await load('images-dir: /srv/images\nproviders:\ndiskimages:\n');
     assert.deepEqual(configuration.diskimages, []);
     assert.deepEqual(configuration.providers, []);
     assert.deepEqual(configuration['gearman-servers'], []);
   });
 
-  it('ignores env-vars that are no mapping, as nodepool did', async () => {
+  it('a configuration’s env-vars that are not a mapping are ignored, as in nodepool', async () => {
     const { configuration } = await load('images-dir: /i\ndiskimages: [{name: a, env-vars: nonsense}]\n');
     assert.deepEqual(configuration.diskimages[0]?.envVars, {});
   });
 
-  it('says nothing about keys of other parts of nodepool', async () => {
+  it('keys of other parts of nodepool cause no warning', async () => {
     const { warnings } = await load('images-dir: /i\nlabels: []\ncron: {}\nzmq-publishers: []\n');
     assert.deepEqual(warnings, []);
   });
 
-  it('warns of an unknown key, and of a disk image that is not built here', async () => {
+  it('an unknown key, and a disk image that is not built here, cause a warning', async () => {
     const { warnings } = await load(`images-dir: /i
 diskimages:
   - name: debian
@@ -127,7 +127,7 @@ providers:
 });
 
 describe('keys of our own and of later releases', () => {
-  it('are read', async () => {
+  it('keys of our own and of later releases are read', async () => {
     const { configuration, warnings } = await load(`images-dir: /i
 build-log-dir: logs
 build-log-retention: 3
@@ -159,7 +159,7 @@ providers:
     assert.equal(provider?.entry['upload-retry-timeout'], 0);
   });
 
-  it('can be named in template-hostname, as nodepool calls them', async () => {
+  it('template-hostname can name a provider’s keys by their names in nodepool', async () => {
     const { configuration } = await load(`images-dir: /i
 providers:
   - name: p
@@ -196,7 +196,7 @@ async function loadWith(env: Readonly<Record<string, string>>, text: string, sec
 }
 
 describe('a variable of the environment in nodepool.yaml', () => {
-  it('is replaced wherever it is, also in the file of -s, if its name begins with NODEPOOL_', async () => {
+  it('an environment variable NODEPOOL_… is replaced anywhere in nodepool.yaml and in the file of -s', async () => {
     const env = {
       NODEPOOL_DIR: '/srv/images',
       NODEPOOL_RELEASE: '15.0',
@@ -217,7 +217,7 @@ diskimages: [{name: a, release: %(NODEPOOL_RELEASE), env-vars: {A: "%(OTHER)", B
     assert.deepEqual(warnings, []);
   });
 
-  it('causes a warning if it is not set', async () => {
+  it('an environment variable in nodepool.yaml that is not set causes a warning', async () => {
     const { configuration, warnings } = await loadWith(
       {},
       'images-dir: /i\ndiskimages: [{name: a, release: "%(NODEPOOL_R)"}]\n',
@@ -292,12 +292,12 @@ describe('a configuration that is refused', () => {
       ],
     ],
     [
-      'a port that cannot be',
+      'an impossible port',
       'images-dir: /i\ngearman-servers:\n  - host: a\n    port: 70000\n',
       ['nodepool.yaml:4:5: gearman-servers[0].port is 70000; use a number <= 65535'],
     ],
     [
-      'text that int() refuses, and a boolean in quotes',
+      'text that int() rejects, and a boolean in quotes',
       'images-dir: /i\ngearman-servers: [{host: a, port: "4730.0"}]\ndiskimages: [{name: a, keep: 1e3, pause: "no"}]\n',
       [
         'nodepool.yaml:2:29: gearman-servers[0].port must be a whole number, but is a string; write a whole number without quotes',
@@ -314,10 +314,11 @@ describe('a configuration that is refused', () => {
     ],
   ];
   for (const [what, text, diagnostics] of cases) {
-    it(`names ${what}`, async () => assert.deepEqual(await diagnosticsOf(text), diagnostics));
+    it(`the error for a rejected configuration names ${what}`, async () =>
+      assert.deepEqual(await diagnosticsOf(text), diagnostics));
   }
 
-  it('names a file that is not there', async () => {
+  it('the error for a missing configuration names the file', async () => {
     const missing = join(directory, 'missing.yaml');
     await assert.rejects(
       loadConfiguration(missing),
@@ -325,7 +326,7 @@ describe('a configuration that is refused', () => {
     );
   });
 
-  it('shows no value of a key that may be a secret', async () => {
+  it('the error for a rejected configuration shows no value of a key that may be a secret', async () => {
     const diagnostics = await diagnosticsOf(
       'images-dir: /i\nproviders:\n  - name: p\n    images: swordfish\n    password: hunter2\n',
     );

@@ -31,7 +31,7 @@ async function diskimage(t: TestContext, entry: string, secure?: string): Promis
 }
 
 describe("a manager's configuration", () => {
-  it('has the documented defaults', async (t) => {
+  it('a manager’s configuration has the documented defaults', async (t) => {
     const { diskimages, providers, timing } = await managerConfiguration(
       t,
       `diskimages: [{name: debian}]\n${PROVIDERS}`,
@@ -63,7 +63,7 @@ describe("a manager's configuration", () => {
     ["rebuild-cron: '0 5 * * 1'", '14 2 * * *', { rebuildAge: undefined, rebuildCron: '0 5 * * 1' }],
     ["rebuild-age: 60, rebuild-cron: '0 5 * * 1'", '', { rebuildAge: 60, rebuildCron: '0 5 * * 1' }],
   ] as const) {
-    it(`has the times of rebuilds: ${entry}, image-update ${cron || 'absent'}`, async (t) => {
+    it(`a manager’s rebuild times with ${entry} and image-update ${cron || 'absent'} are read`, async (t) => {
       const section = cron === '' ? '' : `\ncron: {image-update: '${cron}'}`;
       const { diskimages } = await managerConfiguration(
         t,
@@ -74,7 +74,7 @@ describe("a manager's configuration", () => {
     });
   }
 
-  it('has another digest after a change of the image’s content', async (t) => {
+  it('a disk image’s digest changes with the image’s content', async (t) => {
     const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1", B: "2"}');
     for (const entry of [
       'elements: [vm, grub2], env-vars: {A: "1", B: "2"}',
@@ -87,13 +87,13 @@ describe("a manager's configuration", () => {
     }
   });
 
-  it('has the same digest for any order of keys and any formats', async (t) => {
+  it('a disk image’s digest is the same for any order of keys and any formats', async (t) => {
     const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1", B: "2"}');
     const other = await diskimage(t, 'env-vars: {B: "2", A: "1"}, formats: [raw], elements: [vm], keep: 5');
     assert.equal(other.digest, plain.digest);
   });
 
-  it('has another digest for other builds of Zuul, but not for other access to them', async (t) => {
+  it('a Zuul image’s digest changes with the Zuul builds that it imports, but not with access to them', async (t) => {
     const zuulImage = async (entry: string): Promise<ManagedDiskImage> => {
       const needed = 'api-url: "https://zuul/", project: p, job: j, artifacts: [{format: raw, type: r}]';
       const { diskimages } = await managerConfiguration(t, `zuul-images: {noble: {${needed}, ${entry}}}\n`);
@@ -116,7 +116,7 @@ describe("a manager's configuration", () => {
     }
   });
 
-  it('has another digest for other steps on an instance, but not for other time limits', async (t) => {
+  it('the digest of an image built on an instance changes with the steps, but not with time limits', async (t) => {
     const made = async (keys: string): Promise<ManagedDiskImage> =>
       await diskimage(t, `builder: on-instance, on-instance: {base-image: /b.raw, ${keys}}`);
     const { digest, ...plain } = await made('steps: [apt-get update]');
@@ -136,7 +136,7 @@ describe("a manager's configuration", () => {
     }
   });
 
-  it('has the same digest with and without secrets, which only builders know', async (t) => {
+  it('a disk image’s digest is the same with and without secrets, which only builders know', async (t) => {
     const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1"}');
     const secure = 'diskimages: [{name: debian, env-vars: {PASSWORD: hunter2}}]';
     assert.equal((await diskimage(t, 'elements: [vm], env-vars: {A: "1"}', secure)).digest, plain.digest);

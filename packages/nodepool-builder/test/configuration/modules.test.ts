@@ -24,7 +24,7 @@ const PROVIDER: ProviderModule<typeof SETTINGS> = {
   images: { open: () => assert.fail() },
 };
 
-test('further modules stand beside those that come with nodepool-builder', () => {
+test('added modules are available alongside those of nodepool-builder', () => {
   const modules = Modules.builtIn.with([BUILDER, PROVIDER]);
   assert.equal(modules.builders.get('mine'), BUILDER);
   assert.equal(modules.providers.get('mine'), PROVIDER);
@@ -32,7 +32,7 @@ test('further modules stand beside those that come with nodepool-builder', () =>
   assert.equal(Modules.builtIn.builders.has('mine'), false, 'a set does not change');
 });
 
-test('a class becomes a module with the settings of dib', () => {
+test('a builder class becomes a module with the settings of dib', () => {
   const module = Modules.none.withBuilders({ mine: MyBuilder }).builders.get('mine');
   assert.ok(module);
   assert.equal(module.settings, Modules.builtIn.builders.get('dib')?.settings);
@@ -42,14 +42,14 @@ test('a class becomes a module with the settings of dib', () => {
   assert.equal(builder.diskimage, diskimage);
 });
 
-test('a class with the type of another builder replaces it, and keeps its settings', () => {
+test('a builder class with another builder’s type replaces it, and keeps its settings', () => {
   const { builders } = Modules.none.with([BUILDER, PROVIDER]).withBuilders({ mine: MyBuilder });
   assert.equal(builders.get('mine')?.settings, SETTINGS);
   assert.notEqual(builders.get('mine'), BUILDER);
   assert.equal(builders.size, 1);
 });
 
-test('a module whose type another one has is refused', () => {
+test('a module whose type another module has is rejected', () => {
   const dib = { ...BUILDER, type: 'dib' };
   assert.throws(
     () => Modules.builtIn.with([dib]),
@@ -58,7 +58,7 @@ test('a module whose type another one has is refused', () => {
   assert.throws(() => Modules.none.with([PROVIDER, PROVIDER]), wrong(/another provider;/));
 });
 
-test('a provider with a key that has another meaning in another one is refused', () => {
+test('a provider with a key that means something else in another provider is rejected', () => {
   const settings = { type: 'object', properties: { directory: { type: 'integer' } } } as const;
   assert.throws(
     () => Modules.builtIn.with([{ ...PROVIDER, settings }]),
@@ -66,7 +66,7 @@ test('a provider with a key that has another meaning in another one is refused',
   );
 });
 
-test('a key of another builder with another schema is refused', () => {
+test('a builder’s key is rejected if another builder has it with another schema', () => {
   const settings = { type: 'object', properties: { elements: { type: 'string' } } } as const;
   assert.throws(
     () => Modules.builtIn.with([{ ...BUILDER, settings }]),
@@ -90,9 +90,9 @@ for (const [shape, module, reason] of [
     /"images" or "instances" without a function "open"/,
   ],
   ['an object as create', { ...BUILDER, create: {} }, /"create" that is not a function/],
-  ['a check that is no function', { ...BUILDER, check: true }, /"check" that is not a function/],
+  ['a check that is not a function', { ...BUILDER, check: true }, /"check" that is not a function/],
 ] as const) {
-  test(`a module with a wrong shape is refused: ${shape}`, () => {
+  test(`a module with an invalid shape is rejected: ${shape}`, () => {
     assert.throws(() => Modules.none.with([module]), wrong(reason));
   });
 }

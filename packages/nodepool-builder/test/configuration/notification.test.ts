@@ -21,7 +21,7 @@ async function faultOf(t: TestContext, ...entries: readonly object[]): Promise<s
 const WEB = { name: 'web', url: 'https://example.com/a-secret' };
 
 describe('notifications', () => {
-  it('have defaults, and absolute paths', async (t) => {
+  it('notifications have defaults, and absolute paths', async (t) => {
     const { configuration } = await load(
       t,
       { ...WEB, 'secret-file': '/dev/null' },
@@ -38,21 +38,21 @@ describe('notifications', () => {
     assert.equal(command?.command?.[0], join(configuration.file, '../bin/a'));
   });
 
-  it('are refused without exactly one receiver, and with a name that is taken', async (t) => {
+  it('notifications are rejected without exactly one receiver, and with a name that is taken', async (t) => {
     assert.match(await faultOf(t, { name: 'a' }), /has no receiver; set one of url, url-file, command/);
     assert.match(await faultOf(t, { ...WEB, command: ['a'] }), /has url and command; set one of/);
     assert.match(await faultOf(t, WEB, WEB), /"web" is used by another entry/);
     assert.match(await faultOf(t, { name: 'a', command: ['a'], 'secret-file': '/x' }), /a command gets none/);
   });
 
-  it('are refused with unknown events, and with a URL that is none, which stays secret', async (t) => {
+  it('notifications are rejected with unknown events and with an invalid URL, which stays secret', async (t) => {
     assert.match(await faultOf(t, { ...WEB, events: ['build-broken'] }), /build-failed/);
     const fault = await faultOf(t, { name: 'a', url: 'ftp://example.com/hunter2' });
     assert.match(fault, /url is no HTTP URL/);
     assert.doesNotMatch(fault, /hunter2/);
   });
 
-  it('warn of a file that cannot be read', async (t) => {
+  it('notifications cause a warning for a file that cannot be read', async (t) => {
     const { warnings } = await load(t, { ...WEB, 'secret-file': '/nonexistent' });
     assert.match(warnings[0]?.reason ?? '', /secret-file cannot be read: ENOENT/);
   });

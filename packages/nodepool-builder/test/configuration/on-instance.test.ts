@@ -81,7 +81,7 @@ describe('the base image', () => {
     ],
     ['the name of a cloud image', '{cloud-image: debian}', { 'cloud-image': 'debian' }],
   ] as const) {
-    it(`is chosen by ${what}`, async () => {
+    it(`a base image can be chosen by ${what}`, async () => {
       const { diskimages } = await configurationOf(basedOn(written));
       assert.deepEqual(settingsOfImage(diskimages[0])['base-image'], read);
     });
@@ -97,15 +97,15 @@ describe('the base image', () => {
     ['{cloud-image: debian}', 'qemu', /base-image cannot be chosen: provider "qemu" is of type qemu/],
     ['{image-filters: [{name: os, values: [x]}]}', 'cloud', /image-filters image filter: unknown key "os"/],
   ] as const) {
-    it(`cannot be ${written} in provider ${provider}`, async () => {
+    it(`the base image ${written} is rejected in provider ${provider}`, async () => {
       const text = basedOn(written, provider);
       assert.match((await diagnosticsOf(text)).join('\n'), reason);
     });
   }
 });
 
-describe('the block on-instance', () => {
-  it('needs a base image and something to run on it; the rest has defaults', async () => {
+describe('the section on-instance', () => {
+  it('the section on-instance needs a base image and something to run on it, and has defaults for the rest', async () => {
     assert.deepEqual(await settingsOf('base-image: base.qcow2, steps: [apt-get update]'), {
       provider: 'qemu',
       'base-image': join(directory, 'base.qcow2'),
@@ -120,7 +120,7 @@ describe('the block on-instance', () => {
     });
   });
 
-  it('may say more; a base image in a cloud is no path', async () => {
+  it('the section on-instance reads all its keys, and a base image in a cloud is not a path', async () => {
     const block = `provider: cloud, base-image: Debian 12, min-ram: 2048, name-filter: Performance, username: debian,
       private-key: key, setup: prepare.sh, steps: [{name: last, run: sync}], boot-timeout: 60, stop-timeout: 5,
       keep-on-failure: 3600, after-restart: resume`;
@@ -145,7 +145,7 @@ describe('the block on-instance', () => {
     });
   });
 
-  it('with WinRM has PowerShell and its user', async () => {
+  it('the section on-instance with WinRM defaults to PowerShell and its user', async () => {
     const { connection, winrm, shell, username, sysprep } = await settingsOf(
       `base-image: w.vhdx, connection: winrm, winrm: {password-file: p, ca-file: /ca.pem, fingerprint: "${HEXADECIMAL}"}, steps: [Get-Date], sysprep: true`,
     );
@@ -166,7 +166,7 @@ describe('the block on-instance', () => {
     );
   });
 
-  it('runs on machines of a provider of type qemu, which takes no images', async () => {
+  it('the section on-instance uses machines of a provider of type qemu, which takes no images', async () => {
     const { providers, instanceProviders, diskimages } = await configurationOf(`
 providers:
   - {name: local, type: qemu, memory: 512, cpus: 1, accelerator: tcg, direct-boot: {kernel: vmlinuz, command-line: root=/dev/vda}}
@@ -196,7 +196,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base
     assert.equal(settingsOfImage(diskimages[0])['base-image'], join(directory, 'b.raw'));
   });
 
-  it('needs no file for the provider where the snapshot lies', async () => {
+  it('the section on-instance needs no image file for the provider that has the snapshot', async () => {
     const { diskimages } = await configurationOf(`
 providers:
   - {name: cloud, image-type: raw, images: [{name: node, diskimage: a}]}
@@ -209,17 +209,17 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
   const GOOD = 'base-image: b.raw, steps: [x]';
   for (const [what, diskimage, diagnostic] of [
     [
-      'a block without the builder',
+      'a section but without the builder',
       `on-instance: {${GOOD}}`,
       'diskimages[0].on-instance means nothing to the builder dib; write "builder: on-instance" beside it, or remove it',
     ],
     [
-      'the builder without a block',
+      'the builder but without a section',
       'builder: on-instance',
       'diskimages[0] lacks the key "on-instance", which builder: on-instance needs; set at least its base-image, and steps or setup',
     ],
     [
-      'a provider that there is not',
+      'an unknown provider',
       `builder: on-instance, on-instance: {${GOOD}, provider: p}`,
       'diskimages[0].on-instance.provider "p" is not among providers; name one that runs instances, or none, for QEMU on this host',
     ],
@@ -239,12 +239,12 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
       'diskimages[0].on-instance lacks the key "winrm", which connection: winrm needs; name the file with the password there: password-file',
     ],
     [
-      'a fingerprint that is none',
+      'an invalid fingerprint',
       `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {password-file: p, fingerprint: "AB:CD"}}`,
       'diskimages[0].on-instance.winrm.fingerprint is not a SHA-256 fingerprint of a certificate; write 64 hexadecimal digits, with or without colons, or SHA256: and 43 characters of base64',
     ],
     [
-      'settings of WinRM for SSH',
+      'WinRM settings for SSH',
       `builder: on-instance, on-instance: {${GOOD}, winrm: {password-file: p}}`,
       'diskimages[0].on-instance.winrm means nothing, as the connection is ssh; write "connection: winrm", or remove it',
     ],
@@ -259,12 +259,12 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
       'diskimages[0].on-instance.sysprep needs Windows, but the shell is posix; write "shell: powershell", or remove it',
     ],
     [
-      'nothing to run',
+      'neither steps nor setup',
       'builder: on-instance, on-instance: {base-image: b.raw}',
       'diskimages[0].on-instance has neither steps nor setup: the image would be the base image; add the commands to run on the machine',
     ],
     [
-      'a set-up script from nowhere',
+      'a setup script but without script-dir',
       'builder: on-instance, on-instance: {base-image: b.raw, setup: s.sh}',
       'diskimages[0].on-instance.setup is a script of script-dir, which is not set; set script-dir',
     ],
@@ -274,7 +274,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
       'diskimages[0].on-instance.steps[0] lacks the key "run"; add "run: …"',
     ],
   ] as const) {
-    it(`is refused: ${what}`, async () => {
+    it(`on-instance settings are rejected with ${what}`, async () => {
       const providers = 'providers: [{name: pool, type: directory, directory: /pool, images: []}]';
       const diagnostics = await diagnosticsOf(`diskimages:\n- {name: a, ${diskimage}}\n${providers}\n`);
       assert.deepEqual(
@@ -284,7 +284,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     });
   }
 
-  it('warns of a machine with WinRM whose certificate only its console can announce', async () => {
+  it('the section on-instance causes a warning if only the console can announce a machine’s WinRM certificate', async () => {
     const block = `${GOOD}, connection: winrm, winrm: {password-file: p}`;
     assert.deepEqual(
       await diagnosticsOf(`diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]\n`),
@@ -294,7 +294,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     );
   });
 
-  it('needs no password for WinRM where the provider tells it', async () => {
+  it('the section on-instance needs no WinRM password if the provider supplies it', async () => {
     const block =
       'provider: ec2, base-image: ami-1, connection: winrm, winrm: {ca-file: c}, steps: [Get-Date]';
     const text = `diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]
@@ -303,7 +303,7 @@ providers: [{name: ec2, type: aws, images: []}]
     assert.deepEqual(await diagnosticsOf(text), []);
   });
 
-  it('may do without images for type: qemu alone', async () => {
+  it('only a provider of type qemu may lack images', async () => {
     assert.deepEqual(await diagnosticsOf('providers: [{name: a}, {name: b, type: qemu}]\n'), [
       'nodepool.yaml:2:13: providers[0] lacks the key "images"; add "images: …"',
     ]);
@@ -326,7 +326,7 @@ providers:
       - {name: bare, base-image: Ubuntu Precise, setup: prepare.sh, username: ubuntu, private-key: /key, min-ram: 8192, name-filter: Perf, meta: {a: b}}
 `;
 
-  it('are disk images made in the first provider that has them, and uploaded to the others', async () => {
+  it('nodepool’s snapshot images are built in the first provider that has them, and uploaded to the others', async () => {
     const { configuration } = await load(TWO_CLOUDS);
     const [bare, ...others] = configuration.diskimages;
     assert.deepEqual(others, []);
@@ -362,13 +362,13 @@ providers:
     );
   });
 
-  it('that are made otherwise than their keys say are told of', async () => {
+  it('nodepool’s snapshot images cause a warning if they are built otherwise than their keys say', async () => {
     assert.deepEqual(await diagnosticsOf(TWO_CLOUDS), [
       'nodepool.yaml:14:22: warning: providers[2].images[0].base-image means nothing here: the image is made by provider "cloud1", with another base-image; the image is made once, and uploaded here; make it a disk image, or rename one of the two',
     ]);
   });
 
-  it('stay where they are beside a disk image of the same name, or where they cannot be made', async () => {
+  it('nodepool’s snapshot images stay unchanged next to a disk image of their name, or if they cannot be built', async () => {
     const text = `diskimages: [{name: dib}]
 providers:
 - name: cloud
@@ -400,7 +400,7 @@ providers:
     assert.equal(configuration.providers[0]?.entry.images[0]?.diskimage, undefined);
   });
 
-  it('are ignored without a builder for them', async () => {
+  it('nodepool’s snapshot images are ignored without a builder for them', async () => {
     const { configuration, warnings } = await load(
       TWO_CLOUDS,
       Modules.none.with([OPENSTACK_MODULE, DIRECTORY_MODULE]).withBuilders({ dib: DibBuilder }),

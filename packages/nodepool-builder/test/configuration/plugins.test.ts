@@ -68,7 +68,7 @@ const ownDependency = (directory: string): Promise<void> => own(join(directory, 
 const open = (directory: string): Promise<void> => chmod(directory, 0o777);
 
 describe('plugins', () => {
-  it('are modules of a JavaScript or TypeScript file, one or a list, beside those of nodepool-builder', async (t) => {
+  it('plugins may be one or several modules of a JavaScript or TypeScript file', async (t) => {
     const { plugins, warnings } = await load(t, ['./one.js', './sub/two.ts'], {
       'package.json': '{"type": "module"}',
       'one.js': `${builder('one')} export default module;`,
@@ -79,7 +79,7 @@ describe('plugins', () => {
     for (const type of ['dib', 'one', 'two', 'three']) assert.ok(plugins.modules.builders.has(type), type);
   });
 
-  it('are packages beside the configuration, also those that export no CommonJS', async (t) => {
+  it('plugins may be packages next to the configuration, also ones that do not export CommonJS', async (t) => {
     const { plugins } = await load(t, ['@example/plugin'], {
       'node_modules/@example/plugin/package.json':
         '{"name": "@example/plugin", "type": "module", "exports": {"import": "./main.js"}}',
@@ -88,7 +88,7 @@ describe('plugins', () => {
     assert.ok(plugins.modules.builders.has('packaged'));
   });
 
-  it('are packages next to nodepool-builder before packages of that name beside the configuration', async (t) => {
+  it('plugins next to nodepool-builder precede packages of the same name next to the configuration', async (t) => {
     const { plugins } = await load(t, ['@nodepool-builder/provider-s3'], {
       'node_modules/@nodepool-builder/provider-s3/package.json': '{"exports": "./main.mjs"}',
       'node_modules/@nodepool-builder/provider-s3/main.mjs': `${builder('second-copy')} export default module;`,
@@ -97,43 +97,47 @@ describe('plugins', () => {
     assert.equal(plugins.modules.builders.has('second-copy'), false);
   });
 
-  it('that another user may change are an error, and their code does not run', ANOTHER_USER, async (t) => {
-    const evil = 'globalThis.ranForeignPlugin = true; export default [];';
-    const innocent = 'import "dependency"; export default [];';
-    const files = {
-      'evil.mjs': evil,
-      'node_modules/evil/package.json': '{"exports": "./main.mjs"}',
-      'node_modules/evil/main.mjs': evil,
-      'node_modules/dependency/package.json': '{"exports": "./main.mjs"}',
-      'node_modules/dependency/main.mjs': evil,
-      'site/nodepool.yaml': '',
-      'site/innocent.mjs': innocent,
-    };
-    for (const [plugin, change, reason] of [
-      [
-        'evil',
-        own,
-        /main\.mjs is not loaded: \S+ belongs to user 65534; install it next to nodepool-builder, or/,
-      ],
-      ['../evil.mjs', own, /evil\.mjs is not loaded: \S+ belongs to user 65534;/],
-      ['evil', open, /main\.mjs is not loaded: \S+ may be written to by every user;/],
-      ['./innocent.mjs', ownDependency, /dependency\/main\.mjs is not loaded: \S+ belongs to user 65534;/],
-      [
-        `data:text/javascript,${evil.replaceAll(' ', '%20')}`,
-        () => {},
-        /it is not a package or a path; begin/,
-      ],
-    ] as const) {
-      const directory = dirname(await site(t, files));
-      await change(directory);
-      const file = join(directory, 'site/nodepool.yaml');
-      await writeFile(file, `images-dir: images\nplugins: ['${plugin}']\n`);
-      await assert.rejects(loadConfiguration(file), reason);
-    }
-    assert.equal('ranForeignPlugin' in globalThis, false);
-  });
+  it(
+    'plugins that another user may change are rejected, and their code does not run',
+    ANOTHER_USER,
+    async (t) => {
+      const evil = 'globalThis.ranForeignPlugin = true; export default [];';
+      const innocent = 'import "dependency"; export default [];';
+      const files = {
+        'evil.mjs': evil,
+        'node_modules/evil/package.json': '{"exports": "./main.mjs"}',
+        'node_modules/evil/main.mjs': evil,
+        'node_modules/dependency/package.json': '{"exports": "./main.mjs"}',
+        'node_modules/dependency/main.mjs': evil,
+        'site/nodepool.yaml': '',
+        'site/innocent.mjs': innocent,
+      };
+      for (const [plugin, change, reason] of [
+        [
+          'evil',
+          own,
+          /main\.mjs is not loaded: \S+ belongs to user 65534; install it next to nodepool-builder, or/,
+        ],
+        ['../evil.mjs', own, /evil\.mjs is not loaded: \S+ belongs to user 65534;/],
+        ['evil', open, /main\.mjs is not loaded: \S+ may be written to by every user;/],
+        ['./innocent.mjs', ownDependency, /dependency\/main\.mjs is not loaded: \S+ belongs to user 65534;/],
+        [
+          `data:text/javascript,${evil.replaceAll(' ', '%20')}`,
+          () => {},
+          /it is not a package or a path; begin/,
+        ],
+      ] as const) {
+        const directory = dirname(await site(t, files));
+        await change(directory);
+        const file = join(directory, 'site/nodepool.yaml');
+        await writeFile(file, `images-dir: images\nplugins: ['${plugin}']\n`);
+        await assert.rejects(loadConfiguration(file), reason);
+      }
+      assert.equal('ranForeignPlugin' in globalThis, false);
+    },
+  );
 
-  it('add their keys to the schema for editors', async (t) => {
+  it('plugins add their keys to the schema for editors', async (t) => {
     const { plugins } = await load(t, ['./plugin.mjs'], {
       'plugin.mjs': `${builder('keyed')}
         const properties = { colour: { type: 'string', description: 'Colour of the image.' } };
@@ -145,7 +149,7 @@ describe('plugins', () => {
     );
   });
 
-  it('share the classes of this process, even with a copy of their own', async (t) => {
+  it('plugins share this process’s classes, even with a copy of their own', async (t) => {
     const core = 'node_modules/@nodepool-builder/image-builder';
     const { plugins } = await load(t, ['./plugin.mjs'], {
       'plugin.mjs': `${builder('shared')} export default module;`,
@@ -160,14 +164,14 @@ describe('plugins', () => {
     assert.ok(made instanceof BaseImageBuilder);
   });
 
-  it('that are not installed are an error with the command that installs them', async (t) => {
+  it('plugins that are not installed are rejected with the command that installs them', async (t) => {
     assert.equal(
       await errorOf(t, '@example/missing'),
       './nodepool.yaml:3:6: plugins[0] "@example/missing" is not installed; run "npm install @example/missing" in .',
     );
   });
 
-  it('that do not exist as a file are an error with the path', async (t) => {
+  it('plugins that do not exist as a file are rejected with the path', async (t) => {
     assert.equal(
       await errorOf(t, './missing.ts'),
       './nodepool.yaml:3:6: plugins[0] "./missing.ts" does not exist; there is no file ./missing.ts; correct the path',
@@ -198,14 +202,14 @@ describe('plugins', () => {
       /: module "dib" has the type of another builder; give it a type of its own$/,
     ],
   ] as const) {
-    it(`that ${what} are an error`, async (t) => {
+    it(`plugins that ${what} are rejected`, async (t) => {
       const error = await errorOf(t, './plugin.mjs', { 'plugin.mjs': source });
       assert.match(error, /^\.\/nodepool\.yaml:3:6: plugins\[0\] "\.\/plugin\.mjs"/);
       assert.match(error, message);
     });
   }
 
-  it('that are not a list of names are an error', async (t) => {
+  it('plugins that are not a list of names are rejected', async (t) => {
     const file = await site(t, { 'nodepool.yaml': 'images-dir: i\nplugins: ./a.js\n' });
     await assert.rejects(
       loadConfiguration(file),
@@ -213,7 +217,7 @@ describe('plugins', () => {
     );
   });
 
-  it('are not loaded again with the configuration: a change is a warning', async (t) => {
+  it('plugins are not loaded again with the configuration, and a change causes a warning', async (t) => {
     const file = await site(t, {
       'nodepool.yaml': configuration(['./one.mjs']),
       'one.mjs': `${builder('one')} export default module;`,

@@ -21,7 +21,7 @@ async function write(filters: string): Promise<void> {
   await writeFile(file, `images-dir: i${provider}        image-filters: ${filters}\n`);
 }
 
-test('image-filters are taken as they are, with values as text', async () => {
+test('image-filters are read unchanged, with their values as text', async () => {
   await write('[{name: name, values: ["debian-*"]}, {name: "property:min_disk", values: [10, true]}]');
   const { configuration } = await loadConfiguration(file);
   assert.deepEqual(configuration.providers[0]?.entry.images[0]?.['image-filters'], [
@@ -41,7 +41,7 @@ for (const [filters, reason] of [
   ],
   ['[{name: name}]', /nodepool\.yaml:8:\d+: .*image-filters\[0\].*"values"/],
 ] as const) {
-  test(`image-filters: ${filters} is refused, with its line`, async () => {
+  test(`image-filters ${filters} are rejected with their line`, async () => {
     await write(filters);
     await assert.rejects(loadConfiguration(file), reason);
   });

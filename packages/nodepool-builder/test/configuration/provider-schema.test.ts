@@ -47,7 +47,7 @@ async function diagnosticsOf(t: TestContext, entry: string, ...modules: Provider
 }
 
 describe('the schema of providers', () => {
-  it('has the keys of each module, with its type in the sentence, between those that all have', () => {
+  it('the provider schema has each module’s keys, described with its type, between the common keys', () => {
     const region = { type: 'string', description: 'Name of a region.' } as const;
     const { properties = {} } = providerSchema(
       byType([OPENSTACK_MODULE, moduleOf('a', { region }), moduleOf('b', { region })]),
@@ -63,7 +63,7 @@ describe('the schema of providers', () => {
     assert.match(String(properties.type?.description), /`a`: a test; `b`: a test\.$/);
   });
 
-  it('refuses two modules that mean different values by the same key', () => {
+  it('the provider schema rejects two modules whose values for one key differ', () => {
     const modules = [
       moduleOf('a', { zone: { type: 'string' } }),
       moduleOf('b', { zone: { type: 'integer' } }),
@@ -74,7 +74,7 @@ describe('the schema of providers', () => {
     );
   });
 
-  it('refuses a module with a key that all providers have', () => {
+  it('the provider schema rejects a module with a key that all providers have', () => {
     assert.throws(
       () => providerSchema(byType([moduleOf('a', { pause: { type: 'boolean' } })])),
       /module "a" has the key "pause", which all providers have; give it another name/,
@@ -95,20 +95,20 @@ describe('an entry of a module', () => {
     },
   );
 
-  it('must have the keys that its type requires', async (t) => {
+  it('a provider must have the keys that its type requires', async (t) => {
     assert.deepEqual(await diagnosticsOf(t, 'type: vm', zone), [
       ':3:5: providers[0] lacks the key "zone", which type: vm needs; add "zone: …"',
     ]);
   });
 
-  it('may have keys of another type, which are checked but not used', async (t) => {
+  it('a provider may have another type’s keys, which are checked but not used', async (t) => {
     assert.deepEqual(await diagnosticsOf(t, 'type: vm, zone: a, rate: 1, directory: /p', zone), []);
     assert.deepEqual(await diagnosticsOf(t, 'type: directory, directory: /p, zone: 5', zone), [
       ':3:59: providers[0].zone must be a string, but is a number; put it in quotes',
     ]);
   });
 
-  it('is reported for keys of no type, and for a type of no module', async (t) => {
+  it('a provider with an unknown key or an unknown type is reported', async (t) => {
     assert.deepEqual(await diagnosticsOf(t, 'type: vm, zone: a, zome: b', zone), [
       ':3:46: warning: providers[0] has the unknown key "zome"; it is ignored; did you mean "zone"?',
     ]);
@@ -117,7 +117,7 @@ describe('an entry of a module', () => {
     ]);
   });
 
-  it('is checked by the module, with defaults filled in and paths absolute', async (t) => {
+  it('a provider is checked by its module, with defaults filled in and paths absolute', async (t) => {
     const seen: unknown[] = [];
     const strict = moduleOf(
       'strict',
@@ -140,7 +140,7 @@ describe('an entry of a module', () => {
     assert.deepEqual(seen, [{ size: 3, key: '/k', ...common, images: [] }]);
   });
 
-  it('whose preparation fails is a warning', async (t) => {
+  it('a provider whose preparation fails causes a warning', async (t) => {
     const broken = moduleOf('broken', {}, { prepare: () => Promise.reject(new Error('no credentials')) });
     assert.deepEqual(await diagnosticsOf(t, 'type: broken', broken), [
       ':3:5: warning: providers[0]: no credentials; until then uploads to it fail',

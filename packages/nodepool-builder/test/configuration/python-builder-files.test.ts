@@ -4,7 +4,7 @@ import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 import { load } from './load-text.ts';
 
 describe('what the Python builder took without a word', () => {
-  it('is a key or a name that stands there twice: the later one counts', async () => {
+  it('a duplicate key or name is accepted with a warning, and the later one counts', async () => {
     const { configuration, warnings } = await load(`images-dir: /i
 images-dir: /j
 diskimages:
@@ -41,7 +41,7 @@ providers:
     );
   });
 
-  it('is metadata beyond its limits: it dropped it all, we send it', async () => {
+  it('metadata beyond its limits is sent, though the Python builder dropped it', async () => {
     const long = 'x'.repeat(256);
     const { configuration, warnings } = await load(`images-dir: /i
 providers:
@@ -65,7 +65,7 @@ providers:
     );
   });
 
-  it('is a name or a release that is a number in YAML, also in a merge or an alias', async () => {
+  it('a name or release may be a number in YAML, also in a merge or an alias', async () => {
     const { configuration } = await load(`images-dir: /i
 base: &base {release: 15.0, elements: [vm]}
 properties: &properties {version: 22.10, built: 2016-05-01, id: 12345678901234567890}
@@ -107,7 +107,7 @@ providers:
     );
   });
 
-  it('is a number in quotes where Python converts it', async () => {
+  it('a number may be in quotes where Python converts it', async () => {
     const { configuration } = await load(`images-dir: /i
 gearman-servers: [{host: a, port: "4730"}, {host: b, port: " 47_31 "}]
 build-log-retention: "3"
@@ -129,7 +129,7 @@ manager: {retry-delay: "1_0.5"}
     assert.deepEqual([entry?.rate, entry?.['api-timeout']], [0.5, 30]);
   });
 
-  it('is an empty value', async () => {
+  it('a key may have an empty value where the Python builder accepted it', async () => {
     const { configuration } = await load(`images-dir: /i
 elements-dir:
 script-dir:

@@ -4,7 +4,7 @@ import { Ajv } from 'ajv';
 import { Modules } from '../../src/configuration/modules.ts';
 import { configurationSchema } from '../../src/configuration/schema.ts';
 
-test('the schema of the configuration is a JSON schema', () => {
+test('the configuration’s schema is a JSON Schema', () => {
   const ajv = new Ajv();
   assert.equal(ajv.validateSchema(configurationSchema(Modules.builtIn)), true, ajv.errorsText());
 });

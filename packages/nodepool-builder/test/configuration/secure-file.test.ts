@@ -25,7 +25,7 @@ async function load(t: TestContext, secure: string): Promise<LoadedConfiguration
 }
 
 describe('env-vars that are kept apart', () => {
-  it('come on top of those of nodepool.yaml, and are secrets; what is not the builder’s is left alone', async (t) => {
+  it('secret env-vars override nodepool.yaml’s, and keys for other programs are ignored', async (t) => {
     const { configuration, files, warnings, secure } = await load(
       t,
       `
@@ -45,7 +45,7 @@ diskimages:
 
   const DIAGNOSTICS: readonly (readonly [what: string, text: string, diagnostic: string])[] = [
     [
-      'a value that is no text',
+      'a value that is not a string',
       'diskimages:\n  - name: a\n    env-vars:\n      PIN: 123456\n',
       'secure.yaml:4:7: diskimages[0].env-vars.PIN must be a string, but is a number; put it in quotes',
     ],
@@ -55,7 +55,7 @@ diskimages:
       'secure.yaml:2:5: diskimages[0] lacks the key "name"; add "name: …"',
     ],
     [
-      'the daemon’s file of the Gearman era',
+      'the nodepool daemon’s own INI file',
       '; of nodepoold\n[database]\ndburi=mysql://nodepool:123456@localhost/\n',
       "secure.yaml:1:1: the file is no YAML, but an INI file, such as the nodepool daemon's own secure.conf; leave that to the daemon, and name a YAML file with diskimages, or none",
     ],
@@ -66,7 +66,7 @@ diskimages:
     ],
   ];
   for (const [what, text, diagnostic] of DIAGNOSTICS) {
-    it(`${what} is refused, and no value is shown`, async (t) => {
+    it(`secret env-vars are rejected for ${what}, and no value is shown`, async (t) => {
       await assert.rejects(load(t, text), (error) => {
         assert.ok(error instanceof ConfigurationError, String(error));
         assert.deepEqual(
@@ -79,7 +79,7 @@ diskimages:
     });
   }
 
-  it('that are not there are told with the option', async (t) => {
+  it('a missing file with secret env-vars is reported with its option', async (t) => {
     const main = join(temporaryDirectory(t), 'nodepool.yaml');
     writeFileSync(main, MAIN);
     const loaded = loadConfiguration(main, { secure: join(main, '../no.yaml') });

@@ -21,7 +21,7 @@ async function load(
   return { directory, ...(read && { read }) };
 }
 
-it('a hook is split as a shell would; a path counts from the file, a bare name from PATH', async (t) => {
+it('a validation hook is split as a shell would, with paths relative to the file', async (t) => {
   const { directory, read } = await load(t, `      hook: ./check 'two words' "$x"`);
   assert.deepEqual(read, { hook: [join(directory, 'check'), 'two words', '$x'] });
   assert.deepEqual((await load(t, '      hook: [virt-inspector, -a]')).read, {
@@ -29,7 +29,7 @@ it('a hook is split as a shell would; a path counts from the file, a bare name f
   });
 });
 
-it('a boot has its expression', async (t) => {
+it('a validation’s boot has an expression to wait for', async (t) => {
   const { read } = await load(
     t,
     '      boot: {expect: "login: $", timeout: 90, memory: 512, accelerator: tcg}',
@@ -39,7 +39,7 @@ it('a boot has its expression', async (t) => {
 
 const DIAGNOSTICS: readonly (readonly [what: string, validate: string, diagnostic: string])[] = [
   [
-    'a validation of nothing',
+    'an empty section',
     '      {}',
     'nodepool.yaml:4:5: diskimages[0].validate has neither hook nor boot; name one, or remove it',
   ],
@@ -54,24 +54,24 @@ const DIAGNOSTICS: readonly (readonly [what: string, validate: string, diagnosti
     'nodepool.yaml:5:7: diskimages[0].validate.hook names no command; name one, or remove it',
   ],
   [
-    'what is no regular expression',
+    'an invalid regular expression',
     `      boot:\n        expect: 'login ('`,
     'nodepool.yaml:6:9: diskimages[0].validate.boot.expect is no regular expression: Invalid regular expression: /login (/: Unterminated group; correct it; a backslash in front of a character lets it mean itself',
   ],
   [
-    'a boot that nothing is expected of',
+    'a boot without an expected text',
     `      boot: {timeout: 5}`,
     'nodepool.yaml:5:7: diskimages[0].validate.boot lacks the key "expect"; add "expect: …"',
   ],
   [
-    'a time limit that is none',
+    'an invalid time limit',
     `      boot: {expect: a, timeout: 0}`,
     'nodepool.yaml:5:25: diskimages[0].validate.boot.timeout is 0; use a number > 0',
   ],
 ];
 
 for (const [what, validate, diagnostic] of DIAGNOSTICS) {
-  it(`${what} is refused`, async (t) => {
+  it(`the validation of a disk image is rejected for ${what}`, async (t) => {
     await assert.rejects(load(t, validate), (error) => {
       assert.ok(error instanceof ConfigurationError, String(error));
       assert.deepEqual(

@@ -94,7 +94,7 @@ describe('zuul-images', () => {
     ['a list', LIST],
     ['a mapping', MAPPING],
   ] as const) {
-    it(`as ${what} are disk images, in the formats that providers take`, async () => {
+    it(`zuul-images in ${what} become disk images in the formats that providers take`, async () => {
       const { configuration, warnings } = await load(`diskimages: [{name: debian}]\n${text}${POOL}`);
       assert.deepEqual(warnings, []);
       const [debian, ...others] = configuration.diskimages;
@@ -125,7 +125,7 @@ describe('zuul-images', () => {
     });
   }
 
-  it("as in Zuul's specification are one image, which has the name of its job", async () => {
+  it('zuul-images as in Zuul’s specification are one image, named after its job', async () => {
     const entry = MAPPING.replace('  ubuntu-noble:\n', '').replaceAll('\n    ', '\n  ');
     const pool = POOL.replace('ubuntu-noble', 'build-ubuntu-noble-image');
     const { configuration, warnings } = await load(entry + pool);
@@ -136,7 +136,7 @@ describe('zuul-images', () => {
     );
   });
 
-  it('of a list may have the names of their jobs', async () => {
+  it('zuul-images in a list may be named after their jobs', async () => {
     const { configuration, warnings } = await load(LIST.replace('name: ubuntu-noble\n    ', ''));
     assert.deepEqual(warnings, []);
     assert.deepEqual(
@@ -145,7 +145,7 @@ describe('zuul-images', () => {
     );
   });
 
-  it('may say more; paths count from the file', async () => {
+  it('zuul-images may have all their keys, with paths relative to the file', async () => {
     const zuul = await zuulOf(`tenant: t, branch: main, image-name: noble, ca-file: ca.pem, poll-interval: 5,
   mqtt: {url: "mqtts://broker:8883", topic: zuul/#, username: u, password-file: p, ca-file: /b.pem},
   s3-endpoint: "https://s3.example.com", allowed-hosts: [logs.local, "fd00::1"], require-sha256: true`);
@@ -169,7 +169,7 @@ describe('zuul-images', () => {
     });
   });
 
-  it('have what makes sense of disk images', async () => {
+  it('zuul-images may have the disk image keys that apply to them', async () => {
     const { configuration } = await load(
       `zuul-images: {a: {${NEEDED}, formats: [vhd], pause: true, build-timeout: 5, keep: 3, validate: {hook: ./h}}}\n`,
     );
@@ -190,7 +190,7 @@ describe('zuul-images', () => {
 });
 
 describe('how to authenticate to Zuul', () => {
-  it('is a file, a command, a secret shared with Zuul, or a client of an OpenID provider', async () => {
+  it('zuul-images authenticate with a file, a command, a secret shared with Zuul, or an OpenID client', async () => {
     const auth = async (keys: string): Promise<ZuulSettings['auth']> =>
       (await zuulOf(`auth: {${keys}}`)).auth;
     assert.deepEqual(await auth('token-file: t'), { 'token-file': join(directory, 't') });
@@ -214,7 +214,7 @@ const ENTRY = `zuul-images:\n  - name: a\n    ${KEYS.join('\n    ')}\n`;
 describe('a diagnostic of zuul-images', () => {
   const cases: readonly (readonly [what: string, text: string, diagnostics: readonly string[]])[] = [
     [
-      'a missing key of a single entry',
+      'a missing key in a single entry',
       'zuul-images:\n  api-url: https://zuul.example.com/\n  job: j\n',
       ['project', 'pipelines', 'artifacts'].map(
         (key) => `nodepool.yaml:2:1: zuul-images lacks the key "${key}"; add "${key}: …"`,
@@ -249,14 +249,14 @@ describe('a diagnostic of zuul-images', () => {
       ],
     ],
     [
-      'a name that stands there twice',
+      'a name that is used twice',
       `zuul-images:\n  - {name: a, ${NEEDED}}\n  - {name: a, ${NEEDED}}\n`,
       [
         'nodepool.yaml:4:6: warning: zuul-images[1].name "a" is already used on line 3; this one counts; rename or remove one of the two',
       ],
     ],
     [
-      'a name that can be in no image-id',
+      'a name that cannot be part of an image id',
       `zuul-images:\n  a/b: {${NEEDED}}\n`,
       [
         'nodepool.yaml:3:3: zuul-images.a/b leads to image-ids that builders refuse: each contains a "/"; choose a plain name',
@@ -278,7 +278,7 @@ describe('a diagnostic of zuul-images', () => {
       ],
     ],
     [
-      'an api-url of another tenant',
+      'another tenant’s api-url',
       `${ENTRY.replace('example.com/', 'example.com/t/one')}    tenant: two\n`,
       [
         'nodepool.yaml:9:5: zuul-images[0].tenant is "two", but api-url names the tenant "one"; correct one of the two, or leave tenant out',
@@ -292,7 +292,7 @@ describe('a diagnostic of zuul-images', () => {
       ],
     ],
     [
-      'a command that creates tokens of an administrator',
+      'a command that creates administrator tokens',
       `${ENTRY}    auth: {token-command: [zuul-admin, create-auth-token, --tenant, example]}\n`,
       [
         "nodepool.yaml:9:12: warning: zuul-images[0].auth.token-command creates tokens with the rights of a tenant's administrator, which Zuul refuses by default; use shared-secret, which creates tokens that only read",
@@ -304,7 +304,7 @@ describe('a diagnostic of zuul-images', () => {
       ['nodepool.yaml:6:5: zuul-images[0].pipelines is empty; write an entry, after "- "'],
     ],
     [
-      'two artifacts of one format',
+      'two artifacts in one format',
       `zuul-images:\n  - name: a\n    api-url: https://z/\n    project: p\n    pipelines: [x]\n    job: j\n    artifacts:\n      - {format: qcow, type: a}\n      - {format: qcow2, type: b}\n`,
       [
         'nodepool.yaml:10:10: zuul-images[0].artifacts[1].format "qcow2" is listed twice; remove one of the two',
@@ -323,43 +323,43 @@ describe('a diagnostic of zuul-images', () => {
       ],
     ],
     [
-      'an mqtt url that is none',
+      'an invalid mqtt URL',
       `${ENTRY}    mqtt: {url: broker, topic: zuul}\n`,
       ['nodepool.yaml:9:12: zuul-images[0].mqtt.url is not an mqtt or mqtts URL; correct it'],
     ],
     [
-      'a password in an mqtt url, which is not shown',
+      'a password in an mqtt URL, which is not shown',
       `${ENTRY}    mqtt: {url: "mqtt://u:hunter2@broker", topic: zuul}\n`,
       [
         'nodepool.yaml:9:12: zuul-images[0].mqtt.url contains a user name or a password; move them to their own keys',
       ],
     ],
     [
-      'an endpoint for s3 that is none',
+      'an invalid s3-endpoint',
       `${ENTRY}    s3-endpoint: s3://bucket\n`,
       ['nodepool.yaml:9:5: zuul-images[0].s3-endpoint is not an http or https URL; correct it'],
     ],
     [
-      'an issuer that is none',
+      'an invalid issuer',
       `${ENTRY}    auth: {client-credentials: {issuer: realm, client-id: c, secret-file: f}}\n`,
       [
         'nodepool.yaml:9:33: zuul-images[0].auth.client-credentials.issuer is not an http or https URL; correct it',
       ],
     ],
     [
-      'a time to build it',
+      'a time to rebuild',
       `${ENTRY}    rebuild-age: 86400\n`,
       [
         'nodepool.yaml:9:5: warning: zuul-images[0].rebuild-age has no effect: a new image is imported when Zuul has built it; remove it, and schedule the job in Zuul',
       ],
     ],
     [
-      'a validation of nothing',
+      'a validation that checks nothing',
       `${ENTRY}    validate: {}\n`,
       ['nodepool.yaml:9:5: zuul-images[0].validate has neither hook nor boot; name one, or remove it'],
     ],
     [
-      'the builder of Zuul images for another one',
+      'a disk image outside zuul-images with their builder',
       'diskimages:\n  - name: a\n    builder: zuul-artifact\n',
       [
         'nodepool.yaml:4:5: diskimages[0].builder "zuul-artifact" builds the images of zuul-images only; make the image one of zuul-images',
@@ -367,11 +367,12 @@ describe('a diagnostic of zuul-images', () => {
     ],
   ];
   for (const [what, text, diagnostics] of cases) {
-    it(`is ${what}`, async () => assert.deepEqual(await diagnosticsOf(text), diagnostics));
+    it(`zuul-images are reported for ${what}`, async () =>
+      assert.deepEqual(await diagnosticsOf(text), diagnostics));
   }
 });
 
-it("an administrator's token in a token-file is a warning on a host that has the file", async () => {
+it('an administrator’s token in a token-file causes a warning on a host that has the file', async () => {
   const text = `zuul-images:\n  - {name: a, ${NEEDED}, auth: {token-file: zuul-token}}\n`;
   const warnings = async (): Promise<readonly string[]> => {
     await writeFile(file, `images-dir: .\n${text}`);

@@ -42,7 +42,7 @@ diskimages: [{name: debian, builder: of-another-program}]
 const NO_SETTINGS = { type: 'object', properties: {} } as const;
 
 for (const failing of ['configure', 'dispose', 'dispose at once'] as const) {
-  test(`a builder closes its connections and unlocks images-dir if ${failing} of a plugin throws`, async (t) => {
+  test(`a builder closes its connections and unlocks images-dir if a plugin’s ${failing} throws`, async (t) => {
     const directory = temporaryDirectory(t);
     const images = join(directory, 'images');
     await mkdir(images);

@@ -5,7 +5,7 @@ import { it } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { isImageOffered } from '../../src/daemon/fleet.ts';
 
-it('an abort ends the wait for a silent job server at once, with its own reason', async (t) => {
+it('an abort ends the wait for a silent job server at once, with the abort’s reason', async (t) => {
   const silent = createServer((socket) => {
     undoAfter(t, () => socket.destroy());
   });

@@ -58,7 +58,7 @@ const UPLOAD = 'image-upload:1';
 const DELETE = 'image-delete:1';
 
 describe('a job for an image that is no longer here', () => {
-  it('is answered once two scans found no builder for its function; the offer ends with its jobs', async (t) => {
+  it('a job for an image that is gone gets a result once two scans found no builder for it', async (t) => {
     const { waiting, logger } = await site(t, [
       [[UPLOAD, 1, 0, 0]],
       [
@@ -79,7 +79,7 @@ describe('a job for an image that is no longer here', () => {
     equal(logger.lines.length, 2);
   });
 
-  it('is left to another builder that offers its function, however busy, or that is connecting', async (t) => {
+  it('a job for an image that is gone is left to a builder that offers its function, busy or connecting', async (t) => {
     const { waiting } = await site(t, [
       [[UPLOAD, 5, 1, 1]],
       [[UPLOAD, 5, 1, 1]],
@@ -89,19 +89,19 @@ describe('a job for an image that is no longer here', () => {
     deepEqual(await waiting(), [[], [], [], []]);
   });
 
-  it('is left to another builder that offers its function at another job server', async (t) => {
+  it('a job for an image that is gone is left to a builder at another job server', async (t) => {
     const queued: Status = [[UPLOAD, 1, 0, 0]];
     const offered: Status = [[UPLOAD, 0, 0, 1]];
     const { waiting } = await site(t, [queued, queued, queued], [offered, offered, offered]);
     deepEqual(await waiting(), [[], [], []]);
   });
 
-  it('is left to another builder that connects later', async (t) => {
+  it('a job for an image that is gone is left to a builder that connects later', async (t) => {
     const { waiting } = await site(t, [[[UPLOAD, 9, 0, 0]], [[UPLOAD, 9, 0, 0]], [[UPLOAD, 9, 2, 2]]]);
     deepEqual(await waiting(), [[], [UPLOAD], []]);
   });
 
-  it('is not answered if the image is present, or was never offered by this process', async (t) => {
+  it('a job is not taken over if its image is present or was never offered by this process', async (t) => {
     const others: Status = [
       ['image-upload:2', 1, 0, 0],
       ['image-upload:3', 1, 0, 0],

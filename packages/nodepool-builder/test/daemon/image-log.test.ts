@@ -39,14 +39,14 @@ async function siteWithLog(t: TestContext, text: string) {
 }
 
 describe('image-log', () => {
-  it('reads a log from an offset on', async (t) => {
+  it('the image-log function reads a log from an offset', async (t) => {
     const site = await siteWithLog(t, 'one\ntwo\n');
     assert.deepEqual(await site.read({ offset: 4 }), { offset: 4, data: 'two\n', complete: true });
     assert.deepEqual(await site.read({ offset: 8, wait: 10 }), { offset: 8, data: '', complete: true });
     assert.deepEqual(await loggedImages(site.directory), ['docs-1']);
   });
 
-  it('waits for more while the build runs', async (t) => {
+  it('the image-log function waits for more output while the build runs', async (t) => {
     const site = await siteWithLog(t, 'one\n');
     site.runs = true;
     assert.deepEqual(await site.read({ offset: 4 }), { offset: 4, data: '', complete: false });
@@ -55,21 +55,21 @@ describe('image-log', () => {
     assert.deepEqual(await waiting, { offset: 4, data: 'two\n', complete: false });
   });
 
-  it('sends a large log in parts', async (t) => {
+  it('the image-log function sends a large log in parts', async (t) => {
     const site = await siteWithLog(t, 'x'.repeat(300_000));
     const { data, complete } = await site.read({ offset: 0 });
     assert.deepEqual([data.length, complete], [262_144, false]);
     assert.equal((await site.read({ offset: data.length })).complete, true);
   });
 
-  it('goes on shortly before the end of a log that was shortened', async (t) => {
+  it('the image-log function resumes shortly before the end of a log that was truncated', async (t) => {
     const site = await siteWithLog(t, 'x'.repeat(300_000));
     await truncate(site.path, BEGIN.length + 100_000);
     const { offset, data, complete } = await site.read({ offset: 300_000 });
     assert.deepEqual([offset, data.length, complete], [34_464, 65_536, true]);
   });
 
-  it('refuses what is no image-id, and fails without a log', async (t) => {
+  it('the image-log function rejects an invalid image id, and fails without a log', async (t) => {
     const site = await siteWithLog(t, '');
     await assert.rejects(site.read({ offset: 0 }, '../../etc/passwd'), /image-id/);
     await assert.rejects(site.read({ offset: 0 }, 'docs-2'), /no log of the build of image docs-2 is here/);

@@ -17,7 +17,7 @@ const SOME = 50;
 /** Images that stay. */
 const OTHERS = 200;
 
-test('images that come and go change their own functions, whatever the number of other images', async (t) => {
+test('an image that comes or goes changes only its own functions, whatever the number of images', async (t) => {
   const directory = temporaryDirectory(t);
   const images = join(directory, 'images');
   await mkdir(images);

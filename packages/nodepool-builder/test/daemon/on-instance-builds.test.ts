@@ -75,7 +75,7 @@ providers: []
 }
 
 describe('a daemon that builds images on instances', () => {
-  it('gives its builders the providers of instances, including the local QEMU', async (t) => {
+  it('a daemon gives its builders the instance providers, including the local QEMU', async (t) => {
     const { made, start } = await openSite(t);
     await start();
     const [a, b] = made;
@@ -85,7 +85,7 @@ describe('a daemon that builds images on instances', () => {
   });
 
   for (const keepOnFailure of [undefined, 3600]) {
-    it(`tells its builders the time of --keep-on-failure: ${keepOnFailure}`, async (t) => {
+    it(`a daemon gives its builders the time from --keep-on-failure: ${keepOnFailure}`, async (t) => {
       const { made, start } = await openSite(t);
       await start({ keepOnFailure });
       assert.deepEqual(
@@ -95,7 +95,7 @@ describe('a daemon that builds images on instances', () => {
     });
   }
 
-  it('deletes the orphans of a dead one', async (t) => {
+  it('a daemon deletes the instances that a dead daemon left', async (t) => {
     const { images, start } = await openSite(t);
     const dead = await ImageRepository.open(images);
     const claim = await new InstanceRecords(dead).claim('1', new AbortController().signal);

@@ -102,8 +102,8 @@ function looks(zuul: ZuulDouble): readonly (string | null)[] {
   return zuul.listings.map(({ query }) => query.get('job_name'));
 }
 
-describe('the pollers of a daemon', () => {
-  test('follow the configuration, also after an invalid one; only changed images are polled again', async (t) => {
+describe('the Zuul pollers of a daemon', () => {
+  test('the Zuul pollers follow the configuration, also after an invalid one, and poll only changed images again', async (t) => {
     const zuul = await startZuul(t);
     const fixture = await Fixture.create(t);
     const pollers = fixture.start();
@@ -124,7 +124,7 @@ describe('the pollers of a daemon', () => {
     assert.deepEqual(looks(zuul), ['build-a', 'build-b', 'build-c', 'build-a']);
   });
 
-  test('skip a build whose image this host has but does not offer yet', async (t) => {
+  test('the Zuul pollers skip a build whose image this host has but does not offer yet', async (t) => {
     const zuul = await startZuul(t);
     const { uuid } = zuul.table().add([qcowArtifact('1')]);
     const fixture = await Fixture.create(t);
@@ -135,7 +135,7 @@ describe('the pollers of a daemon', () => {
     assert.deepEqual(builder.jobs, []);
   });
 
-  test('leave a running job to its builder when they stop, and wait for the same job after a restart', async (t) => {
+  test('the Zuul pollers leave a running job to its builder when they stop, and wait for it after a restart', async (t) => {
     const zuul = await startZuul(t);
     const { uuid } = zuul.table().add([qcowArtifact('1')]);
     const fixture = await Fixture.create(t);
@@ -163,7 +163,7 @@ describe('the pollers of a daemon', () => {
     );
   });
 
-  test('warn about a damaged record, and poll once it is repaired', async (t) => {
+  test('the Zuul pollers warn about a damaged record, and poll once it is repaired', async (t) => {
     const zuul = await startZuul(t);
     const fixture = await Fixture.create(t);
     const file = join(fixture.directory, 'noble.json');

@@ -21,7 +21,7 @@ const read = (path: string): string => readFileSync(path, 'utf8');
 const OF_ANOTHER_USER = { skip: process.geteuid?.() !== 0 && 'needs root' };
 
 describe('a log file', () => {
-  it('is continued or truncated at a start', (t) => {
+  it('a log file is continued or truncated at a start', (t) => {
     const filename = join(temporaryDirectory(t), 'b.log');
     for (const [truncate, content] of [
       [false, 'one\n'],
@@ -35,7 +35,7 @@ describe('a log file', () => {
     }
   });
 
-  it('is rotated before it exceeds its size, and the newest old files are kept', (t) => {
+  it('a log file is rotated before it exceeds its size, and the newest old files are kept', (t) => {
     const filename = join(temporaryDirectory(t), 'b.log');
     const rotation = { by: 'size' as const, maxBytes: 10, backups: 2 };
     const file = new LogFile({ type: 'file', filename, rotation });
@@ -52,7 +52,7 @@ describe('a log file', () => {
     assert.equal(existsSync(`${filename}.3`), false);
   });
 
-  it('is not written through a symbolic link of another user, nor to a FIFO', OF_ANOTHER_USER, (t) => {
+  it('a log file is not written through another user’s symbolic link or to a FIFO', OF_ANOTHER_USER, (t) => {
     const directory = temporaryDirectory(t);
     const [filename, target] = [join(directory, 'b.log'), join(directory, 'target')];
     writeFileSync(target, 'content\n');
@@ -65,7 +65,7 @@ describe('a log file', () => {
     assert.throws(() => new LogFile({ type: 'file', filename }), { code: 'ENXIO' });
   });
 
-  it('may be a symbolic link where only this user writes', (t) => {
+  it('a log file may be a symbolic link where only this user writes', (t) => {
     const directory = temporaryDirectory(t);
     const [filename, target] = [join(directory, 'b.log'), join(directory, 'target')];
     symlinkSync(target, filename);
@@ -75,7 +75,7 @@ describe('a log file', () => {
     assert.equal(read(target), 'one\n');
   });
 
-  it('is writable only by its owner, whatever the umask', (t) => {
+  it('a log file is writable only by its owner, whatever the umask', (t) => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     const filename = join(temporaryDirectory(t), 'b.log');
@@ -96,7 +96,7 @@ describe('a log file', () => {
     ]);
   });
 
-  it('is reopened after a move only if it is watched', (t) => {
+  it('a log file is reopened after it was moved only if it is watched', (t) => {
     for (const watched of [true, false]) {
       const filename = join(temporaryDirectory(t), 'b.log');
       const file = new LogFile({ type: 'file', filename, watched });

@@ -28,7 +28,7 @@ function rotatingFile(t: TestContext, written: number, settings: Partial<TimeRot
 }
 
 describe('a log file that is rotated by time', () => {
-  it('is renamed to its start time at the end of the interval', (t) => {
+  it('a log file rotated by time is renamed to its start time at the end of the interval', (t) => {
     const start = Date.UTC(2016, 10, 18, 14, 30);
     const { clock, write, rotation, names } = rotatingFile(t, start, { interval: 8 });
     clock.now = start + 8 * HOUR - 1;
@@ -44,7 +44,7 @@ describe('a log file that is rotated by time', () => {
     assert.deepEqual(names(), ['b.log.2016-11-18_14', 'b.log.2016-11-18_22']);
   });
 
-  it('keeps the newest old files and leaves other files alone', (t) => {
+  it('log rotation by time keeps the newest old files and leaves other files alone', (t) => {
     const start = Date.UTC(2016, 10, 18, 14);
     const { clock, write, rotation, names } = rotatingFile(t, start, { backups: 2 });
     for (let hour = 1; hour <= 4; hour += 1) {
@@ -55,7 +55,7 @@ describe('a log file that is rotated by time', () => {
     assert.deepEqual(names(), ['b.log', 'b.log.2016-11-18_16', 'b.log.2016-11-18_17']);
   });
 
-  it('may have been removed, as in Python', (t) => {
+  it('a log file rotated by time may have been removed, as in Python', (t) => {
     const { path, clock, rotation, names } = rotatingFile(t, Date.UTC(2016, 10, 18, 14), {});
     rmSync(path);
     clock.now += HOUR;
@@ -75,7 +75,7 @@ describe('a log file that is rotated by time', () => {
     ['W3', Date.UTC(2016, 10, 25), '2016-11-24'],
   ];
   for (const [unit, due, suffix] of cases) {
-    it(`with unit ${unit} is due at ${new Date(due).toISOString()}`, (t) => {
+    it(`log rotation with unit ${unit} is due at ${new Date(due).toISOString()}`, (t) => {
       const { clock, rotation, names } = rotatingFile(t, Date.UTC(2016, 10, 18, 14, 30), { unit });
       clock.now = due - 1;
       assert.equal(rotation.isDue(5, 5), false);
@@ -86,7 +86,7 @@ describe('a log file that is rotated by time', () => {
     });
   }
 
-  it('with unit MIDNIGHT is due at local midnight', (t) => {
+  it('log rotation with unit MIDNIGHT is due at local midnight', (t) => {
     const { clock, rotation } = rotatingFile(t, new Date(2016, 10, 18, 14).getTime(), {
       unit: 'MIDNIGHT',
       utc: false,
@@ -97,7 +97,7 @@ describe('a log file that is rotated by time', () => {
     assert.equal(rotation.isDue(5, 5), true);
   });
 
-  it('has the date of its day, even if that day had 23 hours', (t) => {
+  it('a rotated log file has the date of its day, even if that day had 23 hours', (t) => {
     const { TZ } = process.env;
     undoAfter(t, () => {
       if (TZ === undefined) delete process.env.TZ;

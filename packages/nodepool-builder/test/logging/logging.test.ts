@@ -29,7 +29,7 @@ function place(t: TestContext): Place {
 }
 
 describe('the log', () => {
-  it('has the layout of nodepool and the level of each logger', async (t) => {
+  it('the log has nodepool’s layout and the level of each logger', async (t) => {
     const { TZ } = process.env;
     undoAfter(t, () => {
       if (TZ === undefined) delete process.env.TZ;
@@ -62,7 +62,7 @@ outputs: [{type: file, filename: builder.log}]
     assert.match(trace ?? '', /Error: no space/);
   });
 
-  it('has one line for a message with line breaks, and no stack for an error of the operating system', async (t) => {
+  it('the log has one line for a message with line breaks, and no stack for a system error', async (t) => {
     const { read, lines } = place(t);
     const { settings } = await read('outputs: [{type: file, filename: builder.log}]\n');
     const logging = openLogging(settings);
@@ -76,7 +76,7 @@ outputs: [{type: file, filename: builder.log}]
     assert.deepEqual(more, []);
   });
 
-  it('has one JSON object per line in format json', async (t) => {
+  it('the log has one JSON object per line in format json', async (t) => {
     const { read, lines } = place(t);
     const { settings } = await read('outputs: [{type: file, filename: json.log, format: json}]\n');
     const logging = openLogging(settings);
@@ -88,7 +88,7 @@ outputs: [{type: file, filename: builder.log}]
   });
 
   for (const outputFormat of ['text', 'json']) {
-    it(`has no control characters of a message, an error or data in format ${outputFormat}`, async (t) => {
+    it(`the log contains no control characters from a message, error or data in format ${outputFormat}`, async (t) => {
       const { read, lines } = place(t);
       const { settings } = await read(`outputs: [{type: file, filename: a.log, format: ${outputFormat}}]\n`);
       const logging = openLogging(settings);
@@ -103,7 +103,7 @@ outputs: [{type: file, filename: builder.log}]
     });
   }
 
-  it('applies a logging configuration for Python', async (t) => {
+  it('the log applies a logging configuration for Python', async (t) => {
     const { read, lines, directory } = place(t);
     const { settings, warnings } = await read(`# as sites have it
 [loggers]
@@ -143,7 +143,7 @@ format=%(levelname)s %(name)s: %(message)s
     assert.deepEqual(lines('image.log'), ['INFO nodepool.image.build.debian: Building']);
   });
 
-  it('starts a new file when the old one is large', async (t) => {
+  it('the log starts a new file when the old one is large', async (t) => {
     const { read, lines } = place(t);
     const { settings } = await read(
       'outputs: [{type: file, filename: b.log, max-size: 100, max-files: 2}]\n',
@@ -164,7 +164,7 @@ describe('the file of -l', () => {
     ['[loggers]\nkeys=root\n', /logging:1:1: the section \[formatters\] is missing/],
   ];
   for (const [text, fault] of faults) {
-    it(`${JSON.stringify(text)} is rejected with the file name`, async (t) => {
+    it(`the logging configuration ${JSON.stringify(text)} is rejected with the file name`, async (t) => {
       await assert.rejects(
         place(t).read(text),
         (error) => error instanceof ConfigurationError && fault.test(error.message),
@@ -172,12 +172,12 @@ describe('the file of -l', () => {
     });
   }
 
-  it('is named in the error if it does not exist', async (t) => {
+  it('the error for a missing logging configuration names the file', async (t) => {
     const missing = join(temporaryDirectory(t), 'missing');
     await assert.rejects(readLogSettings(missing), /missing:1:1: .*ENOENT.*name the right one with -l FILE/);
   });
 
-  it('may have unknown keys', async (t) => {
+  it('a logging configuration may have unknown keys', async (t) => {
     const { warnings } = await place(t).read('level: info\nloggres: {}\n');
     assert.deepEqual(
       warnings.map((warning) => formatDiagnostic('logging', warning)),
@@ -187,7 +187,7 @@ describe('the file of -l', () => {
     );
   });
 
-  it('causes an error if its log file cannot be written', async (t) => {
+  it('a logging configuration is rejected if its log file cannot be written', async (t) => {
     const { read, directory } = place(t);
     const { settings } = await read('outputs: [{type: file, filename: none/b.log}]\n');
     assert.throws(() => openLogging(settings), {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { functionName, imageFunctions, isOffered, subjectOf, verbOf } from '../../src/protocol/functions.ts';
 
 describe('the functions of images that a builder offers', () => {
-  it('follow from the images that it has', () => {
+  it('a builder’s image functions follow from the images that it has', () => {
     const state = {
       images: new Set(['0001']),
       pendingDeletes: new Set(['0000']),
@@ -20,7 +20,7 @@ describe('the functions of images that a builder offers', () => {
     ]);
   });
 
-  it('may have a colon in their subject', () => {
+  it('an image function’s subject may contain a colon', () => {
     assert.equal(verbOf('image-build:debian:12'), 'image-build');
     assert.equal(subjectOf(functionName('image-build', 'debian:12')), 'debian:12');
   });

@@ -4,7 +4,7 @@ import { parseBuildArguments, parseUploadArguments } from '../../src/protocol/jo
 import { JobError } from '../../src/protocol/job-reply.ts';
 
 describe('the argument of image-build', () => {
-  it('names the image; other keys are ignored', () => {
+  it('the image-build argument names the image, and other keys are ignored', () => {
     assert.equal(parseBuildArguments(Buffer.from('{"image-id": "0001", "more": 1}'))['image-id'], '0001');
   });
 
@@ -19,7 +19,7 @@ describe('the argument of image-build', () => {
     ['[]', /is not an object/],
   ];
   for (const [payload, reason] of bad) {
-    it(`cannot be ${payload || 'empty'}`, () => {
+    it(`the image-build argument is rejected if it is ${payload || 'empty'}`, () => {
       assert.throws(
         () => parseBuildArguments(Buffer.from(payload)),
         (error) => error instanceof JobError && reason.test(error.message),
@@ -29,14 +29,14 @@ describe('the argument of image-build', () => {
 });
 
 describe('the argument of image-upload', () => {
-  it('names the provider and its image', () => {
+  it('the image-upload argument names the provider and its image', () => {
     assert.deepEqual(parseUploadArguments(Buffer.from('{"provider": "pool", "image-name": "debian"}')), {
       provider: 'pool',
       'image-name': 'debian',
     });
   });
 
-  it('is rejected if a key is missing', () => {
+  it('the image-upload argument is rejected if a key is missing', () => {
     assert.throws(() => parseUploadArguments(Buffer.from('{"provider": "pool"}')), /image-name is missing/);
   });
 });

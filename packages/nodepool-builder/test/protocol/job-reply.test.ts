@@ -43,7 +43,7 @@ describe('the outcome of a job', () => {
     'disk-full',
   ];
   for (const code of failures) {
-    it(`is WORK_FAIL for ${code}`, async () => {
+    it(`a job that fails with ${code} ends with WORK_FAIL`, async () => {
       const error = await outcomeOf(new ImageError(code, 'the reason'));
       assert.ok(error instanceof JobFailure);
       assert.equal(error.message, 'the reason');
@@ -52,13 +52,13 @@ describe('the outcome of a job', () => {
 
   const exceptions: readonly ImageErrorCode[] = ['invalid-image-id', 'invalid-configuration'];
   for (const code of exceptions) {
-    it(`is WORK_EXCEPTION for ${code}`, async () => {
+    it(`a job that fails with ${code} ends with WORK_EXCEPTION`, async () => {
       const error = await outcomeOf(new ImageError(code, 'the reason'));
       assert.ok(!(error instanceof JobFailure));
     });
   }
 
-  it('is logged with its reason, which WORK_FAIL cannot have', async () => {
+  it('a failed job is logged with its reason, which WORK_FAIL cannot carry', async () => {
     const { logger, lines } = recorder();
     await assert.rejects(
       settleJob({ action: 'build of debian', logger }, job(), () =>
@@ -78,7 +78,7 @@ describe('the reason of a failed job', () => {
     return asked.warnings;
   };
 
-  it('goes to a client that asks for it, before WORK_FAIL and before WORK_EXCEPTION', async () => {
+  it('a failed job’s reason is sent to a client that requests it, before WORK_FAIL or WORK_EXCEPTION', async () => {
     const errors = [new ImageError('disk-full', 'no space'), new JobError('no such provider')];
     for (const error of errors) {
       const [warning = '', ...others] = await failing('{"image-id": "1", "reason": true}', error);
@@ -94,14 +94,14 @@ describe('the reason of a failed job', () => {
   });
 
   for (const argument of ['', '{"image-id": "1"}', '{"reason": "true"}', 'null', '[true]']) {
-    it(`is not sent to a client with the argument ${argument}, whose result a warning would be`, async () => {
+    it(`a failed job’s reason is not sent to a client with the argument ${argument}, which would take it as a result`, async () => {
       assert.deepEqual(await failing(argument, new ImageError('disk-full', 'no space')), []);
     });
   }
 });
 
 describe('the progress of a job', () => {
-  it('is sent once for each per cent and never decreases', () => {
+  it('a job’s progress is sent once for each per cent and never decreases', () => {
     const sent: [number, number][] = [];
     const report = reportProgress({
       sendStatus: (numerator, denominator) => sent.push([numerator, denominator]),
@@ -114,7 +114,7 @@ describe('the progress of a job', () => {
     ]);
   });
 
-  it('is 0 without a total', () => {
+  it('a job’s progress is 0 without a total', () => {
     const sent: number[] = [];
     reportProgress({ sendStatus: (numerator) => sent.push(numerator) })({ done: 0, total: 0 });
     assert.deepEqual(sent, [0]);

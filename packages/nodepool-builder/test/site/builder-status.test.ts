@@ -15,7 +15,7 @@ import { Modules } from '../../src/configuration/modules.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
 import { readBuilderStatuses } from '../../src/site/builder-status.ts';
 
-test('a client reads the status of a builder: its images, its disk, and its running jobs with their progress', async (t) => {
+test('a client reads a builder’s status: its images, its disk, and its running jobs’ progress', async (t) => {
   const directory = temporaryDirectory(t);
   await mkdir(join(directory, 'images'));
   await writeFile(join(directory, 'images/1.raw'), 'an image');
@@ -97,7 +97,7 @@ test('a client reads the status of a builder: its images, its disk, and its runn
   assert.deepEqual(after?.jobs, []);
 });
 
-test('without a builder, there is no status', async (t) => {
+test('a job server without a builder has no builder status', async (t) => {
   const server = new JobServer();
   const address = await server.listen(0);
   t.after(() => server.close());

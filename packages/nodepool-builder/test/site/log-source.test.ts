@@ -46,7 +46,7 @@ async function follow(sources: LogSources, log: ReturnType<typeof growingLog>): 
 }
 
 describe('LogSources', () => {
-  it('reads a log once for all who follow it', async () => {
+  it('a log source reads a log once for all its readers', async () => {
     const [sources, log] = [new LogSources(0), growingLog()];
     const readers = Array.from({ length: 10 }, () => follow(sources, log));
     for (const line of ['one\n', 'two\n']) {
@@ -59,7 +59,7 @@ describe('LogSources', () => {
     assert.ok(log.reads <= 3, `${log.reads} reads`);
   });
 
-  it('lets a late reader catch up with what is no longer kept', async () => {
+  it('a log source lets a late reader catch up with what is no longer kept', async () => {
     const [sources, log] = [new LogSources(0), growingLog()];
     const first = follow(sources, log);
     for (let part = 0; part < 10; part += 1) {
@@ -74,7 +74,7 @@ describe('LogSources', () => {
     assert.equal(other, one);
   });
 
-  it('gives whole lines, and renders them once', async () => {
+  it('a log source returns whole lines, and renders them once', async () => {
     const [sources, log] = [new LogSources(0), growingLog()];
     let renders = 0;
     const render = (part: LogPart): Buffer => {
@@ -90,7 +90,7 @@ describe('LogSources', () => {
     assert.deepEqual([await readers, renders], [['one\n', 'one\n'], 1]);
   });
 
-  it('waits for the end of a line, and no longer for that of a very long one', async () => {
+  it('a log source waits for the end of a line, except of a very long one', async () => {
     const [sources, log] = [new LogSources(0), growingLog()];
     await sources.use('log', log.read, async (source) => {
       const first = source.read(0, AbortSignal.timeout(10_000));
@@ -103,7 +103,7 @@ describe('LogSources', () => {
     });
   });
 
-  it('asks the builder rarely, whatever a fast build writes', async () => {
+  it('a log source queries the builder rarely, however fast the build writes', async () => {
     const [sources, log] = [new LogSources(200), growingLog()];
     await sources.use('log', log.read, async (source) => {
       const begun = performance.now();
@@ -116,7 +116,7 @@ describe('LogSources', () => {
     });
   });
 
-  it('keeps nothing of a log from before it was shortened', async () => {
+  it('a log source keeps nothing of a log from before it was truncated', async () => {
     const chunks: LogChunk[] = [
       { data: Buffer.from('old\n'), offset: 0, isComplete: false },
       { data: Buffer.from('tail\n'), offset: 2, isComplete: false },
@@ -132,7 +132,7 @@ describe('LogSources', () => {
     });
   });
 
-  it('stops reading when nobody follows any more', async () => {
+  it('a log source stops reading when it has no readers left', async () => {
     const [sources, log] = [new LogSources(0), growingLog()];
     const gone = new AbortController();
     const reading = sources.use('log', log.read, (source) => source.read(0, gone.signal));
@@ -142,7 +142,7 @@ describe('LogSources', () => {
     assert.equal(await follow(sources, log), 'x');
   });
 
-  it('passes on the error of a builder', async () => {
+  it('a log source passes on a builder’s error', async () => {
     const sources = new LogSources(0);
     await assert.rejects(
       sources.use(

@@ -78,7 +78,7 @@ describe('an image of a provider', () => {
     return providers;
   }
 
-  it('is chosen by filters, or by the name of a cloud image', async (t) => {
+  it('a provider’s image is chosen by filters, or by a cloud image’s name', async (t) => {
     const providers = await withImage(t);
     const filters = [{ name: 'name', values: ['deb*'] }];
     assert.deepEqual(
@@ -91,7 +91,7 @@ describe('an image of a provider', () => {
     );
   });
 
-  it('is not chosen in vain', async (t) => {
+  it('choosing a provider’s image fails if none passes the filters', async (t) => {
     const providers = await withImage(t);
     const filters = [{ name: 'property:os', values: ['bsd'] }];
     await assert.rejects(providers.chooseImage('pool', { 'image-filters': filters }), {
@@ -110,7 +110,7 @@ describe('an image of a provider', () => {
 });
 
 describe('providers of instances', () => {
-  it('stay open over a reload that does not change them', async (t) => {
+  it('instance providers stay open over a reload that does not change them', async (t) => {
     const providers = open(t);
     providers.configure(await qemu(t, { a: 256, b: 256 }));
     const [a, b, local] = ['a', 'b', 'qemu'].map((name) => providers.instanceProvider(name));
@@ -120,7 +120,7 @@ describe('providers of instances', () => {
     assert.notEqual(providers.instanceProvider('b'), b);
   });
 
-  it('are listed once this process or an earlier one has used them, while they are configured', async (t) => {
+  it('instance providers are listed if this process or an earlier one used them, while they are configured', async (t) => {
     const providers = open(t, ['before', 'gone']);
     providers.configure(await qemu(t, { a: 256, before: 256, never: 256 }));
     assert.deepEqual(
@@ -134,7 +134,7 @@ describe('providers of instances', () => {
     );
   });
 
-  it('are not listed once a reload gives their name to a provider without instances', async (t) => {
+  it('instance providers are not listed once a reload gives their name to a provider without instances', async (t) => {
     const providers = open(t, ['a', 'b']);
     providers.configure(
       await entries(t, '{name: a, type: directory, directory: /p, images: []}, {name: b, type: qemu}'),
@@ -145,7 +145,7 @@ describe('providers of instances', () => {
     );
   });
 
-  it('cause an error if they are not configured, or run no instances', async (t) => {
+  it('an instance provider that is not configured, or runs no instances, throws an error', async (t) => {
     const providers = open(t);
     providers.configure(await entries(t, '{name: pool, type: directory, directory: /p, images: []}'));
     for (const name of ['cloud', 'pool']) {
@@ -157,7 +157,7 @@ describe('providers of instances', () => {
     }
   });
 
-  it('are in the records of the instances that builds left in them', async (t) => {
+  it('instance providers are found in the records of instances that builds left in them', async (t) => {
     const repository = await ImageRepository.open(temporaryDirectory(t));
     undoAfter(t, () => repository.close());
     const claim = await new InstanceRecords(repository).claim('1', new AbortController().signal);
@@ -178,7 +178,7 @@ function noting(name: string, directory: string): string {
 }
 
 describe('providers of images', () => {
-  it('are opened once, with the format of their entry, and stay open over a reload', async (t) => {
+  it('image providers are opened once, with their entry’s format, and stay open over a reload', async (t) => {
     const providers = open(t);
     const text = '{name: pool, type: directory, directory: /p, image-type: raw, images: []}';
     providers.configure(await entries(t, text));
@@ -192,7 +192,7 @@ describe('providers of images', () => {
     assert.equal(providers.get('other'), undefined);
   });
 
-  it('close by the result of the reload that removed or changed them, all others with the dispose', async (t) => {
+  it('image providers close after the reload that removed or changed them, or on dispose', async (t) => {
     const closed: unknown[] = [];
     const module: ProviderModule = {
       ...DIRECTORY_MODULE,
@@ -223,14 +223,14 @@ describe('providers of images', () => {
     assert.deepEqual(closed, ['b in /2']);
   });
 
-  it('are absent for a type that takes no images', async (t) => {
+  it('image providers are absent for a type that takes no images', async (t) => {
     const providers = open(t);
     providers.configure(await qemu(t, { a: 256 }));
     assert.equal(providers.get('a')?.provider, undefined);
     assert.equal(providers.get('a')?.configuration.name, 'a');
   });
 
-  it('fail with the reason if their cloud was not found', async (t) => {
+  it('image providers fail with the reason if their cloud was not found', async (t) => {
     const providers = open(t);
     providers.configure(await entries(t, '{name: lost, cloud: lost, images: []}'));
     await assert.rejects(async () => await providers.get('lost')?.provider?.list(), /"lost"/);
@@ -238,7 +238,7 @@ describe('providers of images', () => {
   });
 });
 
-it('the identity of a builder is created once for its images-dir', async (t) => {
+it('a builder’s identity is created once for its images-dir', async (t) => {
   const [one, other] = [temporaryDirectory(t), temporaryDirectory(t)];
   for (const directory of [one, other]) await mkdir(join(directory, '.nodepool-builder'));
   const identity = await builderIdentity(one);

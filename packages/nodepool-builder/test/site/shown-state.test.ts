@@ -58,7 +58,7 @@ for (const [sentence, builds, rows, expected] of [
     { ...READY, newest: 'docs-1' },
   ],
   [
-    'a failed upload of the newest image is the state of its place, with the error',
+    'a failed upload of the newest image is shown as its provider’s state, with the error',
     [build('docs-2'), build('docs-1')],
     [uploadRow('docs-2', 'failed', 'no space'), uploadRow('docs-1', 'ready')],
     { state: 'failed', error: 'no space', ready: 1, newest: 'docs-1' },
@@ -70,13 +70,13 @@ for (const [sentence, builds, rows, expected] of [
     { ...READY, newest: 'docs-2' },
   ],
   [
-    'a failure before an image that was deleted does not come back',
+    'a failure before a deleted image is not shown again',
     [build('docs-2', { state: 'deleted', withdrawn: true }), build('docs-1', { state: 'failed' })],
     [row('docs-2', 'deleted')],
     { state: 'missing', error: null, ready: 0 },
   ],
   [
-    'a provider whose only image was rolled back is ready, and says so',
+    'a provider whose only image was rolled back is ready, and shows the rollback',
     [build('docs-2', { withdrawn: true }), build('docs-1')],
     [uploadRow('docs-2', 'ready')],
     {
@@ -87,7 +87,7 @@ for (const [sentence, builds, rows, expected] of [
     },
   ],
   [
-    'a failed build of a configuration that was taken back does not hide the ready image',
+    'a failed build of a configuration that was reverted does not hide the ready image',
     [build('docs-2', { state: 'failed', configuration: 'mistyped' }), build('docs-1')],
     [row('docs-2', 'failed', 'no such element'), row('docs-1', 'ready')],
     { ...READY, newest: 'docs-1' },
@@ -99,7 +99,7 @@ for (const [sentence, builds, rows, expected] of [
     { state: 'missing', error: 'the provider no longer lists it', ready: 0 },
   ],
 ] as const satisfies readonly (readonly [string, readonly Build[], readonly Row[], object])[]) {
-  test(`the state of a place: ${sentence}`, () => {
+  test(sentence, () => {
     const state = { builds: new Map(builds.map((each: Build) => [each.id, each])) };
     const { newest, waiting: _, retrying: __, ...more } = sumUp<Row>(rows, obsoleteIn(DISKIMAGES, state));
     deepEqual({ ...more, ...(newest && { newest: newest['image-id'] }) }, expected);

@@ -23,7 +23,7 @@ function work(functions: readonly FunctionStatus[] | undefined, ...jobs: readonl
 describe('a build on record as building', () => {
   for (const [sentence, given, expected] of [
     [
-      'is building with the progress of its builder',
+      'is building with its builder’s progress',
       work([offer('image-build:docs', 1, 1)], runningBuild('docs-1')),
       { state: 'building', percent: 35, host: 'west1', waiting: null },
     ],
@@ -48,18 +48,19 @@ describe('a build on record as building', () => {
       { state: 'queued', waiting: 'the manager to submit its job' },
     ],
     [
-      'is building if its job runs at a builder that does not answer',
+      'is building if its job runs at a builder that does not respond',
       work([offer('image-build:docs', 1, 1)]),
       { state: 'building', percent: null, waiting: null },
     ],
-    ['is building if no job server answers', work(undefined), { state: 'building', waiting: null }],
-    ['is building if nobody was asked', undefined, { state: 'building', waiting: null }],
+    ['is building if no job server responds', work(undefined), { state: 'building', waiting: null }],
+    ['is building if no job server was queried', undefined, { state: 'building', waiting: null }],
   ] as const) {
-    it(sentence, () => partialDeepStrictEqual(standingOf(DOCS, given), expected));
+    it(`a build on record as building ${sentence}`, () =>
+      partialDeepStrictEqual(standingOf(DOCS, given), expected));
   }
 });
 
-it('a build that has ended is never queued', () => {
+it('a build that has ended is never shown as queued', () => {
   const ended = { ...DOCS, state: 'failed' } as const;
   partialDeepStrictEqual(standingOf(ended, work([])), { state: 'failed', waiting: null });
 });

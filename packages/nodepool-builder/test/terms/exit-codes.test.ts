@@ -9,7 +9,7 @@ import { CommandError, failing } from '../../src/terms/command-error.ts';
 import { EXIT_CODES, exitReasonOf } from '../../src/terms/exit-codes.ts';
 
 describe('the table of exit codes', () => {
-  it('keeps its codes: scripts rely on them', () => {
+  it('the exit codes keep their numbers, as scripts rely on them', () => {
     const codes = Object.entries(EXIT_CODES).map(([reason, { code }]) => [reason, code]);
     assert.deepEqual(Object.fromEntries(codes), {
       success: 0,
@@ -24,11 +24,11 @@ describe('the table of exit codes', () => {
     });
   });
 
-  it('is in the documents (npm run docs)', async () => {
+  it('the exit codes are in the documents (npm run docs)', async () => {
     assert.ok((await readPage('docs/command-line.md')).includes(`\n${exitCodeTable(EXIT_CODES)}\n`));
   });
 
-  it('is in --help', async () => {
+  it('the exit codes are in --help', async () => {
     let help = '';
     const program = (await createProgram()).configureOutput({ writeOut: (text) => (help += text) });
     await assert.rejects(program.parseAsync(['--help'], { from: 'user' }), /outputHelp/);
@@ -50,12 +50,12 @@ describe('the reason of an error', () => {
     [undefined, 'failed'],
   ];
   for (const [error, reason] of cases) {
-    it(`is ${reason} for ${String(error)}`, () => {
+    it(`the exit reason for ${String(error)} is ${reason}`, () => {
       assert.equal(exitReasonOf(error), reason);
     });
   }
 
-  it('of a command is that of its cause, unless it has its own', () => {
+  it('a command exits with the code of its cause, unless it has its own', () => {
     const missing = Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
     const refused = new OpenStackError('auth-failed', 'the cloud refused');
     assert.throws(() => failing('cannot ask', 'correct it')(refused), { exitReason: 'refused' });

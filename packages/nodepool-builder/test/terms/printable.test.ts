@@ -4,34 +4,34 @@ import { runInProcess } from '../../../../test/fixtures/command-in-process.ts';
 import { printable } from '../../src/terms/printable.ts';
 
 describe('printable', () => {
-  it('replaces what a terminal obeys, and keeps tabs, lines and other text', () => {
+  it('printable text replaces control characters, and keeps tabs, lines and other text', () => {
     assert.equal(
       printable('a\tb\nc\x1b[2J\x07\r\x9b\x7f\u202eß'),
       'a\tb\nc\\u001b[2J\\u0007\\u000d\\u009b\\u007f\\u202eß',
     );
   });
 
-  it('keeps colours for a terminal, and nothing else', () => {
+  it('printable text keeps colours for a terminal, and no other control sequences', () => {
     const text = '\x1b[31mred\x1b[39m\x1b[2J\x1b]0;title\x07\x1b[?1049h\x1b';
     const kept = '\x1b[31mred\x1b[39m\\u001b[2J\\u001b]0;title\\u0007\\u001b[?1049h\\u001b';
     assert.equal(printable(text, true), kept);
   });
 
-  it('leaves JSON valid, with the same values', () => {
+  it('printable JSON stays valid, with the same values', () => {
     const value = { 'a\x9b': ['\x1b', '\u2028', '\u202e', '\x7f'] };
     assert.deepEqual(JSON.parse(printable(JSON.stringify(value, null, 2))), value);
   });
 });
 
 describe('a command', () => {
-  it('prints no control character of an error', async () => {
+  it('a command prints no control character from an error', async () => {
     const { code, stderr } = await runInProcess('validate', 'a\x1b]0;title\x07\u202e.yaml');
     assert.equal(code, 3);
     assert.match(stderr, /a\\u001b\]0;title\\u0007\\u202e\.yaml/);
     assert.doesNotMatch(stderr, /[^\P{Cc}\n]|\p{Bidi_Control}/u);
   });
 
-  it('prints each error as one line, whatever line breaks a name has', async () => {
+  it('a command prints each error as one line, whatever line breaks a name has', async () => {
     const name = 'no\nsuch\r\n  file';
     for (const args of [
       ['validate', `${name}.yaml`],
@@ -51,7 +51,7 @@ describe('a command', () => {
     }
   });
 
-  it('leaves the console as it was', async () => {
+  it('a command leaves the console unchanged', async () => {
     const { log, error } = console;
     await runInProcess('validate', 'missing.yaml');
     assert.deepEqual([console.log, console.error], [log, error]);

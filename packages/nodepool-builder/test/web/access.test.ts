@@ -27,7 +27,7 @@ function requestWith(
 }
 
 describe('Access', () => {
-  it('knows its sessions until they expire or end', async (t) => {
+  it('the web interface knows its sessions until they expire or end', async (t) => {
     const access = await Access.open({ webTokenFile: await tokenFile(t, TOKEN) });
     const [session, other] = [access.startSession(), access.startSession()];
     const userOf = (cookie: string) => access.userOf(requestWith({}, { session: cookie }))?.name;
@@ -41,7 +41,7 @@ describe('Access', () => {
     assert.equal(userOf(other), undefined);
   });
 
-  it('ends the oldest of more than 1000 sessions', async (t) => {
+  it('the web interface ends the oldest of more than 1000 sessions', async (t) => {
     const access = await Access.open({ webTokenFile: await tokenFile(t, TOKEN) });
     const sessions = Array.from({ length: 1001 }, () => access.startSession());
     const users = sessions.map((session) => access.userOf(requestWith({}, { session })));
@@ -49,7 +49,7 @@ describe('Access', () => {
     assert.equal(users.lastIndexOf(undefined), 0);
   });
 
-  it('gives each session and each user a form token of its own', async (t) => {
+  it('the web interface gives each session and each user its own form token', async (t) => {
     const access = await Access.open({
       webTokenFile: await tokenFile(t, TOKEN),
       webTrustedHeader: 'X-User',
@@ -65,7 +65,7 @@ describe('Access', () => {
     assert.ok(!tokens.includes(undefined));
   });
 
-  it('tells requests of its own pages from those of other sites', async () => {
+  it('the web interface distinguishes requests from its own pages and from other sites', async () => {
     const access = await Access.open({ webUrl: 'https://images.example.org' });
     const host = '127.0.0.1:8080';
     const isOwn = (headers: Readonly<Record<string, string>>): boolean =>
@@ -79,7 +79,7 @@ describe('Access', () => {
     assert.ok(!isOwn({ 'sec-fetch-site': 'cross-site' }));
   });
 
-  it('refuses a short token, one that others can read, and half of a pair of options', async (t) => {
+  it('the web interface rejects a short token, one that others can read, and half of a pair of options', async (t) => {
     const open = async (token: string, mode?: number): Promise<Access> =>
       await Access.open({ webTokenFile: await tokenFile(t, token, mode) });
     await assert.rejects(open('short'), /has less than 16 characters; write one with "openssl/);

@@ -62,7 +62,7 @@ async function statusFor(
 }
 
 describe('the API of --web', () => {
-  it('shows what filters choose, as the page does', async (t) => {
+  it('the API shows what filters choose, as the page does', async (t) => {
     const site = await startWebSite(t, {
       'cloud-images': [{ name: 'absent', 'image-filters': [{ name: 'tag', values: ['none'] }] }],
       providers: [provider('east', { 'cloud-images': [{ name: 'fixed', 'image-id': '<x>.qcow2' }] })],
@@ -84,7 +84,7 @@ describe('the API of --web', () => {
     assert.match(page, /absent<\/span>.*no image in provider &quot;east&quot; passes the filters/s);
   });
 
-  it('answers as its OpenAPI document says', async (t) => {
+  it('the API responds as its OpenAPI document says', async (t) => {
     const site = await startWebSite(t);
     const [upload] = await untilUploaded(site);
     const document = (await site.api('/openapi.json')).body as Document;
@@ -130,7 +130,7 @@ describe('the API of --web', () => {
     );
   });
 
-  it('pauses and unpauses, and says who paused', async (t) => {
+  it('the API pauses and unpauses disk images, and says who paused them', async (t) => {
     const site = await startWebSite(t);
     await untilUploaded(site);
     const act = async (action: string) =>
@@ -151,7 +151,7 @@ describe('the API of --web', () => {
     assert.partialDeepStrictEqual(after, { paused: false, 'paused-by': null, 'paused-since': null });
   });
 
-  it('sends an event for each change', async (t) => {
+  it('the API sends an event for each change', async (t) => {
     const site = await startWebSite(t);
     await untilUploaded(site);
     const stop = new AbortController();
@@ -168,7 +168,7 @@ describe('the API of --web', () => {
     assert.match(text, /^id: \w+-\d+\nevent: change\n/m);
   });
 
-  it('may be read by anyone, and used with the token only', async (t) => {
+  it('anyone may read the API, and only the token permits changes', async (t) => {
     const site = await startWebSite(t);
     const rebuild = async (headers: Readonly<Record<string, string>>): Promise<number> =>
       (await site.api('/images/docs/rebuild', { method: 'POST', headers })).status;
@@ -181,7 +181,7 @@ describe('the API of --web', () => {
     assert.equal(await statusFor(site.url, { host: 'localhost:1234' }), 200);
   });
 
-  it('trusts the header of a listed proxy, and asks it for a token of the form', async (t) => {
+  it('the API trusts the header of a listed proxy, and requires its form token', async (t) => {
     const site = await startWebSite(
       t,
       {},
@@ -206,7 +206,7 @@ describe('the API of --web', () => {
     assert.equal(await statusFor(site.url, { host: 'images.example.org' }), 200);
   });
 
-  it('does not trust the header from another address', async (t) => {
+  it('the API does not trust the proxy’s header from another address', async (t) => {
     const site = await startWebSite(
       t,
       {},
@@ -218,7 +218,7 @@ describe('the API of --web', () => {
     assert.equal((await site.api('/images/docs/rebuild', { method: 'POST', headers })).status, 401);
   });
 
-  it('refuses a list in the place of a text, and a body that is not a form, with 400', async (t) => {
+  it('the API rejects a list in place of a text, and a body that is not a form, with 400', async (t) => {
     const site = await startWebSite(t);
     const login = new URLSearchParams({ token: TOKEN });
     const loggedIn = await fetch(`${site.url}/login`, { method: 'POST', body: login, redirect: 'manual' });
@@ -248,7 +248,7 @@ describe('the API of --web', () => {
     }
   });
 
-  it('ends the session of a user who logs out, so that a copy of the cookie is worthless', async (t) => {
+  it('logging out ends a user’s session, so that a copy of the cookie is worthless', async (t) => {
     const site = await startWebSite(t);
     const post = async (path: string, token: string, cookie = ''): Promise<Response> => {
       const body = new URLSearchParams({ token });
@@ -264,7 +264,7 @@ describe('the API of --web', () => {
     assert.equal((await post('/actions/rebuild?subject=docs', token, cookie)).status, 401);
   });
 
-  it("serves nodepool's addresses as text and as JSON", async (t) => {
+  it('nodepool’s web addresses return text and JSON', async (t) => {
     const site = await startWebSite(t);
     const [upload] = await untilUploaded(site);
     const get = async (

@@ -71,7 +71,7 @@ async function configurationOf(
 }
 
 describe('a watch on cloud images', () => {
-  it('shows what is chosen now, and since when', async (t) => {
+  it('the cloud image watch shows what is chosen now, and since when', async (t) => {
     const site = await Site.start(t);
     const before = await site.until('no image', ({ error }) => error !== null);
     assert.deepEqual(before, {
@@ -102,7 +102,7 @@ describe('a watch on cloud images', () => {
     );
   });
 
-  it('keeps the last choice while the provider fails, with the reason', async (t) => {
+  it('the cloud image watch keeps the last choice while the provider fails, with the reason', async (t) => {
     const site = await Site.start(t);
     await site.upload('1');
     const before = await site.until('the image', (record) => record['external-id'] !== null);
@@ -114,7 +114,7 @@ describe('a watch on cloud images', () => {
     assert.deepEqual(await site.until('the recovery', ({ error }) => error === null), before);
   });
 
-  it('follows a reload, and keeps the time of unchanged filters', async (t) => {
+  it('the cloud image watch follows a reload, and keeps the time of unchanged filters', async (t) => {
     const site = await Site.start(t);
     await site.upload('1');
     const before = await site.until('the image', (record) => record['external-id'] !== null);

@@ -47,7 +47,7 @@ const IMAGE = {
 
 const ALL = { diskimages: named('debian', 'fedora'), providers: named('east', 'west') };
 
-test('results begin with 0 at the start, so that Prometheus sees the first failure', async () => {
+test('result metrics begin with 0 at the start, so that Prometheus sees the first failure', async () => {
   const metrics = new EventMetrics(ALL, { runsManager: false });
   metrics.onJobEvent({ kind: 'build-started', diskimage: 'debian' });
   metrics.onManagerEvent({ kind: 'started', record: UPLOAD, isRetry: false });
@@ -62,7 +62,7 @@ test('results begin with 0 at the start, so that Prometheus sees the first failu
   ]);
 });
 
-test('a failure, a retry and a cancellation count by disk image and provider', async () => {
+test('failures, retries and cancellations are counted by disk image and provider', async () => {
   const metrics = new EventMetrics(ALL, { runsManager: true });
   metrics.onManagerEvent({ kind: 'leadership', isLeader: true });
   metrics.onManagerEvent({ kind: 'started', record: BUILD, isRetry: true });
@@ -81,7 +81,7 @@ test('a failure, a retry and a cancellation count by disk image and provider', a
   ]);
 });
 
-test('the orphans are those of the last scan of the leader; deletions count', async () => {
+test('the orphan metrics show the leader’s last scan, and deletions are counted', async () => {
   const metrics = new EventMetrics(ALL, { runsManager: true });
   const cloud = { location: 'provider', provider: 'east', image: IMAGE, isOurs: true } as const;
   const files = { location: 'builder', imageId: 'debian-2', isOurs: true } as const;
@@ -104,7 +104,7 @@ test('the orphans are those of the last scan of the leader; deletions count', as
   assert.deepEqual(await seriesOf(metrics), deletions);
 });
 
-test('jobs that do not succeed count, but have no duration', async () => {
+test('jobs that do not succeed are counted, but have no duration metric', async () => {
   const metrics = new EventMetrics(ALL, { runsManager: false });
   const upload = { diskimage: 'debian', provider: 'east', imageName: 'debian', seconds: 90, size: 7 };
   for (const result of ['success', 'failure', 'interrupted'] as const) {
@@ -133,7 +133,7 @@ test('jobs that do not succeed count, but have no duration', async () => {
   }
 });
 
-test('the series of removed disk images and providers go away, those of others stay as they are', async () => {
+test('metrics of removed disk images and providers disappear, and others stay', async () => {
   const metrics = new EventMetrics(ALL, { runsManager: true });
   for (const diskimage of ['debian', 'fedora']) {
     metrics.onJobEvent({ kind: 'build-ended', diskimage, result: 'success', seconds: 60 });

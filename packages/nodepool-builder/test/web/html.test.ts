@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { html } from '../../src/web/html.ts';
 
 describe('html', () => {
-  it('escapes values in text and in attributes', () => {
+  it('the HTML template escapes values in text and in attributes', () => {
     const name = `"><script>alert('x')</script>&`;
     assert.equal(
       html`<a title="${name}">${name}</a>`.text,
@@ -12,7 +12,7 @@ describe('html', () => {
     );
   });
 
-  it('takes other templates, lists of them, and nothing', () => {
+  it('the HTML template accepts other templates, lists of them, and nothing', () => {
     const items = ['a', 'b'].map((item) => html`<li>${item}</li>`);
     assert.equal(
       html`<ul>${items}</ul>${undefined}${false}${null}${0}`.text,
@@ -20,7 +20,7 @@ describe('html', () => {
     );
   });
 
-  it('replaces control characters', () => {
+  it('the HTML template replaces control characters', () => {
     assert.equal(html`${'a\0b\x1bc\td\n'}`.text, 'a\ufffdb\ufffdc\td\n');
   });
 });

@@ -75,7 +75,7 @@ async function untilCounted(site: WebSite): Promise<string> {
 /** A label and its value: `east` of provider. */
 const EAST = 'diskimage="docs",provider="east"';
 
-test('/metrics has the state of the site, and what its processes have counted; promtool accepts it', async (t) => {
+test('the page /metrics shows the site’s state and its processes’ counts, and promtool accepts it', async (t) => {
   const site = await startSite(t);
   const text = await untilCounted(site);
   execFileSync('promtool', ['check', 'metrics'], { input: text, stdio: ['pipe', 'ignore', 'inherit'] });
@@ -122,7 +122,7 @@ test('/metrics has the state of the site, and what its processes have counted; p
   assert.match(text, /^nodepool_builder_builder_info\{host="[^"]+",version="[^"]+"\} 1$/m);
   assert.match(text, /^process_resident_memory_bytes \d/m);
 
-  await t.test('a cancelled build counts as cancelled, at the builder and in the manager', async () => {
+  await t.test('a cancelled build is counted as cancelled by the builder and by the manager', async () => {
     const builds = await site.list('dib-image-list');
     const slow = builds.find((build) => String(build['image-id']).startsWith('slow-')) ?? assert.fail();
     assert.equal((await runCommand('cancel', String(slow['image-id']), '-c', site.config)).code, 0);
@@ -135,7 +135,7 @@ test('/metrics has the state of the site, and what its processes have counted; p
     await assertDocumented(await scrape(site));
   });
 
-  await t.test('a reload keeps the counts; series of what was removed go away', async () => {
+  await t.test('a reload keeps the metrics’ counts, and metrics of what was removed disappear', async () => {
     await site.configure({ manager: MANAGER, providers: [provider('east')] });
     const after = await waitUntil('the series to go away', async () => {
       const now = await scrape(site);
@@ -177,7 +177,7 @@ async function pageOf(service: BuilderProcess): Promise<{ readonly url: string }
   return { url: /http\S+/.exec(line)?.[0] ?? assert.fail(line) };
 }
 
-test('in a fleet, the manager counts results, and the builder its jobs', async (t) => {
+test('the manager of a fleet counts results, and the builder counts its jobs', async (t) => {
   const managed = await createManagedSite(t);
   const config = join(managed.directory, 'builder.yaml');
   const settings = JSON.parse(await readFile(managed.config, 'utf8')) as object;
@@ -205,13 +205,13 @@ test('in a fleet, the manager counts results, and the builder its jobs', async (
   for (const text of [counted, here]) assert.equal(sampleOf(text, 'builders'), 1);
 });
 
-test('/livez answers while the process lives', async (t) => {
+test('the page /livez responds with OK while the process lives', async (t) => {
   const site = await startWebSite(t);
   const response = await fetch(`${site.url}/livez`);
   assert.deepEqual([response.status, await response.text()], [200, 'OK']);
 });
 
-test('examples/monitoring: promtool accepts the configuration, the alert rules and their tests', async () => {
+test('promtool accepts the configuration, alert rules and tests in examples/monitoring', async () => {
   const promtool = (...args: readonly string[]): unknown => execFileSync('promtool', args, { cwd: EXAMPLE });
   promtool('check', 'config', 'prometheus.yml');
   promtool('check', 'rules', 'rules.yml');
@@ -276,7 +276,7 @@ interface Dashboard {
 /** Queries without a result in the site of the test: nothing has failed that way, and a directory has no requests. */
 const WITHOUT_RESULT = /step_retries|orphan|provider_request/;
 
-test('examples/monitoring: Prometheus evaluates each query of the dashboard and each rule on real metrics', async (t) => {
+test('Prometheus evaluates each dashboard query and rule in examples/monitoring on real metrics', async (t) => {
   const dashboard = JSON.parse(await readFile(join(EXAMPLE, 'dashboard.json'), 'utf8')) as Dashboard;
   const site = await startSite(t);
   const text = await untilCounted(site);
@@ -338,7 +338,7 @@ test('examples/monitoring: Prometheus evaluates each query of the dashboard and 
   });
 });
 
-test('examples/monitoring/dashboard.json: panels do not overlap, and use the chosen data source', async () => {
+test('the dashboard in examples/monitoring has panels that do not overlap and use the chosen data source', async () => {
   const { panels, templating } = JSON.parse(
     await readFile(join(EXAMPLE, 'dashboard.json'), 'utf8'),
   ) as Dashboard;

@@ -9,7 +9,7 @@ function textOf(part: { readonly text: string }): string {
   return part.text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
 }
 
-test('the page of a build shows its proof, its materials and the changed packages', async (t) => {
+test('a build’s page shows its proof, its materials and the changed packages', async (t) => {
   const site = await AttestedSite.create(t);
   await site.build('debian-1', [], [debianPackage('curl', '8.0'), debianPackage('vim', '9.1')]);
   const material = {
@@ -35,7 +35,7 @@ test('the page of a build shows its proof, its materials and the changed package
   assert.match(first, /2 packages: the store has no list of packages of a build before/);
 });
 
-test('the page of an upload shows each link of its chain', async (t) => {
+test('an upload’s page shows each link of its chain', async (t) => {
   const site = await AttestedSite.create(t);
   await site.build('debian-1');
   await site.upload('u-1', 'debian-1', 'east');
@@ -50,7 +50,7 @@ test('the page of an upload shows each link of its chain', async (t) => {
   assert.match(missing, /unproven its builder returned no attestation/);
 });
 
-test('the page shows a part of many packages, and the API has them all', async (t) => {
+test('the web page shows only some of many packages, and the API returns them all', async (t) => {
   const site = await AttestedSite.create(t);
   await site.build('debian-1', [], []);
   const many = Array.from({ length: 700 }, (_, index) => debianPackage(`p-${index}`, '1'));

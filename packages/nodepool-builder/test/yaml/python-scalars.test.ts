@@ -71,7 +71,7 @@ const DOCUMENTS: readonly string[] = [
 ];
 
 describe('YAML of nodepool', () => {
-  it('has the scalars of PyYAML, as Python writes them', () => {
+  it('YAML is read with PyYAML’s scalars, written as Python writes them', () => {
     const documents = SCALARS.flatMap((scalar) => [
       `- ${scalar}\n`,
       `k: ${scalar}\n`,
@@ -84,7 +84,7 @@ describe('YAML of nodepool', () => {
     }
   });
 
-  it('has the aliases, merges and keys of PyYAML', () => {
+  it('YAML is read with PyYAML’s aliases, merges and keys', () => {
     const expected = readByPython(DOCUMENTS);
     for (const [index, text] of DOCUMENTS.entries()) {
       const { value } = parseYaml('test.yaml', text, { duplicateKeys: 'last' }).fitted(TEXTS);
@@ -103,7 +103,8 @@ describe('YAML of nodepool', () => {
     ['a: 1\na: 2\n', /duplicated mapping key/],
   ];
   for (const [text, reason] of refused) {
-    it(`refuses ${JSON.stringify(text)}`, () => assert.throws(() => parseYaml('test.yaml', text), reason));
+    it(`YAML that contains ${JSON.stringify(text)} is rejected`, () =>
+      assert.throws(() => parseYaml('test.yaml', text), reason));
   }
 });
 

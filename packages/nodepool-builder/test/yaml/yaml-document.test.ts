@@ -18,7 +18,7 @@ alias: *base
 describe('a YAML document', () => {
   const document = parseYaml('test.yaml', TEXT);
 
-  it('is read as PyYAML reads it', () => {
+  it('a YAML document is read as PyYAML reads it', () => {
     assert.deepEqual(parseYaml('test.yaml', 'a: yes\nb: 010\nc: ~\nd: "5"\n').value, {
       a: true,
       b: 8,
@@ -51,18 +51,18 @@ describe('a YAML document', () => {
     ['/not/there', 1, 1],
   ];
   for (const [pointer, line, column] of positions) {
-    it(`gives the position of ${pointer || 'the whole'}`, () => {
+    it(`a YAML document knows the position of ${pointer || 'the whole document'}`, () => {
       assert.deepEqual(document.positionOf(pointer), { line, column });
     });
   }
 
-  it('ignores a number in a value that a duplicate key replaces', () => {
+  it('a YAML document ignores a number in a value that a duplicate key replaces', () => {
     const text = 'diskimages: [{name: a}, {name: b, release: 15.0}]\ndiskimages: [{name: a}]\n';
     const { value } = parseYaml('test.yaml', text, { duplicateKeys: 'last' });
     assert.deepEqual(value, { diskimages: [{ name: 'a' }] });
   });
 
-  it('names the line of an error', () => {
+  it('the error for a YAML document names the line', () => {
     assert.throws(
       () => parseYaml('test.yaml', 'a: 1\nb: [\n'),
       (error) => error instanceof ConfigurationError && error.diagnostics[0]?.line === 3,

@@ -21,7 +21,7 @@ const [CURL_8, CURL_9, TELNET, VIM] = [
 ];
 
 describe('the origin of a build', () => {
-  it('has its materials, the packages that changed, and the proof of each upload', async (t) => {
+  it('a build’s origin has its materials, the changed packages, and the proof of each upload', async (t) => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1', [], [CURL_8, TELNET]);
     await site.build('debian-2', [ELEMENT], [CURL_9, VIM]);
@@ -66,7 +66,7 @@ describe('the origin of a build', () => {
     assert.equal(first.packages.count, 2);
   });
 
-  it('is shown but not proven without a trusted key', async (t) => {
+  it('a build’s origin is shown but not proven without a trusted key', async (t) => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1', [ELEMENT]);
     await site.upload('u-1', 'debian-1', 'east');
@@ -85,7 +85,7 @@ describe('the origin of a build', () => {
     assert.notEqual(other.uploads[0]?.proof.state, 'proven');
   });
 
-  it('is refuted by an attestation that was changed', async (t) => {
+  it('a build’s origin is refuted by a changed attestation', async (t) => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1');
     await site.upload('u-1', 'debian-1', 'east');
@@ -101,7 +101,7 @@ describe('the origin of a build', () => {
     assert.equal(origin.uploads[0]?.proof.state, 'refuted');
   });
 
-  it('does not prove an upload by the attestation of another', async (t) => {
+  it('a build’s origin does not prove an upload by another upload’s attestation', async (t) => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1');
     await site.upload('u-1', 'debian-1', 'east', { externalId: 'of-somebody-else' });
@@ -109,7 +109,7 @@ describe('the origin of a build', () => {
     assert.notEqual(origin.uploads[0]?.proof.state, 'proven');
   });
 
-  it('says what is missing', async (t) => {
+  it('a build’s origin says which attestations are missing', async (t) => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1');
     await site.upload('u-1', 'debian-1', 'east');
@@ -126,7 +126,7 @@ describe('the origin of a build', () => {
     assert.equal(absent.packages.reason, 'no manager has a record of the build');
   });
 
-  it('verifies the newest uploads only', async (t) => {
+  it('a build’s origin verifies only the newest uploads', async (t) => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1');
     const one = await site.upload('u-1', 'debian-1', 'east');
@@ -140,7 +140,7 @@ describe('the origin of a build', () => {
 });
 
 describe('the cache of origins', () => {
-  it('verifies an upload once, until its record or the keys change', async (t) => {
+  it('the origin cache verifies an upload once, until its record or the keys change', async (t) => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1');
     const upload = await site.upload('u-1', 'debian-1', 'east');
@@ -166,7 +166,7 @@ describe('the cache of origins', () => {
     assert.equal(site.reads, 3);
   });
 
-  it('forgets the builds that nobody has looked at for the longest time', async (t) => {
+  it('the origin cache drops the least recently used builds', async (t) => {
     const site = await AttestedSite.create(t);
     for (let number = 1; number <= 60; number += 1) await site.build(`debian-${number}`);
     const cache = new OriginCache();
@@ -179,7 +179,7 @@ describe('the cache of origins', () => {
     assert.equal(site.reads, 61);
   });
 
-  it('does not remember a failure of the store', async (t) => {
+  it('the origin cache does not keep a failure of the store', async (t) => {
     const site = await AttestedSite.create(t);
     await site.build('debian-1');
     const source = await site.source();
@@ -194,12 +194,12 @@ describe('the cache of origins', () => {
 });
 
 describe('a packed list of packages', () => {
-  it('has all packages, and no licenses', async () => {
+  it('a packed package list has all packages, and no licenses', async () => {
     const packed = (await packPackages([{ ...CURL_8, license: 'curl' }, VIM])) ?? assert.fail('too large');
     assert.deepEqual(await unpackPackages(packed), [CURL_8, VIM]);
   });
 
-  it('is left out if it is too large', async () => {
+  it('a package list that would be too large is not packed', async () => {
     const many = Array.from({ length: 200_000 }, (_, index) =>
       debianPackage(`package-${index}-${(index * 2_654_435_761) % 4_294_967_296}`, `${index % 977}`),
     );

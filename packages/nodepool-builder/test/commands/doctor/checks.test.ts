@@ -23,7 +23,7 @@ function check(area: Check['area'], ...results: readonly (CheckResult | Error)[]
 const LACKS = { subject: 'program sgdisk', status: 'problem', remedy: 'install it' } as const;
 
 describe('the checks of a site', () => {
-  it('are shown by area, in the order of the areas', async () => {
+  it('a site’s checks are shown by area, in the order of the areas', async () => {
     const records = await runChecks(
       [
         check('clock', { subject: 'a', status: 'ok', message: 'right' }),
@@ -43,7 +43,7 @@ describe('the checks of a site', () => {
     );
   });
 
-  it('name once what several disk images lack', async () => {
+  it('a site’s checks name once what several disk images lack', async () => {
     const records = await runChecks(
       ['a', 'b', 'c'].map((name) => check('tools', { ...LACKS, message: `is missing; ${name} needs it` })),
       5,
@@ -55,7 +55,7 @@ describe('the checks of a site', () => {
     );
   });
 
-  it('keep the results before an error, whose last part is the remedy', async () => {
+  it('a site’s checks keep the results before an error, whose last part is the remedy', async () => {
     const good = { subject: 'first', status: 'ok', message: 'good' } as const;
     const records = await runChecks([check('manager', good, new Error('it broke; mend it'))], 5, NEVER);
     assert.deepEqual(records, [
@@ -64,7 +64,7 @@ describe('the checks of a site', () => {
     ]);
   });
 
-  it('have a time limit that may be longer than a timer of Node', async () => {
+  it('a site’s checks have a time limit that may exceed the limit of Node’s timers', async () => {
     const slow: Check = {
       area: 'clock',
       subject: 'NTP',
@@ -80,7 +80,7 @@ describe('the checks of a site', () => {
     );
   });
 
-  it('do not wait for a part that neither answers nor ends', async () => {
+  it('a site’s checks do not wait for one that neither returns nor ends', async () => {
     const hanging: Check = {
       area: 'providers',
       subject: 'provider west',
@@ -99,7 +99,7 @@ describe('the checks of a site', () => {
     assert.match(second?.remedy ?? '', /--timeout/);
   });
 
-  it('show neither secrets nor control characters', async () => {
+  it('a site’s checks show neither secrets nor control characters', async () => {
     const message = 'refuses hunter2-long\u001B[2J';
     const [record] = await runChecks(
       [check('sources', { subject: 'Zuul', status: 'problem', message, remedy: 'x' })],
@@ -110,7 +110,7 @@ describe('the checks of a site', () => {
     assert.match(record?.message ?? '', /^refuses \*+\P{Cc}+$/u);
   });
 
-  it('end with the reason of a signal', async () => {
+  it('a site’s checks end with the reason of an aborted signal', async () => {
     const reason = new Error('stopped');
     await assert.rejects(runChecks([check('clock')], 5, AbortSignal.abort(reason)), reason);
   });

@@ -113,7 +113,7 @@ function filesOf(directory: string): readonly string[] {
     .toSorted();
 }
 
-it('an upload is attested, and the provider gets the digest of the build and all attestations', async (t) => {
+it('an upload is attested, and the provider gets the build’s digest and all attestations', async (t) => {
   const { directory, keys, provider, run, settings } = await setUp(t);
   await attestImage(directory, '1', keys.key);
   const result = JSON.parse(await run(settings, { attestations: true })) as {
@@ -156,7 +156,7 @@ it('a provider keeps the bill of materials, unless it is too large for a documen
   );
 });
 
-it('other clients get the same result as without attestations', async (t) => {
+it('an upload with attestations returns the same result to clients that do not request them', async (t) => {
   const { run, settings } = await setUp(t);
   const result = await run(settings);
   assert.match(result, /^\{"external-id": "fake\/[^"]+"\}$/);
@@ -199,7 +199,7 @@ it('an upload that cannot be attested afterwards is discarded', async (t) => {
   assert.equal(provider.images.size, 0);
 });
 
-it('a required attestation lets an attested image through', async (t) => {
+it('an attested image is uploaded where an attestation is required', async (t) => {
   const { directory, keys, provider, run } = await setUp(t);
   await attestImage(directory, '1', keys.key);
   const required = { 'trusted-keys': [keys.publicKey], builders: ['https://ci.example.org/*'] };
@@ -210,7 +210,7 @@ it('a required attestation lets an attested image through', async (t) => {
   assert.equal(provider.requests.length, 2);
 });
 
-it('a refused image is neither uploaded nor touched, and the job says which rule refused it', async (t) => {
+it('a rejected image is neither uploaded nor touched, and the job says which rule rejected it', async (t) => {
   const { directory, keys, provider, run } = await setUp(t);
   const other = await writeKeys(temporaryDirectory(t), 'other');
   const trusted = { 'trusted-keys': [keys.publicKey] };
@@ -237,7 +237,7 @@ it('a refused image is neither uploaded nor touched, and the job says which rule
   assert.equal(provider.requests.length, 1);
 });
 
-it('an image that would be converted without an attestation is refused before the conversion', async (t) => {
+it('an image that would be converted without an attestation is rejected before the conversion', async (t) => {
   const { directory, keys, provider, run } = await setUp(t, ['qcow2']);
   await attestImage(directory, '1', keys.key);
   const required = { 'trusted-keys': [keys.publicKey] };

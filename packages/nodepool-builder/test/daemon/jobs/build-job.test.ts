@@ -50,7 +50,7 @@ function contextOf(
   };
 }
 
-it('COMPAT 1.5: a disk image that is no longer configured is WORK_FAIL', async (t) => {
+it('a build of a disk image that is no longer configured ends with WORK_FAIL (COMPAT 1.5)', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   await assert.rejects(
@@ -59,7 +59,7 @@ it('COMPAT 1.5: a disk image that is no longer configured is WORK_FAIL', async (
   );
 });
 
-it('a build of Zuul that a builder offers is not imported again', async (t) => {
+it('a Zuul build that a builder offers is not imported again', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const run = async (imageId: string, isImported = true): Promise<unknown> => {
@@ -78,7 +78,7 @@ it('a build of Zuul that a builder offers is not imported again', async (t) => {
   await assert.rejects(run(imageId, false), /this build is not needed/);
 });
 
-it('a job has the checksum of its image in its result if it asks for it', async (t) => {
+it('a build job returns its image’s checksum if it requests it', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const context = contextOf(repository, new SmallBuilder({ name: 'noble', formats: ['raw'] }));
@@ -92,7 +92,7 @@ it('a job has the checksum of its image in its result if it asks for it', async 
   });
 });
 
-it('a job cannot forge or flood the log', async (t) => {
+it('a build job cannot forge or flood the log', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const logger = new RecordingLogger();
@@ -104,7 +104,7 @@ it('a job cannot forge or flood the log', async (t) => {
   for (const line of logger.lines) assert.ok(!line.includes('\n') && line.length < 1000, line.slice(0, 1000));
 });
 
-it('an empty record ends the output of a build, and of an import there is none', async (t) => {
+it('an empty record ends a build’s output, and an import has none', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const emptyRecords = async (imageId: string, isImported: boolean): Promise<number> => {

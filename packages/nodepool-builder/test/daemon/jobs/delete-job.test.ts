@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../../../../../test/fixtures/scratch-directo
 import { runDeleteJob } from '../../../src/daemon/jobs/delete-job.ts';
 import { fakeJob } from './fake-job.ts';
 
-it('COMPAT 1.5: the deletion of an image whose files are gone succeeds', async (t) => {
+it('deleting an image whose files are gone succeeds (COMPAT 1.5)', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const context = { repository, logger: () => new RecordingLogger() };

@@ -21,7 +21,8 @@ describe('template-hostname', () => {
     ['plain', 'plain'],
   ];
   for (const [template, name] of cases) {
-    it(`${template} becomes ${name}`, () => assert.equal(externalName(template, FIELDS), name));
+    it(`the template-hostname ${template} becomes ${name}`, () =>
+      assert.equal(externalName(template, FIELDS), name));
   }
 
   const invalid: readonly (readonly [template: string, reason: RegExp])[] = [
@@ -36,7 +37,7 @@ describe('template-hostname', () => {
     ['a}', /unmatched "\}"/],
   ];
   for (const [template, reason] of invalid) {
-    it(`${template} is rejected`, () => {
+    it(`the template-hostname ${template} is rejected`, () => {
       assert.throws(() => externalName(template, FIELDS), { code: 'invalid-configuration', message: reason });
     });
   }

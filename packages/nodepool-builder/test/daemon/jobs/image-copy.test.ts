@@ -79,13 +79,13 @@ async function setUp(t: TestContext): Promise<Setup> {
 const UPLOAD = { provider: 'fake', 'image-name': 'debian' };
 
 describe('an upload with a checksum on record', () => {
-  it('succeeds if the copy has this checksum, which the result repeats', async (t) => {
+  it('an upload whose checksum is on record succeeds if the copy has it, and returns it', async (t) => {
     const { run, provider } = await setUp(t);
     assert.equal(JSON.parse(await run({ ...UPLOAD, checksum: RECORDED })).checksum, RECORDED);
     assert.equal((await provider.list()).length, 1);
   });
 
-  it('fails if the copy has another checksum: nothing is uploaded, and the copy is deleted', async (t) => {
+  it('an upload fails and deletes the copy if the copy’s checksum differs from the record', async (t) => {
     const { run, provider, path, repository } = await setUp(t);
     await assert.rejects(
       run({ ...UPLOAD, checksum: OTHER }),
@@ -97,7 +97,7 @@ describe('an upload with a checksum on record', () => {
     assert.deepEqual([...repository.pendingDeletes], []);
   });
 
-  it('succeeds if the copy has no file of the format on record', async (t) => {
+  it('an upload succeeds if the copy has no file in the format on record', async (t) => {
     const { run, provider } = await setUp(t);
     await run({ ...UPLOAD, checksum: `qcow2:${SHA256}` });
     assert.equal((await provider.list()).length, 1);
@@ -107,7 +107,7 @@ describe('an upload with a checksum on record', () => {
 for (const invalid of ['raw', 'raw:', `raw:${SHA256.slice(1)}`, `raw:${SHA256}\n`, `:${SHA256}`]) {
   describe(`a job with the checksum ${JSON.stringify(invalid)}`, () => {
     for (const argument of [{ ...UPLOAD, checksum: invalid }, { compare: invalid }]) {
-      it(`fails and keeps the copy: ${Object.keys(argument).at(-1)}`, async (t) => {
+      it(`a job with the invalid checksum ${JSON.stringify(invalid)} in ${Object.keys(argument).at(-1)} fails and keeps the copy`, async (t) => {
         const { run, path, repository } = await setUp(t);
         await assert.rejects(run(argument), /the job's checksum .* is invalid; send/);
         assert.ok(existsSync(path));
@@ -118,21 +118,21 @@ for (const invalid of ['raw', 'raw:', `raw:${SHA256.slice(1)}`, `raw:${SHA256}\n
 }
 
 describe('the result of an upload', () => {
-  it('has no checksum unless the client asks for one', async (t) => {
+  it('an upload returns no checksum unless the client requests one', async (t) => {
     const { run } = await setUp(t);
     assert.match(await run(UPLOAD), /^\{"external-id": "[^"]+"\}$/);
   });
 });
 
 describe('a comparison of a copy with the record', () => {
-  it('succeeds if the checksums are equal, and uploads nothing', async (t) => {
+  it('a comparison with equal checksums succeeds, and uploads nothing', async (t) => {
     const { run, provider, path } = await setUp(t);
     assert.equal(await run({ compare: RECORDED }), '');
     assert.equal(existsSync(path), true);
     assert.deepEqual(await provider.list(), []);
   });
 
-  it('deletes a copy with another checksum', async (t) => {
+  it('a comparison with different checksums deletes the copy', async (t) => {
     const { run, path, logger } = await setUp(t);
     await assert.rejects(run({ compare: OTHER }), JobError);
     assert.equal(existsSync(path), false);

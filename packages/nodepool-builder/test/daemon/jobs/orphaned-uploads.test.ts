@@ -5,7 +5,7 @@ import { uploadRecord } from './upload-record.ts';
 import { DiscardingProvider, DONE, FakeJob, GRACE, startUploads, succeed } from './uploads-fixture.ts';
 
 describe('an orphaned upload', () => {
-  it('is discarded if its job does not come back within two minutes', async (t) => {
+  it('an orphaned upload is discarded if its job does not come back within two minutes', async (t) => {
     const { records, provider, pass } = await startUploads(t, uploadRecord());
     await pass(GRACE - 1);
     assert.deepEqual(provider.discarded, []);
@@ -14,7 +14,7 @@ describe('an orphaned upload', () => {
     assert.deepEqual(await records(), []);
   });
 
-  it('stays if its job comes back in time', async (t) => {
+  it('an orphaned upload stays if its job comes back in time', async (t) => {
     const other = uploadRecord({ 'upload-id': 'upload-2' });
     const { uploads, records, provider, pass } = await startUploads(t, uploadRecord(), other);
     await uploads.run(new FakeJob(), uploadRecord(), succeed);
@@ -23,7 +23,7 @@ describe('an orphaned upload', () => {
     assert.deepEqual(await records(), [uploadRecord({ 'external-id': 'uuid' })]);
   });
 
-  it('starts from scratch if its job comes back during its discard', async (t) => {
+  it('an orphaned upload starts from scratch if its job comes back while it is being discarded', async (t) => {
     const { provider, uploads, records, pass } = await startUploads(t, uploadRecord());
     const started = Promise.withResolvers<void>();
     const discard = Promise.withResolvers<void>();
@@ -45,7 +45,7 @@ describe('an orphaned upload', () => {
     assert.deepEqual(await records(), [{ ...fresh, 'external-id': 'uuid' }]);
   });
 
-  it('stays in the provider, with a warning, if its result may have arrived', async (t) => {
+  it('an orphaned upload stays in the provider, with a warning, if its result may have arrived', async (t) => {
     const { records, provider, logger, pass } = await startUploads(
       t,
       uploadRecord({ 'external-id': 'uuid' }),
@@ -56,7 +56,7 @@ describe('an orphaned upload', () => {
     assert.match(logger.lines[0] ?? '', /^warn upload of 0001 to cloud.*: image uuid stays/);
   });
 
-  it('is discarded in retries with growing pauses while the cloud is unreachable', async (t) => {
+  it('an orphaned upload is discarded after retries with growing pauses while the cloud is unreachable', async (t) => {
     const { uploads, discards, records, provider, logger, pass } = await startUploads(t, uploadRecord());
     assert.deepEqual([...uploads.orphans], [['cloud', 1]]);
     provider.answer = () => Promise.reject(new Error('503'));
@@ -74,7 +74,7 @@ describe('an orphaned upload', () => {
     assert.deepEqual([...uploads.orphans], []);
   });
 
-  it('stays on record while its provider is not configured', async (t) => {
+  it('an orphaned upload stays on record while its provider is not configured', async (t) => {
     const { records, uploads, provider, providers, logger, pass } = await startUploads(t, uploadRecord());
     providers.clear();
     await pass(GRACE);
@@ -88,7 +88,7 @@ describe('an orphaned upload', () => {
     assert.deepEqual(await records(), []);
   });
 
-  it('whose provider cannot be opened is discarded later', async (t) => {
+  it('an orphaned upload whose provider cannot be opened is discarded later', async (t) => {
     const { records, providers, provider, logger, pass } = await startUploads(t, uploadRecord());
     providers.get = () => assert.fail('its module is broken');
     await pass(GRACE);
@@ -98,7 +98,7 @@ describe('an orphaned upload', () => {
     assert.deepEqual(await records(), []);
   });
 
-  it('in an unreachable provider does not delay others', async (t) => {
+  it('an orphaned upload in an unreachable provider does not delay others', async (t) => {
     const other = uploadRecord({ provider: 'other' });
     const { records, provider, providers, pass } = await startUploads(t, uploadRecord(), other);
     provider.answer = () => Promise.reject(new Error('503'));
@@ -107,7 +107,7 @@ describe('an orphaned upload', () => {
     assert.deepEqual(await records(), [uploadRecord()]);
   });
 
-  it('in a slow provider does not delay the retry of others', async (t) => {
+  it('an orphaned upload in a slow provider does not delay the retry of others', async (t) => {
     const [slow, failing] = [uploadRecord(), uploadRecord({ provider: 'other' })];
     const { uploads, records, provider, providers } = await startUploads(t, slow, failing);
     const [begun, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -129,7 +129,7 @@ describe('an orphaned upload', () => {
     await uploads.idle();
   });
 
-  it('that cannot be discarded does not keep the others of its provider', async (t) => {
+  it('an orphaned upload that cannot be discarded does not keep the others in its provider', async (t) => {
     const all = ['1', '2', '3'].map((id) => uploadRecord({ 'upload-id': id, 'image-id': id }));
     const { records, provider, pass } = await startUploads(t, ...all);
     const [stuck = ''] = all.map((record) => record['upload-id']);
@@ -140,7 +140,7 @@ describe('an orphaned upload', () => {
     assert.deepEqual(await records(), all.slice(0, 1));
   });
 
-  it('stays on record when the builder stops', async (t) => {
+  it('an orphaned upload stays on record when the builder stops', async (t) => {
     const { records, uploads, provider, pass } = await startUploads(t, uploadRecord());
     await uploads.close();
     await pass(GRACE);

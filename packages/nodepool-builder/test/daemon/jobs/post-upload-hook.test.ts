@@ -88,7 +88,7 @@ providers: [{${provider}, images: [{name: debian}]}]
   }
 }
 
-it('runs after the upload and before the result, with the arguments of nodepool; its output is logged', async (t) => {
+it('the post-upload-hook runs before the result, with nodepool’s arguments, and its output is logged', async (t) => {
   const site = new Site(t);
   site.hook(`echo "checked $*"; ls pool > seen; echo "$HOME" > home`);
   await site.start();
@@ -99,7 +99,7 @@ it('runs after the upload and before the result, with the arguments of nodepool;
   assert.ok(site.uploadLog.includes(line), site.uploadLog);
 });
 
-it('that rejects the image has it deleted, and the job fails', async (t) => {
+it('a post-upload-hook that rejects the image deletes it, and the job fails', async (t) => {
   const site = new Site(t);
   site.hook('exit 3');
   await site.start();
@@ -109,7 +109,7 @@ it('that rejects the image has it deleted, and the job fails', async (t) => {
   assert.match(site.uploadLog, /hook" ended with exit code 3; the image was deleted from pool/);
 });
 
-it('that does not exist has the image deleted, and the log has the remedy', async (t) => {
+it('a missing post-upload-hook deletes the image, and the log says what to do', async (t) => {
   const site = new Site(t);
   await site.start();
   await assert.rejects(site.upload(), { code: 'job-failed' });
@@ -117,7 +117,7 @@ it('that does not exist has the image deleted, and the log has the remedy', asyn
   assert.match(site.uploadLog, /hook" is not installed, .*correct its path; the image was deleted from pool/);
 });
 
-it('that exceeds the time limit of the upload is killed with its processes, and the image is deleted', async (t) => {
+it('a post-upload-hook that exceeds the upload’s time limit is killed with its processes, and the image is deleted', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const site = new Site(t);
   site.hook('sleep 600 & echo $! > pid; wait');
@@ -134,7 +134,7 @@ it('that exceeds the time limit of the upload is killed with its processes, and 
   assert.equal(await isRunning(Number(readFileSync(site.path('pid'), 'utf8'))), false);
 });
 
-it('runs again when the builder was stopped during the hook and the job comes again', async (t) => {
+it('the post-upload-hook runs again if the builder was stopped during it and the job comes again', async (t) => {
   const site = new Site(t);
   site.hook('echo run >> runs; exec sleep 600');
   const first = await site.start();
@@ -152,7 +152,7 @@ it('runs again when the builder was stopped during the hook and the job comes ag
   assert.equal(readFileSync(site.path('runs'), 'utf8'), 'run\nrun\n');
 });
 
-it('whose rejected image cannot be deleted at once causes a retriable error', async () => {
+it('a rejected image that cannot be deleted at once throws a retriable error', async () => {
   class AwayProvider extends FakeImageProvider {
     override discard(): Promise<void> {
       return Promise.reject(new Error('503'));

@@ -18,13 +18,13 @@ function meterAt(expected?: number) {
 describe('the progress of a transfer', () => {
   const size = 1000 * MIB;
 
-  it('has a rate and the time left', () => {
+  it('a transfer’s progress has a rate and the time left', () => {
     const at = meterAt();
     for (let second = 0; second <= 10; second += 1) at(second).update({ done: second, total: 100, size });
     assert.deepEqual(at(10).read(), { percent: 10, 'bytes-per-second': 10 * MIB, 'seconds-left': 90 });
   });
 
-  it('has the rate of the last 30 seconds', () => {
+  it('a transfer’s rate covers the last 30 seconds', () => {
     const at = meterAt();
     for (let second = 0; second <= 100; second += 1) {
       const done = second < 50 ? second * MIB : (50 + (second - 50) * 2) * MIB;
@@ -33,14 +33,14 @@ describe('the progress of a transfer', () => {
     assert.deepEqual(at(100).read(), { percent: 15, 'bytes-per-second': 2 * MIB, 'seconds-left': 425 });
   });
 
-  it('has no time left while it stands still', () => {
+  it('a transfer that stands still has no time left in its progress', () => {
     const at = meterAt();
     at(0).update({ done: 0, total: size, size });
     at(10).update({ done: 100 * MIB, total: size, size });
     assert.deepEqual(at(100).read(), { percent: 10, 'bytes-per-second': 0 });
   });
 
-  it('has neither at the beginning nor at the end', () => {
+  it('a transfer’s progress has neither rate nor time left at the beginning and at the end', () => {
     const at = meterAt();
     assert.deepEqual(at(0).read(), { percent: 0 });
     at(0).update({ done: 0, total: size, size });
@@ -51,7 +51,7 @@ describe('the progress of a transfer', () => {
 });
 
 describe('the progress of a build', () => {
-  it('follows the duration of the last one if its builder reports less', () => {
+  it('a build’s progress follows the last build’s duration if its builder reports less', () => {
     const at = meterAt(200);
     assert.deepEqual(at(20).read(), { percent: 10, 'seconds-left': 180 });
     at(30).update({ done: 50, total: 100 });
@@ -59,20 +59,20 @@ describe('the progress of a build', () => {
     assert.deepEqual(at(120).read(), { percent: 60, 'seconds-left': 80 });
   });
 
-  it('stays below 100 % if it takes longer than the last one', () => {
+  it('a build’s progress stays below 100 % if it takes longer than the last build', () => {
     const at = meterAt(100);
     at(50).update({ done: 50, total: 100 });
     assert.deepEqual(at(200).read(), { percent: 95 });
   });
 
-  it('has no time left if it is the first one, but the part that runs', () => {
+  it('the first build’s progress has its current phase, but no time left', () => {
     const at = meterAt();
     assert.deepEqual(at(50).read(), { percent: 0 });
     at(60).update({ done: 25, total: 100, phase: 'root.d' });
     assert.deepEqual(at(60).read(), { percent: 25, phase: 'root.d' });
   });
 
-  it('never goes back', () => {
+  it('a build’s progress never decreases', () => {
     const at = meterAt(100);
     assert.equal(at(90).read().percent, 90);
     at(91).update({ done: 35, total: 100 });
@@ -80,7 +80,7 @@ describe('the progress of a build', () => {
   });
 });
 
-it('tells the next attempt and the error until it ends or goes on', (t) => {
+it('a build’s progress shows the next attempt and the error until it ends or resumes', (t) => {
   t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 });
   const at = meterAt();
   const retry = { error: new Error('no route to host'), attempt: 5, attempts: 6, delay: 11.4 };
@@ -94,7 +94,7 @@ it('tells the next attempt and the error until it ends or goes on', (t) => {
   assert.deepEqual(at(4).read(), { percent: 1 });
 });
 
-it('tells what an operation waits for, and no time left meanwhile', () => {
+it('a build’s progress shows what the build waits for, and no time left meanwhile', () => {
   const at = meterAt(100);
   at(0).update({ done: 0, total: 100, waiting: 'disk space' });
   assert.deepEqual(at(50).read(), { percent: 0, waiting: 'disk space' });

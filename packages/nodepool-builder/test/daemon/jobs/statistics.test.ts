@@ -43,7 +43,7 @@ function onProgress(): void {}
 
 const UPLOAD = { diskimage: 'debian', provider: 'cloud', imageName: 'debian' };
 
-it('the metrics of a build are those of the Python builder', async (t) => {
+it('a build’s metrics equal the Python builder’s', async (t) => {
   const { statistics, packets } = await listener(t);
   const directory = await mkdtemp(join(tmpdir(), 'statsd-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
@@ -57,7 +57,7 @@ it('the metrics of a build are those of the Python builder', async (t) => {
   ]);
 });
 
-it('the metrics of an upload and of a request are those of the Python builder', async (t) => {
+it('an upload’s and a request’s metrics equal the Python builder’s', async (t) => {
   const { statistics, packets } = await listener(t);
   const { signal } = new AbortController();
   await statistics.upload(UPLOAD, { signal, onProgress }, async () => 'id');
@@ -84,7 +84,7 @@ for (const [what, error, code] of [
   ['a full disk', failure('disk-full'), 1],
   ['an internal error', new TypeError('x'), 1],
 ] as const) {
-  it(`status.rc of ${what} is ${code}`, async (t) => {
+  it(`the metric status.rc for ${what} is ${code}`, async (t) => {
     const { statistics, packets } = await listener(t);
     statistics.buildEnded('debian', 22.9, new AbortController().signal, error);
     const [duration = '', lastBuild = '', rc = ''] = await packets(3);
@@ -94,7 +94,7 @@ for (const [what, error, code] of [
   });
 }
 
-it('an upload is an event with each part of its bytes, once, and with its end', async () => {
+it('an upload emits an event for each part of its bytes, once, and for its end', async () => {
   const events: JobEvent[] = [];
   const statistics = new Statistics({}, new RecordingLogger(), (event) => events.push(event));
   const { signal } = new AbortController();
@@ -115,7 +115,7 @@ for (const [what, reason, error, result] of [
   ['is cancelled', new CancelledError('me'), new Error('aborted'), 'cancelled'],
   ['is interrupted by the stop of the builder', new Error('stop'), new Error('aborted'), 'interrupted'],
 ] as const) {
-  it(`an upload that ${what} has the result ${result}, and so has a build`, async () => {
+  it(`an upload or build that ${what} has the result ${result}`, async () => {
     const events: JobEvent[] = [];
     const statistics = new Statistics({}, new RecordingLogger(), (event) => events.push(event));
     const { signal } = reason === undefined ? new AbortController() : { signal: AbortSignal.abort(reason) };
@@ -129,7 +129,7 @@ for (const [what, reason, error, result] of [
   });
 }
 
-it('either of the variables turns metrics on', () => {
+it('either of two environment variables turns metrics on', () => {
   assert.equal(statsdAddress({}), undefined);
   assert.equal(statsdAddress({ STATSD_HOST: '' }), undefined);
   assert.deepEqual(statsdAddress({ STATSD_HOST: 'graphite' }), { host: 'graphite', port: 8125 });

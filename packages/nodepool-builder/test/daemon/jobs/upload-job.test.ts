@@ -58,7 +58,7 @@ async function setUp(
 
 const UPLOAD = fakeJob('image-upload:1', '{"provider": "fake", "image-name": "debian"}');
 
-it('the hook gets the uploaded file; for a claimed snapshot, an existing file', async (t) => {
+it('the upload hook gets the uploaded file, or an existing file for a claimed snapshot', async (t) => {
   const directory = temporaryDirectory(t);
   for (const format of ['qcow2', 'raw']) writeFileSync(join(directory, `1.${format}`), 'an image');
   const snapshot = { provider: 'fake', externalId: 'snapshot' };
@@ -83,7 +83,7 @@ it('the hook gets the uploaded file; for a claimed snapshot, an existing file', 
   }
 });
 
-it('a snapshot, whose bytes nobody attested, is not claimed where attestations are required', async (t) => {
+it('a snapshot that was not attested is not claimed where attestations are required', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, '1.raw'), 'an image');
   const { key, publicKey } = await writeKeys(temporaryDirectory(t));
@@ -134,7 +134,7 @@ it('a small file with a large disk is not converted', async (t) => {
   await assert.rejects(runUploadJob(context, UPLOAD), /has 400 GiB, more than 1; .*virtual-size-limit/);
 });
 
-it('a job cannot forge or flood the log', async (t) => {
+it('an upload job cannot forge or flood the log', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, '1.raw'), 'an image');
   const context = await setUp(t, directory, { provider: new FakeImageProvider({ formats: ['raw'] }) });

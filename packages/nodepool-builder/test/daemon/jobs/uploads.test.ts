@@ -10,7 +10,7 @@ import { uploadRecord } from './upload-record.ts';
 import { DONE, FakeJob, GRACE, quotaExceeded, startUploads, succeed } from './uploads-fixture.ts';
 
 describe('an upload with a job', () => {
-  it('is on record from before its start until its result is acknowledged', async (t) => {
+  it('an upload is on record from before its start until its result is acknowledged', async (t) => {
     const { uploads, records, settle, provider, pass } = await startUploads(t);
     const job = new FakeJob();
     await uploads.run(job, uploadRecord(), async (record) => {
@@ -25,7 +25,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(provider.discarded, []);
   });
 
-  it('may have any id', async (t) => {
+  it('an upload may have any id', async (t) => {
     const { uploads, records } = await startUploads(t);
     for (const id of ['H:host:42', '../../etc/passwd', 'x'.repeat(500)]) {
       await uploads.run(new FakeJob(), uploadRecord({ 'upload-id': id }), succeed);
@@ -33,7 +33,7 @@ describe('an upload with a job', () => {
     assert.equal((await records()).length, 3);
   });
 
-  it('is another one in another provider', async (t) => {
+  it('an upload with the same id in another provider is another upload', async (t) => {
     const { uploads, records } = await startUploads(t);
     await uploads.run(new FakeJob(), uploadRecord(), succeed);
     const failed = uploads.run(new FakeJob(), uploadRecord({ provider: 'other' }), async () => {
@@ -44,7 +44,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(await records(), [uploadRecord({ 'external-id': 'uuid' })]);
   });
 
-  it('keeps its name in a further attempt', async (t) => {
+  it('an upload keeps its name in a further attempt', async (t) => {
     const earlier = uploadRecord({ 'external-name': 'first', 'external-id': 'uuid' });
     const { uploads, records } = await startUploads(t, earlier);
     await uploads.run(new FakeJob(), uploadRecord({ 'external-name': 'second' }), async (record) => {
@@ -54,7 +54,7 @@ describe('an upload with a job', () => {
     });
   });
 
-  it('is shared by a second job', async (t) => {
+  it('an upload is shared by a second job with its id', async (t) => {
     const { uploads, records, settle, provider, pass } = await startUploads(t);
     const [lost, again] = [new FakeJob(), new FakeJob()];
     const result = Promise.withResolvers<UploadResult>();
@@ -76,7 +76,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(provider.discarded, []);
   });
 
-  it('is an orphan if the job server is lost before the result', async (t) => {
+  it('an upload becomes an orphan if the job server is lost before the result', async (t) => {
     const { uploads, records, provider, pass } = await startUploads(t);
     const job = new FakeJob();
     await uploads.run(job, uploadRecord(), () => {
@@ -88,7 +88,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(provider.discarded, ['upload-1']);
   });
 
-  it('keeps its external-id if the job server is lost after the result', async (t) => {
+  it('an upload keeps its external-id if the job server is lost after the result', async (t) => {
     const { uploads, records, settle } = await startUploads(t);
     const job = new FakeJob();
     await uploads.run(job, uploadRecord(), succeed);
@@ -97,7 +97,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(await records(), [uploadRecord({ 'external-id': 'uuid' })]);
   });
 
-  it('does not change at the late end of an earlier job', async (t) => {
+  it('an upload does not change at the late end of an earlier job', async (t) => {
     const { uploads, records, settle, provider, pass } = await startUploads(t);
     const [first, again] = [new FakeJob(), new FakeJob()];
     await uploads.run(first, uploadRecord(), succeed);
@@ -112,7 +112,7 @@ describe('an upload with a job', () => {
     await running;
   });
 
-  it('leaves no record if it failed for good, because the provider has cleaned up', async (t) => {
+  it('an upload that failed for good leaves no record, as the provider has cleaned up', async (t) => {
     const { uploads, records, provider, pass } = await startUploads(t);
     const failure = quotaExceeded();
     await assert.rejects(
@@ -124,7 +124,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(provider.discarded, []);
   });
 
-  it('may start again while the record of its failure is being removed', async (t) => {
+  it('an upload may start again while the record of its failure is being removed', async (t) => {
     const { uploads, records } = await startUploads(t);
     const result = Promise.withResolvers<UploadResult>();
     let starts = 0;
@@ -146,7 +146,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(await records(), [uploadRecord({ 'external-id': 'uuid' })]);
   });
 
-  it('is an orphan after an error that its provider did not expect', async (t) => {
+  it('an upload becomes an orphan after an error that its provider did not expect', async (t) => {
     const { uploads, records, provider, pass } = await startUploads(t);
     const failure = Object.assign(new Error('no such file'), { code: 'ENOENT' });
     await assert.rejects(uploads.run(new FakeJob(), uploadRecord(), () => Promise.reject(failure)));
@@ -155,7 +155,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(provider.discarded, ['upload-1']);
   });
 
-  it('is an orphan if the cloud was unreachable', async (t) => {
+  it('an upload becomes an orphan if the cloud was unreachable', async (t) => {
     const { uploads, records, provider, pass } = await startUploads(t);
     const failure = Object.assign(new Error('503'), { retriable: true });
     await assert.rejects(uploads.run(new FakeJob(), uploadRecord(), () => Promise.reject(failure)));
@@ -164,7 +164,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(provider.discarded, ['upload-1']);
   });
 
-  it('is an orphan if its result cannot be recorded, because no client will know the image', async (t) => {
+  it('an upload becomes an orphan if its result cannot be recorded, as no client will know the image', async (t) => {
     const { uploads, records, provider, pass, obstacle } = await startUploads(t);
     const unrecorded = uploads.run(new FakeJob(), uploadRecord(), async (record) => {
       await mkdir(obstacle(record));
@@ -178,7 +178,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(await records(), []);
   });
 
-  it('stays an orphan if a further attempt cannot be recorded', async (t) => {
+  it('an upload stays an orphan if a further attempt cannot be recorded', async (t) => {
     const { uploads, records, provider, pass, obstacle } = await startUploads(t, uploadRecord());
     await mkdir(obstacle(uploadRecord()));
     await assert.rejects(uploads.run(new FakeJob(), uploadRecord(), succeed), /cannot be written/);
@@ -188,7 +188,7 @@ describe('an upload with a job', () => {
     assert.deepEqual(provider.discarded, ['upload-1']);
   });
 
-  it('is an orphan if it was aborted', async (t) => {
+  it('an upload becomes an orphan if it was aborted', async (t) => {
     const { uploads, records } = await startUploads(t);
     const job = new FakeJob();
     const aborted = uploads.run(job, uploadRecord(), () => {
@@ -200,7 +200,7 @@ describe('an upload with a job', () => {
   });
 });
 
-it('a damaged record is logged and left alone; a half-written one is removed', async (t) => {
+it('a damaged upload record is logged and left unchanged, and a half-written one is removed', async (t) => {
   const directory = temporaryDirectory(t);
   await writeFile(join(directory, 'torn.json'), '{"version": 1, "provider"');
   await writeFile(join(directory, 'newer.json'), JSON.stringify({ ...uploadRecord(), version: 2 }));

@@ -47,7 +47,7 @@ function kindOfBuild(build: Build, ...others: readonly Build[]): string | undefi
 }
 
 describe('the event of a build', () => {
-  it('tells a success from the first one after a failure', () => {
+  it('a build’s event distinguishes a success from the first one after a failure', () => {
     assert.equal(kindOfBuild(BUILD), 'build-succeeded');
     assert.equal(kindOfBuild(BUILD, FAILED), 'build-recovered');
     assert.equal(kindOfBuild(BUILD, { ...FAILED, diskimage: 'fedora' }), 'build-succeeded');
@@ -56,7 +56,7 @@ describe('the event of a build', () => {
     assert.equal(kindOfBuild(BUILD, { ...FAILED, cancelledBy: 'root@a' }), 'build-succeeded');
   });
 
-  it('has the reason of a failure, and who cancelled it', () => {
+  it('a build’s event has the reason for a failure, and who cancelled it', () => {
     const failed = eventOfEnd(FAILED, stateOf([FAILED]));
     assert.partialDeepStrictEqual(failed, { event: 'build-failed', error: 'full', 'cancelled-by': null });
     const cancelled = { ...FAILED, cancelledBy: 'root@a' };
@@ -67,7 +67,7 @@ describe('the event of a build', () => {
 });
 
 describe('the event of an upload', () => {
-  it('recovers from a failure in the same place only', () => {
+  it('an upload’s event reports recovery from a failure in the same provider only', () => {
     const failed = { ...UPLOAD, id: 'u0', state: 'failed', endedAt: 6500, error: 'quota' } as const;
     const kind = (other: Upload): string | undefined =>
       eventOfEnd(UPLOAD, stateOf([BUILD], [UPLOAD, other])).event;
@@ -76,7 +76,7 @@ describe('the event of an upload', () => {
     assert.equal(kind({ ...failed, imageName: 'other' }), 'upload-succeeded');
   });
 
-  it('is valid for its JSON Schema, and says where the image is', () => {
+  it('an upload’s event conforms to its JSON Schema, and says where the image is', () => {
     const facts = eventOfEnd(UPLOAD, stateOf([BUILD], [UPLOAD]));
     const event = makeEvent(facts);
     const isValid = createAjv({ allowUnionTypes: true, strictTypes: false }).compile(EVENT_SCHEMA);
@@ -101,7 +101,7 @@ describe('the newest image of each place', () => {
       providers: [{ name: 'west', entry: { pause: false, images, ...entry } }],
     }) as unknown as Site;
 
-  it('has the age of its build', () => {
+  it('the newest image of each provider has its build’s age', () => {
     const older = { ...UPLOAD, id: 'u0', imageId: 'debian-0' };
     const state = stateOf([BUILD, { ...FAILED, state: 'ready', requestedAt: 500 }], [older, UPLOAD]);
     const [newest, ...others] = newestImages(site(), state, 3_601_000);
@@ -113,7 +113,7 @@ describe('the newest image of each place', () => {
     );
   });
 
-  it('does not count where its updates are paused', () => {
+  it('the newest image of a provider is not reported as old where updates are paused', () => {
     const state = stateOf([BUILD], [UPLOAD]);
     assert.deepEqual([...newestImages(site({ pause: true }), state, 9e9)], []);
     assert.deepEqual([...newestImages(site({}, { pause: true }), state, 9e9)], []);
@@ -124,13 +124,13 @@ describe('the events of jobs', () => {
   const job = { kind: 'build', 'image-id': 'debian-1', diskimage: 'debian', isInterrupted: false } as const;
   const foreign = { ...job, payload: Buffer.from('{"image-id": "debian-1"}') };
 
-  it('are those of other clients', () => {
+  it('the events for jobs are for other clients’ jobs', () => {
     const own = { ...job, payload: Buffer.from('{"image-id": "debian-1", "reason": true}') };
     assert.equal(new JobEvents().eventOf(own), undefined);
     assert.equal(new JobEvents().eventOf(foreign)?.event, 'build-succeeded');
   });
 
-  it('leave out a job that the end of the builder interrupts, and that is done again', async () => {
+  it('a job that the builder’s stop interrupts emits no event, as it runs again', async () => {
     const running = new RunningJobs();
     const events = new JobEvents();
     const found: (string | undefined)[] = [];
@@ -148,7 +148,7 @@ describe('the events of jobs', () => {
     assert.deepEqual(found, [undefined, 'build-failed']);
   });
 
-  it('tell a recovery from a success', () => {
+  it('the events for jobs distinguish a recovery from a success', () => {
     const events = new JobEvents();
     const errors = [new Error('full'), new CancelledError('root@a'), undefined, undefined];
     assert.deepEqual(

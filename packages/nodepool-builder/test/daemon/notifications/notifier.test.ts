@@ -83,7 +83,7 @@ function startPausingNotifier(t: TestContext, pause: number, ...entries: readonl
 }
 
 describe('a webhook', () => {
-  it('gets the event, with a signature that the secret explains', async (t) => {
+  it('a webhook gets the event, with a signature made with its secret', async (t) => {
     const { url, requests } = await startReceiver(t, [status(204)]);
     const secretFile = join(temporaryDirectory(t), 'secret');
     await writeFile(secretFile, `whsec_${Buffer.from('a key').toString('base64')}\n`);
@@ -101,7 +101,7 @@ describe('a webhook', () => {
     assert.ok(age < 60 && age > -1, `${age}`);
   });
 
-  it('gets it again after a transient fault, with the same id, until it is accepted', async (t) => {
+  it('a webhook gets the event again after a transient error, with the same id, until it accepts it', async (t) => {
     const answers = [status(503), drop, status(429, { 'retry-after': '0' }), status(200)];
     const { url, requests } = await startReceiver(t, answers);
     const { notifier, lines, hasLogged } = startNotifier(t, entryOf({ url }));
@@ -118,7 +118,7 @@ describe('a webhook', () => {
     assert.equal(lines.filter((line) => line.startsWith('warn')).length, 1);
   });
 
-  it('gets it once if it refuses it, or redirects', async (t) => {
+  it('a webhook that rejects the event or redirects gets it once', async (t) => {
     const refusing = await startReceiver(t, [status(403)]);
     const elsewhere = await startReceiver(t, [status(200)]);
     const redirecting = await startReceiver(t, [status(307, { location: elsewhere.url })]);
@@ -134,7 +134,7 @@ describe('a webhook', () => {
     assert.deepEqual(elsewhere.requests, []);
   });
 
-  it('gets it once if it accepts it with a long page, and again if it refuses it for now with one', async (t) => {
+  it('a webhook with a long response body gets the event once if it accepts it, and again after a 502', async (t) => {
     const page = 'x'.repeat(1_000_000);
     const long =
       (code: number) =>
@@ -154,7 +154,7 @@ describe('a webhook', () => {
     assert.deepEqual([accepting.requests.length, recovering.requests.length], [1, 2]);
   });
 
-  it('that hangs delays neither the others nor the end of the process', async (t) => {
+  it('a webhook that hangs delays neither the others nor the end of the process', async (t) => {
     const hanging = await startReceiver(t, [() => {}]);
     const quick = await startReceiver(t, [status(200)]);
     const { notifier, hasLogged } = startNotifier(
@@ -168,7 +168,7 @@ describe('a webhook', () => {
     assert.ok(hanging.requests.length > 1);
   });
 
-  it('never shows its URL or secret in the log', async (t) => {
+  it('a webhook’s URL and secret are never shown in the log', async (t) => {
     const { url } = await startReceiver(t, [status(500)]);
     const secretFile = join(temporaryDirectory(t), 'secret');
     await writeFile(secretFile, 'hunter2');
@@ -183,7 +183,7 @@ describe('a webhook', () => {
     assert.doesNotMatch(lines.join('\n'), /hook-secret|hunter2/);
   });
 
-  it('still gets what waits when its entry is removed, and nothing later', async (t) => {
+  it('a webhook still gets pending events when its entry is removed, and nothing later', async (t) => {
     const { url, requests } = await startReceiver(t, [status(500), status(200)]);
     const { notifier, hasLogged } = startNotifier(t, entryOf({ url }));
     notifier.notify(FAILED);
@@ -198,7 +198,7 @@ describe('a webhook', () => {
 describe('a webhook in a pause after a fault', () => {
   const longPause = 600;
 
-  it('gets the event once more when the process stops', async (t) => {
+  it('a webhook in a pause after an error gets the event once more when the process stops', async (t) => {
     const { url, requests } = await startReceiver(t, [status(500), status(200)]);
     const { notifier, lines, hasLogged } = startPausingNotifier(t, longPause, entryOf({ url }));
     notifier.notify(FAILED);
@@ -208,7 +208,7 @@ describe('a webhook in a pause after a fault', () => {
     assert.match(lines.at(-1) ?? '', /^info notification chat: .* was delivered: status 200$/);
   });
 
-  it('is named with its fault if that fails, too', async (t) => {
+  it('a webhook in a pause is named with its error if the last attempt also fails', async (t) => {
     const { url } = await startReceiver(t, [status(500), status(503)]);
     const { notifier, lines, hasLogged } = startPausingNotifier(t, longPause, entryOf({ url }));
     notifier.notify(FAILED);
@@ -222,7 +222,7 @@ describe('a webhook in a pause after a fault', () => {
 });
 
 describe('a command', () => {
-  it('gets the event as JSON, and in its environment', async (t) => {
+  it('a notification command gets the event as JSON, and in its environment', async (t) => {
     const file = join(temporaryDirectory(t), 'event');
     const script = `cat > '${file}.part'; echo "$NODEPOOL_EVENT $NODEPOOL_IMAGE_ID: $NODEPOOL_TEXT" >> '${file}.part'; mv '${file}.part' '${file}'`;
     const { notifier, hasLogged } = startNotifier(t, entryOf({ command: ['sh', '-c', script] }));
@@ -233,13 +233,13 @@ describe('a command', () => {
     assert.equal(line, 'build-failed debian-1: build debian-1 of debian failed: no such package');
   });
 
-  it('may leave its input alone', async (t) => {
+  it('a notification command need not read its input', async (t) => {
     const { notifier, hasLogged } = startNotifier(t, entryOf({ command: ['true'] }));
     notifier.notify({ ...FAILED, error: 'x'.repeat(1_000_000) });
     await hasLogged(/was delivered: exit code 0/);
   });
 
-  it('is run again when it fails, and ended when it hangs', async (t) => {
+  it('a notification command is run again when it fails, and ended when it hangs', async (t) => {
     const mark = join(temporaryDirectory(t), 'mark');
     const script = `[ -e '${mark}' ] || { touch '${mark}'; echo no mail server; exit 3; }`;
     const { notifier, lines, hasLogged } = startNotifier(
@@ -258,7 +258,7 @@ describe('a command', () => {
 });
 
 describe('a receiver', () => {
-  it('gets the events that it chose, of the disk images and providers that it chose', async (t) => {
+  it('a receiver gets its chosen events about its chosen disk images and providers', async (t) => {
     const { url, requests } = await startReceiver(t, [status(200)]);
     const only = { events: ['upload-succeeded'], diskimages: ['debian'], providers: ['west'] } as const;
     const { notifier } = startNotifier(t, entryOf({ url, ...only }));
@@ -274,7 +274,7 @@ describe('a receiver', () => {
     );
   });
 
-  it('is told once of an image that is too old for it, and again of the next one', async (t) => {
+  it('a receiver is notified once about an image that is too old, and again about the next one', async (t) => {
     const { url, requests } = await startReceiver(t, [status(200)]);
     const { notifier } = startNotifier(t, entryOf({ url, 'max-age': 1000 }));
     const image = { ...FAILED, event: 'image-too-old', provider: 'west', 'image-name': 'debian' } as const;

@@ -86,7 +86,7 @@ const REFUSED: readonly (readonly [text: string, reason: RegExp])[] = [
 ];
 
 describe('an expression of a logging configuration', () => {
-  it('has the value that Python computes', () => {
+  it('an expression in a logging configuration has the value that Python computes', () => {
     const input = JSON.stringify(EXPRESSIONS);
     const output = execFileSync('/usr/bin/python3', ['-c', PYTHON], { input, encoding: 'utf8' });
     const expected = JSON.parse(output) as readonly unknown[];
@@ -95,7 +95,7 @@ describe('an expression of a logging configuration', () => {
   });
 
   for (const [text, reason] of REFUSED) {
-    it(`is refused with the part that is not understood: ${text.slice(0, 40) || 'nothing'}`, () => {
+    it(`an expression in a logging configuration is rejected at ${text.slice(0, 40) || 'its empty text'}`, () => {
       assert.throws(
         () => evaluate(text),
         (error) => error instanceof HandlerArgumentError && reason.test(error.message),

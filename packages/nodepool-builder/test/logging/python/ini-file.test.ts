@@ -8,7 +8,7 @@ function texts(section: IniSection | undefined): Record<string, unknown> {
 }
 
 describe('an INI file', () => {
-  it('has sections, values after = or :, comments, and values on several lines', () => {
+  it('an INI file has sections, values after = or :, comments, and values on several lines', () => {
     const file = parseIni(
       'logging.conf',
       `# a comment
@@ -35,7 +35,7 @@ format=%(asctime)s
     assert.match(file.get('two words')?.error('other', 'x').message ?? '', /^logging\.conf:11:1: x/);
   });
 
-  it('interpolates values of the section and of [DEFAULT]', () => {
+  it('an INI file interpolates values of the section and of [DEFAULT]', () => {
     const file = parseIni(
       'logging.conf',
       '[DEFAULT]\nlogs=/var/log\n[a]\nname=b\npath=%(logs)s/%(name)s.log\nrate=100%%\nodd=%(none)s\n',
@@ -53,7 +53,7 @@ format=%(asctime)s
     ['key=value\n', 1],
     ['[a]\nnonsense\n', 2],
   ] as const) {
-    it(`cannot be ${JSON.stringify(text)}`, () => {
+    it(`an INI file that contains ${JSON.stringify(text)} is rejected`, () => {
       assert.throws(() => parseIni('logging.conf', text), {
         name: 'ConfigurationError',
         message: new RegExp(`^logging\\.conf:${line}:1: expected`),

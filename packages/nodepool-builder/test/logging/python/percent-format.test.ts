@@ -29,13 +29,13 @@ describe("a format of Python's logging", () => {
     ['%(created).3f', '', (RECORD.time.getTime() / 1000).toFixed(3)],
   ];
   for (const [format, datefmt, line] of formats) {
-    it(`${format} ${datefmt} is supported`, () => {
+    it(`the logging format ${format} ${datefmt} of Python is supported`, () => {
       assert.equal(formatError(format, datefmt), undefined);
       assert.equal(percentFormat(format, datefmt)(RECORD), line);
     });
   }
 
-  it('appends the stack trace of an error', () => {
+  it('Python’s logging format appends an error’s stack trace', () => {
     assert.equal(
       percentFormat('%(message)s', '')({ ...RECORD, stack: 'Error: x\n    at y' }),
       '100% done\nError: x\n    at y',
@@ -49,6 +49,7 @@ describe("a format of Python's logging", () => {
     ['%(asctime)s', '%Q', '%Q in datefmt is not supported'],
   ];
   for (const [format, datefmt, reason] of faults) {
-    it(`${format} ${datefmt} is not supported`, () => assert.equal(formatError(format, datefmt), reason));
+    it(`the logging format ${format} ${datefmt} of Python is not supported`, () =>
+      assert.equal(formatError(format, datefmt), reason));
   }
 });

@@ -103,9 +103,9 @@ describe('a typical logging configuration for Python', () => {
     ['other', 'error', ['stdout']],
     ['nodepoold', 'info', []],
   ];
-  it('is fully supported', () => assert.deepEqual(warnings, []));
+  it('a typical logging configuration for Python is fully supported', () => assert.deepEqual(warnings, []));
   for (const [logger, level, files] of routes) {
-    it(`sends ${level} of ${logger} to ${files.join(', ') || 'nowhere'}`, () => {
+    it(`a typical logging configuration sends ${level} of ${logger} to ${files.join(', ') || 'nowhere'}`, () => {
       assert.deepEqual(filesOf(logger, level), files);
     });
   }
@@ -143,12 +143,13 @@ describe('a handler', () => {
     ],
   ];
   for (const [handler, target] of handlers) {
-    it(`${handler.replaceAll('\n', ' ')} is supported`, () => assert.deepEqual(targetOf(handler), target));
+    it(`the logging handler ${handler.replaceAll('\n', ' ')} is supported`, () =>
+      assert.deepEqual(targetOf(handler), target));
   }
 });
 
 describe('an unsupported part', () => {
-  it('may be a handler class with the name of a property of every object', () => {
+  it('an unsupported handler class may be named like a property of every object', () => {
     for (const name of ['constructor', '__proto__', 'toString']) {
       const { settings, warnings } = parsePythonSettings(
         'logging.conf',
@@ -159,7 +160,7 @@ describe('an unsupported part', () => {
     }
   });
 
-  it('causes a warning, and the rest applies', () => {
+  it('an unsupported part of a logging configuration causes a warning, and the rest applies', () => {
     const { settings, warnings } = parsePythonSettings(
       'logging.conf',
       SITE.replace('class=StreamHandler', 'class=handlers.SysLogHandler').replace('%(name)s', '%(funcName)s'),
@@ -177,17 +178,17 @@ describe('an unsupported part', () => {
 
   const errors: readonly (readonly [what: string, text: string, fault: RegExp])[] = [
     [
-      'a level',
+      'an unknown level',
       SITE.replace('level=WARNING', 'level=LOUD'),
       /conf:11:1: the level "LOUD" is not one of CRITICAL/,
     ],
     [
-      'a handler that is not there',
+      'a missing handler',
       SITE.replace('handlers=console', 'handlers=nowhere'),
       /conf:12:1: the handler "nowhere"/,
     ],
     [
-      'a formatter that is not there',
+      'a missing formatter',
       SITE.replace('formatter=simple', 'formatter=none'),
       /conf:33:1: the formatter "none"/,
     ],
@@ -197,7 +198,7 @@ describe('an unsupported part', () => {
       /the section \[handler_debug\] is missing/,
     ],
     ['a logger without a name', SITE.replace('qualname=gear', ''), /conf:19:1: the section lacks "qualname"/],
-    ['no root', SITE.replace('keys=root,', 'keys='), /conf:1:1: the keys of \[loggers\] lack "root"/],
+    ['no root logger', SITE.replace('keys=root,', 'keys='), /conf:1:1: the keys of \[loggers\] lack "root"/],
     [
       'a call',
       SITE.replace('(sys.stdout,)', '(open("/tmp/x"),)'),
@@ -211,7 +212,7 @@ describe('an unsupported part', () => {
     ['nonsense', SITE.replace('qualname=gear', 'qualname'), /conf:22:1: expected a/],
   ];
   for (const [what, text, fault] of errors) {
-    it(`causes an error for ${what}`, () => {
+    it(`a logging configuration for Python is rejected for ${what}`, () => {
       assert.throws(
         () => parsePythonSettings('logging.conf', text),
         (error) => error instanceof ConfigurationError && fault.test(error.message),
