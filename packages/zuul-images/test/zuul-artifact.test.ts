@@ -39,7 +39,7 @@ async function kept({ repository }: ZuulSite): Promise<readonly string[]> {
 
 describe('the image of a Zuul job', () => {
   for (const version of ['9.5', '11.3'] as const) {
-    test(`is that of the newest build, by the API of Zuul ${version}`, async (t) => {
+    test(`the imported image is the newest build’s, by the API of Zuul ${version}`, async (t) => {
       const site = await ZuulSite.start(t, server, { version });
       await site.addQcow2('old.qcow2', server.otherQcow2);
       const { uuid, end } = await site.addQcow2('new.qcow2');
@@ -61,7 +61,7 @@ describe('the image of a Zuul job', () => {
     });
   }
 
-  test('has its artifact as a material', async (t) => {
+  test('the imported image has its artifact as a material', async (t) => {
     const site = await ZuulSite.start(t, server);
     const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
     const { uuid } = site.zuul.table().add([artifact]);
@@ -86,7 +86,7 @@ describe('the image of a Zuul job', () => {
     });
   });
 
-  test('has no date in the future, even if the clock of Zuul is ahead', async (t) => {
+  test('the imported image has no date in the future, even if Zuul’s clock is ahead', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2();
     row.end = new Date(Date.now() + 86_400_000);
@@ -99,7 +99,7 @@ describe('the image of a Zuul job', () => {
     assert.match(warnings[0] ?? '', /image noble-1 has a build time in the future/);
   });
 
-  test('is unpacked and verified; of other formats only the size is requested', async (t) => {
+  test('the imported image is unpacked and verified, and only the size of other formats is requested', async (t) => {
     const site = await ZuulSite.start(t, server);
     const packed = zstdCompressSync(server.raw);
     site.zuul.table().add([
@@ -119,7 +119,7 @@ describe('the image of a Zuul job', () => {
     assert.deepEqual(await site.sent(), { 'image.raw.zst': packed.length + LOOKS, 'image.tar': 1 });
   });
 
-  test('is converted if that is cheaper than a download', async (t) => {
+  test('the imported image is converted if that is cheaper than a download', async (t) => {
     const site = await ZuulSite.start(t, server);
     site.zuul
       .table()
@@ -140,7 +140,7 @@ describe('the image of a Zuul job', () => {
     assert.deepEqual(await site.sent(), { 'image.qcow2': server.qcow2.length + LOOKS, 'image.raw': 1 });
   });
 
-  test('is an error in a format that can be neither fetched nor converted', async (t) => {
+  test('an import fails in a format that can be neither fetched nor converted', async (t) => {
     const site = await ZuulSite.start(t, server);
     await site.addQcow2();
     const { repository } = site.repository;
@@ -152,7 +152,7 @@ describe('the image of a Zuul job', () => {
 });
 
 describe('an image-id that names a build', () => {
-  test('gets that build', async (t) => {
+  test('an image id that names a build imports that build', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2('named.qcow2');
     await site.addQcow2('newer.qcow2', server.otherQcow2);
@@ -162,7 +162,7 @@ describe('an image-id that names a build', () => {
     assert.deepEqual(Object.keys(await site.sent()), ['named.qcow2']);
   });
 
-  test('is an error if Zuul no longer lists the build', async (t) => {
+  test('an image id that names a build throws an error if Zuul no longer lists the build', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2();
     site.zuul.table().prune(site.zuul.table().tick());
@@ -174,7 +174,7 @@ describe('an image-id that names a build', () => {
     );
   });
 
-  test('is an error if the build returned no image', async (t) => {
+  test('an image id that names a build throws an error if the build returned no image', async (t) => {
     const site = await ZuulSite.start(t, server);
     const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow2' });
     const row = site.zuul.table().add([artifact]);
@@ -186,7 +186,7 @@ describe('an image-id that names a build', () => {
 });
 
 describe('expired artifacts', () => {
-  test('cause the fetch of the build before, unless the image-id names the build', async (t) => {
+  test('expired artifacts make the importer fetch the build before, unless the image id names the build', async (t) => {
     const site = await ZuulSite.start(t, server);
     await site.addQcow2('old.qcow2', server.otherQcow2);
     const gone = await site.addQcow2('gone.qcow2');
@@ -200,7 +200,7 @@ describe('expired artifacts', () => {
     assert.equal((await site.sent())['old.qcow2'], server.otherQcow2.length + LOOKS);
   });
 
-  test('are an error if no other build has the image', async (t) => {
+  test('expired artifacts fail the import if no other build has the image', async (t) => {
     const site = await ZuulSite.start(t, server);
     await site.addQcow2();
     await server.remove(`${site.folder}/image.qcow2`);
@@ -213,7 +213,7 @@ describe('expired artifacts', () => {
     await assert.rejects(site.builder().build({ imageId: 'noble-1', repository }), withCode('build-unknown'));
   });
 
-  test('are replaced by conversions', async (t) => {
+  test('expired artifacts are replaced by conversions', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul
       .table()
@@ -235,7 +235,7 @@ describe('an unusable artifact', () => {
     ['refers to a file of this host', () => overlayOf('/etc/passwd'), /names another file, "\/etc\/passwd"/],
     ['is empty', () => Buffer.alloc(0), /image\.qcow2 is empty/],
   ] as const;
-  test('is refused if its URL leads to a link-local service', async (t) => {
+  test('an artifact is rejected if its URL leads to a link-local service', async (t) => {
     const site = await ZuulSite.start(t, server);
     const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
     const row = site.zuul.table().add([{ ...artifact, url: 'http://169.254.169.254/image.qcow2' }]);
@@ -246,7 +246,7 @@ describe('an unusable artifact', () => {
     );
   });
 
-  test('is refused without a sha256 if require-sha256 is set', async (t) => {
+  test('an artifact is rejected without a sha256 if require-sha256 is set', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
     const { repository } = site.repository;
@@ -262,7 +262,7 @@ describe('an unusable artifact', () => {
     await site.builder({}, zuul).build({ imageId: idOf(next), repository });
   });
 
-  test('is refused if its disk is above the size limit, even if its file is small', async (t) => {
+  test('an artifact is rejected if its disk is above the size limit, even if its file is small', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
     const { repository } = site.repository;
@@ -273,7 +273,7 @@ describe('an unusable artifact', () => {
   });
 
   for (const [what, contentOf, message] of CASES) {
-    test(`is refused: it ${what}`, async (t) => {
+    test(`an artifact is rejected if it ${what}`, async (t) => {
       const site = await ZuulSite.start(t, server);
       const content = contentOf();
       const sha256 = digest('sha256', content.subarray(0, server.qcow2.length));
@@ -291,7 +291,7 @@ describe('an unusable artifact', () => {
   }
 });
 
-test('a downloaded file is kept if the build fails later, and not fetched again', async (t) => {
+test('a downloaded artifact is kept if the build fails later, and not fetched again', async (t) => {
   const site = await ZuulSite.start(t, server);
   const row = await site.addQcow2();
   const { repository } = site.repository;
@@ -304,7 +304,7 @@ test('a downloaded file is kept if the build fails later, and not fetched again'
   assert.deepEqual(await kept(site), []);
 });
 
-test('a kept file is not mistaken for another artifact', async (t) => {
+test('a kept artifact is not mistaken for another one', async (t) => {
   const site = await ZuulSite.start(t, server);
   const raw = randomBytes(2 ** 20);
   const row = site.zuul
@@ -328,7 +328,7 @@ test('a kept file is not mistaken for another artifact', async (t) => {
   assert.equal((await site.sent())['image.raw'], raw.length + LOOKS);
 });
 
-test('a partial download is kept if the build is aborted', async (t) => {
+test('a partial download of an artifact is kept if the build is aborted', async (t) => {
   const site = await ZuulSite.start(t, server);
   const row = await site.addQcow2();
   const { repository } = site.repository;
@@ -343,7 +343,7 @@ test('a partial download is kept if the build is aborted', async (t) => {
   assert.deepEqual(await kept(site), [row.uuid]);
 });
 
-test('a file that was changed after the download is fetched again', async (t) => {
+test('an artifact that was changed after the download is fetched again', async (t) => {
   const site = await ZuulSite.start(t, server);
   const row = await site.addQcow2();
   const { repository } = site.repository;
@@ -353,7 +353,7 @@ test('a file that was changed after the download is fetched again', async (t) =>
   assert.equal(files[0]?.checksums?.sha256, digest('sha256', server.qcow2));
 });
 
-test('a download is resumed after SIGKILL', async (t) => {
+test('a download of an artifact is resumed after SIGKILL', async (t) => {
   const site = await ZuulSite.start(t, server);
   const content = randomBytes(24 * 2 ** 20);
   const artifact = await site.put('image.raw', content, {
@@ -386,7 +386,7 @@ test('a download is resumed after SIGKILL', async (t) => {
   assert.ok(sent < 1.1 * content.length, `${sent} bytes were sent of ${content.length}`);
 });
 
-test('errors distinguish a Zuul that is unavailable from one that refuses', async (t) => {
+test('errors distinguish a Zuul server that is unavailable from one that rejects the request', async (t) => {
   const site = await ZuulSite.start(t, server);
   const { repository } = site.repository;
   for (const [faults, code] of [
@@ -401,7 +401,7 @@ test('errors distinguish a Zuul that is unavailable from one that refuses', asyn
   }
 });
 
-describe('as any builder', () => {
+describe('the contract of all builders', () => {
   let zuul: ZuulDouble;
   before(async () => {
     zuul = await ZuulDouble.start();

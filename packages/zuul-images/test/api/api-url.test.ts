@@ -21,16 +21,17 @@ const FORMS: Readonly<Record<string, ApiUrl>> = {
 
 describe('an api-url', () => {
   for (const [text, parts] of Object.entries(FORMS)) {
-    test(text, () => assert.deepEqual(parseApiUrl(text), parts));
+    test(`the api-url ${text} is split into root and tenant`, () =>
+      assert.deepEqual(parseApiUrl(text), parts));
   }
 
   for (const text of ['', 'zuul.example.com', 'ftp://zuul.example.com/', 'https://zuul.example.com/t/%zz/']) {
-    test(`${JSON.stringify(text)} is refused`, () => {
+    test(`the api-url ${JSON.stringify(text)} is rejected`, () => {
       assert.throws(() => parseApiUrl(text), zuulFailure('invalid-settings', 'api-url'));
     });
   }
 
-  test('with a password is refused, without the password in the message', () => {
+  test('an api-url with a password is rejected, without the password in the message', () => {
     assert.throws(
       () => parseApiUrl('https://me:secret@zuul.example.com/'),
       zuulFailure('invalid-settings', 'configure auth'),

@@ -26,7 +26,7 @@ const IMAGE: ZuulSettings = {
 const logger = new RecordingLogger();
 
 describe('the API of an image', () => {
-  test('is used with its credentials and its tenant', async (t) => {
+  test('an image’s Zuul API is used with its credentials and its tenant', async (t) => {
     const fixture = await TokenFixture.create(t);
     const { zuul } = fixture;
     const path = fixture.path('token');
@@ -42,7 +42,7 @@ describe('the API of an image', () => {
     );
   });
 
-  test('is trusted by ca-file, and so are the artifacts', async (t) => {
+  test('an image’s Zuul API and artifacts are trusted by ca-file', async (t) => {
     const tls = await selfSigned();
     const zuul = await startZuul(t, { tls, prefix: '/zuul' });
     zuul.table().add();
@@ -63,13 +63,13 @@ describe('the API of an image', () => {
     assert.deepEqual(untrusted, { available: [{ artifact, size: undefined }], expired: [] });
   });
 
-  test('is not used if ca-file is missing', async () => {
+  test('an image’s Zuul API is not used if ca-file is missing', async () => {
     const image = { ...IMAGE, 'ca-file': '/nonexistent/ca.pem' };
     await assert.rejects(openZuulApi(image, logger), zuulFailure('invalid-settings', '/nonexistent/ca.pem'));
   });
 });
 
-test('the name of the image in metadata is that of the disk image, unless image-name is set', () => {
+test('the image name in metadata is the disk image’s name unless image-name is set', () => {
   assert.equal(imageSourceOf('noble', IMAGE)['image-name'], 'noble');
   assert.equal(imageSourceOf('noble', { ...IMAGE, 'image-name': 'ubuntu' })['image-name'], 'ubuntu');
 });

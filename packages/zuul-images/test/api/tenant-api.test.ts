@@ -20,9 +20,14 @@ interface Form {
 const TWO = ['example', 'my tenant'];
 
 const FORMS: readonly Form[] = [
-  { what: 'named', served: { tenants: TWO }, tenant: 'example', asked: '/api/tenant/example/builds' },
   {
-    what: 'with a space',
+    what: 'in the settings',
+    served: { tenants: TWO },
+    tenant: 'example',
+    asked: '/api/tenant/example/builds',
+  },
+  {
+    what: 'with a space in its name',
     served: { tenants: TWO },
     tenant: 'my tenant',
     asked: '/api/tenant/my%20tenant/builds',
@@ -34,21 +39,21 @@ const FORMS: readonly Form[] = [
     asked: '/zuul/api/tenant/example/builds',
   },
   {
-    what: "of its API's URL",
+    what: 'in the URL of its API',
     served: { tenants: TWO },
     path: 'api/tenant/example',
     asked: '/api/tenant/example/builds',
   },
   {
-    what: 'of its page',
+    what: 'in the URL of its page',
     served: { tenants: TWO },
     path: 't/my%20tenant/builds?x',
     asked: '/api/tenant/my%20tenant/builds',
   },
   { what: 'that is the only one', served: {}, asked: '/api/tenant/example/builds' },
-  { what: 'of a white label', served: { tenants: TWO, whiteLabel: 'example' }, asked: '/api/builds' },
+  { what: 'with a white label', served: { tenants: TWO, whiteLabel: 'example' }, asked: '/api/builds' },
   {
-    what: 'of a white label, with a configured tenant, below a path',
+    what: 'with a white label, in the settings, below a path',
     served: { tenants: TWO, whiteLabel: 'example', prefix: '/ci' },
     tenant: 'example',
     asked: '/ci/api/builds',
@@ -57,7 +62,7 @@ const FORMS: readonly Form[] = [
 
 describe('the API of a tenant', () => {
   for (const { what, served, path = '', tenant, asked } of FORMS) {
-    test(what, async (t) => {
+    test(`a tenant ${what} is queried at its own API`, async (t) => {
       const zuul = await startZuul(t, served);
       const { uuid } = zuul.table(tenant ?? (path.startsWith('t/') ? 'my tenant' : 'example')).add();
       const api = new ZuulApi({
@@ -77,7 +82,7 @@ describe('the API of a tenant', () => {
     });
   }
 
-  test('must be configured if there are several', async (t) => {
+  test('a tenant must be configured if there are several', async (t) => {
     const zuul = await startZuul(t, { tenants: TWO });
     const { logger } = new ApiFixture(zuul);
     const api = new ZuulApi({ apiUrl: zuul.url, logger });
@@ -87,7 +92,7 @@ describe('the API of a tenant', () => {
     await assert.rejects(first, zuulFailure('invalid-settings', 'example, my tenant'));
   });
 
-  test('must be that of the white label', async (t) => {
+  test('a tenant must be the white label’s', async (t) => {
     const zuul = await startZuul(t, { tenants: TWO, whiteLabel: 'example' });
     const fixture = new ApiFixture(zuul, { tenant: 'my tenant' });
     await assert.rejects(
@@ -97,7 +102,7 @@ describe('the API of a tenant', () => {
   });
 
   for (const version of ['9.5', '11.3', '4.0'] as const) {
-    test(`that does not exist is not mistaken for an old server, Zuul ${version}`, async (t) => {
+    test(`a tenant that does not exist is not mistaken for an old server, with Zuul ${version}`, async (t) => {
       const zuul = await startZuul(t, { version });
       const fixture = new ApiFixture(zuul, { tenant: 'nobody' });
       await assert.rejects(
@@ -108,7 +113,7 @@ describe('the API of a tenant', () => {
     });
   }
 
-  test('is looked up once', async (t) => {
+  test('a tenant is looked up once', async (t) => {
     const zuul = await startZuul(t);
     const fixture = new ApiFixture(zuul);
     await fixture.builds();
@@ -116,7 +121,7 @@ describe('the API of a tenant', () => {
     assert.equal(zuul.requests.filter(({ path }) => path === '/api/info').length, 1);
   });
 
-  test('is not found at a wrong api-url', async (t) => {
+  test('a tenant is not found at a wrong api-url', async (t) => {
     const zuul = await startZuul(t, { prefix: '/zuul' });
     const fixture = new ApiFixture(zuul, { apiUrl: `${zuul.origin}/` });
     await assert.rejects(fixture.builds(), zuulFailure('not-found', 'GET /api/info', 'check the api-url'));

@@ -18,7 +18,7 @@ describe('a transient error', () => {
     ['cut', 1],
   ];
   for (const [fault, seconds] of pauses) {
-    test(`${fault} is retried after ${seconds} s`, async (t) => {
+    test(`the transient error ${fault} is retried after ${seconds} s`, async (t) => {
       const zuul = await startZuul(t);
       const { uuid } = zuul.table().add();
       zuul.fail(fault);
@@ -29,7 +29,7 @@ describe('a transient error', () => {
     });
   }
 
-  test('is retried after increasing delays, then thrown', async (t) => {
+  test('a transient error is retried after increasing delays, then thrown', async (t) => {
     const zuul = await startZuul(t);
     zuul.fail(...Array.from({ length: 4 }, () => 'internal-error' as const));
     const fixture = new ApiFixture(zuul);
@@ -37,7 +37,7 @@ describe('a transient error', () => {
     assert.deepEqual(fixture.clock.sleeps, [1000, 2000, 4000]);
   });
 
-  test('is not retried if Retry-After is an hour', async (t) => {
+  test('a transient error is not retried if Retry-After is an hour', async (t) => {
     const zuul = await startZuul(t);
     zuul.fail('unavailable-for-long');
     const fixture = new ApiFixture(zuul);
@@ -45,7 +45,7 @@ describe('a transient error', () => {
     assert.deepEqual(fixture.clock.sleeps, []);
   });
 
-  test('may be a timeout', async (t) => {
+  test('a transient error may be a timeout', async (t) => {
     const zuul = await startZuul(t);
     zuul.fail('silent', 'silent', 'silent', 'silent');
     const fixture = new ApiFixture(zuul, { http: new ZuulHttp({ timeout: 0.5 }) });
@@ -54,7 +54,7 @@ describe('a transient error', () => {
   });
 });
 
-describe('an answer that is not a list of builds', () => {
+describe('invalid responses', () => {
   const faults: readonly (readonly [ZuulFault, ZuulErrorCode, ...string[]])[] = [
     ['login-page', 'invalid-answer', 'text/html', 'login'],
     ['login-redirect', 'redirected', '302 Found to http://localhost:9;', 'login'],
@@ -63,7 +63,7 @@ describe('an answer that is not a list of builds', () => {
     ['no-uuid', 'invalid-answer', 'uuid is missing'],
   ];
   for (const [fault, code, ...words] of faults) {
-    test(`${fault} is not retried`, async (t) => {
+    test(`the invalid response ${fault} is not retried`, async (t) => {
       const zuul = await startZuul(t);
       zuul.fail(fault);
       const fixture = new ApiFixture(zuul);
@@ -76,7 +76,7 @@ describe('an answer that is not a list of builds', () => {
   }
 });
 
-test('a page of 50 builds that is refused is requested with fewer, then the refusal is thrown', async (t) => {
+test('a rejected page of 50 builds is requested with fewer, then the rejection is thrown', async (t) => {
   const zuul = await startZuul(t);
   const { uuid } = zuul.table().add();
   zuul.fail('bad-request');
@@ -100,19 +100,19 @@ test('a build that cannot be read is ignored with one warning, and the others ar
   assert.match(warnings[0] ?? '', /a build is ignored, because it cannot be read: uuid is not a string$/);
 });
 
-test('a redirect loop is an error', async (t) => {
+test('a redirect loop of the Zuul API throws an error', async (t) => {
   const zuul = await startZuul(t);
   zuul.fail(...Array.from({ length: 20 }, () => 'circle' as const));
   await assert.rejects(new ApiFixture(zuul).builds(), zuulFailure('redirected', 'in a loop'));
 });
 
-test('an unreachable API is an error', async (t) => {
+test('an unreachable Zuul API throws an error', async (t) => {
   // Nothing listens on port 9, which is outside Linux's range of ephemeral ports.
   const fixture = new ApiFixture(await startZuul(t), { apiUrl: 'http://127.0.0.1:9/' });
   await assert.rejects(fixture.builds(), zuulFailure('connection-failed', 'ECONNREFUSED'));
 });
 
-test('a request ends when the signal aborts', async (t) => {
+test('a request to the Zuul API ends when the signal aborts', async (t) => {
   const zuul = await startZuul(t);
   zuul.fail('silent');
   const controller = new AbortController();

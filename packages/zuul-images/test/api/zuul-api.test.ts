@@ -18,7 +18,7 @@ const OTHERS: readonly BuildStart[] = [
 
 describe('the builds of a job', () => {
   for (const version of VERSIONS) {
-    test(`are listed by Zuul ${version}`, async (t) => {
+    test(`a job’s builds are listed by Zuul ${version}`, async (t) => {
       const zuul = await startZuul(t, { version });
       const table = zuul.table();
       for (const other of OTHERS) table.add([], other);
@@ -41,7 +41,7 @@ describe('the builds of a job', () => {
     });
   }
 
-  test('are filtered by Zuul, with each flag once and the pipelines as alternatives', async (t) => {
+  test('a job’s builds are filtered by Zuul, with each flag once and the pipelines as alternatives', async (t) => {
     const zuul = await startZuul(t);
     await new ApiFixture(zuul).builds({ ...QUERY, branch: 'master' });
     assert.equal(
@@ -51,14 +51,14 @@ describe('the builds of a job', () => {
     );
   });
 
-  test('may be those of one branch', async (t) => {
+  test('a job’s builds may be limited to one branch', async (t) => {
     const zuul = await startZuul(t);
     zuul.table().add([], { branch: 'stable' });
     const wanted = zuul.table().add();
     assert.deepEqual(await new ApiFixture(zuul).uuids({ ...QUERY, branch: 'master' }), [wanted.uuid]);
   });
 
-  test('are filtered here too, in case a proxy drops a parameter', async (t) => {
+  test('a job’s builds are also filtered here, in case a proxy drops a parameter', async (t) => {
     const zuul = await startZuul(t);
     for (const other of [...OTHERS, { branch: 'stable' }]) zuul.table().add([], other);
     zuul.table().begin();
@@ -71,7 +71,7 @@ describe('the builds of a job', () => {
     assert.deepEqual(await new ApiFixture(zuul).uuids({ ...QUERY, branch: 'master' }), [wanted.uuid]);
   });
 
-  test('match names exactly, although Zuul takes a star as a wildcard', async (t) => {
+  test('a job’s builds match names exactly, although Zuul takes a star as a wildcard', async (t) => {
     const zuul = await startZuul(t);
     zuul.table().add();
     assert.deepEqual(await new ApiFixture(zuul).uuids({ ...QUERY, job: 'build-*' }), []);
@@ -79,7 +79,7 @@ describe('the builds of a job', () => {
 });
 
 describe('pages', () => {
-  test('are read until one is shorter than the limit', async (t) => {
+  test('pages of builds are read until one is shorter than the limit', async (t) => {
     const zuul = await startZuul(t);
     const uuids = Array.from({ length: 120 }, () => zuul.table().add().uuid).toReversed();
     assert.deepEqual(await new ApiFixture(zuul).uuids(), uuids);
@@ -89,7 +89,7 @@ describe('pages', () => {
     );
   });
 
-  test('are read on demand', async (t) => {
+  test('pages of builds are read on demand', async (t) => {
     const zuul = await startZuul(t);
     for (let count = 0; count < 120; count += 1) zuul.table().add();
     for await (const page of new ApiFixture(zuul).api.builds(QUERY, ON)) {
@@ -99,14 +99,14 @@ describe('pages', () => {
     assert.equal(zuul.listings.length, 1);
   });
 
-  test('end with an empty one after a full one', async (t) => {
+  test('pages of builds end with an empty one after a full one', async (t) => {
     const zuul = await startZuul(t);
     for (let count = 0; count < 50; count += 1) zuul.table().add();
     assert.equal((await new ApiFixture(zuul).builds()).length, 50);
     assert.equal(zuul.listings.length, 2);
   });
 
-  test('contain each build once, although builds end between two requests', async (t) => {
+  test('pages of builds contain each build once, although builds end between two requests', async (t) => {
     const zuul = await startZuul(t);
     const rows = Array.from({ length: 80 }, () => zuul.table().add());
     const uuids: string[] = [];
@@ -117,7 +117,7 @@ describe('pages', () => {
     assert.deepEqual(uuids, rows.map(({ uuid }) => uuid).toReversed());
   });
 
-  test('are an error if all are the same', async (t) => {
+  test('pages of builds that are all the same throw an error', async (t) => {
     const zuul = await startZuul(t);
     for (let count = 0; count < 50; count += 1) zuul.table().add();
     zuul.dropped.add('skip');
@@ -131,7 +131,7 @@ describe('an old server', () => {
     ['4.0', ['final']],
     ['11.3', ['complete', 'final']],
   ] as const) {
-    test(`of release ${version} gets only parameters that it knows, after the first request`, async (t) => {
+    test(`a Zuul server of release ${version} gets only parameters that it knows, after the first request`, async (t) => {
       const zuul = await startZuul(t, { version });
       const build = zuul.table().add();
       const fixture = new ApiFixture(zuul);

@@ -39,13 +39,14 @@ const NEUTRAL = {
 };
 
 describe('the JSON of a build', () => {
-  test('of Zuul 3.8 has neither _id nor final', () => assert.deepEqual(parseBuild(FLAT), NEUTRAL));
+  test('a Zuul 3.8 build has neither _id nor final in its JSON', () =>
+    assert.deepEqual(parseBuild(FLAT), NEUTRAL));
 
-  test('of Zuul 10 has a ref', () => {
+  test('a Zuul 10 build has a ref in its JSON', () => {
     assert.deepEqual(parseBuild(NESTED), { ...NEUTRAL, id: 7, final: false });
   });
 
-  test('tells the change that it built, in either form', () => {
+  test('a build’s JSON names the change that was built, in either form', () => {
     const change = {
       change: 12,
       patchset: '3',
@@ -58,11 +59,11 @@ describe('the JSON of a build', () => {
     assert.deepEqual(parseBuild({ ...NESTED, ref: { project, ...change } }).change, expected);
   });
 
-  test('may have a string as _id, as in the published schema', () => {
+  test('a build’s JSON may have a string as _id, as in the published schema', () => {
     assert.equal(parseBuild({ ...NESTED, _id: '12' }).id, 12);
   });
 
-  test('may be of a running build for a tag, without artifacts', () => {
+  test('a build’s JSON may describe a running build for a tag, without artifacts', () => {
     const build = parseBuild({
       ...COMMON,
       result: null,
@@ -77,13 +78,13 @@ describe('the JSON of a build', () => {
     );
   });
 
-  test('may have times with a zone', () => {
+  test('a build’s JSON may have times with a zone', () => {
     for (const time of ['2025-08-03T18:00:00Z', '2025-08-03T20:00:00+02:00']) {
       assert.equal(parseBuild({ ...FLAT, end_time: time }).endTime, NEUTRAL.endTime);
     }
   });
 
-  test('may have unusable artifacts beside others', () => {
+  test('a build’s JSON may have unusable artifacts next to others', () => {
     const artifacts = [
       { name: 'logs', url: 'file:///logs' },
       { name: 'no url' },
@@ -105,13 +106,13 @@ describe('the JSON of a build', () => {
     ['artifacts', {}],
   ];
   for (const [field, value] of faults) {
-    test(`is refused with ${JSON.stringify(value)} as ${field}`, () => {
+    test(`a build’s JSON is rejected with ${JSON.stringify(value)} as ${field}`, () => {
       assert.throws(() => parseBuild({ ...FLAT, [field]: value }), new RegExp(`${field} is not`));
     });
   }
 });
 
-test('times are UTC in any time zone of the builder', () => {
+test('a build’s times are UTC in any time zone of the builder', () => {
   const module = JSON.stringify(join(import.meta.dirname, '../../src/api/zuul-build.ts'));
   const script = `import { parseBuild } from ${module}; console.log(parseBuild(${JSON.stringify(FLAT)}).endTime)`;
   const printed = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {

@@ -21,7 +21,7 @@ async function listen(t: TestContext, listener: RequestListener): Promise<string
 }
 
 describe('a certificate', () => {
-  test('is trusted with ca-file', async (t) => {
+  test('a certificate is trusted with ca-file', async (t) => {
     const tls = await selfSigned();
     const zuul = await startZuul(t, { tls });
     const { uuid } = zuul.table().add();
@@ -29,7 +29,7 @@ describe('a certificate', () => {
     assert.deepEqual(await fixture.uuids(), [uuid]);
   });
 
-  test('of an unknown authority is an error that is not retried', async (t) => {
+  test('a certificate by an unknown authority throws an error that is not retried', async (t) => {
     const zuul = await startZuul(t, { tls: await selfSigned() });
     const fixture = new ApiFixture(zuul);
     await assert.rejects(fixture.builds(), zuulFailure('certificate-untrusted', 'self-signed certificate'));
@@ -40,7 +40,7 @@ describe('a certificate', () => {
 describe('a token', () => {
   const headers = { authorization: 'Bearer secret' };
 
-  test('is sent to another path of the host, and never to another host', async (t) => {
+  test('a token is sent to another path on the host, and never to another host', async (t) => {
     const reached: IncomingMessage[] = [];
     const elsewhere = await listen(t, (request, response) => {
       reached.push(request);
@@ -68,7 +68,7 @@ describe('a token', () => {
     assert.deepEqual(reached, []);
   });
 
-  test('is not in any part of an error', async (t) => {
+  test('a token is not in any part of an error', async (t) => {
     const origin = await listen(t, (request) => request.socket.destroy());
     const request = { url: new URL(`${origin}/?sig=secret`), headers, signal: ON };
     const sent = new ZuulHttp().json('a request', request, String);
@@ -81,7 +81,7 @@ describe('a token', () => {
   });
 });
 
-test('an endless answer is aborted', { timeout: 60_000 }, async (t) => {
+test('an endless response is aborted', { timeout: 60_000 }, async (t) => {
   const piece = Buffer.alloc(1024 * 1024, ' ');
   const origin = await listen(t, (_, response) => {
     const more = (): void => {
@@ -94,7 +94,7 @@ test('an endless answer is aborted', { timeout: 60_000 }, async (t) => {
   await assert.rejects(sent, zuulFailure('invalid-answer', 'longer than'));
 });
 
-test('a form is not sent to the target of a redirect', async (t) => {
+test('a form is not sent to a redirect’s target', async (t) => {
   const seen: (string | undefined)[] = [];
   const origin = await listen(t, (request, response) => {
     seen.push(request.url);

@@ -58,7 +58,7 @@ function isNewer(a: BuildRow, b: BuildRow): boolean {
 }
 
 describe('during weeks of builds', () => {
-  test('each image is imported once by a poll after each event', async () => {
+  test('each image from weeks of builds is imported once by a poll after each event', async () => {
     const random = randomNumbers(0);
     const table = new BuildTable();
     const history = new BuildHistory(table, BUILDS, random);
@@ -81,7 +81,7 @@ describe('during weeks of builds', () => {
   });
 
   for (const seed of [1, 2]) {
-    test(`the newest image is imported once by occasional polls, if some images expire (seed ${seed})`, async () => {
+    test(`the newest image is imported once by occasional polls if some images expire (seed ${seed})`, async () => {
       const random = randomNumbers(seed);
       const table = new BuildTable();
       const history = new BuildHistory(table, BUILDS, random);
@@ -108,7 +108,7 @@ describe('during weeks of builds', () => {
     });
   }
 
-  test('the newest image of a real server is imported once by a poller that restarts each time', async (t) => {
+  test('the newest image on a real server is imported once by a poller that restarts each time', async (t) => {
     const zuul = await startZuul(t);
     const random = randomNumbers(3);
     const history = new BuildHistory(zuul.table(), BUILDS, random);

@@ -37,23 +37,23 @@ function after(...builds: readonly ZuulBuild[]): ProcessedHistory {
 }
 
 describe('the chosen build', () => {
-  test('is the one that ended last, not the one that started last', () => {
+  test('the chosen build is the one that ended last, not the one that started last', () => {
     const early = build(1, { endTime: 9000 });
     const late = build(2, { endTime: 5000 });
     assert.equal(chosenOf([late, early]), 1);
   });
 
-  test('is the one with the higher number if two ended in the same second', () => {
+  test('the chosen build has the higher number if two ended in the same second', () => {
     assert.equal(chosenOf([build(3, { endTime: 5000 }), build(2, { endTime: 5000 })]), 3);
   });
 
-  test('ended after the imported ones, even if it started earlier', () => {
+  test('the chosen build ended after the imported ones, even if it started earlier', () => {
     const history = after(build(5, { endTime: 9000 }));
     assert.equal(chosenOf([build(4, { endTime: 9500 })], history), 4);
     assert.equal(chosenOf([build(6, { endTime: 8000 })], history), undefined);
   });
 
-  test('counts as ended now if its end is in the future, so that later builds are newer', () => {
+  test('the chosen build counts as ended now if its end is in the future, so that later builds are newer', () => {
     const now = Date.UTC(2026, 4, 1);
     const ahead = build(1, { endTime: Date.UTC(2036, 0, 1) });
     const first = chooseBuild([ahead], RULES, EMPTY_HISTORY, now).chosen;
@@ -63,12 +63,12 @@ describe('the chosen build', () => {
     assert.equal(chooseBuild([ahead, later], RULES, history, now + 120_000).chosen?.build.id, 2);
   });
 
-  test('was not processed before', () => {
+  test('the chosen build was not processed before', () => {
     const only = build(1);
     assert.equal(chosenOf([only], after(only)), undefined);
   });
 
-  test('has ended, and has the image', () => {
+  test('the chosen build has ended, and has the image', () => {
     const { endTime: _, ...unended } = build(3);
     const builds = [
       unended,
@@ -85,7 +85,7 @@ describe('the chosen build', () => {
     assert.equal(chosenOf(builds), undefined);
   });
 
-  test('has artifacts with signatures, and a record without', () => {
+  test('the chosen build’s artifacts have signatures, and its record does not', () => {
     const { chosen } = chooseBuild(
       [build(1, { artifacts: image('a?signature=1', 'a') })],
       RULES,
@@ -104,16 +104,16 @@ describe('an image that several builds return', () => {
   const gate = build(1, { pipeline: 'gate', artifacts: image('1', 'a') });
   const promoted = build(3, { pipeline: 'promote', artifacts: image('copy', 'a') });
 
-  test('is not imported again', () => {
+  test('an image that several builds return is not imported again', () => {
     assert.equal(chosenOf([promoted, gate], after(gate)), undefined);
   });
 
-  test('is as old as the first build that returned it', () => {
+  test('an image that several builds return is as old as the first of them', () => {
     const between = build(2, { artifacts: image('2', 'b') });
     assert.equal(chosenOf([promoted, between, gate]), 2);
   });
 
-  test('is recorded with all builds that returned it', () => {
+  test('an image that several builds return is recorded with all of them', () => {
     const { chosen } = chooseBuild([promoted, gate], RULES, EMPTY_HISTORY);
     assert.deepEqual(
       chosen?.same.map(({ id }) => id),
@@ -126,22 +126,22 @@ describe('an image that several builds return', () => {
     );
   });
 
-  test('is as old as a build that was passed over', () => {
+  test('an image that several builds return is as old as one that was passed over', () => {
     const passedOver = after(build(2), gate);
     assert.equal(chosenOf([promoted], passedOver), undefined);
   });
 
-  test('is as old as an unprocessed build that ended before the newest imported one', () => {
+  test('an image that several builds return is as old as an unprocessed one before the newest import', () => {
     assert.equal(chosenOf([promoted, gate], after(build(2))), undefined);
   });
 
-  test('is recognised by its URL if it has no digest, with any signature', () => {
+  test('an image without a digest is recognized by its URL, with any signature', () => {
     const original = build(1, { pipeline: 'gate', artifacts: image('same?sig=1') });
     const again = build(2, { pipeline: 'promote', artifacts: image('same?sig=2', 'a') });
     assert.equal(chosenOf([again], after(original)), undefined);
   });
 
-  test('differs from another image at the same URL', () => {
+  test('an image differs from another at the same URL with another digest', () => {
     const first = build(1, { artifacts: image('latest', 'a') });
     assert.equal(chosenOf([build(2, { artifacts: image('latest', 'b') })], after(first)), 2);
     const unhashed = build(1, { artifacts: image('latest') });

@@ -20,8 +20,8 @@ function at(hours: number): Date {
   return new Date(EPOCH + hours * HOUR);
 }
 
-describe('findBuild', () => {
-  test('reads pages while an earlier started build may have ended later', async (t) => {
+describe('finding the newest build', () => {
+  test('the search for a build reads further pages while an earlier started build may have ended later', async (t) => {
     const zuul = await startZuul(t);
     const late = zuul.table().begin({ start: at(0) });
     for (let count = 1; count <= 60; count += 1) {
@@ -33,7 +33,7 @@ describe('findBuild', () => {
     assert.equal(chosen?.build.uuid, late.uuid);
   });
 
-  test('stops a day before the newest build', async (t) => {
+  test('the search for a build stops a day before the newest build', async (t) => {
     const zuul = await startZuul(t);
     const rows = Array.from({ length: 120 }, (_, hours) =>
       zuul.table().add([qcowArtifact(`${hours}`)], { start: at(hours) }, { end: at(hours + 1) }),
@@ -47,7 +47,7 @@ describe('findBuild', () => {
     assert.equal(zuul.listings.length, 2);
   });
 
-  test('reads pages while the newest builds do not have the image', async (t) => {
+  test('the search for a build reads further pages while the newest builds do not have the image', async (t) => {
     const zuul = await startZuul(t);
     const good = zuul.table().add([qcowArtifact('good')], { start: at(0) }, { end: at(1) });
     for (let hours = 100; hours < 160; hours += 1)
@@ -57,8 +57,8 @@ describe('findBuild', () => {
   });
 });
 
-describe('findNamedBuild', () => {
-  test('finds a build on a later page, and reads no further page', async (t) => {
+describe('finding a named build', () => {
+  test('the search for a named build finds it on a later page, and reads no further page', async (t) => {
     const zuul = await startZuul(t);
     const rows = Array.from({ length: 120 }, () => zuul.table().add());
     const { api } = new ApiFixture(zuul);
@@ -69,7 +69,7 @@ describe('findNamedBuild', () => {
     assert.equal(zuul.listings.length, 2);
   });
 
-  test('stops a day before the end of a build that is not listed', async (t) => {
+  test('the search for a named build stops a day before its end if it is not listed', async (t) => {
     const zuul = await startZuul(t);
     for (let hours = 0; hours < 120; hours += 1) {
       const [start, end] = [at(hours), at(hours + 1)];
@@ -81,7 +81,7 @@ describe('findNamedBuild', () => {
     assert.equal(zuul.listings.length, 1);
   });
 
-  test('reads all pages for a build with an end in the future', async (t) => {
+  test('the search for a named build reads all pages if its end is in the future', async (t) => {
     const zuul = await startZuul(t);
     const start = new Date(EPOCH);
     const { uuid } = zuul.table().add([], { start }, { end: new Date('2100-01-01T00:00:00Z') });
@@ -91,7 +91,7 @@ describe('findNamedBuild', () => {
     assert.equal((await findNamedBuild(api, QUERY, { uuid, endTime }, ON))?.uuid, uuid);
   });
 
-  test('does not find a build of another job', async (t) => {
+  test('the search for a named build does not find another job’s build', async (t) => {
     const zuul = await startZuul(t);
     const { uuid, end } = zuul.table().add([], { job: 'build-debian-image' });
     const { api } = new ApiFixture(zuul);

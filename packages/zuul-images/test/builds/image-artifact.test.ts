@@ -38,7 +38,7 @@ function found(
 }
 
 describe('the artifacts of an image', () => {
-  test('are found by a type for each format', () => {
+  test('an image’s artifacts are found by one type for each format', () => {
     const artifacts = [
       artifact('logs', { type: 'docs_site' }),
       artifact('r', { type: 'image-raw' }),
@@ -50,7 +50,7 @@ describe('the artifacts of an image', () => {
     ]);
   });
 
-  test('are found by their format if all have one type', () => {
+  test('an image’s artifacts are found by their format if all have one type', () => {
     const artifacts = [
       artifact('v', { type: 'zuul_image', format: 'vhd' }),
       artifact('r', { type: 'zuul_image', format: 'raw' }),
@@ -62,7 +62,7 @@ describe('the artifacts of an image', () => {
     ]);
   });
 
-  test('are found by image_name if the job builds several images', () => {
+  test('an image’s artifacts are found by image_name if the job builds several images', () => {
     const artifacts = ['jammy', 'noble'].map((name) =>
       artifact(name, { type: 'zuul_image', format: 'raw', image_name: name }),
     );
@@ -73,12 +73,12 @@ describe('the artifacts of an image', () => {
     );
   });
 
-  test('may have another image_name if the job builds one image', () => {
+  test('an image’s artifacts may have another image_name if the job builds one image', () => {
     const artifacts = [artifact('x', { type: 'zuul_image', format: 'raw', image_name: 'ubuntu-noble' })];
     assert.deepEqual(found(artifacts, FIELD), [['raw', 'x']]);
   });
 
-  test('have the image_name that the configuration demands, or the error lists those that there are', () => {
+  test('an image’s artifacts have the configured image_name, or the error lists the names that exist', () => {
     const rules = { ...FIELD, isNameConfigured: true };
     const jammy = artifact('j', { type: 'zuul_image', format: 'raw', image_name: 'jammy' });
     const unnamed = artifact('u', { type: 'zuul_image', format: 'raw' });
@@ -94,7 +94,7 @@ describe('the artifacts of an image', () => {
     assert.deepEqual(found([jammy, unnamed, noble], rules), [['raw', 'n']]);
   });
 
-  test('are never those of two images in two formats', () => {
+  test('an image’s artifacts never belong to two images in two formats', () => {
     const raw = artifact('r', { type: 'zuul_image', format: 'raw', image_name: 'jammy' });
     const qcow2 = (name: string): ZuulArtifact =>
       artifact('q', { type: 'zuul_image', format: 'qcow2', image_name: name });
@@ -105,7 +105,7 @@ describe('the artifacts of an image', () => {
     );
   });
 
-  test('without image_name count for each image, unless there are several in a format', () => {
+  test('artifacts without image_name count for each image, unless there are several in a format', () => {
     const qcow2 = artifact('q', { type: 'zuul_image', format: 'qcow2', image_name: 'noble' });
     const raw = (url: string): ZuulArtifact => artifact(url, { type: 'zuul_image', format: 'raw' });
     assert.deepEqual(found([qcow2, raw('r')], FIELD), [
@@ -118,12 +118,12 @@ describe('the artifacts of an image', () => {
     );
   });
 
-  test('may be returned twice', () => {
+  test('an image’s artifact may be returned twice', () => {
     const one = artifact('q', { type: 'image-qcow' });
     assert.deepEqual(found([one, one], SEED), [['qcow2', 'q']]);
   });
 
-  test('have the digests that the job returned, in lower case', () => {
+  test('an image’s artifacts have the digests that the job returned, in lower case', () => {
     const [image] = imageArtifacts(
       makeBuild({
         artifacts: [
@@ -135,13 +135,13 @@ describe('the artifacts of an image', () => {
     assert.deepEqual([image?.sha256, image?.md5, image?.crc32], ['ab'.repeat(32), undefined, '0a0b0c0d']);
   });
 
-  test('have the digest md5sum of the roles of zuul-jobs', () => {
+  test('an image’s artifacts have the digest md5sum from the zuul-jobs roles', () => {
     const one = artifact('q', { type: 'image-qcow', md5sum: 'CD'.repeat(16) });
     const [image] = imageArtifacts(makeBuild({ artifacts: [one] }), SEED);
     assert.equal(image?.md5, 'cd'.repeat(16));
   });
 
-  test('are refused with an invalid digest', () => {
+  test('an image’s artifacts are rejected with an invalid digest', () => {
     for (const sha256 of ['abc', 'x'.repeat(64), 5]) {
       assert.throws(
         () => found([artifact('q', { type: 'image-qcow', sha256 })], SEED),
@@ -150,7 +150,7 @@ describe('the artifacts of an image', () => {
     }
   });
 
-  test('are refused if there are none, with the reasons for the ignored ones', () => {
+  test('a build without artifacts for the image is rejected, with the reasons for ignoring others', () => {
     const build = makeBuild({ artifacts: [], unusableArtifacts: ['artifact "x": its URL is relative'] });
     assert.throws(
       () => imageArtifacts(build, SEED),

@@ -26,7 +26,7 @@ function chosen(id: number): HistoryUpdate {
 }
 
 describe('the processed builds of an image', () => {
-  test('are none at first, and the same after a restart', async (t) => {
+  test('the processed builds are empty at first, and unchanged after a restart', async (t) => {
     const directory = await temporaryDirectory(t);
     const processed = await ProcessedBuilds.open(directory, 'noble');
     assert.deepEqual(processed.history, { newest: undefined, builds: new Map() });
@@ -38,21 +38,21 @@ describe('the processed builds of an image', () => {
     assert.deepEqual([...again.history.builds.values()], [entry(1), noHash]);
   });
 
-  test('have a newest build that never becomes older', async (t) => {
+  test('the processed builds have a newest build that never becomes older', async (t) => {
     const processed = await ProcessedBuilds.open(await temporaryDirectory(t), 'noble');
     await processed.write(withImported(processed.history, chosen(5)));
     await processed.write(withImported(processed.history, chosen(3)));
     assert.deepEqual(processed.history.newest, { endTime: 5000, id: 5 });
   });
 
-  test('have no newest build after one was skipped', async (t) => {
+  test('the processed builds have no newest build after one was skipped', async (t) => {
     const processed = await ProcessedBuilds.open(await temporaryDirectory(t), 'noble');
     await processed.write(withSkipped(processed.history, chosen(9)));
     assert.equal(processed.history.newest, undefined);
     assert.ok(processed.history.builds.has('build-9'));
   });
 
-  test('are limited to the newest 500', async (t) => {
+  test('the processed builds are limited to the newest 500', async (t) => {
     const directory = await temporaryDirectory(t);
     const processed = await ProcessedBuilds.open(directory, 'noble');
     const many = Array.from({ length: 599 }, (_, index) => entry(index + 1));
@@ -64,7 +64,7 @@ describe('the processed builds of an image', () => {
     assert.ok(builds.has('build-600') && builds.has('build-101') && !builds.has('build-100'));
   });
 
-  test('are not changed in an earlier history', async (t) => {
+  test('the processed builds do not change in an earlier history', async (t) => {
     const processed = await ProcessedBuilds.open(await temporaryDirectory(t), 'noble');
     const before = processed.history;
     await processed.write(withImported(processed.history, chosen(1)));
@@ -74,14 +74,14 @@ describe('the processed builds of an image', () => {
   const damages: Readonly<Record<string, string>> = {
     'half a file': '{"version":1,"builds":[',
     'another version': '{"version":2,"builds":[]}',
-    'no builds': '{"version":1}',
+    'no list of builds': '{"version":1}',
     'no uuid': '{"version":1,"builds":[{"id":1,"endTime":1,"pipeline":"p","content":[]}]}',
     'no time': '{"version":1,"newest":{"id":1},"builds":[]}',
     'no format':
       '{"version":1,"builds":[{"uuid":"u","id":1,"endTime":1,"pipeline":"p","content":[{"url":"x"}]}]}',
   };
   for (const [what, content] of Object.entries(damages)) {
-    test(`cannot be read from a file with ${what}`, async (t) => {
+    test(`the processed builds cannot be read from a file with ${what}`, async (t) => {
       const directory = await temporaryDirectory(t);
       const path = join(directory, 'noble.json');
       await writeFile(path, content);
@@ -93,7 +93,7 @@ describe('the processed builds of an image', () => {
     });
   }
 
-  test('are unchanged if they cannot be written', async (t) => {
+  test('the processed builds are unchanged if they cannot be written', async (t) => {
     const parent = await temporaryDirectory(t);
     const processed = await ProcessedBuilds.open(join(parent, 'file'), 'noble');
     await writeFile(join(parent, 'file'), '');
@@ -102,7 +102,7 @@ describe('the processed builds of an image', () => {
     assert.equal(processed.history.builds.size, 0);
   });
 
-  test('cannot be read from an unusable directory', async (t) => {
+  test('the processed builds cannot be read from an unusable directory', async (t) => {
     const directory = join(await temporaryDirectory(t), 'file');
     await writeFile(directory, '');
     await assert.rejects(
@@ -112,7 +112,7 @@ describe('the processed builds of an image', () => {
   });
 });
 
-test('SIGKILL loses no recorded build', async (t) => {
+test('the processed builds lose no recorded build after SIGKILL', async (t) => {
   const directory = await temporaryDirectory(t);
   for (let round = 0; round < 5; round += 1) {
     const child = spawn(

@@ -34,7 +34,7 @@ async function wire(t: TestContext, secret = CLIENT.secret, scope?: string): Pro
 }
 
 describe('a token for client credentials', () => {
-  test('is requested once for concurrent callers, and again shortly before it expires', async (t) => {
+  test('a client-credentials token is requested once for concurrent callers, and again shortly before it expires', async (t) => {
     const { provider, clock, credentials } = await wire(t);
     const [first, again] = await Promise.all([credentials.token(ON), credentials.token(ON)]);
     assert.equal(again, first);
@@ -45,14 +45,14 @@ describe('a token for client credentials', () => {
     assert.equal(provider.asked.length, 2);
   });
 
-  test('is requested again after it was rejected', async (t) => {
+  test('a client-credentials token is requested again after it was rejected', async (t) => {
     const { credentials } = await wire(t);
     const first = await credentials.token(ON);
     credentials.reject(first);
     assert.notEqual(await credentials.token(ON), first);
   });
 
-  test('is requested with the scope, and with the secret in a header or in the form', async (t) => {
+  test('a client-credentials token is requested with the scope, and the secret in a header or in the form', async (t) => {
     const { provider, credentials } = await wire(t, CLIENT.secret, 'zuul');
     await credentials.token(ON);
     assert.deepEqual(Object.fromEntries(provider.asked[0] ?? []), {
@@ -65,7 +65,7 @@ describe('a token for client credentials', () => {
     assert.equal(provider.asked[1]?.get('client_id'), CLIENT.id);
   });
 
-  test('is refused for a wrong secret', async (t) => {
+  test('a client-credentials token is not issued for a wrong secret', async (t) => {
     const { provider, credentials } = await wire(t, 'wrong secret');
     await assert.rejects(
       credentials.token(ON),
@@ -77,7 +77,7 @@ describe('a token for client credentials', () => {
     );
   });
 
-  test('is not requested from another issuer, or over a less secure protocol', async (t) => {
+  test('a client-credentials token is not requested from another issuer, or over a less secure protocol', async (t) => {
     const { provider, credentials } = await wire(t);
     provider.discovery = { issuer: 'http://127.0.0.1:9/realms/zuul' };
     await assert.rejects(credentials.token(ON), zuulFailure('invalid-answer', 'another issuer'));
@@ -89,7 +89,7 @@ describe('a token for client credentials', () => {
     assert.deepEqual(provider.asked, []);
   });
 
-  test('needs the URL of a provider', async (t) => {
+  test('a client-credentials token needs a provider’s URL', async (t) => {
     const fixture = await TokenFixture.create(t);
     const settings = { issuer: 'zuul', 'client-id': 'c', 'secret-file': fixture.path('key') };
     const credentials = createCredentials({ 'client-credentials': settings });

@@ -12,7 +12,7 @@ print(json.dumps(jwt.decode(token, secret, algorithms=['HS256'], audience=audien
     options={'require': ['exp', 'iat', 'iss', 'aud', 'sub']})))
 `;
 
-test('a minted token is accepted by the library that Zuul uses, and lives ten minutes at most', () => {
+test('a minted token is accepted by Zuul’s library, and is valid for ten minutes at most', () => {
   const { issuer, clientId, secret } = AUTHENTICATOR;
   const now = Date.now();
   const { value, expiresAt } = mint({ now });
@@ -26,7 +26,7 @@ test('a minted token is accepted by the library that Zuul uses, and lives ten mi
   assert.ok(exp * 1000 > now && iat * 1000 < now);
 });
 
-test('the expiry of a token is that of its claim', () => {
+test('a token’s expiry is read from its claim', () => {
   const claims = { iss: 'i', aud: 'a', sub: 's', iat: 1, exp: 1000 };
   assert.equal(expiryOf(signToken(claims, 'k')), 1_000_000);
   for (const opaque of ['opaque', 'a.b.c', `a.${Buffer.from('{}').toString('base64url')}.c`, 'a.b.c.d']) {

@@ -27,7 +27,7 @@ function token(subject: string, now: number): string {
 }
 
 describe('a token from a command', () => {
-  test('is its standard output, reused until it expires', async (t) => {
+  test('a token-command’s standard output is the token, reused until it expires', async (t) => {
     const directory = await temporaryDirectory(t);
     const clock = new ManualClock();
     const script = 'echo warning >&2; echo run >> "$1/runs"; cat "$1/token"';
@@ -44,7 +44,7 @@ describe('a token from a command', () => {
     assert.equal(await readFile(`${directory}/runs`, 'utf8'), 'run\nrun\n');
   });
 
-  test('without an expiry is reused until it is rejected', async (t) => {
+  test('a token-command’s token without an expiry is reused until it is rejected', async (t) => {
     const directory = await temporaryDirectory(t);
     const credentials = scriptOf('echo run >> "$1/runs"; wc -l < "$1/runs"', directory);
     assert.equal(await credentials.token(ON), '1');
@@ -62,13 +62,13 @@ describe('a token from a command', () => {
     ['yes secret', 'more than 65536 bytes'],
   ];
   for (const [script, words] of faults) {
-    test(`is an error for "${script}"`, async () => {
+    test(`a token-command that runs "${script}" throws an error`, async () => {
       const failed = scriptOf(script).token(ON);
       await assert.rejects(failed, zuulFailure('credentials-unusable', 'command "sh" of auth', words));
     });
   }
 
-  test('is an error if the command does not exist', async () => {
+  test('a token-command that does not exist throws an error', async () => {
     const credentials = credentialsOf(['no-such-command', 'secret']);
     await assert.rejects(
       credentials.token(ON),
@@ -76,7 +76,7 @@ describe('a token from a command', () => {
     );
   });
 
-  test('is no longer awaited when the signal aborts: the command is killed', async (t) => {
+  test('a token-command is killed when the signal aborts', async (t) => {
     const directory = await temporaryDirectory(t);
     const controller = new AbortController();
     const reason = new Error('enough');

@@ -15,7 +15,7 @@ function tokens({ zuul }: TokenFixture): readonly (string | undefined)[] {
 }
 
 describe('a token from a file', () => {
-  test('may have the prefix that zuul-admin writes', async (t) => {
+  test('a token file may have the prefix that zuul-admin writes', async (t) => {
     const fixture = await TokenFixture.create(t);
     const token = fixture.mint();
     await fixture.write('token', `Bearer ${token}\n`);
@@ -24,7 +24,7 @@ describe('a token from a file', () => {
     assert.deepEqual(tokens(fixture), [token]);
   });
 
-  test('is read for each request, and sent once', async (t) => {
+  test('a token file is read for each request, and its token is sent once', async (t) => {
     const fixture = await TokenFixture.create(t);
     const old = fixture.mint({ now: Date.now() - 3_600_000 });
     await fixture.write('token', old);
@@ -38,7 +38,7 @@ describe('a token from a file', () => {
     assert.deepEqual(tokens(fixture), [old, fresh]);
   });
 
-  test('is an error with the path, if the file is missing or contains no token', async (t) => {
+  test('a token file that is missing or contains no token throws an error with its path', async (t) => {
     const fixture = await TokenFixture.create(t);
     const path = fixture.path('token');
     const credentials = tokenFile(path);
@@ -53,7 +53,7 @@ describe('a token from a file', () => {
   });
 });
 
-test('a token of zuul-admin create-auth-token causes one warning, and its 401 says what to do', async (t) => {
+test('a token by zuul-admin create-auth-token causes one warning, and its 401 says what to do', async (t) => {
   const fixture = await TokenFixture.create(t);
   const { issuer: iss, clientId: aud, secret } = AUTHENTICATOR;
   const now = Math.floor(Date.now() / 1000);
@@ -104,7 +104,7 @@ for (const [what, claims, key, words] of [
 }
 
 describe('a minted token', () => {
-  test('is accepted by Zuul, and reused until shortly before it expires', async (t) => {
+  test('a minted token is accepted by Zuul, and reused until shortly before it expires', async (t) => {
     const fixture = await TokenFixture.create(t);
     const clock = new ManualClock();
     const credentials = minted(fixture, clock);
@@ -118,7 +118,7 @@ describe('a minted token', () => {
     assert.notEqual(await credentials.token(ON), first);
   });
 
-  test('of a wrong secret is refused, and the error does not contain the secret', async (t) => {
+  test('a token minted with a wrong secret is rejected, and the error does not contain the secret', async (t) => {
     const fixture = await TokenFixture.create(t);
     await fixture.write('key', 'wrong secret');
     const clock = new ManualClock();
@@ -128,7 +128,7 @@ describe('a minted token', () => {
     assert.equal(tokens(fixture).length, 1);
   });
 
-  test('is replaced after a 401, with the current secret', async (t) => {
+  test('a minted token is replaced after a 401, with the current secret', async (t) => {
     const fixture = await TokenFixture.create(t);
     await fixture.write('key', 'old secret');
     const credentials = minted(fixture);
@@ -139,7 +139,7 @@ describe('a minted token', () => {
     assert.equal(tokens(fixture).length, 2);
   });
 
-  test('of a subject without a rule is forbidden', async (t) => {
+  test('a minted token for a subject without a rule is forbidden', async (t) => {
     const fixture = await TokenFixture.create(t);
     const credentials = minted(fixture, undefined, 'somebody');
     await assert.rejects(
@@ -149,7 +149,7 @@ describe('a minted token', () => {
     assert.equal(tokens(fixture).length, 1);
   });
 
-  test('needs the secret file', async (t) => {
+  test('a minted token needs the secret file', async (t) => {
     const fixture = await TokenFixture.create(t);
     const credentials = minted(fixture);
     await rm(fixture.path('key'));
@@ -159,7 +159,7 @@ describe('a minted token', () => {
   });
 });
 
-test('without credentials, the error of a protected tenant says what to configure', async (t) => {
+test('the error for a protected tenant without credentials says what to configure', async (t) => {
   const fixture = await TokenFixture.create(t);
   const { builds } = wired(fixture, createCredentials(undefined));
   await assert.rejects(builds(), zuulFailure('auth-failed', 'MissingAuthError', 'configure a token'));

@@ -20,7 +20,7 @@ for (const [network, addresses] of [
   ],
   [undefined, ['64:ff9b::8.8.8.8', '2002:808:808::1', 'fbff::1']],
 ] as const) {
-  test(`the network of ${addresses.join(', ')} is ${network ?? 'the internet'}`, () => {
+  test(`the addresses ${addresses.join(', ')} are in the network ${network ?? 'internet'}`, () => {
     for (const address of addresses) assert.equal(networkOf(address), network, address);
   });
 }
@@ -58,7 +58,7 @@ async function lookUp(
   });
 }
 
-test('an address in a URL is checked, in whichever form it is written', async () => {
+test('an address in a URL is checked in whatever form it is written', async () => {
   const loopback = '127.0.0.1 127.1 2130706433 0x7f.1 0177.0.0.1 0 [::1] [::ffff:127.0.0.1]';
   const others = '169.254.169.254 2852039166 [fe80::1] [64:ff9b::a9fe:a9fe] 10.1.2.3 [fd00::1]';
   for (const host of `${loopback} ${others}`.split(' ')) {
@@ -68,7 +68,7 @@ test('an address in a URL is checked, in whichever form it is written', async ()
   await guardOf().check(new URL('http://rebound.example.com/image.qcow2')); // lookup decides
 });
 
-test('a name is checked by the addresses to which a connection would be made', async () => {
+test('a host name is checked by the addresses to which a connection would be made', async () => {
   for (const host of ['rebound.example.com', 'metadata.example.com', 'logs.local']) {
     await assert.rejects(lookUp(guardOf(), host), REFUSED);
     await assert.rejects(lookUp(guardOf(), host, { family: 4 }), REFUSED);
@@ -77,7 +77,7 @@ test('a name is checked by the addresses to which a connection would be made', a
   assert.deepEqual(await lookUp(guardOf(), 'mixed.example.com'), [{ address: '203.0.113.6', family: 4 }]);
 });
 
-test('hosts in the network of a configured URL are allowed, hosts in other networks are not', async () => {
+test('hosts in a configured URL’s network are allowed, and hosts in other networks are not', async () => {
   const guard = guardOf({ configuredUrls: ['https://zuul.local/'] });
   assert.deepEqual(await lookUp(guard, 'logs.local'), [{ address: '10.0.0.6', family: 4 }]);
   await guard.check(new URL('http://192.168.0.1/'));
@@ -89,7 +89,7 @@ test('hosts in the network of a configured URL are allowed, hosts in other netwo
   await assert.rejects(onLoopback.check(new URL('http://169.254.169.254/')), REFUSED);
 });
 
-test('a configured name that cannot be resolved allows no network', async () => {
+test('a configured host name that cannot be resolved allows no network', async () => {
   const guard = guardOf({
     configuredUrls: ['https://unknown.example.com/'],
     resolve: (host) =>
@@ -100,7 +100,7 @@ test('a configured name that cannot be resolved allows no network', async () => 
   await assert.rejects(lookUp(guard, 'logs.local'), REFUSED);
 });
 
-test('hosts in the list are allowed, by name or by address', async () => {
+test('hosts in allowed-hosts are allowed, by name or by address', async () => {
   const guard = guardOf({ allowedHosts: ['Logs.local', '127.0.0.1', 'fd00::1'] });
   assert.deepEqual(await lookUp(guard, 'logs.local'), [{ address: '10.0.0.6', family: 4 }]);
   assert.deepEqual(await lookUp(guard, 'rebound.example.com'), [{ address: '127.0.0.1', family: 4 }]);

@@ -16,35 +16,35 @@ describe('the URL of an artifact', () => {
     ['//images.example.com/a.qcow2', LOGS, 'https://images.example.com/a.qcow2'],
   ];
   for (const [url, logUrl, absolute] of cases) {
-    test(`${url} with log_url ${logUrl} is ${absolute}`, () =>
+    test(`an artifact’s URL ${url} with log_url ${logUrl} becomes ${absolute}`, () =>
       assert.equal(artifactUrl(url, logUrl), absolute));
   }
 
-  test('is refused if it is relative and the build has no log_url', () => {
+  test('an artifact’s URL is rejected if it is relative and the build has no log_url', () => {
     assert.throws(() => artifactUrl('a.qcow2', undefined), /relative.*no log_url/);
   });
 
-  test('is refused if it is relative and log_url is not a URL', () => {
+  test('an artifact’s URL is rejected if it is relative and log_url is not a URL', () => {
     assert.throws(() => artifactUrl('a.qcow2', 'logs'), /its URL is invalid/);
   });
 
-  test('is refused with another scheme', () => {
+  test('an artifact’s URL is rejected with another scheme', () => {
     for (const url of ['file:///etc/passwd', 'javascript:alert(1)', 'ftp://host/a.qcow2']) {
       assert.throws(() => artifactUrl(url, LOGS), /and not with http:/, url);
     }
   });
 
-  test('is refused with a password', () => {
+  test('an artifact’s URL is rejected with a password', () => {
     assert.throws(() => artifactUrl('https://me:secret@host/a', undefined), /a user name or a password/);
   });
 });
 
-test('the name of a URL has neither query nor credentials', () => {
+test('the printed name of a URL has neither query nor credentials', () => {
   assert.equal(nameOf('https://host/a.qcow2?X-Amz-Signature=1?2#x'), 'https://host/a.qcow2');
   assert.equal(nameOf(new URL('https://me:secret@h:8443/a.raw?sig=secret#x')), 'https://h:8443/a.raw');
 });
 
-test('a bucket is a path of the S3 endpoint', () => {
+test('a bucket URL becomes a path of the S3 endpoint', () => {
   for (const endpoint of ['https://s3.example.com/base', 'https://s3.example.com/base/']) {
     assert.equal(
       wireUrl('s3://images/a/b.raw.zst', endpoint).href,

@@ -22,7 +22,7 @@ const PACKERS = [
 
 describe('an artifact on nginx', () => {
   for (const { suffix, command } of PACKERS) {
-    test(`is fetched, unpacked and digested: image.raw${suffix}`, async (t) => {
+    test(`the artifact image.raw${suffix} on nginx is fetched, unpacked and digested`, async (t) => {
       const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
       const content = imageContent(SIZE);
       const path = join(nginx.directory, 'image.raw');
@@ -48,7 +48,7 @@ describe('an artifact on nginx', () => {
   }
 });
 
-test('an empty file, and a file that ends with a hole, have the right size', async (t) => {
+test('an empty file, and a file that ends with a hole, are downloaded with the right size', async (t) => {
   const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
   const hole = Buffer.concat([randomBytes(1000), Buffer.alloc(600_000)]);
   const empty = Buffer.alloc(0);
@@ -64,7 +64,7 @@ test('an empty file, and a file that ends with a hole, have the right size', asy
   }
 });
 
-test('a bucket is a path of the S3 endpoint', async (t) => {
+test('an artifact in a bucket is downloaded from a path of the S3 endpoint', async (t) => {
   const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
   const content = randomBytes(1000);
   execFileSync('mkdir', ['-p', join(nginx.directory, 'store/images')]);
@@ -75,7 +75,7 @@ test('a bucket is a path of the S3 endpoint', async (t) => {
   assert.ok((await readFile(fixture.destination)).equals(content));
 });
 
-test('no message contains the signature of a URL', async (t) => {
+test('no message about a download contains a URL’s signature', async (t) => {
   const [nginx, fixture] = await Promise.all([
     nginxFor(t, 'location /busy { return 503; }'),
     DownloadFixture.create(t),
@@ -91,7 +91,7 @@ test('no message contains the signature of a URL', async (t) => {
   assert.doesNotMatch(fixture.logger.lines.join('\n'), /secret/);
 });
 
-test('a directory that cannot be created is an error with its path', async (t) => {
+test('a download to a directory that cannot be created throws an error with its path', async (t) => {
   const fixture = await DownloadFixture.create(t);
   await writeFile(fixture.destination, '');
   const directory = join(fixture.destination, 'partial');

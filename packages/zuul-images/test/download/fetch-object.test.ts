@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { BLOCK, DownloadFixture, nginxFor, oddServer, sendRange } from './download-fixture.ts';
 
 describe('an object on nginx', () => {
-  test('is fetched in ranges, each byte once', async (t) => {
+  test('an object on nginx is fetched in ranges, each byte once', async (t) => {
     const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
     const content = randomBytes(9 * BLOCK + 1000);
     await writeFile(join(nginx.directory, 'image.raw'), content);
@@ -25,7 +25,7 @@ describe('an object on nginx', () => {
     ['supports no ranges', 'max_ranges 0;', 1],
     ['sends no validator', 'etag off; add_header Last-Modified "";', 2],
   ] as const) {
-    test(`is fetched as a whole if the server ${what}`, async (t) => {
+    test(`an object is fetched as a whole if nginx ${what}`, async (t) => {
       const [nginx, fixture] = await Promise.all([nginxFor(t, directives), DownloadFixture.create(t)]);
       const content = randomBytes(3 * BLOCK + 1);
       await writeFile(join(nginx.directory, 'image.raw'), content);
@@ -73,7 +73,7 @@ test('data that arrived before a lost connection is not fetched again', async (t
   assert.ok(Number(begin) > BLOCK / 2, `resumed at ${begin}`);
 });
 
-test('without ranges, a lost connection starts the download over', async (t) => {
+test('a lost connection to a server without ranges starts the download over', async (t) => {
   const content = randomBytes(3 * BLOCK);
   const server = await oddServer(t, (_, response, count) => {
     response.writeHead(200, { 'content-length': content.length });
@@ -86,7 +86,7 @@ test('without ranges, a lost connection starts the download over', async (t) => 
   assert.match(fixture.logger.lines.join('\n'), /warn .*image\.raw.*next attempt/);
 });
 
-test('an object of unknown size is fetched to its end', async (t) => {
+test('an object whose size is unknown is fetched to its end', async (t) => {
   for (const size of [2 * BLOCK, 2 * BLOCK + 7, 7]) {
     const content = randomBytes(size);
     const server = await oddServer(t, (_, response) => {
@@ -101,7 +101,7 @@ test('an object of unknown size is fetched to its end', async (t) => {
   }
 });
 
-test('many connections cause no warning of Node', async (t) => {
+test('many connections cause no warning from Node', async (t) => {
   const content = randomBytes(40 * BLOCK);
   const server = await oddServer(t, (request, response) => {
     response.end(sendRange(request, response, content));
@@ -118,7 +118,7 @@ test('many connections cause no warning of Node', async (t) => {
 describe('an object that is replaced during the download', () => {
   const [old, young] = [randomBytes(5 * BLOCK), randomBytes(4 * BLOCK)];
 
-  test('is fetched from scratch', async (t) => {
+  test('an object that is replaced during the download is fetched from scratch', async (t) => {
     const server = await oddServer(t, (request, response, count) => {
       if (count <= 2) response.end(sendRange(request, response, old));
       else response.end(young);
@@ -132,7 +132,7 @@ describe('an object that is replaced during the download', () => {
     );
   });
 
-  test('is detected even if the server ignores If-Range', async (t) => {
+  test('an object that is replaced during the download is detected even if the server ignores If-Range', async (t) => {
     const server = await oddServer(t, (request, response, count) => {
       const etag = count <= 2 ? '"one"' : '"two"';
       if (request.headers.range === undefined) response.end(young);

@@ -48,7 +48,7 @@ test('a redirect to a service of this host is followed only if a configured URL 
   await fixture.download(url);
 });
 
-test('an internal address is refused before a request if no configured URL is in its network', async (t) => {
+test('an internal address is rejected before a request if no configured URL is in its network', async (t) => {
   const inner = await innerService(t);
   const fixture = await DownloadFixture.create(t);
   await assert.rejects(fixture.download(inner.url, internet()), withCode('artifact-refused'));
@@ -84,7 +84,7 @@ function drip(write: (text: string) => void, ended: (listener: () => void) => vo
   ended(() => clearInterval(timer));
 }
 
-test('a body that arrives byte by byte times out', async (t) => {
+test('a response body that arrives byte by byte times out', async (t) => {
   const server = await oddServer(t, (_request, response) => {
     response.writeHead(200, { 'content-length': BLOCK });
     drip(

@@ -20,7 +20,7 @@ async function runVictim({ directory }: DownloadFixture, url: string, responses?
   return await once(spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] }), 'exit');
 }
 
-test('after ten kills, less than a tenth of the bytes is fetched twice', async (t) => {
+test('a download that was killed ten times fetches less than a tenth of its bytes twice', async (t) => {
   const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
   const content = randomBytes(512 * BLOCK);
   const packed = zstdCompressSync(content);
@@ -60,7 +60,7 @@ function onDisk({ logger }: DownloadFixture): number {
   return Number(/(\d+) of them are already on disk/.exec(logger.lines.at(-1) ?? '')?.[1]);
 }
 
-test('an aborted download is resumed, with another signature too', async (t) => {
+test('an aborted download is resumed, also with another signature', async (t) => {
   const content = randomBytes(20 * BLOCK);
   const { fixture, server, url } = await halfWay(t, content);
   await fixture.download(`${url}?X-Amz-Signature=another`, {}, { connections: 1 });
@@ -69,7 +69,7 @@ test('an aborted download is resumed, with another signature too', async (t) => 
   assert.ok((await readFile(fixture.destination)).equals(content));
 });
 
-test('another object under the same URL is fetched from scratch', async (t) => {
+test('another object at the same URL is fetched from scratch', async (t) => {
   const content = randomBytes(20 * BLOCK);
   let etag = '"one"';
   const { fixture, url } = await halfWay(t, content, () => etag);
@@ -78,7 +78,7 @@ test('another object under the same URL is fetched from scratch', async (t) => {
   assert.equal(onDisk(fixture), 0);
 });
 
-test('data from before a crash of the system is fetched again', async (t) => {
+test('data from before a system crash is fetched again', async (t) => {
   const content = randomBytes(20 * BLOCK);
   const { fixture, url } = await halfWay(t, content);
   const journal = join(fixture.directory, 'journal');
@@ -89,7 +89,7 @@ test('data from before a crash of the system is fetched again', async (t) => {
   assert.equal(onDisk(fixture), 0);
 });
 
-test('a line of the journal that a crash cut short is removed', async (t) => {
+test('a journal line that a crash cut short is removed', async (t) => {
   const content = randomBytes(20 * BLOCK);
   const { fixture, url } = await halfWay(t, content);
   const journal = join(fixture.directory, 'journal');
@@ -103,7 +103,7 @@ test('a line of the journal that a crash cut short is removed', async (t) => {
   assert.ok((await readFile(fixture.destination)).equals(content));
 });
 
-test('a damaged journal is ignored', async (t) => {
+test('a damaged download journal is ignored', async (t) => {
   const content = randomBytes(20 * BLOCK);
   const { fixture, url } = await halfWay(t, content);
   await appendFile(join(fixture.directory, 'journal'), 'nonsense\n');

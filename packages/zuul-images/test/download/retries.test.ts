@@ -9,7 +9,7 @@ const FAILURE = new TransientFailure('http://h/a: the server answered 503');
 
 const { signal } = new AbortController();
 
-test('new data between two failures restarts the count', async () => {
+test('new data between two failures restarts the count of retries', async () => {
   const retries = new Retries(
     { attempts: 3, firstDelay: 0, longestDelay: 0, longestRetryAfter: 0 },
     undefined,
@@ -22,7 +22,7 @@ test('new data between two failures restarts the count', async () => {
   );
 });
 
-test('each delay is up to twice as long as the one before', async (t) => {
+test('each delay before a retry is up to twice as long as the one before', async (t) => {
   t.mock.method(Math, 'random', () => 0);
   const logger = new RecordingLogger();
   const retries = new Retries(
@@ -35,7 +35,7 @@ test('each delay is up to twice as long as the one before', async (t) => {
   }
 });
 
-test('a delay ends when the signal aborts', async () => {
+test('a delay before a retry ends when the signal aborts', async () => {
   const stop = new AbortController();
   const retries = new Retries(
     { attempts: 3, firstDelay: 60, longestDelay: 60, longestRetryAfter: 60 },

@@ -14,7 +14,7 @@ const QUERIES = [
   'sv=2024&se=2026-11-21T12%3A00%3A00Z&sig=a',
 ];
 
-test('the query of a signed URL tells when it expires', () => {
+test('a signed URL’s query says when it expires', () => {
   for (const query of QUERIES) {
     const url = new URL(`https://store.example.com/image?${query}`);
     assert.deepEqual([isExpired(url, END - 1000), isExpired(url, END)], [false, true], query);

@@ -46,7 +46,7 @@ const ANSWERS: readonly {
 
 describe('an answer of a server', () => {
   for (const { directive, query = '', code, message } of ANSWERS) {
-    test(`${directive} ${query} is the error ${code}`, async (t) => {
+    test(`the server response "${directive}" to "${query}" causes the error ${code}`, async (t) => {
       const [nginx, fixture] = await Promise.all([
         nginxFor(t, `location / { ${directive} }`),
         DownloadFixture.create(t),
@@ -72,7 +72,7 @@ test('an artifact that expires during the download leaves no files', async (t) =
   assert.equal(existsSync(fixture.directory), false);
 });
 
-test('Retry-After of a busy server is obeyed, up to the longest delay', async (t) => {
+test('a busy server’s Retry-After is obeyed, up to the max delay', async (t) => {
   const fixture = await DownloadFixture.create(t);
   const times: number[] = [];
   const server = await oddServer(t, (request, response, count) => {
@@ -88,7 +88,7 @@ test('Retry-After of a busy server is obeyed, up to the longest delay', async (t
   assert.ok(third - second >= 1199 && third - second < 60_000, `it waited ${third - second} ms`);
 });
 
-test('a silent connection counts as lost', async (t) => {
+test('a silent connection to a server counts as lost', async (t) => {
   const content = randomBytes(2 * BLOCK);
   const fixture = await DownloadFixture.create(t);
   const server = await oddServer(t, (request, response, count) => {
@@ -103,7 +103,7 @@ test('a silent connection counts as lost', async (t) => {
   assert.ok(fixture.logger.lines.filter((line) => lost.test(line)).length >= 2);
 });
 
-test('an error answer whose body never ends is an error', { timeout: 30_000 }, async (t) => {
+test('an error response whose body never ends still throws its error', { timeout: 30_000 }, async (t) => {
   const fixture = await DownloadFixture.create(t);
   const server = await oddServer(t, (_, response) => void response.writeHead(403).write('denied'));
   await assert.rejects(

@@ -12,7 +12,7 @@ test('results come in the order of the tasks', async () => {
   ]);
 });
 
-test('the first failure aborts the other tasks, and is thrown once all have ended', async () => {
+test('the first failed task aborts the others, and its error is thrown once all have ended', async () => {
   const first = new Error('first');
   let ended = false;
   const tasks = runTaskGroup<[unknown, unknown]>(signal, [

@@ -91,7 +91,7 @@ const DAMAGES: readonly {
 
 describe('a damaged artifact is deleted', () => {
   for (const { what, name, stored, request, code = 'artifact-damaged', message } of DAMAGES) {
-    test(`${what}: ${name}`, async (t) => {
+    test(`an artifact with ${what} is deleted as damaged: ${name}`, async (t) => {
       const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
       await writeFile(join(nginx.directory, name), stored);
       await assert.rejects(fixture.download(`${nginx.url}/${name}`, request), withCode(code, message));
@@ -100,7 +100,7 @@ describe('a damaged artifact is deleted', () => {
   }
 });
 
-test('unpacking stops at the size limit', async (t) => {
+test('unpacking a download stops at the size limit', async (t) => {
   const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
   const bomb = zstdCompressSync(Buffer.alloc(64 * 2 ** 20));
   assert.ok(bomb.length < 10_000);
@@ -117,9 +117,9 @@ describe('a download fails if the disk is too small', () => {
   for (const [what, name, leaveFree] of [
     ['for the object, before it is fetched', 'image.raw', 0],
     ['for the unpacked file', 'image.raw.zst', 0],
-    ['for the space that has to stay free', 'small.raw', 2 ** 40],
+    ['for the space that must stay free', 'small.raw', 2 ** 40],
   ] as const) {
-    test(what, async (t) => {
+    test(`a download fails if the disk is too small ${what}`, async (t) => {
       const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
       const directory = await mountTmpfs(t, 'size=1m');
       const content = Buffer.alloc(2 * 2 ** 20, 'image');
@@ -139,7 +139,7 @@ describe('a download fails if the disk is too small', () => {
   }
 });
 
-test('a download reserves its space before it is fetched', async (t) => {
+test('a download reserves its disk space before it is fetched', async (t) => {
   const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
   await writeFile(join(nginx.directory, 'image.raw'), Buffer.alloc(3 * 2 ** 20, 'image'));
   const reserved: number[] = [];
@@ -148,7 +148,7 @@ test('a download reserves its space before it is fetched', async (t) => {
   assert.deepEqual(reserved, [4 * 2 ** 20]);
 });
 
-test('an endless object that unpacks to nothing leaves the space free that has to stay free', async (t) => {
+test('an endless object that unpacks to nothing leaves the required disk space free', async (t) => {
   const frame = Buffer.alloc(2 ** 20, 'x');
   frame.writeUInt32LE(0x184d2a50, 0); // a skippable frame of zstd
   frame.writeUInt32LE(frame.length - 8, 4);

@@ -35,14 +35,14 @@ describe('several frames are unpacked', () => {
     const frames = parts.map((part) => pack(part));
     const ends = frames.map((_, index) => Buffer.concat(frames.slice(0, index + 1)).length);
     for (const size of [1000, ends[0] ?? 0, ends[1] ?? 0, 1_000_000]) {
-      test(`${coding} in pieces of ${size} bytes`, async () => {
+      test(`several ${coding} frames are unpacked in pieces of ${size} bytes`, async () => {
         assert.ok((await unpackAll(coding, Buffer.concat(frames), size)).equals(Buffer.concat(parts)));
       });
     }
   }
 });
 
-test('truncated zstd is an error, wherever it is cut', async () => {
+test('truncated zstd throws an error, wherever it is cut', async () => {
   const packed = zstdCompressSync(
     Buffer.concat([randomBytes(200_000), Buffer.alloc(1000, 'text of some kind')]),
     {
@@ -55,13 +55,13 @@ test('truncated zstd is an error, wherever it is cut', async () => {
   }
 });
 
-test('a skippable frame is skipped', async () => {
+test('a skippable zstd frame is skipped', async () => {
   const skipped = Buffer.from('502a4d1804000000deadbeef', 'hex');
   const packed = Buffer.concat([skipped, zstdCompressSync(Buffer.from('content')), skipped]);
   assert.equal(String(await unpackAll('zstd', packed, 1000)), 'content');
 });
 
-test('xz ends when the signal aborts', async () => {
+test('unpacking xz ends when the signal aborts', async () => {
   const stop = new AbortController();
   const never = (async function* (): AsyncGenerator<Buffer> {
     yield Buffer.from('fd377a585a00', 'hex');
@@ -88,7 +88,7 @@ test('a reader of xz that stops early does not wait for more input', { timeout: 
   assert.ok(size > 2 ** 20);
 });
 
-test('an error of the disk is not mistaken for damaged xz', async () => {
+test('a disk error is not mistaken for damaged xz', async () => {
   const error = Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' });
   const broken = (async function* (): AsyncGenerator<Buffer> {
     yield Buffer.from('fd377a585a00', 'hex');
@@ -98,7 +98,7 @@ test('an error of the disk is not mistaken for damaged xz', async () => {
   await assert.rejects(unpacked, (thrown) => thrown === error);
 });
 
-test('the suffix tells the coding; an encoding of the server may repeat it, or is undone', () => {
+test('the suffix determines the compression, and a server’s content encoding may repeat it or is undone', () => {
   const packed = 'https://h/a.raw.gz';
   const suffixes = ['a.raw.zst?x=.gz', 'a.XZ', 'a.vhd.gz', 'a.qcow2', 'a.zst/b', ''];
   assert.deepEqual(
@@ -114,7 +114,7 @@ test('the suffix tells the coding; an encoding of the server may repeat it, or i
   }
 });
 
-test('the name of an unpacked file lacks only the suffix of its compression', () => {
+test('the name of an unpacked file lacks only its compression suffix', () => {
   for (const name of ['a.raw.zst', 'a.raw.XZ', 'a.raw.gz', 'a.raw']) {
     assert.equal(unpackedName(`https://h/${name}?signature=x.gz`), 'https://h/a.raw');
   }

@@ -60,14 +60,14 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     });
     response.end(Buffer.concat([CONTENT, CONTENT]));
   }),
-  'answers 416 to If-Range': afterProbe((_, response) => void response.writeHead(416).end()),
-  'answers 412 to If-Range': afterProbe((_, response) => void response.writeHead(412).end()),
-  'answers 501 to If-Range': afterProbe((_, response) => void response.writeHead(501).end()),
-  'answers 416 to a range': wholeOr((_, response) => void response.writeHead(416).end()),
-  'answers 400 to a range': wholeOr((_, response) => void response.writeHead(400).end()),
-  'answers 403 to a range': wholeOr((_, response) => void response.writeHead(403).end()),
-  'answers 500 to a range': wholeOr((_, response) => void response.writeHead(500).end()),
-  'does not tell the size of the object': wholeOr((_, response) => {
+  'responds with 416 to If-Range': afterProbe((_, response) => void response.writeHead(416).end()),
+  'responds with 412 to If-Range': afterProbe((_, response) => void response.writeHead(412).end()),
+  'responds with 501 to If-Range': afterProbe((_, response) => void response.writeHead(501).end()),
+  'responds with 416 to a range': wholeOr((_, response) => void response.writeHead(416).end()),
+  'responds with 400 to a range': wholeOr((_, response) => void response.writeHead(400).end()),
+  'responds with 403 to a range': wholeOr((_, response) => void response.writeHead(403).end()),
+  'responds with 500 to a range': wholeOr((_, response) => void response.writeHead(500).end()),
+  'does not send the size of the object': wholeOr((_, response) => {
     response.writeHead(206, { etag: '"one"', 'content-range': 'bytes 0-0/*' }).end(CONTENT.subarray(0, 1));
   }),
   'has a weak ETag': wholeOr((request, response) => {
@@ -91,9 +91,9 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   'announces no length': (_, response) => cutOff(response, { connection: 'close' }, CONTENT),
 };
 
-describe('a file with a known sha256 is downloaded at the second attempt from a server that', () => {
+describe('a file with a known sha256 on an unusual server', () => {
   for (const [name, answer] of Object.entries(ANSWERS)) {
-    test(name, async (t) => {
+    test(`a file is downloaded at the second attempt from a server that ${name}`, async (t) => {
       const fixture = await DownloadFixture.create(t);
       const server = await oddServer(t, answer);
       const request = { sha256: sha256(CONTENT) };

@@ -24,7 +24,7 @@ function imageIdOf({ uuid, end }: BuildRow): string {
 const BUILDS = 1200;
 
 describe('an importer', () => {
-  test('requests the newest build once, with an image-id that names it', async (t) => {
+  test('the importer requests the newest build once, with an image id that names it', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders, logger } = fixture;
@@ -44,7 +44,7 @@ describe('an importer', () => {
     assert.equal(builders.asked.length, 1);
   });
 
-  test('does not request an image that a builder offers, not even after its deletion', async (t) => {
+  test('the importer does not request an image that a builder offers, not even after its deletion', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders } = fixture;
@@ -57,7 +57,7 @@ describe('an importer', () => {
     assert.deepEqual(builders.asked, []);
   });
 
-  test('imports builds that end during an import', async (t) => {
+  test('the importer imports builds that end during an import', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders } = fixture;
@@ -69,7 +69,7 @@ describe('an importer', () => {
     assert.deepEqual(builders.askedFor, uuidsOf(...rows));
   });
 
-  test('skips a build with expired artifacts for good, and imports the one before', async (t) => {
+  test('the importer skips a build with expired artifacts for good, and imports the one before', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders, expired, logger } = fixture;
@@ -88,7 +88,7 @@ describe('an importer', () => {
     assert.equal(builders.asked.length, 2);
   });
 
-  test('retries a failed import at growing intervals unless the artifacts have expired', async (t) => {
+  test('the importer retries a failed import at growing intervals unless the artifacts have expired', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders, clock, logger } = fixture;
@@ -109,7 +109,7 @@ describe('an importer', () => {
     assert.deepEqual(new Set(builders.askedFor), new Set(uuidsOf(row)));
   });
 
-  test('retries a failed import if it cannot tell whether the artifacts have expired', async (t) => {
+  test('the importer retries a failed import if it cannot tell whether the artifacts have expired', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders, clock, logger } = fixture;
@@ -126,7 +126,7 @@ describe('an importer', () => {
     assert.deepEqual(builders.askedFor, uuidsOf(row, row));
   });
 
-  test('retries after the loss of the job server', async (t) => {
+  test('the importer retries after the loss of the job server', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders, expired } = fixture;
@@ -138,7 +138,7 @@ describe('an importer', () => {
     assert.deepEqual(builders.askedFor, uuidsOf(row, row));
   });
 
-  test('takes a newer build at once while a failed one waits', async (t) => {
+  test('the importer takes a newer build at once while a failed one waits', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders } = fixture;
@@ -151,7 +151,7 @@ describe('an importer', () => {
     assert.deepEqual(builders.askedFor, uuidsOf(failed, newer));
   });
 
-  test('logs once that it ignores a build that returned an image again', async (t) => {
+  test('the importer logs once that it ignores a build that returned an image again', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders, logger } = fixture;
@@ -166,7 +166,7 @@ describe('an importer', () => {
     ]);
   });
 
-  test('warns once of a build without the image', async (t) => {
+  test('the importer warns once about a build without the image', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { logger } = fixture;
@@ -181,7 +181,7 @@ describe('an importer', () => {
   });
 });
 
-test('two hosts import each image of weeks of builds once, despite failures and restarts', async (t) => {
+test('two hosts import each image from weeks of builds once, despite failures and restarts', async (t) => {
   const random = randomNumbers(4);
   const table = new BuildTable();
   const history = new BuildHistory(table, BUILDS, random);

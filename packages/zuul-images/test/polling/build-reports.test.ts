@@ -50,7 +50,7 @@ async function startBroker(t: TestContext, options: MosquittoOptions = {}) {
 }
 
 describe('reports of builds over MQTT', () => {
-  test('wake the subscribers of a job when one of its builds has finished, with any success-message', async (t) => {
+  test('an MQTT report wakes a job’s subscribers when one of its builds has finished, with any success-message', async (t) => {
     const broker = await startBroker(t);
     const settings = { url: `mqtt://127.0.0.1:${broker.port}`, topic: 'zuul/+/periodic' };
     const listeners = new Listeners();
@@ -78,7 +78,7 @@ describe('reports of builds over MQTT', () => {
     assert.deepEqual(listeners.lines('warn'), []);
   });
 
-  test('continue after an outage of the broker, with one warning', async (t) => {
+  test('MQTT reports continue after an outage of the broker, with one warning', async (t) => {
     const broker = await startBroker(t);
     const listeners = new Listeners();
     listeners.listen(t, { url: `mqtt://localhost:${broker.port}`, topic: TOPIC }, 'noble');
@@ -96,7 +96,7 @@ describe('reports of builds over MQTT', () => {
     assert.deepEqual(listeners.lines('info'), [`info ${name}: connected`]);
   });
 
-  test('arrive over TLS, with a password that can be changed', async (t) => {
+  test('MQTT reports arrive over TLS, with a password that can be changed', async (t) => {
     const directory = temporaryDirectory(t);
     const [passwordFile, caFile] = [join(directory, 'password'), join(directory, 'ca.pem')];
     const certificate = await selfSigned();
@@ -117,7 +117,7 @@ describe('reports of builds over MQTT', () => {
     assert.doesNotMatch(listeners.logger.lines.join('\n'), /secret/);
   });
 
-  test('are not accepted from a broker without a trusted certificate', async (t) => {
+  test('MQTT reports are not accepted from a broker without a trusted certificate', async (t) => {
     const { port } = await startBroker(t, { tls: await selfSigned() });
     const listeners = new Listeners();
     listeners.listen(t, { url: `mqtts://127.0.0.1:${port}`, topic: TOPIC }, 'noble');
@@ -126,7 +126,7 @@ describe('reports of builds over MQTT', () => {
     assert.deepEqual(listeners.woken, []);
   });
 
-  test('arrive by MQTT 3.1.1 too, over one connection for all subscribers', async (t) => {
+  test('MQTT reports also arrive by MQTT 3.1.1, over one connection for all subscribers', async (t) => {
     const broker = await OldBroker.start();
     undoAfter(t, () => broker[Symbol.asyncDispose]());
     const listeners = new Listeners();

@@ -7,7 +7,7 @@ function jobs(message: string): readonly string[] {
 }
 
 describe("a message of Zuul's MQTT reporter", () => {
-  test('names the jobs with a finished build, whatever its result', () => {
+  test('an MQTT message names the jobs with a finished build, whatever its result', () => {
     const message = {
       action: 'success',
       tenant: 'example',
@@ -27,11 +27,11 @@ describe("a message of Zuul's MQTT reporter", () => {
     assert.deepEqual(jobs(JSON.stringify(message)), ['build-noble', 'build-jammy', 'build-bookworm']);
   });
 
-  test('names no job at the start, when builds have no results', () => {
+  test('an MQTT message names no job at the start, when builds have no results', () => {
     assert.deepEqual(jobs('{"action": "start", "buildset": {"builds": [{"job_name": "build-noble"}]}}'), []);
   });
 
-  test('may have builds in another form, which are ignored', () => {
+  test('an MQTT message may have builds in another form, which are ignored', () => {
     const finished = { job_name: 'build-noble', result: 'SUCCESS' };
     const others = [null, 'SUCCESS', { result: 'SUCCESS', job_name: 1 }, { job_name: 'a', result: 1 }];
     const message = { buildset: { builds: [...others, finished] } };
@@ -44,12 +44,12 @@ describe("a message of Zuul's MQTT reporter", () => {
     'a buildset without builds': '{"buildset": {}}',
     'builds that are not a list': '{"buildset": {"builds": {"result": "SUCCESS"}}}',
   })) {
-    test(`is not ${what}`, () => {
+    test(`an MQTT message is rejected if it contains ${what}`, () => {
       assert.throws(() => jobs(message), Error);
     });
   }
 
-  test('is not in another encoding', () => {
+  test('an MQTT message is rejected in another encoding', () => {
     assert.throws(() => finishedJobs(Buffer.from([0x7b, 0xff, 0x7d])), Error);
   });
 });

@@ -100,7 +100,7 @@ async function pause(clock: HeldClock): Promise<number> {
 }
 
 describe('a poller', () => {
-  test('polls at once, and after each interval', async (t) => {
+  test('the poller polls at once, and after each interval', async (t) => {
     const { clock, polls } = poll(t, succeed);
     await clock.asleep();
     assert.equal(polls.count, 1);
@@ -109,13 +109,13 @@ describe('a poller', () => {
     assert.equal(polls.count, 2);
   });
 
-  test('shortens intervals at random', async (t) => {
+  test('the poller shortens intervals at random', async (t) => {
     const { clock } = poll(t, succeed, { random: () => 0.999 });
     const length = await pause(clock);
     assert.ok(length > 47_000 && length < 49_000, `${length}`);
   });
 
-  test('polls less often while polls fail', async (t) => {
+  test('the poller polls less often while polls fail', async (t) => {
     let failures = 6;
     const { clock, logger } = poll(t, async () => {
       failures -= 1;
@@ -128,12 +128,12 @@ describe('a poller', () => {
     assert.equal(logger.lines[0], 'warn polling for new builds of noble failed: the API is away');
   });
 
-  test('does not extend an interval that is longer than the longest pause', async (t) => {
+  test('the poller does not extend an interval that is longer than its max pause', async (t) => {
     const { clock } = poll(t, () => Promise.reject(new Error('away')), { interval: 7_200_000 });
     assert.equal(await pause(clock), 7_200_000);
   });
 
-  test('polls when it is woken', async (t) => {
+  test('the poller polls when it is woken', async (t) => {
     const { clock, poller, polls } = poll(t, succeed);
     await clock.pass();
     assert.equal(await clock.asleep(), 59_000);
@@ -142,7 +142,7 @@ describe('a poller', () => {
     assert.equal(await clock.asleep(), 1000);
   });
 
-  test('polls once more after it was woken during a poll, however often', async (t) => {
+  test('the poller polls once more after it was woken during a poll, however often', async (t) => {
     const first = Promise.withResolvers<void>();
     const { clock, poller, polls } = poll(t, () => first.promise);
     for (let count = 0; count < 100; count += 1) poller.wake();
@@ -155,7 +155,7 @@ describe('a poller', () => {
     assert.equal(polls.count, 2);
   });
 
-  test('aborts the current poll when it is closed', async (t) => {
+  test('the poller aborts the current poll when it is closed', async (t) => {
     let reason: unknown;
     const { poller, logger } = poll(t, async (signal) => {
       await once(signal, 'abort');
@@ -167,7 +167,7 @@ describe('a poller', () => {
     assert.deepEqual(logger.lines, []);
   });
 
-  test('ends its pause when it is closed', async (t) => {
+  test('the poller ends its pause when it is closed', async (t) => {
     const { poller, clock, polls } = poll(t, succeed);
     await clock.asleep();
     await poller.close();

@@ -24,10 +24,10 @@ function recordingGate(seen: GatedFile[]) {
 }
 
 for (const [place, metadata] of [
-  ['beside the artifact', undefined],
-  ['among the artifacts of the build', { type: 'attestation' }],
+  ['next to the artifact', undefined],
+  ['among the build’s artifacts', { type: 'attestation' }],
 ] as const) {
-  test(`an attestation ${place} lets an artifact through`, async (t) => {
+  test(`an attestation ${place} lets an artifact pass`, async (t) => {
     const site = await ZuulSite.start(t, server);
     const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
     const name = metadata === undefined ? 'image.qcow2.sigstore.json' : 'provenance.json';
@@ -44,7 +44,7 @@ for (const [place, metadata] of [
   });
 }
 
-test('an artifact without its attestation is refused, and nothing is published or kept', async (t) => {
+test('an artifact without its attestation is rejected, and nothing is published or kept', async (t) => {
   const site = await ZuulSite.start(t, server);
   const row = await site.addQcow2();
   const { repository } = site.repository;
@@ -53,7 +53,7 @@ test('an artifact without its attestation is refused, and nothing is published o
   assert.equal(repository.images.size, 0);
 });
 
-test('a huge attestation is refused', async (t) => {
+test('a huge attestation of an artifact is rejected', async (t) => {
   const site = await ZuulSite.start(t, server);
   await site.put('image.qcow2.sigstore.json', Buffer.alloc(2 ** 20 + 1), {});
   const row = await site.addQcow2();
@@ -63,7 +63,7 @@ test('a huge attestation is refused', async (t) => {
   assert.equal(repository.images.size, 0);
 });
 
-test('a program without gates refuses such images', async (t) => {
+test('a program without gates rejects images that require attestations', async (t) => {
   const site = await ZuulSite.start(t, server);
   const row = await site.addQcow2();
   const { repository } = site.repository;

@@ -10,12 +10,12 @@ after(() => server.nginx.stop());
 const OTHER = { type: 'sbom', image_name: 'other' };
 
 for (const [title, lists, expected] of [
-  ['of the image', [OTHER, { type: 'sbom', image_name: 'debian' }], 'list 1'],
+  ['for the image', [OTHER, { type: 'sbom', image_name: 'debian' }], 'list 1'],
   ['that names no image', [OTHER, { type: 'sbom' }], 'list 1'],
-  ['of other images alone', [OTHER], undefined],
+  ['for other images alone', [OTHER], undefined],
 ] as const) {
   const verb = expected === undefined ? 'does not use' : 'fetches';
-  test(`a build that wants a list of packages ${verb} a list ${title}`, async (t) => {
+  test(`a build that wants a package list ${verb} a list ${title}`, async (t) => {
     const site = await ZuulSite.start(t, server);
     const metadata = { type: 'image-qcow', image_name: 'debian' };
     const image = await site.put('image.qcow2', server.qcow2, metadata);
@@ -35,7 +35,7 @@ for (const [title, size] of [
   ['is missing', undefined],
   ['is too large', 8 * 2 ** 20 + 1],
 ] as const) {
-  test(`an image whose list of packages ${title} is imported without it`, async (t) => {
+  test(`an image whose package list ${title} is imported without it`, async (t) => {
     const site = await ZuulSite.start(t, server);
     const image = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
     const list = await site.put('sbom.json', Buffer.alloc(size ?? 0), { type: 'sbom' });

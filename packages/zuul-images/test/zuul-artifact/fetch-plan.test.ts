@@ -45,16 +45,16 @@ describe('the plan for the needed formats', () => {
     ['counts an unknown size as the largest', ['vhd'], { qcow2: undefined, raw: 5, tar: 9 }, 'raw raw>vhd'],
   ];
   for (const [what, wanted, sizes, expected] of CASES) {
-    test(what, () => assert.equal(plan(wanted, offers(sizes)), expected));
+    test(`the fetch plan ${what}`, () => assert.equal(plan(wanted, offers(sizes)), expected));
   }
 
-  test('prefers files that are already on disk', () => {
+  test('the fetch plan prefers files that are already on disk', () => {
     const kept = { format: 'raw', toFetch: 0, size: 100 } as const;
     assert.equal(plan(['qcow2', 'raw'], [{ format: 'qcow2', toFetch: 100 }, kept]), 'raw raw>qcow2');
     assert.equal(plan(['qcow2', 'raw'], [{ format: 'qcow2', toFetch: 20 }, kept]), 'qcow2 raw');
   });
 
-  test('counts bytes, and a quarter of the source for a conversion', () => {
+  test('the fetch plan counts bytes, and a quarter of the source for a conversion', () => {
     assert.deepEqual(
       planFetch(['vhd'], offers({ qcow2: 100 }))?.map(({ cost }) => cost),
       [100, 25],
