@@ -50,7 +50,7 @@ test('any builder’s image is published with its documents, and deleted with th
   await assertNothing(fixture);
 });
 
-test('materials reach the attester once, without credentials and secrets', async (t) => {
+test('materials are passed to the attester once, without credentials and secrets', async (t) => {
   const secret = 'hunter2-hunter2';
   const { attester, build } = await setUp(
     t,
@@ -77,7 +77,7 @@ test('materials reach the attester once, without credentials and secrets', async
   ]);
 });
 
-test('the environment has no secret', async (t) => {
+test('the environment that is passed to the attester contains no secret', async (t) => {
   const envVars = {
     DIB_RELEASE: 'bookworm',
     DIB_DEV_USER_PASSWORD: 'abc',
@@ -98,7 +98,7 @@ test('the environment has no secret', async (t) => {
   });
 });
 
-test('if the attester cannot sign, no command runs', async (t) => {
+test('a build whose attester cannot sign runs no command', async (t) => {
   let hasRun = false;
   const { fixture, attester, build } = await setUp(t, async () => {
     hasRun = true;
@@ -109,7 +109,7 @@ test('if the attester cannot sign, no command runs', async (t) => {
   await assertNothing(fixture);
 });
 
-test('if a build is not attested, nothing is published', async (t) => {
+test('a build that was not attested publishes nothing', async (t) => {
   const { fixture, attester, build } = await setUp(t);
   attester.failures.attestBuild = new Error('signing failed');
   await assert.rejects(build(), /signing failed/);
@@ -118,7 +118,7 @@ test('if a build is not attested, nothing is published', async (t) => {
   await build();
 });
 
-test('documents that the build wrote itself are removed, and a link is not followed', async (t) => {
+test('documents that the build wrote itself are removed, without following a link', async (t) => {
   const { fixture, build } = await setUp(t, async (context) => {
     const directory = join(context.directory, 'a.d');
     await mkdir(join(directory, 'attestations'), { recursive: true });
@@ -159,7 +159,7 @@ test('a converted file names its source, and its conversion is attested', async 
   assert.equal(attester.conversions.length, 1);
 });
 
-test('a document about a conversion that is missing is made later', async (t) => {
+test('a missing document about a conversion is made later', async (t) => {
   const { fixture, attester, build } = await setUp(t);
   await build();
   const { repository } = fixture;
@@ -205,7 +205,7 @@ test('a file whose source has no known digest names no source', async (t) => {
   assert.deepEqual(attester.conversions, []);
 });
 
-test('a conversion of another file replaces the document', async (t) => {
+test('a conversion of another file replaces the attestation', async (t) => {
   const { fixture, attester, build } = await setUp(t);
   await build();
   const { repository } = fixture;
@@ -218,7 +218,7 @@ test('a conversion of another file replaces the document', async (t) => {
   assert.deepEqual((await readdir(fixture.path('a.d/attestations'))).length, 2);
 });
 
-test('a deletion waits for an addition to the image', async (t) => {
+test('deleting an image waits for a document that is being added to it', async (t) => {
   const { fixture, build } = await setUp(t);
   await build();
   const { repository } = fixture;
@@ -237,13 +237,13 @@ test('a deletion waits for an addition to the image', async (t) => {
   await assertNothing(fixture);
 });
 
-test('commands do not see a secret file, and get an empty one in its place', async (t) => {
+test('a build’s commands see an empty file in place of a secret file', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const key = join(fixture.outside, 'key.pem');
   await writeFile(key, 'a secret');
   const said: string[] = [];
   const builder = new ScriptedBuilder(async (context) => {
-    // Errors would come by a pipe of their own: their parts may come between those of other lines.
+    // Errors would use their own pipe, so their parts could arrive between other lines’.
     const script =
       'exec 2>/dev/null; cat "$1"; for p in 1 $2; do cat /proc/$p/root"$1" || echo refused; done; umount -l /proc; ls /proc';
     await context.run('sh', ['-c', script, 'sh', key, `${process.pid}`], {
@@ -256,7 +256,7 @@ test('commands do not see a secret file, and get an empty one in its place', asy
   assert.equal(await readFile(key, 'utf8'), 'a secret');
 });
 
-test('not even root reads a secret file on a tmpfs of its own', async (t) => {
+test('a build’s commands, even as root, cannot read a secret file on its own tmpfs', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const directory = await mountTmpfs(t, 'size=1m');
   const key = join(directory, 'key.pem');
@@ -273,7 +273,7 @@ test('not even root reads a secret file on a tmpfs of its own', async (t) => {
   assert.ok(!said.some((line) => line.includes('a secret') || line === 'key.pem'), said.join('\n'));
 });
 
-test('names of documents are plain', () => {
+test('an attestation’s file name may contain no path and no special characters', () => {
   for (const name of ['build.sigstore.json', 'upload-4-1@2.sigstore.json']) checkAttestationName(name);
   for (const name of ['', '.json', '../a.json', 'a/b.json', 'a.txt', 'a..json', `${'a'.repeat(99)}.json`]) {
     assert.throws(() => checkAttestationName(name), TypeError, name);

@@ -7,7 +7,7 @@ import { BandwidthLimit, metered } from '../src/bandwidth-limit.ts';
 
 const { signal } = new AbortController();
 
-test('streams that share a limit stay below it together', async () => {
+test('streams that share a bandwidth limit stay below it together', async () => {
   const limit = new BandwidthLimit(100_000);
   const begun = performance.now();
   const stream = async (): Promise<void> => {
@@ -19,7 +19,7 @@ test('streams that share a limit stay below it together', async () => {
   assert.ok(passed >= 138, `after ${passed} ms`);
 });
 
-test('time without traffic is not saved up, neither at the start of the process nor later', async (t) => {
+test('a bandwidth limit does not save up time without traffic, neither at the start nor later', async (t) => {
   let now = 0;
   t.mock.method(performance, 'now', () => now);
   const limit = new BandwidthLimit(100_000);
@@ -32,7 +32,7 @@ test('time without traffic is not saved up, neither at the start of the process 
   }
 });
 
-test('a stream that wakes late makes up for it', async (t) => {
+test('a rate-limited stream that wakes late makes up for it', async (t) => {
   let now = 0;
   t.mock.method(performance, 'now', () => now);
   const limit = new BandwidthLimit(1_000_000);
@@ -50,7 +50,7 @@ test('a stream that wakes late makes up for it', async (t) => {
   await assert.rejects(next, { name: 'AbortError' });
 });
 
-test('an abort ends the wait', async () => {
+test('an abort ends the wait for bandwidth', async () => {
   const limit = new BandwidthLimit(1);
   await limit.take(1000, signal);
   const abort = new AbortController();
@@ -66,7 +66,7 @@ async function* twice(): AsyncGenerator<Buffer> {
   yield DATA;
 }
 
-test('every byte passes, and is counted', async () => {
+test('a metered stream passes and counts every byte', async () => {
   let counted = 0;
   const onBytes = (bytes: number): void => {
     counted += bytes;
@@ -76,7 +76,7 @@ test('every byte passes, and is counted', async () => {
   assert.equal(counted, 600_000);
 });
 
-test('a limit spreads large pieces over their time', async () => {
+test('a bandwidth limit spreads large pieces over their time', async () => {
   const limit = new BandwidthLimit(4_000_000);
   const begun = performance.now();
   const pieces = metered(twice(), { onBytes: () => {}, limit, signal });
@@ -86,7 +86,7 @@ test('a limit spreads large pieces over their time', async () => {
   assert.ok(passed >= 130, `after ${passed} ms`);
 });
 
-test('ending the iteration ends the source', async () => {
+test('ending the iteration of a metered stream ends its source', async () => {
   let ended = false;
   async function* source(): AsyncGenerator<Buffer> {
     try {

@@ -115,7 +115,7 @@ const FAILURES: readonly Failure[] = [
 ];
 
 for (const { what, script, code, message, diskimage } of FAILURES) {
-  test(`a build that fails by ${what} leaves nothing but its log`, async (t) => {
+  test(`a build with ${what} fails and leaves nothing but its log`, async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const { repository } = fixture;
     const build = new ScriptedBuilder(script, diskimage).build({ imageId: 'debian-1', repository });
@@ -126,7 +126,7 @@ for (const { what, script, code, message, diskimage } of FAILURES) {
   });
 }
 
-test('the error of a builder is the result of its build', async (t) => {
+test('a build fails with its builder’s error', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const fault = new TypeError('a fault of the builder');
   const builder = new ScriptedBuilder(() => Promise.reject(fault));
@@ -183,7 +183,7 @@ test('processes that a finished build leaves running are ended', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const time = uniqueSleep();
   let started = 0;
-  // Ends once the process leads a session of its own: in that of the command it would end with the command.
+  // Ends once the process leads its own session: in the command’s session it would end with the command.
   const script = `setsid sleep ${time} >&- 2>&- & until [ "$(cut -d ' ' -f 6 /proc/$!/stat)" = $! ]; do sleep 0.01; done`;
   const builder = new ScriptedBuilder(async (context) => {
     await context.run('sh', ['-c', script]);
@@ -195,7 +195,7 @@ test('processes that a finished build leaves running are ended', async (t) => {
   assert.deepEqual(await processesWith(time), []);
 });
 
-test('a build of a user other than root has no namespaces: its log says so', async (t) => {
+test('a build by a user other than root has no namespaces, and its log says so', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const { geteuid } = process;
   assert.ok(geteuid);
@@ -273,7 +273,7 @@ for (const [who, script] of Object.entries(WRITERS)) {
   });
 }
 
-test('a read-only directory is reported, and used again once it is writable', async (t) => {
+test('a read-only images directory is reported, and used again once it is writable', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', fixture.directory]);
   const repository = await fixture.open();

@@ -39,7 +39,7 @@ test('a built image is offered with its checksums, and described by its manifest
   assert.deepEqual(image.builtAt, new Date(finished));
 });
 
-test("no file has the image's name before the image is complete", async (t) => {
+test('an image’s file names do not exist before the image is complete', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const seen: string[][] = [];
   const builder = new ScriptedBuilder(async (context) => {
@@ -51,7 +51,7 @@ test("no file has the image's name before the image is complete", async (t) => {
   assert.deepEqual(fixture.events, ['added debian-1']);
 });
 
-test("the log has the commands, their output and the builder's lines, in the chosen directory", async (t) => {
+test('a build log in a chosen directory has the commands, their output and the builder’s lines', async (t) => {
   const { repository, outside } = await RepositoryFixture.open(t);
   const builder = new ScriptedBuilder(async (context) => {
     context.log('a word of the builder');
@@ -73,13 +73,13 @@ test("the log has the commands, their output and the builder's lines, in the cho
   assert.deepEqual(log.trimEnd().split('\n').slice(2), lines);
 });
 
-test('by default the log is in the repository', async (t) => {
+test('a build log is in the repository by default', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   await new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository });
   assert.deepEqual(await readdir(repository.logDirectory), ['debian-1.log']);
 });
 
-test('progress is that of the builder, scaled, and then that of the checksums', async (t) => {
+test('a build’s progress is the builder’s, scaled, and then that of the checksums', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const builder = new ScriptedBuilder(async (context) => {
     context.progress(1, 2);
@@ -128,7 +128,7 @@ test('aborting one of two calls does not end the shared build', async (t) => {
   assert.equal((await stays).id, 'debian-1');
 });
 
-test('an id of another image and an invalid id are refused', async (t) => {
+test('a build with another image’s id or an invalid id is rejected', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   await new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository });
   const fedora = new ScriptedBuilder(makeImage, { name: 'fedora' });
@@ -137,7 +137,7 @@ test('an id of another image and an invalid id are refused', async (t) => {
   assert.equal(repository.get('debian-1')?.name, 'debian');
 });
 
-test('unavailable formats are refused before the build begins', async (t) => {
+test('a build in unavailable formats is rejected before it begins', async (t) => {
   class RawBuilder extends ScriptedBuilder {
     override readonly nativeFormats = ['raw'] as const;
   }

@@ -20,11 +20,11 @@ function order(entries: readonly Entry[], now = NOW): string[] {
 const manager = (number: number): string => `debian-${String(number).padStart(10, '0')}-k7f3q2xa`;
 
 describe('images by build', () => {
-  it('are in the order of their dates', () => {
+  it('images are in the order of their build dates', () => {
     assert.deepEqual(order([['a', day(2)], ['b', day(3)], ['c', day(1)], ['d']]), ['b', 'a', 'c', 'd']);
   });
 
-  it('of one store are in the order of their numbers when a clock ran ahead', () => {
+  it('images from one store are in the order of their numbers when a clock ran ahead', () => {
     const entries: Entry[] = [
       [manager(4), day(8)],
       [manager(5), AHEAD],
@@ -34,7 +34,7 @@ describe('images by build', () => {
     assert.deepEqual(order(entries.slice(0, 2)), [manager(5), manager(4)]);
   });
 
-  it('of one store are in the order of their numbers when a clock fell behind', () => {
+  it('images from one store are in the order of their numbers when a clock fell behind', () => {
     assert.deepEqual(
       order([
         ['9', day(8)],
@@ -44,7 +44,7 @@ describe('images by build', () => {
     );
   });
 
-  it('with a date in the future and no number are the oldest', () => {
+  it('images with a date in the future and no number are the oldest', () => {
     assert.deepEqual(
       order([
         ['a', AHEAD],
@@ -54,7 +54,7 @@ describe('images by build', () => {
     );
   });
 
-  it('are in the order of their dates when the clock of this machine is far behind', () => {
+  it('images are in the order of their dates when this machine’s clock is far behind', () => {
     const entries: Entry[] = [
       ['a', day(2)],
       ['b', day(3)],

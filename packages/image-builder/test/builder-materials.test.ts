@@ -104,7 +104,7 @@ test('repositories and base images that diskimage-builder fetched are materials'
   ]);
 });
 
-test('a command reports its program, and scripts among its arguments', async (t) => {
+test('a build command reports its program and the scripts among its arguments', async (t) => {
   const { outside, repository } = await RepositoryFixture.open(t);
   const script = join(outside, 'make.sh');
   await writeFile(script, 'printf content > "$1"');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CloudError, cleanUpAfter, unlessAbsent } from '../src/cloud-error.ts';
 
-test('an error has the request, the reason of the cloud, and the remedy', () => {
+test('a cloud error contains the request, the cloud’s reason, and the remedy', () => {
   const error = new CloudError('forbidden', 'provider aws: RegisterImage', 'you may not');
   assert.equal(
     error.message,
@@ -13,7 +13,7 @@ test('an error has the request, the reason of the cloud, and the remedy', () => 
   assert.ok(new CloudError('conflict', 'a', 'b'.repeat(5000)).message.length < 600);
 });
 
-test('only what is absent is replaced', () => {
+test('only a cloud error for an absent object is replaced by undefined', () => {
   assert.equal(unlessAbsent(new CloudError('not-found', 'a', 'b')), undefined);
   const conflict = new CloudError('conflict', 'a', 'b');
   assert.throws(() => unlessAbsent(conflict), conflict);

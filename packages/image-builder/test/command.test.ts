@@ -49,7 +49,7 @@ function diagnosticsOf(command: readonly string[], formats?: CommandSettings['fo
 }
 
 describe('the builder command', () => {
-  it('replaces the placeholders of the arguments, also within a longer argument', async (t) => {
+  it('the builder command replaces the placeholders in its arguments, also within a longer argument', async (t) => {
     const script = 'echo "$@"; echo content > "$1"';
     const placeholders = ['{output.raw}', 'id={image-id} name={image-name}', '--work={directory}'];
     const { lines, fixture } = await build(t, { command: ['sh', '-ec', script, 'sh', ...placeholders] });
@@ -59,14 +59,14 @@ describe('the builder command', () => {
     assert.ok(output.startsWith(`${directory}/debian-1.raw `), output);
   });
 
-  it('leaves variables of shells and placeholders of templates as they are', async (t) => {
+  it('the builder command leaves shell variables and template placeholders unchanged', async (t) => {
     const rest = [`$\{image-id}`, '{{image-id}}', '{ image-id }', '{IMAGE}', '{print $1}'];
     const script = 'echo "$@"; echo content > "$1"';
     const { lines } = await build(t, { command: ['sh', '-ec', script, 'sh', '{output.raw}', ...rest] });
     assert.ok(lines.some((line) => line.endsWith(` ${rest.join(' ')}`)));
   });
 
-  it('runs no shell on the arguments', async (t) => {
+  it('the builder command runs no shell on its arguments', async (t) => {
     const command = ['cp', '/etc/hostname', '{output.raw}'];
     const { fixture } = await build(t, {
       command: [...command.slice(0, 1), '--suffix=$(id);', ...command.slice(1)],
@@ -77,7 +77,7 @@ describe('the builder command', () => {
     );
   });
 
-  it('gives the command the variables of a disk image, and a temporary directory of its own', async (t) => {
+  it('the builder command has the disk image’s variables, and its own temporary directory', async (t) => {
     const { lines, fixture } = await build(
       t,
       { command: ['sh', '-ec', 'env; echo content > "$1"; touch "$TMPDIR/file"', 'sh', '{output.raw}'] },
@@ -102,7 +102,7 @@ describe('the builder command', () => {
     assert.deepEqual(await readdir(join(fixture.directory, '.nodepool-builder/staging')), []);
   });
 
-  it('puts temporary files into private directories below the values of env-vars and the environment, and removes them', async (t) => {
+  it('the builder command uses private temporary directories below the configured ones, which are removed', async (t) => {
     const [one, two] = [await RepositoryFixture.create(t), await RepositoryFixture.create(t)];
     const script =
       'for d in "$TMPDIR" "$TMP_DIR" "$TMP" "$TEMP"; do touch "$d/left"; echo "$d"; done; echo content > "$1"';
@@ -117,7 +117,7 @@ describe('the builder command', () => {
     for (const { outside } of [one, two]) assert.deepEqual(await readdir(outside), []);
   });
 
-  it('names the variable whose directory for temporary files cannot be used', async (t) => {
+  it('the builder command names the variable whose directory for temporary files cannot be used', async (t) => {
     await assert.rejects(
       build(t, { command: ['true', '{output.raw}'] }, { envVars: { TMPDIR: '/nonexistent/tmp' } }),
       withCode(
@@ -127,7 +127,7 @@ describe('the builder command', () => {
     );
   });
 
-  it('takes the formats that a command without placeholders writes from "formats"', async (t) => {
+  it('the builder command without placeholders writes the formats in "formats"', async (t) => {
     const command = ['sh', '-ec', 'for format in raw tar; do echo content > "$1.$format"; done'];
     const { image } = await build(
       t,
@@ -137,13 +137,13 @@ describe('the builder command', () => {
     assert.deepEqual(image.files.map(({ format }) => format).toSorted(), ['raw', 'tar']);
   });
 
-  it('converts what the command does not write', () => {
+  it('the builder command’s image is converted to the formats that it does not write', () => {
     const command = ['make-image', '{output.raw}', '{output.tar}'];
     const builder = new CommandBuilder({ ...DISKIMAGE, formats: ['qcow2'] }, { command });
     assert.deepEqual(builder.nativeFormats, ['raw', 'tar']);
   });
 
-  it('fails with the exit code and the last output of the command', async (t) => {
+  it('the builder command fails with its exit code and last output', async (t) => {
     const command = ['sh', '-ec', 'echo no such release; exit 3', 'sh', '{output.raw}'];
     await assert.rejects(
       build(t, { command }),
@@ -151,7 +151,7 @@ describe('the builder command', () => {
     );
   });
 
-  it('fails with the remedy where sudo demands a terminal', async (t) => {
+  it('the builder command fails with a remedy where sudo demands a terminal', async (t) => {
     const command = [
       'sh',
       '-ec',
@@ -168,14 +168,14 @@ describe('the builder command', () => {
     );
   });
 
-  it('fails if the command leaves no image', async (t) => {
+  it('the builder command fails if it leaves no image', async (t) => {
     await assert.rejects(
       build(t, { command: ['true', '{output.raw}'] }),
       withCode('image-missing', /debian-1\.raw was not made/),
     );
   });
 
-  it('refuses settings with a problem when it is created, too', () => {
+  it('the builder command also rejects invalid settings when it is created', () => {
     assert.throws(
       () => new CommandBuilder(DISKIMAGE, { command: [] }),
       withCode('invalid-configuration', /^disk image "debian": command names no program; /),
@@ -184,7 +184,7 @@ describe('the builder command', () => {
 });
 
 describe('the settings of the builder command', () => {
-  it('have no problem with each placeholder in an argument of its own', () => {
+  it('the builder command accepts each placeholder in an argument of its own', () => {
     assert.deepEqual(
       diagnosticsOf(['make', '{output.raw}', '{image-id}', '{image-name}', '{directory}']),
       [],
@@ -228,7 +228,7 @@ describe('the settings of the builder command', () => {
       /^\/command\/2 has \{output\.raw\} in a shell script: the shell would run code that an image-id contains; /,
     ],
   ] as const) {
-    it(`are refused with ${what}`, () => {
+    it(`the builder command’s settings are rejected with ${what}`, () => {
       const found = diagnosticsOf(command, formats);
       assert.equal(found.length, 1, found.join('\n'));
       if (typeof diagnostic === 'string') assert.equal(found[0], diagnostic);

@@ -34,7 +34,7 @@ async function outputOf(
   return lines;
 }
 
-test('the context names the image and its formats', async (t) => {
+test('the build context names the image and its formats', async (t) => {
   await build(
     t,
     async ({ imageId, imageName, diskimage, formats }) => {
@@ -49,7 +49,7 @@ test('the context names the image and its formats', async (t) => {
   );
 });
 
-test('the directory is on the file system of the images, and is removed', async (t) => {
+test('the build directory is on the file system of the images, and is removed', async (t) => {
   let path = '';
   await build(t, async ({ directory, output }, fixture) => {
     path = directory;
@@ -60,14 +60,14 @@ test('the directory is on the file system of the images, and is removed', async 
   assert.ok(!existsSync(path));
 });
 
-test('a command runs in that directory, or in the given one', async (t) => {
+test('a build’s command runs in the build directory, or in the given one', async (t) => {
   await build(t, async ({ run, directory }, { outside }) => {
     assert.deepEqual(await outputOf(run, 'pwd'), [directory]);
     assert.deepEqual(await outputOf(run, 'pwd', [], { cwd: outside }), [outside]);
   });
 });
 
-test('a command has the environment of the job, its own variables, directories for temporary files, and the marker of its build', async (t) => {
+test('a build’s command has the job’s environment, its own variables, temporary directories and the build’s marker', async (t) => {
   const environment = { PATH: process.env.PATH, ONE: '1', TWO: '2' };
   await build(
     t,
@@ -86,11 +86,11 @@ test('a command has the environment of the job, its own variables, directories f
   );
 });
 
-test('the default environment is that of this process', async (t) => {
+test('a build’s default environment is the process’s own', async (t) => {
   await build(t, async ({ environment }) => assert.equal(environment.PATH, process.env.PATH));
 });
 
-test('a temporary directory elsewhere is private, and is removed with the build', async (t) => {
+test('a build’s temporary directory elsewhere is private, and is removed with the build', async (t) => {
   const { outside } = await build(t, async ({ run, temporaryDirectory }, fixture) => {
     const paths = [await temporaryDirectory(fixture.outside), await temporaryDirectory(fixture.outside)];
     assert.equal(new Set(paths).size, 2);
@@ -103,7 +103,7 @@ test('a temporary directory elsewhere is private, and is removed with the build'
   assert.deepEqual(await readdir(outside), []);
 });
 
-test('the state directory of a failed build is kept for the next one, until an image is published', async (t) => {
+test('a failed build’s state directory is kept for the next one, until an image is published', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const found: string[][] = [];
   let isGood = false;

@@ -22,7 +22,7 @@ const miniVariables = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => name.startsWith('MINI_')),
 );
 
-/** Makes `a` as raw and as tar, and a directory beside it. */
+/** Makes `a` as raw and as tar, and a directory next to it. */
 async function build(): Promise<void> {
   const builder = new ScriptedBuilder(
     async (context) => {

@@ -85,7 +85,7 @@ const OPERATIONS: readonly Operation[] = [
 
 describe('SIGKILL at each step, and a successor', () => {
   for (const { name, outcomes, again } of OPERATIONS) {
-    test(`of a ${name} leaves the complete result or none, and the repeated job succeeds`, async (t) => {
+    test(`SIGKILL at each step of a ${name} leaves the complete result or none, and the repeated job succeeds`, async (t) => {
       const fixture = await RepositoryFixture.create(t);
       const left = new Set<string>();
       for (let step = 1; step < MANY; step += 1) {
@@ -115,7 +115,7 @@ describe('SIGKILL at each step, and a successor', () => {
 
 for (const variable of [undefined, 'TMPDIR']) {
   const place = variable === undefined ? '' : ` below ${variable} of the environment`;
-  test(`after SIGKILL of a real build its processes, mounts and loop devices${place} are undone before a file is removed`, async (t) => {
+  test(`SIGKILL of a real build undoes its processes, mounts and loop devices${place} before it removes a file`, async (t) => {
     const fixture = await RepositoryFixture.create(t);
     const { directory, outside } = fixture;
     const victim = startVictim(
@@ -144,7 +144,7 @@ for (const variable of [undefined, 'TMPDIR']) {
   });
 }
 
-test('SIGKILL also ends a process with another session, environment and directory, and undoes a mount elsewhere', async (t) => {
+test('the cleanup after SIGKILL also ends a process with another session, environment and directory', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   const seconds = `600.${process.pid}`;
   const victim = startVictim(fixture, ['build-mini-escape'], {

@@ -11,7 +11,7 @@ function argumentsFor(
   return dibArguments({ elements }, formats, '/images/debian-1');
 }
 
-test('the arguments are the same as those of nodepool', () => {
+test('diskimage-builder’s arguments equal nodepool’s', () => {
   assert.deepEqual(argumentsFor(['qcow2']), [
     '-x',
     '-t',
@@ -36,7 +36,7 @@ const TYPES: readonly (readonly [formats: readonly ImageFormat[], types: string,
 ];
 
 for (const [formats, types, hasOptions] of TYPES) {
-  test(`for ${formats.join(', ')} the types are ${types}`, () => {
+  test(`the formats ${formats.join(', ')} become the diskimage-builder types ${types}`, () => {
     const args = argumentsFor(formats);
     assert.equal(args[args.indexOf('-t') + 1], types);
     assert.equal(args.includes('--qemu-img-options'), hasOptions);
@@ -54,7 +54,7 @@ const OPTIONS: readonly (readonly [
 ];
 
 for (const [qemuImgOptions, formats, expected] of OPTIONS) {
-  test(`the options "${qemuImgOptions}" for ${formats.join(', ')} replace those of nodepool`, () => {
+  test(`the options "${qemuImgOptions}" for ${formats.join(', ')} replace nodepool’s`, () => {
     const args = dibArguments({ 'qemu-img-options': qemuImgOptions }, formats, '/images/debian-1');
     assert.deepEqual(args.slice(args.indexOf('--no-tmpfs') + 1, args.indexOf('-o')), expected);
   });
@@ -65,17 +65,17 @@ function elementsOf(elements?: string | readonly string[]): string[] {
   return dibArguments({ ...(elements !== undefined && { elements }) }, ['raw'], 'image').slice(6);
 }
 
-test('elements are a list, words of a string, or none', () => {
+test('the elements of a disk image are a list, words in a string, or none', () => {
   assert.deepEqual(elementsOf(['one two', 'three']), ['one two', 'three']);
   assert.deepEqual(elementsOf(`'one two' three`), ['one two', 'three']);
   assert.deepEqual(elementsOf(), []);
 });
 
-test('elements with an open quote are refused', () => {
+test('elements with an open quote are rejected', () => {
   assert.throws(() => argumentsFor(['raw'], `debian 'vm`), withCode('invalid-configuration'));
 });
 
-test('an image without settings has an empty release; settings become variables', () => {
+test('an image without settings has an empty release, and settings become variables', () => {
   const diskimage = { name: 'debian', formats: [] };
   const variables = { DIB_RELEASE: '', DIB_IMAGE_NAME: 'debian', DIB_IMAGE_FILENAME: '/images/debian-1' };
   assert.deepEqual(dibVariables(diskimage, '/images/debian-1'), variables);
@@ -101,7 +101,7 @@ const LINES = [
   '2026-11-21 12:00:07.100 | Build completed successfully',
 ];
 
-test('progress grows over the lines of a build', () => {
+test('a diskimage-builder build’s progress grows over its lines', () => {
   const progressOf = dibProgress();
   const seen = LINES.map((line) => progressOf(line)?.done);
   assert.ok(seen.every((done) => done !== undefined));
@@ -112,7 +112,7 @@ test('progress grows over the lines of a build', () => {
   assert.equal(seen.at(-1), 100);
 });
 
-test('progress grows within a stage, whose name it has, and does not reach the next stage', () => {
+test('a diskimage-builder build’s progress grows within a named stage, and does not reach the next stage', () => {
   const progressOf = dibProgress();
   progressOf(LINES[0] ?? '');
   const seen = Array.from({ length: 600 }, (_, index) => progressOf(`I: Retrieving package ${index}`));
@@ -127,7 +127,7 @@ test('progress grows within a stage, whose name it has, and does not reach the n
   assert.deepEqual(progressOf(LINES[3] ?? ''), { phase: 'install.d', done: 35 });
 });
 
-test('lines before the first stage report no progress', () => {
+test('a diskimage-builder build’s lines before the first stage report no progress', () => {
   for (const line of [
     '',
     'Setting up libc6',

@@ -19,7 +19,7 @@ async function programs(settings: DibSettings, image: Partial<DiskImage>): Promi
   );
 }
 
-test("programs follow from elements, those of diskimage-builder's own dependencies, too", async () => {
+test('the required programs follow from the elements and diskimage-builder’s own dependencies', async () => {
   const needed = await programs({ elements: ['debian', 'vm'] }, {});
   assert.deepEqual(Object.keys(needed).toSorted(), [
     'debootstrap',
@@ -33,7 +33,7 @@ test("programs follow from elements, those of diskimage-builder's own dependenci
   assert.equal(needed['qemu-img'], 'ok');
 });
 
-test('programs follow from elements-dir, formats, and the file system', async (t) => {
+test('the required programs follow from elements-dir, formats, and the file system', async (t) => {
   const elementsDir = await temporaryDirectory(t);
   await mkdir(join(elementsDir, 'mine'));
   await writeFile(join(elementsDir, 'mine/element-deps'), 'cache-url\nmine\n');
@@ -48,7 +48,7 @@ test('programs follow from elements-dir, formats, and the file system', async (t
   assert.deepEqual(Object.keys(await programs({ elements: [] }, { formats: ['tgz'] })), ['ps', 'sudo']);
 });
 
-test('the keyring of debootstrap follows from the elements, unless the site names its own', async () => {
+test('the keyring for debootstrap follows from the elements, unless the site names its own', async () => {
   const keyrings = async (element: string, envVars = {}): Promise<readonly string[]> =>
     Object.keys(await programs({ elements: [element] }, { envVars })).filter((name) =>
       name.startsWith('keyring'),
@@ -78,7 +78,7 @@ test('the device mapper is checked only if an element makes partitions', async (
   assert.equal(await checksDeviceMapper(['debian']), false);
 });
 
-/** Result of the check of a release, with elements like those of diskimage-builder in Debian. */
+/** Result of the check of a release, with elements like the ones in Debian’s diskimage-builder. */
 async function checkRelease(t: TestContext, image: Partial<DiskImage>, ...elements: string[]) {
   const prefix = await temporaryDirectory(t);
   const own = join(prefix, 'lib/python3/dist-packages/diskimage_builder/elements');
@@ -110,29 +110,30 @@ export DIB_APT_SOURCES_CONF=\${DIB_APT_SOURCES_CONF:-"security:deb http://securi
 
 for (const { title, image, elements = [], message } of [
   {
-    title: 'a release that diskimage-builder knows is good',
+    title: 'the check of a release accepts one that diskimage-builder knows',
     image: { release: 'bookworm' },
     message: 'knows the release',
   },
   {
-    title: 'a suite and a package that Debian does not have are a problem, which debian-fixes mends',
+    title:
+      'the check of a release reports a suite and a package that Debian lacks, which debian-fixes corrects',
     image: { release: 'trixie' },
     message:
       'it asks for the suite trixie/updates, and it installs the package software-properties-common, which Debian does not have',
   },
   {
-    title: 'a suite that env-vars correct is good, but a package is not',
+    title: 'the check of a release accepts a suite that env-vars correct, and reports a missing package',
     image: { release: 'trixie', envVars: { DIB_DEBIAN_SECURITY_SUBPATH: '-security' } },
     message: 'it installs the package software-properties-common, which Debian does not have',
   },
   {
-    title: 'a disk image without a release is the stable Debian',
+    title: 'the check of a disk image without a release uses stable Debian',
     image: {},
     message:
       'it asks for the suite stable/updates, and it installs the package software-properties-common, which Debian does not have',
   },
   {
-    title: 'any release is good with debian-fixes',
+    title: 'the check of a release accepts any release with debian-fixes',
     image: { release: 'trixie' },
     elements: ['debian-fixes'],
     message: 'has the element debian-fixes',
@@ -146,7 +147,7 @@ for (const { title, image, elements = [], message } of [
   });
 }
 
-test("the code of another user's configuration does not run in the check of a release", async (t) => {
+test('another user’s shell configuration does not run in the check of a release', async (t) => {
   const directory = await temporaryDirectory(t);
   const [startup, mark] = [join(directory, 'startup'), join(directory, 'mark')];
   await writeFile(startup, `touch ${mark}`);

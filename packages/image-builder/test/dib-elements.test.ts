@@ -19,7 +19,7 @@ async function createElements(
   return directory;
 }
 
-test('the first directory of ELEMENTS_PATH counts, and a link stands for the name of its target', async (t) => {
+test('the first directory in ELEMENTS_PATH counts, and a link stands for its target’s name', async (t) => {
   const [one, two] = [
     await createElements(t, { a: [] }),
     await createElements(t, { a: [], b: [], 'c-1': [] }),
@@ -34,7 +34,7 @@ test('the first directory of ELEMENTS_PATH counts, and a link stands for the nam
   });
 });
 
-test('element-deps and element-provides are followed as disk-image-create does', async (t) => {
+test('the files element-deps and element-provides are followed as disk-image-create does', async (t) => {
   const directory = await createElements(t, {
     base: [],
     distribution: ['init-system\npackages\n', 'operating-system\n'],
@@ -51,7 +51,7 @@ test('element-deps and element-provides are followed as disk-image-create does',
   assert.deepEqual([conflicts.size, hasOperatingSystem], [0, true]);
 });
 
-test('elements that provide the same, or what the disk image names, conflict', async (t) => {
+test('elements conflict if they provide the same, or what the disk image names', async (t) => {
   const directory = await createElements(t, {
     base: [],
     one: ['', 'operating-system'],
@@ -66,7 +66,7 @@ test('elements that provide the same, or what the disk image names, conflict', a
   assert.equal((await expandElements(['three'], elements)).hasOperatingSystem, false);
 });
 
-test('an element vm without block-device-* gets a default one', async (t) => {
+test('the element vm without block-device-* gets a default one', async (t) => {
   const elements = await findElements([
     await createElements(t, {
       base: [],

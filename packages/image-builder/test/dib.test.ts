@@ -34,7 +34,7 @@ test('a failed element is reported with its exit code, and leaves no file', asyn
   await assertNoRemains(fixture.directory);
 });
 
-test('the downloads of elements outlive the build, outside the image', async (t) => {
+test('the elements’ downloads outlive the build, outside the image', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   const cache = join(fixture.directory, '.nodepool-builder', 'cache', 'mini');
@@ -55,7 +55,7 @@ test('the downloads of elements outlive the build, outside the image', async (t)
   await assertNoRemains(fixture.directory);
 });
 
-test('a DIB_IMAGE_CACHE of the disk image is used in place of ours', async (t) => {
+test('a disk image’s DIB_IMAGE_CACHE is used in place of ours', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository, outside } = fixture;
   const envVars = { ...MINI_OS.envVars, DIB_IMAGE_CACHE: outside };
@@ -149,7 +149,7 @@ mkdir "$2.d"
 echo packages > "$2.d/dib-manifest"
 `;
 
-test('another command gets the same arguments, and its files beside the image are kept', async (t) => {
+test('a dib-cmd gets the same arguments, and its files next to the image are kept', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const command = join(fixture.outside, 'my-image-create');
   await writeFile(command, STAND_IN, { mode: 0o755 });
@@ -184,19 +184,19 @@ test('another command gets the same arguments, and its files beside the image ar
 
 for (const { title, elements, envVars, path } of [
   {
-    title: 'a disk image that names an element of this package finds it behind those of elements-dir',
+    title: 'an element of this package that a disk image names is found after elements-dir',
     elements: ['debian-minimal', 'debian-fixes'],
     envVars: {},
     path: `/srv/elements:${OWN_ELEMENTS}`,
   },
   {
-    title: 'a disk image that names an element of this package finds it behind the ELEMENTS_PATH of env-vars',
+    title: 'an element of this package that a disk image names is found after the ELEMENTS_PATH in env-vars',
     elements: 'debian-minimal debian-fixes',
     envVars: { ELEMENTS_PATH: '/opt/elements' },
     path: `/opt/elements:${OWN_ELEMENTS}`,
   },
   {
-    title: 'ELEMENTS_PATH is elements-dir for a disk image that names no element of this package',
+    title: 'the ELEMENTS_PATH is elements-dir for a disk image that names no element of this package',
     elements: ['debian-minimal'],
     envVars: {},
     path: '/srv/elements',
@@ -217,7 +217,7 @@ for (const { title, elements, envVars, path } of [
   });
 }
 
-test('a missing command is reported as not installed', async (t) => {
+test('a missing disk-image-create is reported as not installed', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const builder = new DibBuilder(MINI_OS, { 'dib-cmd': 'no-such-image-create' });
   await assert.rejects(
@@ -226,7 +226,7 @@ test('a missing command is reported as not installed', async (t) => {
   );
 });
 
-test('a secret reaches the command, but neither the log nor the error', async (t) => {
+test('a secret reaches disk-image-create, but neither the log nor the error', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const command = join(fixture.outside, 'my-image-create');
   const kept = join(fixture.outside, 'kept');
@@ -274,14 +274,14 @@ for (const [what, diskimage, settings] of [
   ['elements', MINI_OS, { elements: `mini-os 'vm` }],
   ['envVars', { ...MINI_OS, envVars: { DIB_JOURNAL_SIZE: 4 } }, MINI_OS_ELEMENTS],
 ] as const) {
-  test(`invalid ${what} are refused`, async (t) => {
+  test(`invalid ${what} of a disk image are rejected`, async (t) => {
     const { repository } = await RepositoryFixture.open(t);
     const builder = new DibBuilder(diskimage, settings);
     await assert.rejects(builder.build({ imageId: 'mini-1', repository }), withCode('invalid-configuration'));
   });
 }
 
-test('the log names the variables of this process that the build does not get', async (t) => {
+test('the build log names this process’s variables that the build does not get', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   process.env.OS_PASSWORD_OF_TEST = 'correct-horse';
   t.after(() => {

@@ -21,7 +21,7 @@ async function disk(t: TestContext): Promise<string> {
   return path;
 }
 
-test('blocks with data are sent, the last one padded with zeros', async (t) => {
+test('a disk’s blocks with data are sent, the last one padded with zeros', async (t) => {
   const sent = new Map<number, Buffer>();
   const percent: number[] = [];
   const count = await sendBlocks(await disk(t), {
@@ -44,7 +44,7 @@ test('blocks with data are sent, the last one padded with zeros', async (t) => {
   assert.equal(percent.at(-1), 1);
 });
 
-test('blocks that are there are skipped, and zeros are sent over what is there', async (t) => {
+test('a disk’s known blocks are skipped, and zeros are sent over other data', async (t) => {
   const sent: number[] = [];
   await sendBlocks(await disk(t), {
     blockSize: BLOCK,
@@ -60,7 +60,7 @@ test('blocks that are there are skipped, and zeros are sent over what is there',
   assert.deepEqual(sent, [0, 4, 7, 60, 64]);
 });
 
-test('after an error no further block is sent, and no call of send still runs', async (t) => {
+test('an error in sending a disk’s blocks stops further ones, and waits for running calls', async (t) => {
   let running = 0;
   const sent: number[] = [];
   const work = sendBlocks(await disk(t), {
@@ -80,7 +80,7 @@ test('after an error no further block is sent, and no call of send still runs', 
   assert.ok(sent.length < 10, `${sent.length} blocks`);
 });
 
-test('an abort ends it with its reason', async (t) => {
+test('an abort ends the sending of a disk’s blocks with its reason', async (t) => {
   const stop = new AbortController();
   const work = sendBlocks(await disk(t), {
     blockSize: 4096,

@@ -61,7 +61,7 @@ class Waiter {
   }
 }
 
-test('of two operations that do not fit together, the second waits for the first', async (t) => {
+test('the second of two operations that do not fit on the disk together waits for the first', async (t) => {
   const site = await Site.open(t);
   const first = await site.guard.reserve(site.request('first', 10));
   const second = new Waiter(site, site.request('second', 10));
@@ -73,7 +73,7 @@ test('of two operations that do not fit together, the second waits for the first
   assert.deepEqual(second.told, ['disk space, held by first', undefined], 'it no longer waits');
 });
 
-test('a waiting operation fails when the others have filled the disk', async (t) => {
+test('an operation that waits for disk space fails when the others have filled the disk', async (t) => {
   const site = await Site.open(t);
   const first = await site.guard.reserve(site.request('first', 10));
   const second = new Waiter(site, site.request('second', 10));
@@ -83,7 +83,7 @@ test('a waiting operation fails when the others have filled the disk', async (t)
   await assert.rejects(second.reservation, withCode('disk-full', /bytes are missing/));
 });
 
-test('bytes that are written no longer count as reserved', async (t) => {
+test('bytes that are written no longer count as reserved disk space', async (t) => {
   const site = await Site.open(t);
   await site.guard.reserve(site.request('first', 8));
   await site.write('first', 8);
@@ -91,7 +91,7 @@ test('bytes that are written no longer count as reserved', async (t) => {
   assert.equal((await second.measure()).due, 7 * MEBIBYTE);
 });
 
-test('an operation that can never fit fails at once, even if others run', async (t) => {
+test('an operation that can never fit on the disk fails at once, even if others run', async (t) => {
   const site = await Site.open(t);
   await assert.rejects(site.guard.reserve(site.request('alone', 17)), withCode('disk-full', /1048576 bytes/));
   await site.guard.reserve(site.request('first', 10));
@@ -101,13 +101,13 @@ test('an operation that can never fit fails at once, even if others run', async 
   );
 });
 
-test('an operation with an unknown need never waits', async (t) => {
+test('an operation whose need for disk space is unknown never waits', async (t) => {
   const site = await Site.open(t);
   await site.guard.reserve(site.request('first', 16));
   await site.guard.reserve(site.request('second', 0));
 });
 
-test('a waiting operation can be cancelled; the next one takes its turn', async (t) => {
+test('an operation that waits for disk space can be cancelled, and the next one takes its turn', async (t) => {
   const site = await Site.open(t, 0);
   const first = await site.guard.reserve(site.request('first', 8));
   const controller = new AbortController();
@@ -121,7 +121,7 @@ test('a waiting operation can be cancelled; the next one takes its turn', async 
   first.release();
 });
 
-test('smaller operations overtake a waiting one only for a time', async (t) => {
+test('smaller operations overtake one that waits for disk space only for a time', async (t) => {
   for (const [overtaking, overtakes] of [
     [60_000, true],
     [0, false],
@@ -140,7 +140,7 @@ test('smaller operations overtake a waiting one only for a time', async (t) => {
   }
 });
 
-test('space that becomes free otherwise ends the waiting', async (t) => {
+test('an operation stops waiting if disk space becomes free otherwise', async (t) => {
   const { setTimeout } = globalThis;
   t.mock.method(globalThis, 'setTimeout', (run: () => void, delay: number) =>
     setTimeout(run, delay === 5_000 ? 10 : delay),
@@ -154,7 +154,7 @@ test('space that becomes free otherwise ends the waiting', async (t) => {
   await second.reservation;
 });
 
-test('operations that need more while they run do not wait for each other', async (t) => {
+test('operations that need more disk space while they run do not wait for each other', async (t) => {
   const site = await Site.open(t);
   const requests = ['one', 'other'].map((name) => site.request(name, 6));
   const held = await Promise.all(requests.map((request) => site.guard.reserve(request)));
@@ -166,7 +166,7 @@ test('operations that need more while they run do not wait for each other', asyn
   await Promise.all(extended);
 });
 
-test('an extended reservation counts its former files', async (t) => {
+test('an extended reservation of disk space counts its former files', async (t) => {
   const site = await Site.open(t);
   const held = await site.guard.reserve(site.request('one', 4));
   await site.write('one', 3);
@@ -178,7 +178,7 @@ test('an extended reservation counts its former files', async (t) => {
   assert.equal(extended.peak, written);
 });
 
-test('the space of a directory is that of its files, without holes, each once', async (t) => {
+test('a directory’s disk space is its files’, without holes, each once', async (t) => {
   const directory = await mountTmpfs(t, 'size=16m');
   const inner = join(directory, 'all', 'inner');
   await mkdir(inner, { recursive: true });
@@ -192,7 +192,7 @@ test('the space of a directory is that of its files, without holes, each once', 
   assert.equal(taken, (blocks - bfree) * bsize);
 });
 
-test('the space of files counts whose names are not UTF-8', async (t) => {
+test('files whose names are not UTF-8 count towards a directory’s disk space', async (t) => {
   const directory = await temporaryDirectory(t);
   const before = await spaceTaken([directory]);
   await writeFile(

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { writeDurably } from '../src/durable.ts';
 
-test('a file is replaced, and no other file stays', async (t) => {
+test('a file is replaced durably, and no other file stays', async (t) => {
   const directory = await temporaryDirectory(t);
   const path = join(directory, 'file');
   await writeDurably(path, 'one');

@@ -15,7 +15,7 @@ import { startedThreads } from './hashed-reader/started-threads.ts';
 const ALL = ['md5', 'sha256'] as const;
 
 for (const size of [0, 1, PIECE - 1, PIECE, PIECE + 1, 9 * PIECE + 7, LARGE - 1, LARGE + PIECE + 1]) {
-  test(`${size} bytes are read and hashed completely`, async (t) => {
+  test(`a file of ${size} bytes is read and hashed completely`, async (t) => {
     const { path, content } = await randomFile(t, size);
     const reader = await HashedReader.open(path);
     t.after(() => reader.close());
@@ -27,7 +27,7 @@ for (const size of [0, 1, PIECE - 1, PIECE, PIECE + 1, 9 * PIECE + 7, LARGE - 1,
   });
 }
 
-test('known checksums need no thread', async (t) => {
+test('reading a file with known checksums needs no thread', async (t) => {
   const { path, content } = await randomFile(t, LARGE);
   const threads = startedThreads(t);
   const checksums = { md5: 'of md5sum', sha256: 'of sha256sum' };
@@ -38,7 +38,7 @@ test('known checksums need no thread', async (t) => {
   assert.equal(threads.all.length, 0);
 });
 
-test('holes are zeros', async (t) => {
+test('a file’s holes are read as zeros', async (t) => {
   const path = join(await temporaryDirectory(t), 'sparse.raw');
   const file = await open(path, 'w');
   await file.write('data', LARGE);
@@ -51,7 +51,7 @@ test('holes are zeros', async (t) => {
   assert.equal((await reader.checksums).md5, coreutilsDigest('md5', path));
 });
 
-test('progress counts bytes up to the size', async (t) => {
+test('the progress of reading a file counts bytes up to its size', async (t) => {
   const { path } = await randomFile(t, 3 * PIECE);
   const seen: Progress[] = [];
   const reader = await HashedReader.open(path, { onProgress: (progress) => seen.push(progress) });
@@ -60,7 +60,7 @@ test('progress counts bytes up to the size', async (t) => {
   assert.deepEqual(seen.at(-1), { done: 3 * PIECE, total: 3 * PIECE });
 });
 
-test('a reading that was broken off can start over, with the checksums of the whole file', async (t) => {
+test('a stopped reading of a file can start over, with the whole file’s checksums', async (t) => {
   const { path, content } = await randomFile(t, LARGE);
   const reader = await HashedReader.open(path);
   t.after(() => reader.close());
@@ -71,7 +71,7 @@ test('a reading that was broken off can start over, with the checksums of the wh
   assert.equal((await reader.checksums).md5, coreutilsDigest('md5', path));
 });
 
-test('a second reading hashes nothing', async (t) => {
+test('a second reading of a file hashes nothing', async (t) => {
   const { path, content } = await randomFile(t, LARGE);
   const reader = await HashedReader.open(path);
   t.after(() => reader.close());
@@ -81,7 +81,7 @@ test('a second reading hashes nothing', async (t) => {
   assert.equal(threads.all.length, 0);
 });
 
-test('a closed reader yields no further piece, and does not pretend that the file has ended', async (t) => {
+test('a closed file reader yields no further piece, and does not report the file’s end', async (t) => {
   const { path } = await randomFile(t, LARGE);
   const threads = startedThreads(t);
   const reader = await HashedReader.open(path);
@@ -93,7 +93,7 @@ test('a closed reader yields no further piece, and does not pretend that the fil
   await assert.rejects(reader.checksums, withCode('read-aborted'));
 });
 
-test('an abort ends the reading with its reason', async (t) => {
+test('an abort ends the reading of a file with its reason', async (t) => {
   const { path } = await randomFile(t, LARGE);
   const abort = new AbortController();
   const reason = new Error('enough');
@@ -107,7 +107,7 @@ test('an abort ends the reading with its reason', async (t) => {
   await assert.rejects(HashedReader.open(path, { signal: abort.signal }), reason);
 });
 
-test('a file that changes is an error before its last piece, and has no checksums', async (t) => {
+test('a file that changes throws an error before its last piece, and has no checksums', async (t) => {
   const { path } = await randomFile(t, LARGE);
   const reader = await HashedReader.open(path);
   t.after(() => reader.close());
@@ -123,7 +123,7 @@ test('a file that changes is an error before its last piece, and has no checksum
   assert.ok(given < LARGE);
 });
 
-test('a thread that dies is an error', { timeout: 60_000 }, async (t) => {
+test('a hashing thread that dies causes an error', { timeout: 60_000 }, async (t) => {
   const { path } = await randomFile(t, LARGE);
   const threads = startedThreads(t);
   const reader = await HashedReader.open(path);
@@ -140,7 +140,7 @@ test('a thread that dies is an error', { timeout: 60_000 }, async (t) => {
   assert.ok(given < LARGE);
 });
 
-test('readers share two threads, which end with the last reader', async (t) => {
+test('file readers share two threads, which end with the last reader', async (t) => {
   const threads = startedThreads(t);
   const files = await Promise.all([1, 2, 3].map((more) => randomFile(t, LARGE + more)));
   const readers = await Promise.all(files.map(({ path }) => HashedReader.open(path)));
@@ -165,7 +165,7 @@ function beforeReads(t: TestContext, before: (position: number) => Promise<void>
   });
 }
 
-test('one piece is read ahead of a consumer that pauses', async (t) => {
+test('a file reader reads one piece ahead of a consumer that pauses', async (t) => {
   const { path, content } = await randomFile(t, LARGE);
   const reads: number[] = [];
   beforeReads(t, async (position) => void reads.push(position));
@@ -177,7 +177,7 @@ test('one piece is read ahead of a consumer that pauses', async (t) => {
   assert.ok(first !== undefined && content.subarray(0, PIECE).equals(first));
 });
 
-test('breaking off waits for the read in progress', async (t) => {
+test('stopping a file reader waits for the read in progress', async (t) => {
   const { path } = await randomFile(t, LARGE);
   const reading = Promise.withResolvers<void>();
   beforeReads(t, async (position) => {
@@ -195,7 +195,7 @@ test('breaking off waits for the read in progress', async (t) => {
   await end;
 });
 
-test('an error while reading ahead is reported with its piece, however late it is requested', async (t) => {
+test('an error while reading ahead is reported with its piece, however late the piece is requested', async (t) => {
   const { path } = await randomFile(t, LARGE);
   const failure = new Error('EIO');
   beforeReads(t, async (position) => {

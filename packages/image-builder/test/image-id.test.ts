@@ -9,7 +9,7 @@ import {
   parseImportedImageId,
 } from '../src/image-id.ts';
 
-test('ids of nodepool and Zuul are valid', () => {
+test('the image ids of nodepool and Zuul are valid', () => {
   for (const id of [
     '1',
     '0000000042',
@@ -37,17 +37,17 @@ const REFUSED = [
 ] as const;
 
 for (const [id, message] of REFUSED) {
-  test(`${JSON.stringify(id.slice(0, 20))} is refused`, () => {
+  test(`the image id ${JSON.stringify(id.slice(0, 20))} is rejected`, () => {
     assert.throws(() => checkImageId(id), withCode('invalid-image-id', message));
   });
 }
 
-test('a value that is not a string is refused', () => {
+test('an image id that is not a string is rejected', () => {
   for (const id of [1, null, undefined, ['1']])
     assert.throws(() => checkImageId(id), withCode('invalid-image-id'));
 });
 
-test('the longest id leaves room for the longest companion of its files', () => {
+test('the longest image id is short enough for the longest file name with it', () => {
   const id = 'x'.repeat(MAX_IMAGE_ID_BYTES);
   assert.equal(imageIdFault(id), undefined);
   assert.equal(`${id}.vhd-fixed.sha256`.length, 255);
@@ -56,13 +56,13 @@ test('the longest id leaves room for the longest companion of its files', () => 
 const UUID = '0123456789abcdef0123456789abcdef';
 const ENDED = Date.parse('2025-11-22T01:01:01Z');
 
-test('an image-id names the image, the end of the build, and the build', () => {
+test('an imported image’s id names the image, the end of the build, and the build', () => {
   const id = importedImageId({ image: 'debian-13', uuid: UUID, endTime: ENDED });
   assert.equal(id, `debian-13-1763773261-${UUID}`);
   assert.deepEqual(parseImportedImageId(id), { image: 'debian-13', uuid: UUID, endTime: ENDED });
 });
 
-test('other image-ids name no build', () => {
+test('other image ids do not name a Zuul build', () => {
   for (const id of [
     'debian',
     'debian-1763773261',

@@ -15,7 +15,7 @@ const FILE = {
   checksums: { md5: 'a', sha256: 'b' },
 } as const;
 
-test('what is written is read', () => {
+test('image tags are read as they were written', () => {
   const tags = { ...imageTags('ci', REQUEST), ...fileTags(FILE), Name: 'debian' };
   assert.deepEqual(readImageTags(tags), {
     ...REQUEST,
@@ -26,7 +26,7 @@ test('what is written is read', () => {
   });
 });
 
-test('an image without our tags is not ours, and wrong values are left out', () => {
+test('an image without our tags is not ours, and invalid tag values are omitted', () => {
   assert.equal(readImageTags({ Name: 'debian', nodepool_build_id: 'debian-1' }), undefined);
   const tags = imageTags('ci', { uploadId: 'u1', imageId: 'debian-1', imageName: 'debian' });
   const wrong = {

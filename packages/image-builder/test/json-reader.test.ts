@@ -14,12 +14,12 @@ const PERSON = new JsonReader({
   },
 });
 
-test('unknown keys are accepted', () => {
+test('the JSON reader accepts unknown keys', () => {
   const person = { name: 'Ada', born: '1815-12-10T00:00:00Z', pets: ['cat'], 'a/b': null, more: 1 };
   assert.deepEqual(PERSON.parse(JSON.stringify(person)), person);
 });
 
-describe('an error names the place and the reason, and quotes no secret:', () => {
+describe('errors of the JSON reader', () => {
   const valid = { name: 'Ada', born: '1815-12-10' };
   const invalid: readonly (readonly [string, string])[] = [
     ['{"name": "secret', 'it is not JSON'],
@@ -32,16 +32,17 @@ describe('an error names the place and the reason, and quotes no secret:', () =>
     [JSON.stringify({ ...valid, 'a/b': 0.5 }), 'a/b is not a whole number'],
   ];
   for (const [text, message] of invalid) {
-    test(message, () => assert.throws(() => PERSON.parse(text), { message }));
+    test(`the JSON reader’s error names the place and the reason without a secret: ${message}`, () =>
+      assert.throws(() => PERSON.parse(text), { message }));
   }
 });
 
-test('an error has the name of the checked value', () => {
+test('the JSON reader’s error has the name of the checked value', () => {
   assert.throws(() => PERSON.check({ born: 'x', name: 1 }, 'the answer'), /^Error: the answer\./);
   assert.throws(() => PERSON.check(undefined, 'the answer'), { message: 'the answer is not an object' });
 });
 
-test('an error names an unknown key where the schema allows none', () => {
+test('the JSON reader’s error names an unknown key where the schema allows none', () => {
   const strict = new JsonReader({ type: 'object', additionalProperties: false, properties: {} });
   for (const [key, quoted] of [
     ['more', '"more"'],
@@ -53,7 +54,7 @@ test('an error names an unknown key where the schema allows none', () => {
   }
 });
 
-test('a time without a zone is UTC', () => {
+test('the JSON reader treats a time without a zone as UTC', () => {
   const noon = Date.UTC(2026, 0, 2, 12);
   for (const time of ['2026-01-02T12:00:00', '2026-01-02T12:00:00Z', '2026-01-02T14:00:00.000+02:00']) {
     assert.equal(utcTime(time), noon);

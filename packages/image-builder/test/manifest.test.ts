@@ -29,12 +29,12 @@ test('an image without a manifest has none', async (t) => {
 const DAMAGED = {
   'cut short': JSON.stringify(RECORD).slice(0, 40),
   empty: '',
-  'no object': '[]',
+  'not an object': '[]',
   'another version': JSON.stringify({ ...RECORD, version: 2 }),
   'another image': JSON.stringify({ ...RECORD, 'image-id': 'debian-2' }),
-  'a name that is no string': JSON.stringify({ ...RECORD, 'image-name': 5 }),
+  'a name that is not a string': JSON.stringify({ ...RECORD, 'image-name': 5 }),
   'no files': JSON.stringify({ ...RECORD, files: undefined }),
-  'a file of an unknown format': JSON.stringify({
+  'a file in an unknown format': JSON.stringify({
     ...RECORD,
     files: [{ ...RECORD.files[0], format: 'x' }],
   }),

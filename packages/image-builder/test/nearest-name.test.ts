@@ -25,13 +25,13 @@ describe('the nearest name', () => {
     ['debain-minmal', undefined],
     ['debain-minimal', 'debian-minimal'],
   ] as const) {
-    it(`of "${name}" is ${nearest ?? 'none, after three edits'}`, () => {
+    it(`the nearest name to "${name}" is ${nearest ?? 'none, after three edits'}`, () => {
       assert.equal(nearestName(name, KNOWN), nearest);
     });
   }
 
   for (const name of ['path', 'host', 'id', '', 'url', 'zzzzzz']) {
-    it(`of "${name}" is none, as too little of it is alike`, () => {
+    it(`the nearest name to "${name}" is none, as too few letters match`, () => {
       assert.equal(nearestName(name, KNOWN), undefined);
     });
   }

@@ -8,14 +8,14 @@ import { foreignPart } from '../src/ownership.ts';
 const NEEDS_ROOT = { skip: process.geteuid?.() !== 0 && 'needs root' };
 const NOBODY = 65534;
 
-test('a file of this user below a directory with the sticky bit has no foreign part', (t) => {
+test('a file below a directory with the sticky bit is writable by no other user', (t) => {
   const directory = temporaryDirectory(t);
   chmodSync(directory, 0o1777);
   writeFileSync(join(directory, 'file'), '');
   assert.equal(foreignPart(join(directory, 'file')), undefined);
 });
 
-test('a file, a directory above it and a link to it count by their owners', NEEDS_ROOT, (t) => {
+test('another user’s file, directory above it or link to it is reported as foreign', NEEDS_ROOT, (t) => {
   const directory = temporaryDirectory(t);
   const [sub, file, link] = ['sub', 'sub/file', 'link'].map((name) => join(directory, name)) as [
     string,
@@ -33,7 +33,7 @@ test('a file, a directory above it and a link to it count by their owners', NEED
 });
 
 test(
-  'a directory that a group or every user may write to counts unless it is the group of this user',
+  'a directory that a group or every user may write to is foreign unless the group is this user’s',
   NEEDS_ROOT,
   (t) => {
     const directory = temporaryDirectory(t);

@@ -22,7 +22,7 @@ function listPackages(directory: string, env: Readonly<Record<string, string>> =
   return stdout.split('\n');
 }
 
-test('a build with diskimage-builder that wants a list gets one from the dpkg of its image', async (t) => {
+test('a diskimage-builder build that wants a package list gets one from the image’s dpkg', async (t) => {
   const { repository, outside } = await RepositoryFixture.open(t);
   const attester = new FakeAttester([], true);
   const builder = new DibBuilder(MINI_OS, { elements: ['mini-dpkg'] });
@@ -39,14 +39,14 @@ test('a build with diskimage-builder that wants a list gets one from the dpkg of
   assert.doesNotMatch(inside, /package/);
 });
 
-test('a build of an image without a package manager succeeds, with a list of no packages', async (t) => {
+test('a build of an image without a package manager succeeds with an empty package list', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const attester = new FakeAttester([], true);
   await new DibBuilder(MINI_OS, { elements: ['mini-os'] }).build({ imageId: 'mini-1', repository, attester });
   assert.equal(attester.packageList, 'os\tmini\t\n');
 });
 
-test('a build of an image whose package manager fails succeeds without a list', async (t) => {
+test('a build of an image whose package manager fails succeeds without a package list', async (t) => {
   const { repository, outside } = await RepositoryFixture.open(t);
   const element = join(outside, 'broken/install.d');
   await mkdir(element, { recursive: true });
@@ -66,7 +66,7 @@ test('a build of an image whose package manager fails succeeds without a list', 
   assert.ok(lines.some((line) => line.includes('package-list: the packages could not be listed')));
 });
 
-test('the arguments of disk-image-create do not change for a build that wants no list', async (t) => {
+test('the arguments of disk-image-create do not change for a build that wants no package list', async (t) => {
   const { repository, outside } = await RepositoryFixture.open(t);
   const command = join(outside, 'stand-in');
   const script = '#!/bin/sh\necho "arguments: $*"\nwhile [ "$1" != -o ]; do shift; done\necho x > "$2.raw"\n';
@@ -91,7 +91,7 @@ test('the arguments of disk-image-create do not change for a build that wants no
   }
 });
 
-test('the script lists the packages of this Debian', (t) => {
+test('the package list script lists this Debian’s packages', (t) => {
   const lines = listPackages(temporaryDirectory(t));
   assert.match(lines[0] ?? '', /^os\tdebian\t\d+$/);
   assert.ok(lines.some((line) => /^deb\tdpkg\t1\.[^\t]+\t\w+$/.test(line)));
@@ -109,7 +109,7 @@ BuildArch: noarch
 %files
 `;
 
-test('the script lists the packages that rpm installed', async (t) => {
+test('the package list script lists the packages that rpm installed', async (t) => {
   const home = temporaryDirectory(t);
   // Debian 12's rpm keeps its database in the user's home, Debian 13's keeps it in /var/lib.
   await writeFile(join(home, '.rpmmacros'), `%_dbpath ${home}/.rpmdb\n`);
@@ -122,7 +122,7 @@ test('the script lists the packages that rpm installed', async (t) => {
   assert.deepEqual(lines, ['rpm\tdemo-tool\t4:1.2-3\tnoarch\tMIT']);
 });
 
-test('the script creates no database of an rpm that has installed nothing', async (t) => {
+test('the package list script creates no database for an rpm that has installed nothing', async (t) => {
   const home = temporaryDirectory(t);
   listPackages(home, { HOME: home });
   assert.deepEqual(await readdir(home), []);
@@ -138,7 +138,7 @@ busybox-1.36.1-r29 x86_64 {busybox} (GPL-2.0-only) [installed] [upgradable to: b
 linux 6.12.1.arch1-1`,
 };
 
-test('the script lists the packages of apk and pacman', async (t) => {
+test('the package list script lists the packages of apk and pacman', async (t) => {
   const directory = temporaryDirectory(t);
   for (const [name, output] of Object.entries(OUTPUTS)) {
     await writeFile(join(directory, name), `#!/bin/sh\ncat <<'END'\n${output}\nEND\n`, { mode: 0o755 });
@@ -154,7 +154,7 @@ test('the script lists the packages of apk and pacman', async (t) => {
 });
 
 for (const name of ['dpkg-query', 'rpm', 'apk', 'pacman']) {
-  test(`the script fails if ${name} fails, rather than print half a list`, async (t) => {
+  test(`the package list script fails if ${name} fails, rather than print half a list`, async (t) => {
     const directory = temporaryDirectory(t);
     const program = '#!/bin/sh\n[ "$1" != --eval ] || exec echo /\necho half-1-r1; exit 1\n';
     await writeFile(join(directory, name), program, { mode: 0o755 });

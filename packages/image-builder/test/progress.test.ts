@@ -22,13 +22,13 @@ test('progress is reported five times a second, and always at the end', (t) => {
   assert.deepEqual(seen, [1, 21, 41, 61, 81, 100]);
 });
 
-test('a step of unknown length reports its beginning', () => {
+test('a build step of unknown length reports its beginning', () => {
   const seen: Progress[] = [];
   portion((progress) => seen.push(progress), 40, 60)({ done: 5, total: 0 });
   assert.deepEqual(seen, [{ done: 40, total: 100 }]);
 });
 
-test('a step reports a portion of the whole', () => {
+test('a build step reports a portion of the whole progress', () => {
   const seen: Progress[] = [];
   const tell = portion((progress) => seen.push(progress), 40, 60);
   tell({ done: 1, total: 2 });
@@ -39,7 +39,7 @@ test('a step reports a portion of the whole', () => {
   ]);
 });
 
-test('the beginning and the end of a wait are reported at once', () => {
+test('the beginning and the end of a wait are reported as progress at once', () => {
   const seen: Progress[] = [];
   const tell = steadyProgress((progress) => seen.push(progress));
   for (const waiting of ['disk space', 'disk space', undefined]) {

@@ -11,7 +11,7 @@ import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 const readme = await readPage('packages/image-builder/README.md');
 const [program = '', upload = '', ...others] = codeBlocks(readme, 'ts');
 
-test('the builder makes an image of a directory', async (t) => {
+test('the README’s builder makes an image of a directory', async (t) => {
   assert.deepEqual(others, []);
   const project = await ExampleProject.create(t);
   await project.makeDirectory('images');
@@ -27,7 +27,7 @@ test('the builder makes an image of a directory', async (t) => {
   await project.checkTypes();
 });
 
-test('the table names all that a repository has of its own', async (t) => {
+test('the README’s table names all files in a repository’s own directory', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   await new ScriptedBuilder(makeImage).build({ imageId: 'skel-1', repository });
   for (const name of await readdir(join(repository.directory, '.nodepool-builder'))) {
@@ -35,7 +35,7 @@ test('the table names all that a repository has of its own', async (t) => {
   }
 });
 
-test('the directory provider gets each image', async (t) => {
+test('the README’s directory provider gets each image', async (t) => {
   const project = await ExampleProject.create(t);
   for (const name of ['images', 'pool']) await project.makeDirectory(name);
   await project.write('images/debian-1.qcow2', 'content');

@@ -11,7 +11,7 @@ async function openDirectory(t: TestContext): Promise<RecordDirectory<typeof SCH
   return new RecordDirectory(join(await temporaryDirectory(t), 'records'), SCHEMA, ['.key']);
 }
 
-test('the first record creates the directory; only this user reads it', async (t) => {
+test('the first record creates its directory, which only this user can read', async (t) => {
   const records = await openDirectory(t);
   assert.deepEqual([await records.names(), await records.read('a')], [[], undefined]);
   await records.write('a', { step: 1 });
@@ -22,7 +22,7 @@ test('the first record creates the directory; only this user reads it', async (t
   assert.equal((await stat(records.path)).mode & 0o7777, 0o700);
 });
 
-test('a damaged record is an error with its path and the reason', async (t) => {
+test('a damaged record throws an error with its path and the reason', async (t) => {
   const records = await openDirectory(t);
   await mkdir(records.path);
   for (const [text, reason] of [
@@ -38,7 +38,7 @@ test('a damaged record is an error with its path and the reason', async (t) => {
   }
 });
 
-test('names include half-written files; all files of a name are removed together', async (t) => {
+test('record names include half-written files, and all files with a name are removed together', async (t) => {
   const records = await openDirectory(t);
   await mkdir(records.path);
   for (const file of ['a.json.new', 'b.key', 'c.key.new', 'd.json', 'd.key', 'foreign.txt']) {

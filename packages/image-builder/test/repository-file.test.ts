@@ -31,7 +31,7 @@ function stagingOf({ directory }: RepositoryFixture): Promise<string[]> {
   return readdir(join(directory, '.nodepool-builder', 'staging'));
 }
 
-test('the first present format is returned', async (t) => {
+test('an image’s file is returned in the first present format', async (t) => {
   const fixture = await setUp(t);
   const file = await fixture.repository.file('a', ['qcow2', 'raw']);
   assert.equal(file, fixture.repository.get('a')?.files[0]);
@@ -65,7 +65,7 @@ test('a missing format is converted once for concurrent calls, and kept', async 
   assert.deepEqual(await stagingOf(fixture), []);
 });
 
-test('a conversion compresses if it is asked to', async (t) => {
+test('a conversion is compressed if requested', async (t) => {
   const { repository } = await setUp(t);
   await repository.add('b', 'debian', async ({ staging }) => {
     writeFileSync(staging.path('b.raw'), Buffer.alloc(MEBIBYTE, 'compressible '));
@@ -164,7 +164,7 @@ test('an image that refers to a file of the host is neither converted nor offere
   ]);
 });
 
-test('unavailable images and formats are refused', async (t) => {
+test('a request for an unavailable image or format is rejected', async (t) => {
   const fixture = await setUp(t);
   await fixture.write('b.tar');
   const { repository } = fixture;

@@ -34,7 +34,7 @@ function stagingOf({ directory }: RepositoryFixture): Promise<string[]> {
   return readdir(join(directory, '.nodepool-builder', 'staging'));
 }
 
-test('a directory belongs to one repository at a time', async (t) => {
+test('an images directory belongs to one repository at a time', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   await assert.rejects(
     ImageRepository.open(fixture.directory),
@@ -44,7 +44,7 @@ test('a directory belongs to one repository at a time', async (t) => {
   await fixture.open();
 });
 
-test('a missing, unwritable or non-directory images-dir is refused', async (t) => {
+test('a missing, unwritable or non-directory images-dir is rejected', async (t) => {
   const directory = await temporaryDirectory(t);
   await writeFile(join(directory, 'file'), '');
   const readOnly = await mountTmpfs(t, 'ro');
@@ -57,7 +57,7 @@ test('a missing, unwritable or non-directory images-dir is refused', async (t) =
   assert.deepEqual(await readdir(directory), ['file']);
 });
 
-test('a full file system is reported as full', async (t) => {
+test('a full file system of images-dir is reported as full', async (t) => {
   const directory = await mountTmpfs(t, 'nr_inodes=3');
   await assert.rejects(ImageRepository.open(directory), withCode('disk-full', /make room there/));
 });
@@ -70,7 +70,7 @@ test('an abort before the repository is open unlocks the directory', async (t) =
   await (await ImageRepository.open(directory)).close();
 });
 
-test('a lock whose keeper is killed is taken again', async (t) => {
+test('a lock whose keeper is killed is taken again by the repository', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const lock = fixture.path('.nodepool-builder/lock');
   const keeper = keeperOf(lock);
@@ -96,7 +96,7 @@ test('concurrent and repeated calls make an image once', async (t) => {
   assert.deepEqual(await stagingOf(fixture), []);
 });
 
-test('an id belongs to the first image name that it was used with', async (t) => {
+test('an image id belongs to the first image name that it was used with', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('by-hand.raw');
   const repository = await fixture.open();
@@ -113,7 +113,7 @@ test('an id belongs to the first image name that it was used with', async (t) =>
   assert.equal(image.runs, 1);
 });
 
-test('an incomplete file is not overwritten', async (t) => {
+test('an incomplete image file is not overwritten', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   await fixture.write('a.vmdk', '');
   const image = new Maker('a');
@@ -133,7 +133,7 @@ test('a failed image can be added again', async (t) => {
   assert.deepEqual(fixture.events, ['added a']);
 });
 
-test('a delete can be repeated until it is forgotten', async (t) => {
+test('an image’s deletion can be repeated until it is forgotten', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   await repository.add('a', 'debian', new Maker('a').make);
@@ -149,7 +149,7 @@ test('a delete can be repeated until it is forgotten', async (t) => {
   assert.deepEqual(fixture.events, ['added a', 'removed a', 'deleteForgotten a']);
 });
 
-test('an image that appears again is no longer a pending delete', async (t) => {
+test('an image that appears again is no longer pending deletion', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   await repository.add('a', 'debian', new Maker('a').make);
@@ -160,7 +160,7 @@ test('an image that appears again is no longer a pending delete', async (t) => {
   assert.deepEqual([...repository.pendingDeletes], []);
 });
 
-test('a failed delete leaves the image', async (t) => {
+test('a failed deletion leaves the image', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   await repository.add('a', 'debian', new Maker('a').make);
@@ -175,7 +175,7 @@ test('deleting an unknown image fails', async (t) => {
   await assert.rejects(repository.delete('a'), withCode('image-not-found'));
 });
 
-test('closing aborts builds and unlocks the directory', async (t) => {
+test('closing a repository aborts builds and unlocks the directory', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const begun = Promise.withResolvers<void>();
   const build = fixture.repository.add('a', 'debian', async ({ signal }) => {

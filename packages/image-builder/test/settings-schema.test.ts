@@ -17,7 +17,7 @@ const SCHEMA = {
   },
 } as const satisfies SettingsSchema;
 
-test('defaults are filled in and paths are absolute, at every depth', () => {
+test('settings have defaults filled in and absolute paths, at every depth', () => {
   const settings: SettingsOf<typeof SCHEMA> = readSettings(
     SCHEMA,
     { name: 'qemu', kernel: 'vmlinuz', steps: ['true', { script: 'a.sh' }] },
@@ -34,7 +34,7 @@ function absolute(path: string): string {
   return `/etc/nodepool/${path}`;
 }
 
-test('a program is a path if it has a slash, also as the first item of a list', () => {
+test('a program in settings is a path if it has a slash, also as a list’s first item', () => {
   const command = { type: 'array', format: 'program', items: { type: 'string' } } as const;
   assert.deepEqual(readSettings(command, ['bin/make', 'a/b'], absolute), ['/etc/nodepool/bin/make', 'a/b']);
   assert.deepEqual(readSettings(command, ['make', 'a/b'], absolute), ['make', 'a/b']);
@@ -44,7 +44,7 @@ test('a program is a path if it has a slash, also as the first item of a list', 
   );
 });
 
-test('a value takes precedence over the default, and the input is not changed', () => {
+test('a value in settings takes precedence over the default, and the input is not changed', () => {
   const given = { name: 'qemu', memory: 512 };
   assert.equal(readSettings(SCHEMA, given, String).memory, 512);
   assert.deepEqual(readSettings(SCHEMA, { name: 'a' }, String), { name: 'a', memory: 1024 });

@@ -21,7 +21,7 @@ const TEXTS = [
 ];
 
 for (const text of TEXTS) {
-  test(`${JSON.stringify(text)} is split as a shell does`, () => {
+  test(`the text ${JSON.stringify(text)} is split as a shell does`, () => {
     const words = execFileSync(
       'sh',
       ['-c', `for word in ${text.replaceAll(/\s+/g, ' ')}; do printf '%s\\0' "$word"; done`],
@@ -34,7 +34,7 @@ for (const text of TEXTS) {
 }
 
 for (const text of [`one 'two`, `one "two`, `"two\\"`, 'one\\', `'one'"`]) {
-  test(`${JSON.stringify(text)} is refused`, () => {
+  test(`the text ${JSON.stringify(text)} with an open quote is rejected`, () => {
     assert.throws(
       () => shellWords(text, 'the text'),
       withCode('invalid-configuration', /quote or backslash/),

@@ -16,7 +16,7 @@ function controlledWork() {
   return { work, flights, finish: resolve };
 }
 
-test('concurrent callers share one run and its progress', async () => {
+test('concurrent callers of a single flight share one run and its progress', async () => {
   const { work, flights, finish } = controlledWork();
   const flight = new SingleFlight<string>();
   const seen: [string, Progress][] = [];
@@ -33,7 +33,7 @@ test('concurrent callers share one run and its progress', async () => {
   ]);
 });
 
-test('other keys and later calls start another run', async () => {
+test('other keys and later calls of a single flight start another run', async () => {
   const flight = new SingleFlight<string>();
   let runs = 0;
   const work = async (): Promise<string> => {
@@ -46,7 +46,7 @@ test('other keys and later calls start another run', async () => {
   assert.ok(!flight.has('one'));
 });
 
-test('aborting detaches one caller, and the others get their result', async () => {
+test('aborting a single flight detaches one caller, and the others get their result', async () => {
   const { work, flights, finish } = controlledWork();
   const flight = new SingleFlight<string>();
   const abort = new AbortController();
@@ -59,7 +59,7 @@ test('aborting detaches one caller, and the others get their result', async () =
   assert.equal(await staying, 'result');
 });
 
-test('the run is aborted when the last caller aborts', async () => {
+test('a single flight’s run is aborted when the last caller aborts', async () => {
   const { work, flights } = controlledWork();
   const flight = new SingleFlight<string>();
   const aborts = [new AbortController(), new AbortController()];
@@ -69,7 +69,7 @@ test('the run is aborted when the last caller aborts', async () => {
   assert.equal(flights[0]?.signal.aborted, true);
 });
 
-test('a call during the end of an aborted run starts a new run', async () => {
+test('a call during the end of a single flight’s aborted run starts a new run', async () => {
   const flight = new SingleFlight<string>();
   const abort = new AbortController();
   const ending = Promise.withResolvers<string>();
@@ -81,13 +81,13 @@ test('a call during the end of an aborted run starts a new run', async () => {
   assert.equal(await second, 'new');
 });
 
-test('an aborted signal starts no run', async () => {
+test('a single flight with an aborted signal starts no run', async () => {
   const flight = new SingleFlight<string>();
   const run = flight.run('key', () => assert.fail('it began'), { signal: AbortSignal.abort() });
   await assert.rejects(run, { name: 'AbortError' });
 });
 
-test('the runs of all or some keys can be aborted', async () => {
+test('a single flight’s runs with all or some keys can be aborted', async () => {
   const flight = new SingleFlight<string>();
   const [one, two] = [controlledWork(), controlledWork()];
   const results = [flight.run('a 1', one.work), flight.run('b 1', two.work)];

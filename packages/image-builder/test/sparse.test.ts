@@ -8,7 +8,7 @@ import { writeSparse } from '../src/sparse.ts';
 
 const UNIT = 16 * 1024;
 
-test('only units of zeros become holes', async (t) => {
+test('only units of zeros become holes in a sparse copy', async (t) => {
   const path = join(await temporaryDirectory(t), 'file');
   const almost = Buffer.alloc(UNIT);
   almost[UNIT - 1] = 1;

@@ -18,7 +18,7 @@ const CODES = [
 ] as const;
 
 for (const [errno, code] of CODES) {
-  test(`${errno} is ${code}, and stays the cause`, () => {
+  test(`the system error ${errno} becomes ${code}, and stays the cause`, () => {
     const cause = systemError(errno);
     const error = asImageError(cause, 'writing the manifest');
     assert.ok(withCode(code, /^writing the manifest failed: /)(error));
@@ -26,7 +26,7 @@ for (const [errno, code] of CODES) {
   });
 }
 
-test('an error that the administrator cannot correct is returned unchanged', () => {
+test('a system error that the administrator cannot correct is returned unchanged', () => {
   for (const error of [
     new TypeError('a defect'),
     systemError('EIO'),
@@ -37,7 +37,7 @@ test('an error that the administrator cannot correct is returned unchanged', () 
   }
 });
 
-test('a missing file is undefined, any other failure is thrown', async () => {
+test('a missing file is read as undefined, and any other failure is thrown', async () => {
   assert.equal(await unlessMissing(readFile('/no/such/file')), undefined);
   await assert.rejects(unlessMissing(readFile('/')), (error) => errnoOf(error) === 'EISDIR');
 });

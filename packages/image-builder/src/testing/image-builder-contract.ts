@@ -25,7 +25,7 @@ export function imageBuilderContract(
   const diskimage: DiskImage = { name: 'contract', formats };
 
   describe(`${name} as a builder`, () => {
-    test('the image has all formats that the builder makes, and a second call does not build again', async (t) => {
+    test('a build makes all the builder’s formats, and a second call does not build again', async (t) => {
       const repository = await openRepository(t);
       const builder = create(diskimage);
       const seen: Progress[] = [];
@@ -69,7 +69,7 @@ export function imageBuilderContract(
       assert.deepEqual(await staged(repository), []);
     });
 
-    test('an invalid image-id is refused', async (t) => {
+    test('a build with an invalid image id is rejected', async (t) => {
       const repository = await openRepository(t);
       const build = create(diskimage).build({ imageId: '../contract-1', repository });
       await assert.rejects(build, (error: ImageError) => error.code === 'invalid-image-id');

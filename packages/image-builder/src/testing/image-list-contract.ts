@@ -51,13 +51,13 @@ export function imageListContract(
   open: (t: TestContext, endpoint: string) => Promise<ListSite>,
 ): void {
   describe(`${name} as a list of images`, () => {
-    test('a last page without images is an empty list', async (t) => {
+    test('an image list ends with an empty last page', async (t) => {
       const { site } = await start(t, open, (response, page) => send(response, page(undefined)));
       assert.deepEqual(await site.provider.list(), []);
     });
 
     for (const [title, wrong] of Object.entries(WRONG)) {
-      test(`${title} in place of a list is an error that names the provider`, async (t) => {
+      test(`${title} in place of an image list throws an error that names the provider`, async (t) => {
         const { site } = await start(t, open, (response) => send(response, wrong));
         const error = await failure(site.provider);
         assert.equal(error.code, 'invalid-answer', error.message);
@@ -65,14 +65,14 @@ export function imageListContract(
       });
     }
 
-    test('a list whose pages repeat ends with an error', async (t) => {
+    test('an image list whose pages repeat ends with an error', async (t) => {
       const { site, requests } = await start(t, open, (response, page) => send(response, page('same')));
       const error = await failure(site.provider);
       assert.equal(error.code, 'endless-list', error.message);
       assert.ok(requests() <= 3, `${requests()} requests`);
     });
 
-    test('a list whose pages never end ends with an error that names the bound', async (t) => {
+    test('an image list whose pages never end ends with an error that names the bound', async (t) => {
       const { site, requests } = await start(t, open, (response, page) =>
         send(response, page(INVENTED(requests()))),
       );
@@ -82,7 +82,7 @@ export function imageListContract(
       assert.equal(requests(), 20);
     });
 
-    test('a response that never ends is not read to the end', async (t) => {
+    test('an image list whose response never ends is not read to the end', async (t) => {
       let sent = 0;
       const { site } = await start(t, open, (response, page) => {
         const { type, headers } = page(undefined);

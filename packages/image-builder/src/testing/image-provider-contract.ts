@@ -31,7 +31,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
   };
 
   describe(`${name} as an ImageProvider`, () => {
-    test('it accepts at least one format', async (t) => {
+    test('an image provider accepts at least one format', async (t) => {
       assert.ok((await open(t)).formats.length > 0);
     });
 
@@ -84,14 +84,14 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(externalIds(await provider.list()), ids.toSorted());
     });
 
-    check('a delete removes one image and no other', async (provider, request) => {
+    check('a deletion removes one image and no other', async (provider, request) => {
       const deleted = await provider.upload(request);
       const kept = await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' });
       await provider.delete(deleted.externalId);
       assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
     });
 
-    check('discard removes the image of one upload and no other', async (provider, request) => {
+    check('a discard removes one upload’s image and no other', async (provider, request) => {
       await provider.upload(request);
       const kept = await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' });
       await provider.discard(request.uploadId);
@@ -101,7 +101,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
     });
 
-    check('a candidate has all properties that a filter uses', async (provider, request) => {
+    check('a listed image has all properties that a filter uses', async (provider, request) => {
       const builtAt = new Date('2026-05-01T12:00:00Z');
       const { externalId } = await provider.upload({
         ...request,
@@ -132,7 +132,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       );
     });
 
-    check('the candidates contain the latest image that passes a filter', async (provider, request) => {
+    check('the images found by a filter contain the latest that passes it', async (provider, request) => {
       const upload = async (imageName: string, day: number, tags: string): Promise<string> => {
         const builtAt = new Date(Date.UTC(2026, 4, day));
         const metadata = { os: 'debian', tags };
@@ -161,13 +161,13 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       }
     });
 
-    check('a known id without an image is not a candidate', async (provider, request) => {
+    check('a known id without an image is not found by a filter', async (provider, request) => {
       const { externalId } = await provider.upload(request);
       await provider.delete(externalId);
       assert.deepEqual(await provider.findImages({}, { known: [externalId] }), []);
     });
 
-    check('documents stay with an image, and go with it', async (provider, request) => {
+    check('an image’s documents are kept and deleted with it', async (provider, request) => {
       if (provider.getAttestations === undefined) return;
       assert.ok('addAttestations' in provider, 'it has getAttestations, but not addAttestations');
       const build = { name: 'build.sigstore.json', text: '{"about": "the build"}' };
@@ -192,7 +192,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(await byName(plain.externalId), []);
     });
 
-    check('deleting a missing image is not an error', async (provider, request) => {
+    check('deleting a missing image succeeds', async (provider, request) => {
       const { externalId } = await provider.upload(request);
       await provider.delete(externalId);
       await provider.delete(externalId);
@@ -226,27 +226,24 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       },
     );
 
-    check('a missing source file is an error and leaves nothing', async (provider, request) => {
+    check('an upload from a missing file throws an error and leaves nothing', async (provider, request) => {
       await rm(request.file.path);
       await assert.rejects(provider.upload(request), (error) => error instanceof Error);
       assert.deepEqual(await provider.list(), []);
     });
 
-    check(
-      'a download has the bytes of the upload, and a missing image is an error',
-      async (provider, request) => {
-        if (provider.download === undefined) return; // its images are not files
-        const { path } = request.file;
-        const { externalId } = await provider.upload(request);
-        await provider.download(externalId, `${path}.copy`);
-        assert.ok((await readFile(`${path}.copy`)).equals(await readFile(path)));
-        await provider.delete(externalId);
-        await assert.rejects(provider.download(externalId, `${path}.none`), { code: 'image-not-found' });
-        await assert.rejects(stat(`${path}.none`), { code: 'ENOENT' });
-      },
-    );
+    check('a download has the upload’s bytes, and fails for a missing image', async (provider, request) => {
+      if (provider.download === undefined) return; // its images are not files
+      const { path } = request.file;
+      const { externalId } = await provider.upload(request);
+      await provider.download(externalId, `${path}.copy`);
+      assert.ok((await readFile(`${path}.copy`)).equals(await readFile(path)));
+      await provider.delete(externalId);
+      await assert.rejects(provider.download(externalId, `${path}.none`), { code: 'image-not-found' });
+      await assert.rejects(stat(`${path}.none`), { code: 'ENOENT' });
+    });
 
-    check('progress never decreases and ends with the total', async (provider, request) => {
+    check('the progress of an upload never decreases and ends with the total', async (provider, request) => {
       const seen: Progress[] = [];
       await provider.upload(request, {
         onProgress: (progress) => seen.push(progress),

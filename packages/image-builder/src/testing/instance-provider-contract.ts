@@ -16,7 +16,7 @@ import type {
 export interface InstanceSite {
   /** Opens a provider without instances of other tests. A second call represents a later process. */
   readonly open: () => InstanceProvider;
-  /** Base image whose system answers {@link probe}, writes to its console, and reacts to the power button. */
+  /** Base image whose system responds to {@link probe}, writes to its console, and reacts to the power button. */
   readonly request: Omit<LaunchRequest, 'buildId'>;
   readonly probe: Probe;
   /** Runs a command line on the instance and returns its output. */
@@ -84,7 +84,7 @@ export function instanceProviderContract(
       assert.deepEqual((await provider.captures?.()) ?? [], []);
     });
 
-    test('instances of several builds are separate, and are destroyed in any state', async (t) => {
+    test('instances for several builds are separate, and are destroyed in any state', async (t) => {
       const { open, request } = await openSite(t);
       const provider = open();
       const [one, other] = await Promise.all(

@@ -20,7 +20,7 @@ function openLog(directory: string, options: Partial<BuildLogOptions> = {}): Pro
   });
 }
 
-test('each line is written, and passed to onLine', async (t) => {
+test('each line of a build log is written, and passed to onLine', async (t) => {
   const directory = await temporaryDirectory(t);
   const told: string[] = [];
   const log = await openLog(directory, { onLine: (line) => told.push(line) });
@@ -41,7 +41,7 @@ test('a second attempt at an image continues the log of the first', async (t) =>
   assert.equal(await readFile(join(directory, 'debian-1.log'), 'utf8'), `${HEADER}first\n${HEADER}second\n`);
 });
 
-test('the promise of a write is fulfilled once the disk has caught up', async (t) => {
+test('a write to a build log resolves once the disk has caught up', async (t) => {
   const log = await openLog(await temporaryDirectory(t));
   const line = 'x'.repeat(10_000);
   let held: Promise<void> | undefined;
@@ -52,7 +52,7 @@ test('the promise of a write is fulfilled once the disk has caught up', async (t
   await log.close();
 });
 
-test('many writers can wait at the same time', async (t) => {
+test('many writers can wait for a build log at the same time', async (t) => {
   const log = await openLog(await temporaryDirectory(t));
   const warnings: Error[] = [];
   const onWarning = (warning: Error): void => void warnings.push(warning);
@@ -68,7 +68,7 @@ test('many writers can wait at the same time', async (t) => {
   );
 });
 
-test('a log can be closed twice, and writes to a closed log do not wait', async (t) => {
+test('a build log can be closed twice, and writes to a closed log do not wait', async (t) => {
   const logger = new RecordingLogger();
   const log = await openLog(await temporaryDirectory(t), { logger });
   const held = log.write('x'.repeat(1_000_000));
@@ -101,7 +101,7 @@ test('the newest seven logs of an image name and all logs of other names are kep
   );
 });
 
-test('the number of kept logs can be chosen', async (t) => {
+test('the number of build logs to keep can be chosen', async (t) => {
   const directory = await temporaryDirectory(t);
   for (const day of [1, 2, 3]) {
     const path = join(directory, `debian-old-${day}.log`);
@@ -114,7 +114,7 @@ test('the number of kept logs can be chosen', async (t) => {
   assert.deepEqual(await readdir(directory), ['debian-1.log'], 'never its own');
 });
 
-test('a log that another process removes meanwhile is no error', async (t) => {
+test('a build log that another process removes meanwhile causes no error', async (t) => {
   const directory = await temporaryDirectory(t);
   await symlink('removed', join(directory, 'debian-0.log')); // it has a name, and cannot be opened
   const logger = new RecordingLogger();
@@ -137,7 +137,7 @@ test('a full disk truncates the log with one warning, and the build continues', 
   assert.deepEqual(told.slice(1), ['two', 'three']);
 });
 
-test('a symbolic link and a FIFO under the name of a log are refused', async (t) => {
+test('a symbolic link or FIFO in place of a build log is rejected', async (t) => {
   const directory = await temporaryDirectory(t);
   const path = join(directory, 'debian-1.log');
   await writeFile(join(directory, 'target'), '');
@@ -148,7 +148,7 @@ test('a symbolic link and a FIFO under the name of a log are refused', async (t)
   await assert.rejects(openLog(directory), /debian-1\.log" is not a regular file; remove it$/);
 });
 
-test('a FIFO among the logs delays no build', async (t) => {
+test('a FIFO among the build logs delays no build', async (t) => {
   const directory = await temporaryDirectory(t);
   execFileSync('mkfifo', [join(directory, 'other.log')]);
   const log = await openLog(directory);
@@ -156,13 +156,13 @@ test('a FIFO among the logs delays no build', async (t) => {
   assert.equal(await readFile(log.path, 'utf8'), HEADER);
 });
 
-test('a log that cannot be opened is an error', async (t) => {
+test('a build log that cannot be opened throws an error', async (t) => {
   const directory = await temporaryDirectory(t);
   await mkdir(join(directory, 'debian-1.log'));
   await assert.rejects(openLog(directory), { code: 'EISDIR' });
 });
 
-test('a log above its limit keeps its beginning and its end', async (t) => {
+test('a build log above its limit keeps its beginning and its end', async (t) => {
   const directory = await temporaryDirectory(t);
   const log = await openLog(directory, { limit: 100_000 });
   for (let index = 0; index < 100_000; index += 1) await log.write(`line ${index}`);
@@ -173,7 +173,7 @@ test('a log above its limit keeps its beginning and its end', async (t) => {
   assert.match(text, /^# \d+ bytes are left out here/m);
 });
 
-test('terminal escapes are replaced in the log and for onLine, and a text with line ends becomes several lines', async (t) => {
+test('a build log escapes terminal sequences, and a text with line ends becomes several lines', async (t) => {
   const told: string[] = [];
   const log = await openLog(await temporaryDirectory(t), {
     onLine: (line) => told.push(line),

@@ -60,7 +60,7 @@ function waitsFor(): {
   return { seen, onProgress, waits };
 }
 
-test('a build waits for the disk space of another one, says so, and is then done', async (t) => {
+test('a build waits for another build’s disk space, reports it, and then runs', async (t) => {
   const repository = await setUp(t);
   const first = new PausedBuild(repository, 'first', 20 * MEBIBYTE);
   await first.running;
@@ -87,7 +87,7 @@ test('a build waits for the disk space of another one, says so, and is then done
   assert.equal(seen.at(-1)?.done, 100);
 });
 
-test('a waiting build can be cancelled', async (t) => {
+test('a build that waits for disk space can be cancelled', async (t) => {
   const repository = await setUp(t);
   const first = new PausedBuild(repository, 'first', 20 * MEBIBYTE);
   await first.running;
@@ -105,7 +105,7 @@ test('a waiting build can be cancelled', async (t) => {
   await first.finish();
 });
 
-test('a conversion waits for a build', async (t) => {
+test('a conversion waits for a build’s disk space', async (t) => {
   const repository = await setUp(t);
   const fill = async ({ output }: BuildContext): Promise<void> =>
     writeFile(output('raw'), Buffer.alloc(8 * MEBIBYTE, 'x'));
@@ -121,7 +121,7 @@ test('a conversion waits for a build', async (t) => {
   await converted;
 });
 
-test('a build that can never have its space fails at once, with the reason in its log', async (t) => {
+test('a build that can never have its disk space fails at once, with the reason in its log', async (t) => {
   const repository = await setUp(t);
   const builder = new ScriptedBuilder(makeImage, { diskSpace: 2 ** 30 });
   const message =
@@ -130,7 +130,7 @@ test('a build that can never have its space fails at once, with the reason in it
   assert.match(await readFile(join(repository.logDirectory, 'image.log'), 'utf8'), message);
 });
 
-test('a build reserves what the last build of the image took', async (t) => {
+test('a build reserves as much disk space as the image’s last build took', async (t) => {
   const repository = await setUp(t);
   const fill = async ({ output }: BuildContext): Promise<void> =>
     writeFile(output('raw'), Buffer.alloc(12 * MEBIBYTE, 'x'));
@@ -147,7 +147,7 @@ test('a build reserves what the last build of the image took', async (t) => {
   await second;
 });
 
-test('a build that learns its need while it runs waits for it', async (t) => {
+test('a build that learns its need for disk space while it runs waits for it', async (t) => {
   const repository = await setUp(t);
   const first = new PausedBuild(repository, 'first', 20 * MEBIBYTE);
   await first.running;

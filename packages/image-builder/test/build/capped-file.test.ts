@@ -24,13 +24,13 @@ async function write(t: TestContext, lines: readonly string[]): Promise<{ path: 
   return { path, largest };
 }
 
-test('a file within its limit is unchanged', async (t) => {
+test('a capped file within its limit is unchanged', async (t) => {
   const lines = Array.from({ length: 3_999 }, (_, index) => `${index}`.padStart(9, '0'));
   const { path } = await write(t, lines);
   assert.equal(await readFile(path, 'utf8'), `${lines.join('\n')}\n`);
 });
 
-test('a file above its limit keeps its first and last lines, and says how many bytes were removed', async (t) => {
+test('a capped file above its limit keeps its first and last lines, and says how many bytes were removed', async (t) => {
   const lines = Array.from({ length: 20_000 }, (_, index) => `${index}`.padStart(9, '0'));
   const { path, largest } = await write(t, lines);
   assert.ok(largest <= LIMIT, `it had ${largest} bytes`);
@@ -44,7 +44,7 @@ test('a file above its limit keeps its first and last lines, and says how many b
   assert.equal(removed, (lines.length - head.length - tail.length) * 10);
 });
 
-test('a single line above the limit is cut', async (t) => {
+test('a single line above a capped file’s limit is cut', async (t) => {
   const { path, largest } = await write(t, ['first', `${'x'.repeat(1_000_000)}end`, 'last']);
   assert.ok(largest < LIMIT);
   const text = await readFile(path, 'utf8');
@@ -52,7 +52,7 @@ test('a single line above the limit is cut', async (t) => {
   assert.ok(text.endsWith('end\nlast\n'));
 });
 
-test('a cut that ends before it truncates the file keeps the last lines', async (t) => {
+test('a capped file whose cut ends before it is truncated keeps the last lines', async (t) => {
   const path = join(await temporaryDirectory(t), 'log');
   const file = await CappedFile.open(path, 0o640, LIMIT);
   const handle = await open(path);

@@ -9,7 +9,7 @@ import { directoryDigest, fileDigest } from '../../src/build/file-digest.ts';
 const { signal } = new AbortController();
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-test('a file has its digest, up to a limit', async (t) => {
+test('a file is digested up to a size limit', async (t) => {
   const path = join(await temporaryDirectory(t), 'file');
   await writeFile(path, 'content');
   assert.equal(await fileDigest(path, { limit: 7, signal }), digestOf('content'));
@@ -20,7 +20,7 @@ test('a file has its digest, up to a limit', async (t) => {
   await assert.rejects(fileDigest(path, { limit: 7, signal: AbortSignal.abort() }), { name: 'AbortError' });
 });
 
-test('a directory has the digest that Go computes for a module', async (t) => {
+test('a directory’s digest equals the one that Go computes for a module', async (t) => {
   const directory = await temporaryDirectory(t);
   await mkdir(join(directory, 'b'));
   await writeFile(join(directory, 'b', 'c'), 'content');

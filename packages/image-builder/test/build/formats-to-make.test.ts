@@ -23,8 +23,8 @@ const ROWS: readonly Row[] = [
 ];
 
 for (const { wanted, native, made } of ROWS) {
-  const builder = native === undefined ? 'a builder of everything' : `a builder of ${native.join(' and ')}`;
-  test(`${builder} makes ${made.join(' and ')} for ${wanted.join(' and ') || 'nobody'}`, () => {
+  const builder = native === undefined ? 'a builder of all formats' : `a builder of ${native.join(' and ')}`;
+  test(`${builder} makes ${made.join(' and ')} if ${wanted.join(' and ') || 'no format'} is requested`, () => {
     assert.deepEqual(formatsToMake({ name: 'debian', formats: wanted }, native), made);
   });
 }
@@ -35,7 +35,7 @@ const REFUSED: readonly Pick<Row, 'wanted' | 'native'>[] = [
 ];
 
 for (const { wanted, native } of REFUSED) {
-  test(`a builder of ${native?.join(' and ')} refuses ${wanted.join(' and ')}`, () => {
+  test(`a builder of ${native?.join(' and ')} rejects ${wanted.join(' and ')}`, () => {
     assert.throws(
       () => formatsToMake({ name: 'debian', formats: wanted }, native),
       withCode('format-unavailable', /disk image "debian" is requested as .*choose another/),
@@ -43,7 +43,7 @@ for (const { wanted, native } of REFUSED) {
   });
 }
 
-test('an unknown format is refused', () => {
+test('an unknown format is rejected by the builder', () => {
   const formats = ['qcow3'] as unknown as readonly ImageFormat[];
   assert.throws(() => formatsToMake({ name: 'debian', formats }, undefined), withCode('format-unknown'));
 });

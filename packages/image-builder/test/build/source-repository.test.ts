@@ -76,7 +76,7 @@ test('a path through a symbolic link is modified if its target is', async (t) =>
   assert.equal((await find(link))?.isModified(link), true);
 });
 
-test('the configuration of a repository runs no program', async (t) => {
+test('a Git repository’s configuration runs no program', async (t) => {
   const { top, git } = await setUp(t);
   const program = join(top, '.git', 'evil');
   await writeFile(program, `#!/bin/sh\ntouch ${top}/.git/ran\n`);
@@ -87,20 +87,20 @@ test('the configuration of a repository runs no program', async (t) => {
   assert.ok(!(await readdir(join(top, '.git'))).includes('ran'));
 });
 
-test('a repository of another user is read', { skip: process.geteuid?.() !== 0 }, async (t) => {
+test('a Git repository of another user is read', { skip: process.geteuid?.() !== 0 }, async (t) => {
   const { top } = await setUp(t);
   execFileSync('chown', ['-R', '12345', top]);
   assert.ok(await find(top));
 });
 
-test('a path without a repository, or with a damaged one, has none', async (t) => {
+test('a path without a Git repository, or in a damaged one, has no source repository', async (t) => {
   const { top } = await setUp(t);
   const [plain, damaged] = [await temporaryDirectory(t), await temporaryDirectory(t)];
   await writeFile(join(damaged, '.git'), 'gitdir: nowhere');
   for (const path of [plain, damaged, join(top, 'missing')]) assert.equal(await find(path), undefined);
 });
 
-test('an address has the form of SLSA', () => {
+test('a source repository’s address has the form that SLSA requires', () => {
   for (const [url, uri] of [
     ['https://opendev.org/zuul/nodepool', 'git+https://opendev.org/zuul/nodepool@abc'],
     ['git@git.example.org:a/b.git', 'git+ssh://git@git.example.org/a/b.git@abc'],

@@ -16,7 +16,7 @@ async function openNamespace(t: TestContext): Promise<BuildNamespace> {
   return namespace;
 }
 
-test('a command sees the mounts of the preceding one; processes of the host do not', async (t) => {
+test('a build’s command sees earlier commands’ mounts, and the host’s processes do not', async (t) => {
   const cwd = await temporaryDirectory(t);
   const namespace = await openNamespace(t);
   const wrap: BuildNamespace['enter'] = (...args) => namespace.enter(...args);
@@ -50,7 +50,7 @@ test('mounts and unmounts on the host during a build appear in the build', async
   assert.equal(await isMounted(), false);
 });
 
-test('exit status, signal and SIGTERM of a command are the same as without a namespace', async (t) => {
+test('a command’s exit status, signal and SIGTERM are the same as without a namespace', async (t) => {
   const cwd = await temporaryDirectory(t);
   const namespace = await openNamespace(t);
   const run = (script: string, signal?: AbortSignal, onLine = (_: string): void => {}) =>
@@ -72,7 +72,7 @@ test('exit status, signal and SIGTERM of a command are the same as without a nam
   assert.deepEqual(lines, ['ready', 'cleaned']);
 });
 
-test('a loop device with a file on a mount of the namespace is freed', async (t) => {
+test('a loop device with a file on one of the namespace’s mounts is freed', async (t) => {
   const images = await mountTmpfs(t, 'size=64m');
   const staging = await Staging.create(images);
   const namespace = await staging.namespace(assert.fail);
@@ -97,7 +97,7 @@ test('a loop device with a file on a mount of the namespace is freed', async (t)
   );
 });
 
-test('the next process frees a loop device whose mount point vanished with the namespace', async (t) => {
+test('a loop device whose mount point vanished with the namespace is freed by the next process', async (t) => {
   const images = await mountTmpfs(t, 'size=64m');
   await mkdir(join(images, 'staging'));
   const staging = await Staging.create(join(images, 'staging'));

@@ -13,7 +13,7 @@ const MOUNTS = parseMounts(
   ].join('\n'),
 );
 
-test('a file on a disk is covered under each path that leads to it, and every /proc is detached', () => {
+test('a secret file is covered under each path that leads to it, and every /proc is detached', () => {
   assert.deepEqual(planHiding(['/etc/nodepool/key.pem'], MOUNTS), {
     detached: ['/srv/chroot/proc', '/proc'],
     covered: ['/etc/nodepool/key.pem', '/srv/a chroot/etc/nodepool/key.pem'],
@@ -21,14 +21,14 @@ test('a file on a disk is covered under each path that leads to it, and every /p
   });
 });
 
-test('a memory file system with secrets alone is detached', () => {
+test('a memory file system that contains only secrets is detached', () => {
   const key = '/run/credentials/nodepool-builder.service/key';
   const { detached, covered } = planHiding([key], MOUNTS);
   assert.deepEqual(detached[0], '/run/credentials/nodepool-builder.service');
   assert.deepEqual(covered, []);
 });
 
-test('a memory file system with other files stays', () => {
+test('a memory file system that contains other files stays', () => {
   const { detached, covered } = planHiding(['/run/nodepool/key'], MOUNTS);
   assert.deepEqual(detached, ['/srv/chroot/proc', '/proc']);
   assert.deepEqual(covered, ['/run/nodepool/key']);

@@ -32,12 +32,12 @@ async function attach(t: TestContext, args: readonly string[], file: string): Pr
   return loop;
 }
 
-test('the devices of files below a directory are found, partitions before their devices', () => {
+test('the loop devices of files below a directory are found, partitions before their devices', () => {
   const names = loopsBelow(DEVICES, ['/staging']).map(({ name }) => name);
   assert.deepEqual(names, ['loop11', 'loop10', 'loop0']);
 });
 
-test('real devices are found and detached, including those of removed files', async (t) => {
+test('loop devices are found and detached, including those of removed files', async (t) => {
   const directory = await temporaryDirectory(t);
   const file = join(directory, 'image0.raw');
   await writeFile(file, '');
@@ -55,7 +55,7 @@ test('real devices are found and detached, including those of removed files', as
   );
 });
 
-test("a link to a partition's device is removed with the device", async (t) => {
+test('a link to a loop device’s partition is removed with the device', async (t) => {
   const directory = await temporaryDirectory(t);
   const file = join(directory, 'image0.raw');
   await writeFile(file, Buffer.alloc(1024 * 1024));
@@ -68,7 +68,7 @@ test("a link to a partition's device is removed with the device", async (t) => {
   await assert.rejects(rm(link), { code: 'ENOENT' });
 });
 
-test('a device that has another backing file by now is left alone', async (t) => {
+test('a loop device that has another backing file by now is left unchanged', async (t) => {
   const directory = await temporaryDirectory(t);
   const file = join(directory, 'image0.raw');
   await writeFile(file, Buffer.alloc(1024 * 1024));
@@ -77,7 +77,7 @@ test('a device that has another backing file by now is left alone', async (t) =>
   assert.ok(await isAttached(loop));
 });
 
-test('devices are listed while another process attaches and detaches one', async (t) => {
+test('loop devices are listed while another process attaches and detaches one', async (t) => {
   const file = join(await temporaryDirectory(t), 'image0.raw');
   await writeFile(file, '');
   await truncate(file, 1024 * 1024);

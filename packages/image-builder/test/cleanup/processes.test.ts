@@ -25,7 +25,7 @@ async function start(t: TestContext, script: string, options: SpawnOptions = {})
 
 const WAIT = 'echo ready; exec sleep 600';
 
-test('a process with its working directory in one of the directories is found, one beside it is not', async (t) => {
+test('a process with its working directory in one of the directories is found, and one next to it is not', async (t) => {
   const [root, other] = [await temporaryDirectory(t), await temporaryDirectory(t)];
   const inside = await start(t, WAIT, { cwd: root });
   await start(t, WAIT, { cwd: other });
@@ -39,7 +39,7 @@ test('a process whose environment names the build is found in any session', asyn
   assert.deepEqual(findProcesses({ roots: [root], groups: [] }), [marked.pid]);
 });
 
-test('a recorded group is found, including descendants that left it', async (t) => {
+test('a recorded process group is found, including descendants that left it', async (t) => {
   const leader = await start(t, 'setsid sleep 600 & echo ready; wait', { detached: true });
   const record = recordOf(leader.pid);
   assert.ok(record);
@@ -48,7 +48,7 @@ test('a recorded group is found, including descendants that left it', async (t) 
   assert.ok(await endProcesses({ roots: [], groups: [record] }));
 });
 
-test('a group of another boot, or with another leader by now, is not found', async (t) => {
+test('a process group of another boot, or with another leader by now, is not found', async (t) => {
   const leader = await start(t, WAIT, { detached: true });
   const record = recordOf(leader.pid);
   assert.ok(record);
@@ -60,7 +60,7 @@ test('a group of another boot, or with another leader by now, is not found', asy
   }
 });
 
-test('processes get SIGTERM', async (t) => {
+test('processes that a build left get SIGTERM', async (t) => {
   const root = await temporaryDirectory(t);
   const child = await start(t, 'trap "exit 7" TERM; echo ready; while :; do sleep 0.01; done', { cwd: root });
   const exit = once(child.process, 'exit');
@@ -76,7 +76,7 @@ test('processes that ignore SIGTERM get SIGKILL', async (t) => {
   assert.deepEqual(await exit, [null, 'SIGKILL']);
 });
 
-test('this process is never found', async (t) => {
+test('the builder’s own process is never found among a build’s processes', async (t) => {
   const root = await temporaryDirectory(t);
   const before = process.cwd();
   process.chdir(root);

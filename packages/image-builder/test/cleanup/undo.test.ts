@@ -10,7 +10,7 @@ import { loopDevices, loopsBelow } from '../../src/cleanup/loop-devices.ts';
 import { mountsBelow } from '../../src/cleanup/mounts.ts';
 import { undo } from '../../src/cleanup/undo.ts';
 
-test("the host's /dev in a chroot, a mounted loop device on a tmpfs and their users are undone", async (t) => {
+test('the cleanup undoes the host’s /dev in a chroot, a mounted loop device on a tmpfs and their users', async (t) => {
   const root = await temporaryDirectory(t);
   const [image, build] = [join(root, 'dib_image.X'), join(root, 'dib_build.X', 'mnt')];
   for (const directory of [image, build]) await mkdir(directory, { recursive: true });

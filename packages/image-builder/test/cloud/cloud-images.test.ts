@@ -113,7 +113,7 @@ imageProviderContract('a subclass of CloudImages', async () => {
   return provider;
 });
 
-test('a failed upload is removed with its record', async (t) => {
+test('a cloud’s failed upload is removed with its record', async (t) => {
   const { provider, images, lines } = await open(t);
   const refusal = new CloudError('forbidden', 'provider cloud: POST', 'no');
   provider.failures = { make: refusal };
@@ -123,7 +123,7 @@ test('a failed upload is removed with its record', async (t) => {
   assert.deepEqual(lines, []);
 });
 
-test('an upload whose cleanup fails has a retriable error, and a discard removes it', async (t) => {
+test('an upload whose cleanup fails throws a retriable error, and a discard removes it', async (t) => {
   const { provider, images, lines } = await open(t);
   provider.failures = { make: new ImageError('image-changed', 'it changed'), remove: new Error('lost') };
   await assert.rejects(provider.upload(REQUEST), (error: CloudError) => {
@@ -142,14 +142,14 @@ test('an upload whose cleanup fails has a retriable error, and a discard removes
   assert.equal(images.size, 0);
 });
 
-test('operations on one upload run one after the other', async (t) => {
+test('operations on one upload to a cloud run one after the other', async (t) => {
   const { provider, images } = await open(t);
   await Promise.all([provider.upload(REQUEST), provider.discard('u1'), provider.upload(REQUEST)]);
   assert.deepEqual(provider.steps, ['makes u1', 'has made u1', 'removes u1', 'makes u1', 'has made u1']);
   assert.equal(images.size, 1);
 });
 
-test('an image of another provider is neither listed nor deleted', async (t) => {
+test('another provider’s image is neither listed nor deleted', async (t) => {
   const { provider, images } = await open(t);
   const other = new MemoryImages('other', images);
   const { externalId } = await other.upload(REQUEST);

@@ -15,7 +15,7 @@ function states(results: readonly CheckResult[]): readonly string[] {
 }
 
 describe('a directory', () => {
-  test('that can be used stays as it is', async (t) => {
+  test('the check of a usable directory leaves it unchanged', async (t) => {
     const directory = await temporaryDirectory(t);
     const before = await stat(directory);
     const results = await Array.fromAsync(checkDirectory('images-dir', directory));
@@ -23,7 +23,7 @@ describe('a directory', () => {
     assert.deepEqual([(await stat(directory)).mtimeMs, await readdir(directory)], [before.mtimeMs, []]);
   });
 
-  test('that is missing, a file, or on a read-only mount is a problem with a remedy', async (t) => {
+  test('the check of a directory that is missing, a file, or read-only reports a problem with a remedy', async (t) => {
     const directory = await temporaryDirectory(t);
     const file = join(directory, 'file');
     await writeFile(file, '');
@@ -44,7 +44,7 @@ describe('a directory', () => {
 });
 
 describe('images-dir', () => {
-  test('names the builder that uses it', async (t) => {
+  test('the check of images-dir names the builder that uses it', async (t) => {
     const directory = await temporaryDirectory(t);
     const lock = async (): Promise<CheckResult | undefined> =>
       (await Array.fromAsync(checkImagesDirectory(directory, NEVER))).at(-1);
@@ -57,7 +57,7 @@ describe('images-dir', () => {
     assert.equal((await lock())?.message, 'no builder runs here');
   });
 
-  test('whose staging directory is on another file system cannot get images', async (t) => {
+  test('the check of images-dir fails if its staging directory is on another file system', async (t) => {
     const staging = '.nodepool-builder/staging';
     const directory = await temporaryDirectory(t);
     await mkdir(join(directory, staging), { recursive: true });
@@ -71,8 +71,8 @@ describe('images-dir', () => {
   });
 });
 
-describe('room', () => {
-  test('is compared with what is needed', async (t) => {
+describe('free space', () => {
+  test('the check of free space compares it with what is needed', async (t) => {
     const directory = await mountTmpfs(t, 'size=16m');
     const status = async (needed?: number): Promise<string> =>
       (await checkRoom('images-dir', directory, needed, 'the largest image')).status;
@@ -82,13 +82,13 @@ describe('room', () => {
     assert.equal(await status(), 'warning', 'little is a warning, even if nothing is known');
   });
 
-  test('of a directory that does not exist yet is that of its parent', async (t) => {
+  test('the check of free space in a directory that does not exist yet uses its parent', async (t) => {
     const directory = await mountTmpfs(t, 'size=16m');
     const { message } = await checkRoom('build-log-dir', join(directory, 'a/b'), 2 ** 20, 'a log');
     assert.match(message, /^[\d.]+ [KMG]iB are free/);
   });
 
-  test('ends with the inodes', async (t) => {
+  test('the check of free space reports that no inodes are left', async (t) => {
     const directory = await mountTmpfs(t, 'nr_inodes=2');
     await writeFile(join(directory, 'last'), '');
     const { status, message } = await checkRoom('images-dir', directory, undefined, '');

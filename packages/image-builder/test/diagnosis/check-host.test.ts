@@ -34,7 +34,7 @@ function rightsWith(...program: readonly string[]): readonly CheckResult[] {
 }
 
 describe('the rights of builds', () => {
-  test('of root are good', async () => {
+  test('the check of root’s build rights reports no problem', async () => {
     const results = await Array.fromAsync(checkBuildRights(new AbortController().signal));
     const subjects = results.map(({ subject }) => subject);
     assert.deepEqual(subjects, ['root', 'mounts and chroot', 'loop devices', 'namespaces']);
@@ -44,7 +44,7 @@ describe('the rights of builds', () => {
     );
   });
 
-  test('of root in a container without CAP_SYS_ADMIN are a problem', () => {
+  test('the check of build rights reports root in a container without CAP_SYS_ADMIN', () => {
     const results = rightsWith('setpriv', '--bounding-set=-sys_admin,-mknod', '--');
     const states = Object.fromEntries(results.map(({ subject, status }) => [subject, status]));
     assert.partialDeepStrictEqual(states, {
@@ -56,7 +56,7 @@ describe('the rights of builds', () => {
     assert.match(message, /^root lacks CAP_SYS_ADMIN .*, CAP_MKNOD /);
   });
 
-  test('of a user without sudo are a problem', () => {
+  test('the check of build rights reports a user without sudo', () => {
     // Without a mapping, the namespace's process is of no user that sudo could serve, and still reads the files of root.
     const [result, ...others] = rightsWith('unshare', '--user', '--');
     assert.deepEqual([result?.status, others], ['problem', []]);
@@ -64,7 +64,7 @@ describe('the rights of builds', () => {
   });
 });
 
-test('a sudo that demands a terminal is a problem, also for root in a terminal', async (t) => {
+test('the check of build rights reports a sudo that demands a terminal, also for root in a terminal', async (t) => {
   const sudoers = await temporaryDirectory(t);
   await writeFile(join(sudoers, 'tty'), 'Defaults requiretty\n', { mode: 0o440 });
   const inNamespace = `mount --bind ${sudoers} /etc/sudoers.d && exec "$@"`;
@@ -77,7 +77,7 @@ test('a sudo that demands a terminal is a problem, also for root in a terminal',
 });
 
 describe('a program', () => {
-  test('is found, missing, or may not be executed', async (t) => {
+  test('the check of a program reports whether it is found, missing, or not executable', async (t) => {
     const directory = await temporaryDirectory(t);
     await writeFile(join(directory, 'locked'), '', { mode: 0o644 });
     const check = (name: string): CheckResult => checkProgram(name, 'for a test', directory);
@@ -88,7 +88,7 @@ describe('a program', () => {
     assert.match(check('locked').message, /^may not be executed/);
   });
 
-  test('for conversions and boot tests follows from the disk image', async () => {
+  test('the checked programs for conversions and boot tests follow from the disk image', async () => {
     const boot = { expect: /login:/, accelerator: 'tcg' } as const;
     assert.deepEqual(await subjectsOf({ name: 'a', formats: ['raw'] }), []);
     assert.deepEqual(await subjectsOf({ name: 'a', formats: ['raw', 'vmdk'] }), ['program qemu-img']);
@@ -99,7 +99,7 @@ describe('a program', () => {
   });
 });
 
-test('a missing keyring is a problem, since debootstrap would check no signature', async (t) => {
+test('a missing keyring is reported as a problem, since debootstrap would check no signature', async (t) => {
   const root = await temporaryDirectory(t);
   const path = '/usr/share/keyrings/debian-archive-keyring.gpg';
   const missing = await checkKeyring(path, 'for a test', root);
@@ -114,7 +114,7 @@ test('a missing keyring is a problem, since debootstrap would check no signature
   assert.equal((await checkKeyring(path, 'for a test', root)).status, 'ok');
 });
 
-test('KVM that is not used needs no rights', async () => {
+test('KVM rights are not needed if KVM is not used', async () => {
   assert.equal((await checkKvm('tcg')).status, 'ok');
 });
 
@@ -129,7 +129,7 @@ async function deviceWithoutDriver(t: TestContext): Promise<string> {
   return path;
 }
 
-test('KVM needs more than its device file: a driver', async (t) => {
+test('KVM is reported as a problem if its device file has no driver', async (t) => {
   const device = await deviceWithoutDriver(t);
   const { status, message, remedy } = await checkKvm('kvm', device);
   assert.deepEqual([status, message], ['problem', `${device} has no driver in this kernel`]);
@@ -141,7 +141,7 @@ test('KVM needs more than its device file: a driver', async (t) => {
   );
 });
 
-test('images with partitions need a kernel with the device mapper', async (t) => {
+test('the check of images with partitions needs a kernel with the device mapper', async (t) => {
   const directory = await temporaryDirectory(t);
   const [control, devices] = [join(directory, 'control'), join(directory, 'misc')];
   await writeFile(devices, '237 loop-control\n229 fuse\n');

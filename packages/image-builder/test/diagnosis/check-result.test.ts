@@ -4,7 +4,7 @@ import { attempt, checkClock } from '../../src/diagnosis/check-result.ts';
 
 const NOW = Date.parse('2026-11-23T12:00:00Z');
 
-test('a clock may differ by half a minute; more is a warning, and too much for tokens a problem', () => {
+test('a clock may differ by half a minute, more is a warning, and too much for tokens a problem', () => {
   const check = (seconds: number) => checkClock('cloud a', new Date(NOW - seconds * 1000).toUTCString(), NOW);
   assert.equal(check(-20)?.status, 'ok');
   assert.deepEqual([check(60)?.status, check(60)?.message], ['warning', 'is 60 s ahead']);
@@ -13,7 +13,7 @@ test('a clock may differ by half a minute; more is a warning, and too much for t
   assert.equal(checkClock('cloud a', 'soon', NOW), undefined);
 });
 
-test('the last part of the message of an error is the remedy', async () => {
+test('the last part of an error’s message becomes a check’s remedy', async () => {
   const { signal } = new AbortController();
   const failing = async (message: string) =>
     (await attempt('a', signal, () => Promise.reject(new Error(message)), 'pray')).problem;

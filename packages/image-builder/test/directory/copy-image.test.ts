@@ -27,15 +27,15 @@ describe('copyImage', () => {
     ['one byte', Buffer.from('x')],
     ['one zero', Buffer.alloc(1)],
     ['random bytes that end within a block', randomBytes(3 * MIB + 17)],
-    ['data, then zeros to the end', Buffer.concat([randomBytes(5000), Buffer.alloc(2 * MIB)])],
-    ['zeros, then data that begins within a block', Buffer.concat([Buffer.alloc(MIB + 100), randomBytes(9)])],
+    ['data followed by zeros', Buffer.concat([randomBytes(5000), Buffer.alloc(2 * MIB)])],
+    ['zeros followed by data within a block', Buffer.concat([Buffer.alloc(MIB + 100), randomBytes(9)])],
     [
-      'blocks of data and of zeros in turn',
+      'alternating blocks of data and zeros',
       Buffer.concat(Array.from({ length: 100 }, (_, i) => Buffer.alloc(16_384, i % 2))),
     ],
   ];
   for (const [what, content] of contents) {
-    it(`copies and hashes ${what}`, async () => {
+    it(`a copy of ${what} is complete and hashed`, async () => {
       const source = join(directory, what.replaceAll(' ', '-'));
       await writeFile(source, content);
       const { target, md5, sha256 } = await copyOf(source);
@@ -45,7 +45,7 @@ describe('copyImage', () => {
     });
   }
 
-  it('leaves holes where there are zeros', async () => {
+  it('a copied image has holes where there are zeros', async () => {
     const source = join(directory, 'sparse');
     const file = await open(source, 'wx');
     await file.write(randomBytes(MIB), 0, MIB, 10 * MIB);
@@ -57,7 +57,7 @@ describe('copyImage', () => {
     assert.ok(blocks * 512 < 2 * MIB, `${blocks} blocks are allocated`);
   });
 
-  it('reports progress, and stops when its signal aborts', async () => {
+  it('copying an image reports progress, and stops when its signal aborts', async () => {
     const source = join(directory, 'large');
     await truncate(await emptyFile(source), 64 * MIB);
     const stop = new AbortController();
@@ -73,7 +73,7 @@ describe('copyImage', () => {
     assert.equal(steps.length, 1);
   });
 
-  it('takes known checksums as they are', async () => {
+  it('copying an image uses known checksums unchanged', async () => {
     const source = join(directory, 'known');
     await writeFile(source, randomBytes(MIB));
     const checksums = { md5: 'known-md5', sha256: 'known-sha256' };
@@ -82,7 +82,7 @@ describe('copyImage', () => {
     assert.ok((await readFile(`${source}.copy`)).equals(await readFile(source)));
   });
 
-  it('refuses a source that changes meanwhile', async () => {
+  it('copying an image fails if the source changes meanwhile', async () => {
     const source = join(directory, 'changing');
     await writeFile(source, randomBytes(8 * MIB));
     const copy = copyImage(await fileAt(source), `${source}.copy`, {

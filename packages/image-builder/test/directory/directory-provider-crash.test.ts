@@ -49,7 +49,7 @@ describe('a crash', () => {
   };
 
   for (const name of ['debian-0001.qcow2.json', 'debian-0001.qcow2']) {
-    it(`before ${name} has its name leaves no image without a manifest, and nothing after a discard`, async () => {
+    it(`a crash before ${name} is named leaves no image without a manifest, and nothing after a discard`, async () => {
       await site.imageFile('0001', '2016-05-01');
       killedBefore(name);
       const left = await readdir(site.pool);
@@ -66,7 +66,7 @@ describe('a crash', () => {
       assert.deepEqual(await readdir(site.pool), []);
     });
 
-    it(`before ${name} has its name is repaired by the next try, or by removing the partial uploads`, async () => {
+    it(`a crash before ${name} is named is repaired by the next attempt, or by removing partial uploads`, async () => {
       await site.imageFile('0001', '2016-05-01');
       killedBefore(name);
       for (const partialUpload of await site.provider.listPartialUploads())
@@ -82,7 +82,7 @@ describe('a crash', () => {
     });
   }
 
-  it('during a deletion leaves a manifest that is listed as a partial upload', async () => {
+  it('a crash during a deletion leaves a manifest that is listed as a partial upload', async () => {
     await site.upload('0001', '2016-05-01');
     await rm(join(site.pool, 'debian-0001.qcow2'));
     const [partialUpload] = await site.provider.listPartialUploads();
@@ -95,7 +95,7 @@ describe('a crash', () => {
 const skip = process.getuid?.() === 0 ? false : 'only site.root may mount';
 
 describe('the file system', { skip }, () => {
-  it('that is full fails the upload with its name, and keeps no partial image', async () => {
+  it('a full file system fails the upload with its name, and keeps no partial image', async () => {
     const content = 'x'.repeat(4 * 1024 * 1024);
     const file = await site.imageFile('0001', '2016-05-01', content);
     await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', site.pool], async () => {
@@ -110,7 +110,7 @@ describe('the file system', { skip }, () => {
 
   for (const shared of [false, true]) {
     const kind = shared ? 'a shared upload' : 'the upload';
-    it(`that fills up at the manifest fails ${kind}, and no file has the public name`, async () => {
+    it(`a file system that fills up at the manifest fails ${kind}, and no file has the public name`, async () => {
       const content = 'x'.repeat(1024 * 1024);
       const file = await site.imageFile('0001', '2016-05-01', content);
       // The image fills the disk.
@@ -124,7 +124,7 @@ describe('the file system', { skip }, () => {
     });
   }
 
-  it('with reflinks shares the blocks of an image', async () => {
+  it('a file system with reflinks shares an image’s blocks', async () => {
     const disk = join(site.root, 'xfs');
     command('truncate', '--size=400M', disk);
     command('mkfs.xfs', '-q', disk);

@@ -16,7 +16,7 @@ afterEach(() => site.remove());
 
 describe('an upload to a directory', () => {
   for (const umask of [0, 0o22, 0o77]) {
-    it(`leaves files that are readable by all and writable by their owner, with umask 0${umask.toString(8)}`, async (t) => {
+    it(`an upload to a directory leaves files readable by all and writable by their owner, with umask 0${umask.toString(8)}`, async (t) => {
       const before = process.umask(umask);
       t.after(() => process.umask(before));
       const externalId = await site.upload('0001', '2016-05-01');
@@ -31,7 +31,7 @@ describe('an upload to a directory', () => {
     });
   }
 
-  it('leaves the image, a manifest that verifies it, and the link to the latest', async () => {
+  it('an upload to a directory leaves the image, a manifest that verifies it, and the link to the latest', async () => {
     assert.equal(await site.upload('0001', '2016-05-01'), 'debian-0001.qcow2');
     assert.deepEqual((await readdir(site.pool)).toSorted(), [
       'debian-0001.qcow2',
@@ -61,7 +61,7 @@ describe('an upload to a directory', () => {
     );
   });
 
-  it('keeps the link on the image that was built last, whatever the order of uploads and deletions', async () => {
+  it('an upload to a directory keeps the link on the newest build, in any order of uploads and deletions', async () => {
     const latest = join(site.pool, 'debian-latest.qcow2');
     await Promise.all([
       site.upload('0002', '2016-05-02'),
@@ -79,7 +79,7 @@ describe('an upload to a directory', () => {
     ]);
   });
 
-  it('refuses a file that is not what was built, and leaves nothing', async () => {
+  it('an upload to a directory rejects a file that differs from what was built, and leaves nothing', async () => {
     const file = await site.imageFile('0001', '2016-05-01');
     await writeFile(file.path, 'another image');
     const error = await errorOf(
@@ -90,7 +90,7 @@ describe('an upload to a directory', () => {
     assert.deepEqual(await readdir(site.pool), []);
   });
 
-  it('refuses to replace another image with the same file name', async () => {
+  it('an upload to a directory does not replace another image with the same file name', async () => {
     await site.upload('b-c', '2016-05-01', 'a');
     const file = await site.imageFile('c', '2016-05-01');
     const error = await errorOf(
@@ -100,7 +100,7 @@ describe('an upload to a directory', () => {
     assert.equal(await readFile(join(site.pool, 'a-b-c.qcow2'), 'utf8'), 'image b-c');
   });
 
-  it('refuses an image name that is not a file name', async () => {
+  it('an upload to a directory rejects an image name that is not a file name', async () => {
     const file = await site.imageFile('c', '2016-05-01');
     const error = await errorOf(
       site.provider.upload({ uploadId: 'u1', imageId: 'c', imageName: '../up', file }),
@@ -109,7 +109,7 @@ describe('an upload to a directory', () => {
     assert.deepEqual(await readdir(site.pool), []);
   });
 
-  it('removes the temporary files of an earlier attempt on any host, and no others', async () => {
+  it('an upload to a directory removes an earlier attempt’s temporary files on any host, and no others', async () => {
     const left = '.upload-upload-0001.00000000.part';
     const others = ['.upload-another.00000000.part', '.upload-host.1.00000000.part', '.profile'];
     for (const name of [left, ...others]) await writeFile(join(site.pool, name), 'half an image');
@@ -119,7 +119,7 @@ describe('an upload to a directory', () => {
   });
 
   for (const name of ['debian-0001.qcow2', 'debian-0001.qcow2.json', 'debian-latest.qcow2']) {
-    it(`does not replace a foreign file called ${name}`, async () => {
+    it(`an upload to a directory does not replace a foreign file called ${name}`, async () => {
       await writeFile(join(site.pool, name), 'precious');
       const error = await errorOf(site.upload('0001', '2016-05-01'));
       assert.equal(error.code, 'provider-refused');
@@ -129,7 +129,7 @@ describe('an upload to a directory', () => {
     });
   }
 
-  it('does not replace a file that appears during the copy', async () => {
+  it('an upload to a directory does not replace a file that appears during the copy', async () => {
     const file = await site.imageFile('0001', '2016-05-01', 'x'.repeat(2 * 1024 * 1024));
     const onProgress = (): void => writeFileSync(join(site.pool, 'debian-0001.qcow2'), 'precious');
     const error = await errorOf(
@@ -140,14 +140,14 @@ describe('an upload to a directory', () => {
     assert.deepEqual(await readdir(site.pool), ['debian-0001.qcow2']);
   });
 
-  it('does not change a link that leads out of the directory', async () => {
+  it('an upload to a directory does not change a link that leads out of it', async () => {
     await symlink('/srv/pinned.qcow2', join(site.pool, 'debian-latest.qcow2'));
     assert.equal((await errorOf(site.upload('0001', '2016-05-01'))).code, 'provider-refused');
     assert.equal(await readlink(join(site.pool, 'debian-latest.qcow2')), '/srv/pinned.qcow2');
   });
 
   for (const known of [true, false]) {
-    it(`refuses a file that is written to during the copy, its digests ${known ? 'known' : 'unknown'}`, async () => {
+    it(`an upload to a directory rejects a file that is written to during the copy, with ${known ? 'known' : 'unknown'} digests`, async () => {
       const { checksums, ...file } = await site.imageFile('0001', '2016-05-01', 'x'.repeat(8 * 1024 * 1024));
       const written = { isDone: false };
       const onProgress = (): void => {
@@ -171,7 +171,7 @@ describe('an upload to a directory', () => {
     });
   }
 
-  it('never gives an image the manifest of other bytes', async () => {
+  it('an upload to a directory never gives an image another image’s manifest', async () => {
     await site.upload('0001', '2016-05-01');
     const file = await site.imageFile('0001', '2016-05-02', 'other bytes');
     await site.provider.upload({ uploadId: 'u2', imageId: '0001', imageName: 'debian', file });
@@ -181,7 +181,7 @@ describe('an upload to a directory', () => {
     assert.equal(await readFile(join(site.pool, 'debian-latest.qcow2'), 'utf8'), 'other bytes');
   });
 
-  it('applies the bandwidth limit to all uploads together', async () => {
+  it('uploads to a directory share its bandwidth limit', async () => {
     const size = 512 * 1024;
     site.provider = new DirectoryProvider({ name: 'pool', directory: site.pool, bandwidthLimit: 4 * size });
     const files = await Promise.all(
@@ -197,7 +197,7 @@ describe('an upload to a directory', () => {
     assert.ok(performance.now() - started > 450, `it took ${performance.now() - started} ms`);
   });
 
-  it('gives the remedy for a missing directory', async () => {
+  it('an upload to a missing directory fails with a remedy', async () => {
     await rm(site.pool, { recursive: true });
     const error = await errorOf(site.upload('0001', '2016-05-01'));
     assert.equal(error.code, 'directory-not-usable');
@@ -209,21 +209,21 @@ describe('an upload to a directory', () => {
 });
 
 describe('a deletion from a directory', () => {
-  it('does not touch foreign files', async () => {
+  it('a deletion from a directory does not touch foreign files', async () => {
     await writeFile(join(site.pool, 'handmade.qcow2'), 'precious');
     const error = await errorOf(site.provider.delete('handmade.qcow2'));
     assert.equal(error.code, 'provider-refused');
     assert.equal(await readFile(join(site.pool, 'handmade.qcow2'), 'utf8'), 'precious');
   });
 
-  it('does not reach outside the directory', async () => {
+  it('a deletion from a directory does not reach outside it', async () => {
     await writeFile(join(site.root, 'outside'), 'precious');
     await writeFile(join(site.root, 'outside.json'), '{}');
     await assert.rejects(site.provider.delete('../outside'), /contains a "\/"/);
     assert.equal(await readFile(join(site.root, 'outside'), 'utf8'), 'precious');
   });
 
-  it('finishes a deletion that a crash interrupted', async () => {
+  it('a deletion from a directory that a crash interrupted is finished', async () => {
     await site.upload('0001', '2016-05-01');
     await rm(join(site.pool, 'debian-0001.qcow2'));
     assert.deepEqual(await site.provider.list(), []);

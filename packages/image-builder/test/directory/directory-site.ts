@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { ImageError, type ImageFile } from '@nodepool-builder/image-builder';
 import { DirectoryProvider } from '../../src/directory/directory-provider.ts';
 
-/** An empty directory with its provider, and image files beside it. */
+/** An empty directory with its provider, and image files next to it. */
 export class DirectorySite {
   readonly root: string;
   readonly pool: string;

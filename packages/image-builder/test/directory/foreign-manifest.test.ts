@@ -26,7 +26,7 @@ describe('a manifest that another program wrote', () => {
     ['a directory', (path) => mkdir(path)],
   ];
   for (const [what, make] of OTHERS) {
-    it(`makes no image out of ${what}`, async () => {
+    it(`another program’s manifest makes no image of ${what}`, async () => {
       await site.upload('0001', '2016-05-01');
       await make(join(site.pool, OTHER));
       await forge((await stat(join(site.pool, OTHER))).size + Number(what === 'a file of another size'));
@@ -39,7 +39,7 @@ describe('a manifest that another program wrote', () => {
     });
   }
 
-  it('is not read if it is a FIFO or a symbolic link', async () => {
+  it('another program’s manifest is not read if it is a FIFO or a symbolic link', async () => {
     await site.upload('0001', '2016-05-01');
     await writeFile(join(site.pool, OTHER), 'image 0002');
     await forge(10);

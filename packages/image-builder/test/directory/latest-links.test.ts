@@ -26,7 +26,7 @@ describe('the link to the latest image under wrong clocks', () => {
     });
   };
 
-  it('counts a build in the future as built now, with a warning', async (t) => {
+  it('the link to the latest image counts a build in the future as built now, with a warning', async (t) => {
     openAt(t, '2026-05-02');
     await site.upload('a', '2036-05-01');
     const manifest = JSON.parse(await readFile(join(site.pool, 'debian-a.qcow2.json'), 'utf8'));
@@ -37,7 +37,7 @@ describe('the link to the latest image under wrong clocks', () => {
     assert.equal(await latest(), 'debian-b.qcow2');
   });
 
-  it('moves on from an image whose manifest has a date in the future, with one warning', async (t) => {
+  it('the link to the latest image leaves one whose manifest has a date in the future, with one warning', async (t) => {
     openAt(t, '2099-01-02');
     await site.upload('a', '2099-01-01');
     assert.equal(await latest(), 'debian-a.qcow2');
@@ -53,7 +53,7 @@ describe('the link to the latest image under wrong clocks', () => {
     );
   });
 
-  it('follows the numbers of image-ids where a clock ran ahead or fell behind', async (t) => {
+  it('the link to the latest image follows the numbers in image ids where a clock was wrong', async (t) => {
     for (const [number, now] of [
       [4, '2026-05-04'],
       [5, '2099-01-01'],

@@ -50,7 +50,7 @@ async function digests(): Promise<[manifest: string, file: string]> {
 }
 
 describe('a shared upload to a directory', () => {
-  it('leaves one image with its own manifest when concurrent uploads have different files', async () => {
+  it('concurrent shared uploads of different files leave one image with its own manifest', async () => {
     const requests = await Promise.all(['one', 'other', 'third'].map((content) => request(content)));
     const results = await Promise.all(requests.map((each) => openProvider().upload(each)));
     assert.deepEqual(
@@ -62,7 +62,7 @@ describe('a shared upload to a directory', () => {
     assert.equal(said, there);
   });
 
-  it('keeps the image of an earlier upload', async () => {
+  it('a shared upload keeps an earlier upload’s image', async () => {
     await openProvider().upload(await request('one'));
     const before = await readFile(join(pool, MANIFEST), 'utf8');
     await openProvider().upload(await request('other'));
@@ -70,27 +70,27 @@ describe('a shared upload to a directory', () => {
     assert.deepEqual(await digests(), [sha256('one'), sha256('one')]);
   });
 
-  it('takes over a file whose upload was killed before its manifest', async () => {
+  it('a shared upload takes over a file whose upload was killed before its manifest', async () => {
     await writeFile(join(pool, PARTIAL), 'one');
     await link(join(pool, PARTIAL), join(pool, IMAGE));
     await openProvider().upload(await request('other'));
     assert.deepEqual(await digests(), [sha256('one'), sha256('one')]);
   });
 
-  it('does not take over a foreign file', async () => {
+  it('a shared upload does not take over a foreign file', async () => {
     await writeFile(join(pool, IMAGE), 'precious');
     await assert.rejects(openProvider().upload(await request('other')), /was not made by this software/);
     assert.deepEqual(await names(), [IMAGE]);
   });
 
-  it('that left a file without a manifest is removed by a discard', async () => {
+  it('a shared upload that left a file without a manifest is removed by a discard', async () => {
     await writeFile(join(pool, PARTIAL), 'one');
     await link(join(pool, PARTIAL), join(pool, IMAGE));
     await openProvider().discard(UPLOAD_ID);
     assert.deepEqual(await names(), []);
   });
 
-  it('does not replace the image of another upload', async () => {
+  it('a shared upload does not replace another upload’s image', async () => {
     await openProvider().upload(await request('one', { uploadId: 'another' }));
     await assert.rejects(
       openProvider().upload(await request('other')),
@@ -101,7 +101,7 @@ describe('a shared upload to a directory', () => {
 });
 
 describe('partial uploads in a directory', () => {
-  it('include the temporary file of a shared upload, whose removal also removes an image without a manifest', async () => {
+  it('partial uploads include a shared upload’s temporary file, which is removed with an image without a manifest', async () => {
     await openProvider().upload(await request('whole', { imageId: '0002' }));
     const whole = await names();
     await writeFile(join(pool, PARTIAL), 'half');
@@ -121,7 +121,7 @@ describe('partial uploads in a directory', () => {
     assert.equal(await partialUpload?.remove(), false);
   });
 
-  it('are not removed if they changed since they were listed, or are complete', async () => {
+  it('partial uploads that changed since they were listed, or are complete, are not removed', async () => {
     await openProvider().upload(await request('whole'));
     await link(join(pool, IMAGE), join(pool, PARTIAL));
     const [whole] = await openProvider().listPartialUploads();

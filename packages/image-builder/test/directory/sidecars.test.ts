@@ -24,7 +24,7 @@ async function sidecars(): Promise<string[]> {
   return (await readdir(site.pool)).filter((name) => name.includes('sigstore')).toSorted();
 }
 
-test('documents are files beside the image, readable by all', async () => {
+test('an image’s documents are files next to it, readable by all', async () => {
   const { externalId } = await site.provider.upload(await request());
   await site.provider.addAttestations(externalId, [UPLOAD]);
   assert.deepEqual(await sidecars(), [`${externalId}.${BUILD.name}`, `${externalId}.${UPLOAD.name}`]);
@@ -38,7 +38,7 @@ test('documents are files beside the image, readable by all', async () => {
 });
 
 for (const remove of ['delete', 'discard'] as const) {
-  test(`${remove} removes them`, async () => {
+  test(`an image’s documents are removed by ${remove}`, async () => {
     const { externalId } = await site.provider.upload(await request());
     await site.provider.addAttestations(externalId, [UPLOAD]);
     await site.provider[remove](remove === 'delete' ? externalId : 'u1');
@@ -46,7 +46,7 @@ for (const remove of ['delete', 'discard'] as const) {
   });
 }
 
-test('an image with other bytes gets its own documents alone', async () => {
+test('an image with other bytes gets only its own documents', async () => {
   const { externalId } = await site.provider.upload(await request());
   await site.provider.addAttestations(externalId, [UPLOAD]);
   const again = await request();
@@ -66,7 +66,7 @@ test('a shared upload adds documents that an earlier process did not store', asy
   assert.deepEqual(await site.provider.getAttestations(externalId), [BUILD]);
 });
 
-test('the documents of an interrupted deletion are partial, and go with it', async () => {
+test('an interrupted deletion’s documents are partial, and are removed with it', async () => {
   const { externalId } = await site.provider.upload(await request());
   await rm(join(site.pool, externalId));
   const [partial = assert.fail()] = await site.provider.listPartialUploads();
@@ -74,7 +74,7 @@ test('the documents of an interrupted deletion are partial, and go with it', asy
   assert.deepEqual(await sidecars(), []);
 });
 
-test('a file of someone else is never replaced nor removed', async () => {
+test('a foreign file is never replaced or removed as a document', async () => {
   const foreign = join(site.pool, `debian-0001.qcow2.${BUILD.name}`);
   await writeFile(foreign, 'of someone else');
   assert.equal((await errorOf(site.provider.upload(await request()))).code, 'provider-refused');
@@ -84,7 +84,7 @@ test('a file of someone else is never replaced nor removed', async () => {
   assert.equal(await readFile(foreign, 'utf8'), 'of someone else');
 });
 
-test('a name that leads elsewhere in a manifest is ignored', async () => {
+test('a document name in a manifest that leads elsewhere is ignored', async () => {
   const { externalId } = await site.provider.upload(await request());
   const path = join(site.pool, `${externalId}.json`);
   const manifest = JSON.parse(await readFile(path, 'utf8'));
@@ -94,7 +94,7 @@ test('a name that leads elsewhere in a manifest is ignored', async () => {
   assert.deepEqual(await readdir(site.pool), []);
 });
 
-test('documents of many at a time all stay', async () => {
+test('many documents that are added at a time all stay', async () => {
   const { externalId } = await site.provider.upload(await request());
   const names = ['a', 'b', 'c', 'd'].map((name) => `${name}.sigstore.json`);
   await Promise.all(names.map((name) => site.provider.addAttestations(externalId, [{ name, text: name }])));

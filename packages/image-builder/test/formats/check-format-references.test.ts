@@ -48,7 +48,7 @@ for (const [format, ...options] of [
   ['vpc'],
   ['vpc', '-o', 'subformat=fixed'],
 ] as const) {
-  test(`an ordinary ${[format, ...options].join(' ')} is accepted`, async (t) => {
+  test(`an ordinary ${[format, ...options].join(' ')} image is accepted`, async (t) => {
     const { create } = await setUp(t);
     await checkDisk(create(format, ...options));
   });
@@ -61,7 +61,7 @@ test('a raw image is only data for qemu-img, whatever its first bytes are', asyn
   await assert.rejects(checkSelfContained({ path }), REFUSED);
 });
 
-test('a backing file is refused, even a missing one', async (t) => {
+test('an image with a backing file is rejected, even if the file is missing', async (t) => {
   const { create, secret } = await setUp(t);
   for (const options of [
     ['-b', secret, '-F', 'raw'],
@@ -73,14 +73,14 @@ test('a backing file is refused, even a missing one', async (t) => {
   }
 });
 
-test('the expected backing file is accepted', async (t) => {
+test('an image with the expected backing file is accepted', async (t) => {
   const { create, secret } = await setUp(t);
   const overlay = create('qcow2', '-b', secret, '-F', 'raw');
   await checkDisk(overlay, secret);
   await assert.rejects(checkDisk(overlay, `${secret}-other`), REFUSED);
 });
 
-test('an external data file is refused, even if the header has only the bit or only the name', async (t) => {
+test('an image with an external data file is rejected, even with only its header bit or only its name', async (t) => {
   const { create, directory } = await setUp(t);
   const data = join(directory, 'data');
   const file = create('qcow2', '-o', `data_file=${data},data_file_raw=on`);
@@ -97,7 +97,7 @@ test('an external data file is refused, even if the header has only the bit or o
 });
 
 for (const subformat of ['monolithicFlat', 'twoGbMaxExtentSparse', 'twoGbMaxExtentFlat']) {
-  test(`a vmdk of type ${subformat} is refused: it is a list of extents`, async (t) => {
+  test(`a vmdk image of type ${subformat}, which is a list of extents, is rejected`, async (t) => {
     const { create } = await setUp(t);
     await assert.rejects(convert(create('vmdk', '-o', `subformat=${subformat}`)), REFUSED);
   });
@@ -108,7 +108,7 @@ function descriptorOf(extent: string): string {
   return `# Disk DescriptorFile\nversion=1\nCID=1\nparentCID=ffffffff\ncreateType="monolithicFlat"\nRW 8 FLAT "${extent}" 0\n`;
 }
 
-test('a vmdk whose extent is a FIFO is refused before a program waits for it', async (t) => {
+test('a vmdk image whose extent is a FIFO is rejected before a program waits for it', async (t) => {
   const { image, directory } = await setUp(t);
   const fifo = join(directory, 'fifo');
   execFileSync('mkfifo', [fifo]);
@@ -125,7 +125,7 @@ test('a vmdk whose extent is a FIFO is refused before a program waits for it', a
   }
 });
 
-test('a sparse vmdk whose descriptor names a parent or other extents is refused', async (t) => {
+test('a sparse vmdk image whose descriptor names a parent or other extents is rejected', async (t) => {
   const { create, secret } = await setUp(t);
   const file = create('vmdk');
   const whole = await readFile(file.path);
@@ -148,7 +148,7 @@ test('a sparse vmdk whose descriptor names a parent or other extents is refused'
   }
 });
 
-test('a differencing disk is refused: vhd, vhdx and vdi name their parent', async (t) => {
+test('a vhd, vhdx or vdi image that names a parent is rejected', async (t) => {
   const { create } = await setUp(t);
   const vhd = create('vpc');
   const vdi = create('vdi');
@@ -176,7 +176,7 @@ function setHasParent(bytes: Buffer): void {
   bytes.writeUInt32LE(0x2, parameters + 4);
 }
 
-test('a file without a header of its format is not passed to qemu-img', async (t) => {
+test('an image without its format’s header is not passed to qemu-img', async (t) => {
   const { create, image } = await setUp(t);
   const { path } = create('vdi');
   await assert.rejects(
@@ -193,7 +193,7 @@ test('a file without a header of its format is not passed to qemu-img', async (t
   }
 });
 
-test('a header truncated at any length is read without an error', async (t) => {
+test('an image header truncated at any length is read without an error', async (t) => {
   const { create, secret } = await setUp(t);
   for (const format of ['qcow2', 'vmdk', 'vdi', 'vhdx', 'vpc'] as const) {
     const file = create(format, ...(format === 'qcow2' ? ['-b', secret, '-F', 'raw'] : []));
@@ -208,7 +208,7 @@ test('a header truncated at any length is read without an error', async (t) => {
   }
 });
 
-test('only a regular file is read', async (t) => {
+test('an image is read only if it is a regular file', async (t) => {
   const { create, directory } = await setUp(t);
   const { path } = create('qcow2');
   const [fifo, link, folder] = ['fifo', 'link', 'folder'].map((name) => join(directory, name));

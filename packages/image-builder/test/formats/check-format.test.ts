@@ -12,7 +12,7 @@ import { FORMAT_NAMES, formatRow } from '../../src/formats.ts';
 
 const execute = promisify(execFile);
 
-test('random bytes pass only as raw', async (t) => {
+test('random bytes are accepted only as a raw image', async (t) => {
   const path = join(await temporaryDirectory(t), 'random');
   await writeFile(path, randomBytes(1_048_576));
   await checkFormat({ format: 'raw', path });
@@ -22,7 +22,7 @@ test('random bytes pass only as raw', async (t) => {
   }
 });
 
-test('a disk passes only as the format that qemu-img made', async (t) => {
+test('a disk is accepted only as the format that qemu-img made', async (t) => {
   const directory = await temporaryDirectory(t);
   for (const format of ['qcow2', 'vmdk', 'vdi', 'vhdx', 'vpc'] as const) {
     const path = join(directory, `disk.${format}`);
@@ -35,7 +35,7 @@ test('a disk passes only as the format that qemu-img made', async (t) => {
   }
 });
 
-test('archives are recognised by their signatures', async (t) => {
+test('archives are recognized by their signatures', async (t) => {
   const directory = await temporaryDirectory(t);
   await mkdir(join(directory, 'tree'));
   const path = (name: string): string => join(directory, name);

@@ -64,7 +64,7 @@ for (const format of CONVERTIBLE) {
   });
 }
 
-test('a compressed qcow2 is smaller and has the same content; other formats are not compressed', async (t) => {
+test('a converted qcow2 image can be compressed, other formats are not', async (t) => {
   const { directory, source } = await setUp(t);
   await writeFile(source.path, Buffer.alloc(8 * MEBIBYTE, 'compressible '));
   for (const format of ['qcow2', 'vmdk'] as const) {
@@ -76,14 +76,14 @@ test('a compressed qcow2 is smaller and has the same content; other formats are 
   }
 });
 
-test('a raw image keeps its holes', async (t) => {
+test('a raw image keeps its holes in a conversion', async (t) => {
   const fixture = await setUp(t);
   const qcow2 = await convert(fixture, 'qcow2');
   const { path } = await convert({ ...fixture, source: qcow2 }, 'raw', 'back.raw');
   assert.ok((await stat(path)).blocks * 512 < 2 * MEBIBYTE);
 });
 
-test('a raw image that begins like a qcow2 that names another file is copied as it is', async (t) => {
+test('a raw image that begins like a qcow2 header naming another file is copied unchanged', async (t) => {
   const { directory, source } = await setUp(t);
   const trap = join(directory, 'trap.raw');
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', source.path, '-F', 'raw', trap]);
@@ -93,14 +93,14 @@ test('a raw image that begins like a qcow2 that names another file is copied as 
   execFileSync('cmp', ['--bytes', `${size}`, trap, target]);
 });
 
-test('a converted image has the modification time of its source', async (t) => {
+test('a converted image has its source’s modification time', async (t) => {
   const fixture = await setUp(t);
   await utimes(fixture.source.path, 1_000, 2_000);
   const { path } = await convert(fixture, 'qcow2');
   assert.equal((await stat(path)).mtimeMs, 2_000_000);
 });
 
-test('progress ends at 100 percent', async (t) => {
+test('the progress of a conversion ends at 100 percent', async (t) => {
   const { directory, source } = await setUp(t);
   const seen: Progress[] = [];
   await convertImage(source, 'qcow2', join(directory, 'image.qcow2'), {
@@ -109,7 +109,7 @@ test('progress ends at 100 percent', async (t) => {
   assert.deepEqual(seen.at(-1), { done: 100, total: 100 });
 });
 
-test('the raw file is the preferred source, and only disks are sources', () => {
+test('the raw file is the preferred source of a conversion, and only disks are sources', () => {
   for (const [formats, source] of [
     [['qcow2', 'raw'], 'raw'],
     [['vmdk', 'vhd'], 'vhd'],
@@ -121,7 +121,7 @@ test('the raw file is the preferred source, and only disks are sources', () => {
   }
 });
 
-test('a source that is not an image of its format is refused', async (t) => {
+test('a conversion rejects a source that is not an image in its format', async (t) => {
   const { directory } = await setUp(t);
   const path = join(directory, 'damaged.qcow2');
   await writeFile(path, randomBytes(MEBIBYTE));
@@ -131,7 +131,7 @@ test('a source that is not an image of its format is refused', async (t) => {
   );
 });
 
-test('an error for a target that cannot be written quotes qemu-img', async (t) => {
+test('a conversion to a target that cannot be written fails with qemu-img’s words', async (t) => {
   const { source } = await setUp(t);
   const readOnly = await mountTmpfs(t, 'ro');
   await assert.rejects(
@@ -140,7 +140,7 @@ test('an error for a target that cannot be written quotes qemu-img', async (t) =
   );
 });
 
-test('an abort before the conversion leaves nothing, and one during it rejects with its reason', async (t) => {
+test('an abort before a conversion leaves nothing, and one during it rejects with its reason', async (t) => {
   const { directory, source } = await setUp(t);
   const before = join(directory, 'before.qcow2');
   await assert.rejects(convertImage(source, 'qcow2', before, { signal: AbortSignal.abort() }), {
@@ -156,7 +156,7 @@ test('an abort before the conversion leaves nothing, and one during it rejects w
   await assert.rejects(conversion, reason);
 });
 
-test('a file system without space for the result is refused before anything is written', async (t) => {
+test('a conversion is rejected before anything is written if the file system lacks the space', async (t) => {
   const { source } = await setUp(t);
   const small = await mountTmpfs(t, 'size=256k');
   await assert.rejects(
@@ -166,7 +166,7 @@ test('a file system without space for the result is refused before anything is w
   assert.deepEqual(await readdir(small), []);
 });
 
-test('a file system that fills up during the conversion is an error disk-full', async (t) => {
+test('a conversion fails with disk-full if the file system fills up', async (t) => {
   const { directory, source } = await setUp(t);
   const scattered = { ...source, path: join(directory, 'scattered.raw') };
   const handle = await open(scattered.path, 'w');
@@ -180,7 +180,7 @@ test('a file system that fills up during the conversion is an error disk-full', 
   );
 });
 
-test('the space for a compressed image is that of its uncompressed data', async (t) => {
+test('a conversion of a compressed image reserves space for its uncompressed data', async (t) => {
   const { directory, source } = await setUp(t);
   const qcow2 = join(directory, 'packed.qcow2');
   const zeros = join(directory, 'zeros.raw');
@@ -195,7 +195,7 @@ test('the space for a compressed image is that of its uncompressed data', async 
   assert.deepEqual(await readdir(small), []);
 });
 
-test('concurrent conversions reserve space together', async (t) => {
+test('concurrent conversions reserve disk space together', async (t) => {
   const { source } = await setUp(t);
   const small = await mountTmpfs(t, 'size=1900k');
   const space = new DiskSpaceGuard();

@@ -11,7 +11,7 @@ const EMPTY = {
   sha256: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
 };
 
-test('a slot is filled again only once its bytes are digested', async (t) => {
+test('a hashing slot is filled again only once its bytes are digested', async (t) => {
   const digester = new Digester(1);
   t.after(() => digester.close());
   const first = await digester.slot();
@@ -28,7 +28,7 @@ test('a slot is filled again only once its bytes are digested', async (t) => {
   await next;
 });
 
-test('memory is reused by the next digester, but never by a concurrent one', async (t) => {
+test('a digester’s memory is reused by the next one, but never by a concurrent one', async (t) => {
   const first = new Digester(1);
   const { buffer } = (await first.slot()).bytes;
   await first.close();
@@ -39,7 +39,7 @@ test('memory is reused by the next digester, but never by a concurrent one', asy
   assert.notEqual((await third.slot()).bytes.buffer, buffer);
 });
 
-test('a new thread replaces one that died', async (t) => {
+test('a new hashing thread replaces one that died', async (t) => {
   const started = once(process, 'worker');
   const first = new Digester();
   t.after(() => first.close());

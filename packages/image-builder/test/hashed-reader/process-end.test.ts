@@ -21,7 +21,7 @@ const WAYS: readonly (readonly [name: string, flags: readonly string[]])[] = [
 
 for (const [way, flags] of WAYS) {
   for (const [name, body] of PROGRAMS) {
-    test(`a process that ${name} ends by itself, ${way}`, async (t) => {
+    test(`a process that ${name} while hashing a file ends by itself, ${way}`, async (t) => {
       const { path } = await randomFile(t, 2 * LARGE);
       const program = `
         import { HashedReader } from '@nodepool-builder/image-builder';

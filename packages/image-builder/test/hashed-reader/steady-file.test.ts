@@ -37,7 +37,7 @@ const CHANGES: readonly (readonly [
 ];
 
 for (const [name, change, code] of CHANGES) {
-  test(`a file that ${name} is detected`, async (t) => {
+  test(`a file that ${name} while it is read is detected`, async (t) => {
     const { path } = await randomFile(t, SIZE);
     const file = await SteadyFile.open(path);
     t.after(() => file.close());
@@ -60,7 +60,7 @@ test('a file that may be removed is read to its end, but must not change', async
   await assert.rejects(file.check(), withCode('image-changed'));
 });
 
-test('reads stop at the size of the file when it was opened', async (t) => {
+test('reading a file stops at its size when it was opened', async (t) => {
   const { path, content } = await randomFile(t, SIZE);
   const file = await SteadyFile.open(path);
   t.after(() => file.close());
@@ -82,7 +82,7 @@ test('a file that ends early is detected at its end', async (t) => {
   );
 });
 
-test('only a regular file is opened', async (t) => {
+test('only a regular file is opened for reading', async (t) => {
   const directory = await temporaryDirectory(t);
   const fifo = join(directory, 'fifo');
   execFileSync('mkfifo', [fifo]);

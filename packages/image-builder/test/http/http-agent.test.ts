@@ -69,7 +69,7 @@ async function failure(t: TestContext, url: string, environment: Environment): P
   return error;
 }
 
-test('plain HTTP goes through a proxy that asks for a password, and the server does not see the password', async (t) => {
+test('plain HTTP goes through a proxy that requires a password, which the server does not see', async (t) => {
   const target = await startServer(t);
   const proxy = await startProxy(t, { target, login: 'ci:p%s@/ä' });
   const body = await get(t, 'http://glance.invalid:9292/v2?a=b', { http_proxy: proxy.url });
@@ -77,7 +77,7 @@ test('plain HTTP goes through a proxy that asks for a password, and the server d
   assert.match(body, /^GET \/v2\?a=b/);
 });
 
-test('TLS goes through a tunnel, with a name and with an address', async (t) => {
+test('TLS goes through a proxy’s tunnel, with a name and with an address', async (t) => {
   const site = await authority(t);
   const target = await startTls(t, site);
   const proxy = await startProxy(t, { target, login: 'ci:secret' });
@@ -88,7 +88,7 @@ test('TLS goes through a tunnel, with a name and with an address', async (t) => 
   assert.deepEqual(proxy.requests, [`CONNECT 127.0.0.1:${target}`, 'CONNECT glance.invalid:443']);
 });
 
-test('the certificate of an address behind a proxy is compared with the address', async (t) => {
+test('an address’s certificate is compared with the address, also behind a proxy', async (t) => {
   const site = await authority(t);
   const { cert, key } = await site.issue('server', '127.0.0.2');
   const tls = { cert: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') };
@@ -112,7 +112,7 @@ test('a proxy may itself need TLS', async (t) => {
   assert.equal(proxy.requests.length, 2);
 });
 
-test('hosts of no_proxy are connected to directly', async (t) => {
+test('hosts in no_proxy are connected to directly', async (t) => {
   const target = await startServer(t);
   const environment = { http_proxy: 'http://127.0.0.1:1', no_proxy: '127.0.0.0/8' };
   assert.equal(await get(t, `http://127.0.0.1:${target}/`, environment), 'GET /');
@@ -137,7 +137,7 @@ test('one connection serves several requests, directly and through a tunnel', as
   assert.equal(proxy.requests.length, 1);
 });
 
-test('a proxy without the right password is an error with a remedy and without the password', async (t) => {
+test('a proxy that rejects the password throws an error with a remedy and without the password', async (t) => {
   const target = await startServer(t);
   const proxy = await startProxy(t, { target, login: 'ci:secret' });
   const wrong = `http://ci:hunter2@127.0.0.1:${proxy.port}`;
@@ -153,7 +153,7 @@ test('a proxy without the right password is an error with a remedy and without t
   }
 });
 
-test('the status of a refused tunnel is not taken for a response of the server', async (t) => {
+test('a rejected tunnel’s status is not mistaken for the server’s response', async (t) => {
   for (const [status, kind] of [
     [403, 'not-configured'],
     [404, 'not-configured'],
@@ -166,7 +166,7 @@ test('the status of a refused tunnel is not taken for a response of the server',
   }
 });
 
-test('a proxy that cannot be reached is named', async (t) => {
+test('the error for an unreachable proxy names it', async (t) => {
   const dead = await failure(t, 'http://glance.invalid/', { http_proxy: 'http://127.0.0.1:1' });
   assert.match(dead.message, /^the proxy 127\.0\.0\.1:1 cannot be used: connect ECONNREFUSED/);
   assert.equal(dead.kind, 'not-sent');
@@ -180,7 +180,7 @@ test('a proxy that cannot be reached is named', async (t) => {
   }
 });
 
-test('a SOCKS proxy is an error that names the variable', async (t) => {
+test('a SOCKS proxy throws an error that names the variable', async (t) => {
   const { message, kind } = await failure(t, 'https://s3.invalid/', { ALL_PROXY: 'socks5://127.0.0.1:1080' });
   assert.match(message, /^all_proxy names a SOCKS proxy, which is not supported; set it to http:/);
   assert.equal(kind, 'not-configured');
@@ -200,7 +200,7 @@ test('an abort ends the wait for a silent proxy', async (t) => {
   await assert.rejects(sent, { message: 'enough' });
 });
 
-test('authorities come from a file, a directory of openssl rehash, or those of the client itself', async (t) => {
+test('certificate authorities come from a file, an openssl rehash directory, or the client itself', async (t) => {
   const [site, other] = [await authority(t), await authority(t)];
   const port = await startTls(t, site);
   const url = `https://127.0.0.1:${port}/`;
@@ -234,7 +234,7 @@ test('authorities come from a file, a directory of openssl rehash, or those of t
   }
 });
 
-test('authorities that cannot be read are an error that names the variable', async (t) => {
+test('certificate authorities that cannot be read throw an error that names the variable', async (t) => {
   const directory = await temporaryDirectory(t);
   await writeFile(join(directory, 'empty.pem'), '');
   for (const [name, path, message] of [

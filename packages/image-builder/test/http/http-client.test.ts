@@ -19,7 +19,8 @@ describe('a redirect stays with the host', () => {
     ['https://zuul/api/info', 'http://[', false],
   ];
   for (const [from, location, stays] of cases) {
-    test(`${from} to ${location}: ${stays}`, () => assert.equal(staysWithHost(from, location), stays));
+    test(`a redirect from ${from} to ${location} ${stays ? 'stays with' : 'leaves'} the host`, () =>
+      assert.equal(staysWithHost(from, location), stays));
   }
 });
 

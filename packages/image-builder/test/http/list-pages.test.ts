@@ -31,13 +31,13 @@ test('a list of 100,000 images is complete, even if each page has one of them', 
   assert.equal(found.at(-1), 100_000);
 });
 
-test('an empty text or null in place of a marker ends a list', async () => {
+test('a paged list ends at an empty text or null in place of a marker', async () => {
   for (const next of ['', null]) {
     assert.deepEqual(await listAll(SUBJECT, async () => ({ entries: ['a'], next })), ['a']);
   }
 });
 
-test('a list ends with an error at the second page with the same marker', async () => {
+test('a paged list fails at the second page with the same marker', async () => {
   let requests = 0;
   const list = listAll(SUBJECT, async () => {
     requests += 1;
@@ -52,7 +52,7 @@ test('a list ends with an error at the second page with the same marker', async 
   assert.equal(requests, 2);
 });
 
-test('each bound of a list ends it with an error that names the bound', async () => {
+test('a paged list that exceeds a bound fails with an error that names the bound', async () => {
   const bounds = { pages: 3, entries: 3, time: -1 };
   const messages = { pages: /more than 3 pages/, entries: /more than 3 entries/, time: /longer than -1 s/ };
   for (const [name, message] of Object.entries(messages)) {
@@ -62,7 +62,7 @@ test('each bound of a list ends it with an error that names the bound', async ()
   }
 });
 
-test('a caller that needs no further page requests none', async () => {
+test('a caller that needs no further page of a list requests none', async () => {
   const requested: (string | undefined)[] = [];
   for await (const page of listPages(SUBJECT, async (marker) => {
     requested.push(marker);
@@ -73,7 +73,7 @@ test('a caller that needs no further page requests none', async () => {
   assert.deepEqual(requested, [undefined, '2']);
 });
 
-test('the responses of one list count together, and those outside a list alone', async () => {
+test('one list’s responses count together towards its bound, and those outside a list alone', async () => {
   const request = async (marker: string | undefined): Promise<ListPage<number>> => {
     receive();
     return await pagesOf(3)(marker);

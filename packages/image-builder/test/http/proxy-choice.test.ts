@@ -92,7 +92,7 @@ function described(one: Case, proxy: string | null | undefined): string {
   return `${JSON.stringify(one)}: ${proxy ?? 'direct'}`;
 }
 
-test('the proxy of a URL is that of python3-requests', () => {
+test('the proxy for a URL is the one that python3-requests uses', () => {
   const excluded = NO_PROXY.flatMap(([url, ...values]) =>
     values.map((value): Case => [url, { http_proxy: PROXY, https_proxy: PROXY, no_proxy: value }]),
   );
@@ -106,7 +106,7 @@ test('the proxy of a URL is that of python3-requests', () => {
   );
 });
 
-test('no_proxy also takes brackets, networks of IPv6, ports of addresses, and a star among others', () => {
+test('the variable no_proxy may also contain brackets, IPv6 networks, ports and a star', () => {
   const excluded: readonly (readonly [url: string, noProxy: string])[] = [
     ['http://[::1]:9292/', '[::1]'],
     ['http://[::1]:9292/', '[::1]:9292'],
@@ -130,7 +130,7 @@ test('no_proxy also takes brackets, networks of IPv6, ports of addresses, and a 
   }
 });
 
-test('a proxy may have no scheme, and a percent sign in its password', () => {
+test('a proxy variable may have no scheme, and a percent sign in its password', () => {
   for (const [value, url] of [
     ['proxy:3128', 'http://proxy:3128/'],
     ['//proxy:3128', 'http://proxy:3128/'],
@@ -144,7 +144,7 @@ test('a proxy may have no scheme, and a percent sign in its password', () => {
   }
 });
 
-test('a proxy that cannot be used is an error that names the variable, and not its value', () => {
+test('a proxy that cannot be used throws an error that names the variable, and not its value', () => {
   const cases: readonly (readonly [name: string, value: string, message: RegExp])[] = [
     [
       'https_proxy',

@@ -61,44 +61,44 @@ interface RetryTest {
 }
 
 describe('a retry policy', () => {
-  it('doubles the delay each time, and stops after its attempts', async () => {
+  it('a retry policy doubles the delay each time, and stops after its attempts', async () => {
     const clock = new ManualClock();
     await assert.rejects(retry(clock, 9), { message: 'attempt 6 failed' });
     assert.deepEqual(clock.sleeps, [1000, 2000, 4000, 8000, 16_000]);
   });
 
-  it('limits the delay', () => {
+  it('a retry policy limits the delay', () => {
     const policy = new RetryPolicy({ ...LIMITS, attempts: 100 }, { random: () => 0 });
     assert.deepEqual([policy.delayAfter(5), policy.delayAfter(6), policy.delayAfter(99)], [16, 30, 30]);
     assert.equal(policy.delayAfter(100), undefined);
   });
 
-  it('cuts up to half of a delay as jitter', async () => {
+  it('a retry policy cuts up to half of a delay as jitter', async () => {
     const clock = new ManualClock();
     assert.equal(await retry(clock, 2, { random: 0.5 }), 3);
     assert.deepEqual(clock.sleeps, [750, 1500]);
   });
 
-  it('waits at least for Retry-After', async () => {
+  it('a retry policy waits at least for Retry-After', async () => {
     const clock = new ManualClock();
     assert.equal(await retry(clock, 1, { retryAfter: 20 }), 2);
     assert.deepEqual(clock.sleeps, [20_000]);
   });
 
-  it('does not wait for a Retry-After above its limit', async () => {
+  it('a retry policy does not wait for a Retry-After above its limit', async () => {
     const clock = new ManualClock();
     await assert.rejects(retry(clock, 1, { retryAfter: 121 }), { message: 'attempt 1 failed' });
     assert.deepEqual(clock.sleeps, []);
   });
 
-  it('does not retry an error that is not retriable, or that its caller excludes', async () => {
+  it('a retry policy does not retry an error that is not retriable, or that its caller excludes', async () => {
     const clock = new ManualClock();
     await assert.rejects(retry(clock, 1, { retriable: false }), { message: 'attempt 1 failed' });
     await assert.rejects(retry(clock, 1, { mayRetry: () => false }), { message: 'attempt 1 failed' });
     assert.deepEqual(clock.sleeps, []);
   });
 
-  it('reports each retry before its delay', async () => {
+  it('a retry policy reports each retry before its delay', async () => {
     const reports: unknown[] = [];
     await retry(new ManualClock(), 1, {
       onRetry: ({ message }, delay, attempt) => void reports.push([message, delay, attempt]),
@@ -113,7 +113,7 @@ function report(into: unknown[]) {
     void into.push(found && [found.error.message, found.attempt, found.attempts, found.delay]);
 }
 
-it('an operation learns of the retries of its requests, and when they have ended', async () => {
+it('an operation is notified of its requests’ retries, and when they have ended', async () => {
   const outer: unknown[] = [];
   const inner: unknown[] = [];
   await watchRetries(report(outer), async () => {
@@ -132,7 +132,7 @@ describe('the budget of an operation', () => {
     return { clock, budget: new RetryBudget(seconds, () => clock.now()) };
   };
 
-  it('is shared by its requests, and starts with the first failure', async () => {
+  it('an operation’s retry budget is shared by its requests, and starts with the first failure', async () => {
     const { clock, budget } = operation(10);
     await budget.run(async () => {
       await assert.rejects(retry(clock, 9));
@@ -142,7 +142,7 @@ describe('the budget of an operation', () => {
     });
   });
 
-  it('does not count an outage that has passed', async () => {
+  it('an operation’s retry budget does not count an outage that has passed', async () => {
     const { clock, budget } = operation(10);
     await budget.run(async () => {
       await retry(clock, 1);
@@ -152,7 +152,7 @@ describe('the budget of an operation', () => {
     });
   });
 
-  it('does not limit a cleanup that has a budget of its own', async () => {
+  it('an operation’s retry budget does not limit a cleanup that has its own', async () => {
     const { clock, budget } = operation(0);
     const cleanup = new RetryBudget(10, () => clock.now());
     await budget.run(async () => {
@@ -164,7 +164,7 @@ describe('the budget of an operation', () => {
   });
 });
 
-it('Retry-After is a number of seconds or a date', () => {
+it('the header Retry-After contains a number of seconds or a date', () => {
   const now = Date.UTC(2026, 0, 1);
   assert.equal(retryAfterSeconds('20', now), 20);
   assert.equal(retryAfterSeconds('Thu, 01 Jan 2026 00:01:00 GMT', now), 60);

@@ -5,7 +5,7 @@ import { combineFilters, filterEntry, parseImageFilter } from '../../src/image-f
 
 const NOW = Date.UTC(2026, 4, 8);
 
-test('KEY=VALUE and the entries of YAML make the same filter', () => {
+test('an image filter is the same from KEY=VALUE and from YAML entries', () => {
   const texts = ['name=debian-*', 'name=ubuntu-*', 'tag=ci', 'image-name=debian', 'owner=self', 'owner=a1b2'];
   const others = ['architecture=x86_64', 'visibility=private', 'property:os=a=b', 'not-older-than=7d'];
   const filter = {
@@ -32,18 +32,18 @@ test('KEY=VALUE and the entries of YAML make the same filter', () => {
   assert.deepEqual(parseImageFilter(yaml, NOW), filter);
 });
 
-test('no entries make an empty filter, and the later of two times counts', () => {
+test('an image filter without entries is empty, and the later of two times counts', () => {
   assert.deepEqual(parseImageFilter([]), {});
   const entries = ['created-after=2026-05-01', 'not-older-than=24h'].map(filterEntry);
   assert.deepEqual(parseImageFilter(entries, NOW), { createdAfter: new Date('2026-05-07T00:00:00Z') });
 });
 
-test('a property may have any name', () => {
+test('an image filter’s property may have any name', () => {
   const { properties } = parseImageFilter(['property:__proto__=x', 'property:a:b=y'].map(filterEntry));
   assert.deepEqual(properties, new Map(Object.entries({ 'a:b': ['y'] })).set('__proto__', ['x']));
 });
 
-test('an image must match all lists of entries, and one value of each key of a list', () => {
+test('an image must match all lists of filter entries, and one value of each key in a list', () => {
   const list = ['name=debian-*', 'name=ubuntu-*', 'owner=self', 'owner=a1b2', 'tag=ci'].map(filterEntry);
   const own = ['name=debian-12', 'owner=a1b2', 'property:os=debian'].map(filterEntry);
   const combined = [
@@ -76,12 +76,12 @@ for (const [text, reason] of [
   ['created-after=7', /cannot be "7"; write one time such as 2026/],
   ['not-older-than=7', /cannot be "7"; write one duration such as 12h/],
 ] as const) {
-  test(`"${text}" is refused`, () => {
+  test(`the image filter "${text}" is rejected`, () => {
     assert.throws(() => parseImageFilter([filterEntry(text)]), withCode('invalid-filter', reason));
   });
 }
 
-test('a key without values, and two values for one time, are refused', () => {
+test('an image filter is rejected with a key without values, or two values for one time', () => {
   const empty = [{ name: 'tag', values: [] }];
   assert.throws(() => parseImageFilter(empty), withCode('invalid-filter', /"tag" has no values/));
   const twice = ['not-older-than=1d', 'not-older-than=2d'].map(filterEntry);

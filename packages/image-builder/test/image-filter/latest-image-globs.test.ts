@@ -15,7 +15,7 @@ const CASES: readonly [pattern: string, matching: readonly string[], others: rea
 ];
 
 for (const [pattern, matching, others] of CASES) {
-  test(`"${pattern}" is matched with whole names`, () => {
+  test(`the glob "${pattern}" is matched with whole names`, () => {
     assert.deepEqual(
       [...matching, ...others].filter((text) => matchesGlob(text, pattern)),
       matching,
@@ -23,7 +23,7 @@ for (const [pattern, matching, others] of CASES) {
   });
 }
 
-test('a pattern of many stars is matched in linear time', () => {
+test('a glob with many stars is matched in linear time', () => {
   // Other processes do not count.
   const begun = process.cpuUsage();
   assert.equal(matchesGlob('a'.repeat(5000), `${'*a'.repeat(50)}*b`), false);

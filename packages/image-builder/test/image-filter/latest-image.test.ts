@@ -38,7 +38,7 @@ function choose(candidates: readonly ImageCandidate[], filter: ImageFilter = {})
 }
 
 describe('of several images that pass', () => {
-  test('the one that was built last is the latest, if all have a time', () => {
+  test('the latest image is the one that was built last if all have a time', () => {
     const copied = image('a', { builtOn: 1, createdOn: 9 });
     assert.deepEqual(choose([copied, image('b', { builtOn: 2, createdOn: 3 })]), [
       'b',
@@ -46,18 +46,18 @@ describe('of several images that pass', () => {
     ]);
   });
 
-  test('the one that was created last is the latest, if one has none', () => {
+  test('the latest image is the one that was created last if one has no build time', () => {
     const candidates = [image('a', { builtOn: 9, createdOn: 3 }), image('b', { createdOn: 4 })];
     assert.deepEqual(choose(candidates), ['b', ['a: it was created earlier, at 2026-05-03T00:00:00.000Z']]);
   });
 
-  test('an image that does not pass does not affect the choice', () => {
+  test('the latest image does not depend on images that fail the filter', () => {
     const candidates = [image('a', { builtOn: 2, createdOn: 3 }), image('b', { builtOn: 1, createdOn: 4 })];
     const [latest] = choose([...candidates, image('c', { isUsable: false, status: 'queued' })]);
     assert.equal(latest, 'a');
   });
 
-  test('equal images are ordered by the other time, then by their ids', () => {
+  test('the latest of equal images is chosen by the other time, then by their ids', () => {
     const createdAlike = [image('a', { builtOn: 2 }), image('b', { builtOn: 1 }), image('c', {})];
     assert.deepEqual(choose(createdAlike), [
       'a',
@@ -74,24 +74,34 @@ describe('of several images that pass', () => {
 
 describe('an image', () => {
   const refusals: readonly [what: string, Partial<ImageCandidate>, ImageFilter, reason: string][] = [
-    ['pending', { isUsable: false, status: 'queued' }, {}, 'it is queued'],
-    ['of somebody else', { isOwn: false, owner: 'them' }, {}, 'its owner is them, not self'],
+    ['that is pending', { isUsable: false, status: 'queued' }, {}, 'it is queued'],
+    ['with another owner', { isOwn: false, owner: 'them' }, {}, 'its owner is them, not self'],
     [
-      'of a third',
+      'of a third owner',
       { isOwn: false, owner: 'it' },
       { owner: ['self', 'them'] },
       'its owner is it, not self or them',
     ],
-    ['of our own where another is trusted', {}, { owner: ['them'] }, 'its owner is self, us, not them'],
+    [
+      'with our own owner where another is trusted',
+      {},
+      { owner: ['them'] },
+      'its owner is self, us, not them',
+    ],
     ['for other machines', {}, { architecture: ['aarch64'] }, 'its architecture is x86_64, not aarch64'],
     ['without a tag', { tags: [] }, { tag: ['ci', 'qa'] }, 'its tag is unknown, not ci or qa'],
     [
-      'seen by others',
+      'that others can see',
       { visibility: 'public' },
       { visibility: ['private'] },
       'its visibility is public, not private',
     ],
-    ['of another kind', {}, { properties: new Map([['os', ['bsd']]]) }, 'its property os is debian, not bsd'],
+    [
+      'with another property value',
+      {},
+      { properties: new Map([['os', ['bsd']]]) },
+      'its property os is debian, not bsd',
+    ],
     [
       'without a property',
       {},
@@ -99,19 +109,19 @@ describe('an image', () => {
       'its property toString is unknown, not x',
     ],
     [
-      'too old',
+      'that is too old',
       { builtAt: new Date('2026-04-01') },
       { createdAfter: new Date('2026-04-02') },
       'it was made at 2026-04-01T00:00:00.000Z, before 2026-04-02T00:00:00.000Z',
     ],
   ];
   for (const [what, properties, filter, reason] of refusals) {
-    test(`${what} is refused`, () => {
+    test(`an image ${what} does not pass the filter, and the reason is reported`, () => {
       assert.deepEqual(choose([image('a', properties)], filter), [undefined, [`a: ${reason}`]]);
     });
   }
 
-  test('with one of the values for each key passes', () => {
+  test('an image with one of the values for each key passes the filter', () => {
     const filter = {
       name: ['ubuntu-*', 'debian-?'],
       imageName: ['debian'],
@@ -125,7 +135,7 @@ describe('an image', () => {
     assert.deepEqual(choose([image('a', {})], filter), ['a', []]);
   });
 
-  test('passes if the filter has another name of its architecture', () => {
+  test('an image passes if the filter has another name for its architecture', () => {
     for (const architecture of ['amd64', 'x64', 'x86_64']) {
       assert.deepEqual(choose([image('a', {})], { architecture: [architecture] }), ['a', []]);
       assert.deepEqual(choose([image('a', { architecture })], { architecture: ['x86_64'] }), ['a', []]);
@@ -136,11 +146,11 @@ describe('an image', () => {
     ]);
   });
 
-  test('of another owner passes if the filter names the owner', () => {
+  test('another owner’s image passes if the filter names the owner', () => {
     assert.deepEqual(choose([image('a', { isOwn: false, owner: 'them' })], { owner: ['them'] }), ['a', []]);
   });
 
-  test('with another name is not reported as refused', () => {
+  test('an image with another name is not reported as rejected', () => {
     assert.deepEqual(choose([image('a', {})], { name: ['Debian-*'] }), [undefined, []]);
     assert.deepEqual(choose([image('a', {})], { imageName: ['deb*'] }), [undefined, []]);
   });

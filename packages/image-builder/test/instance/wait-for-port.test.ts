@@ -8,7 +8,7 @@ const ADDRESS = { host: '127.0.0.1', port: 22 };
 const well = (): Promise<void> => Promise.resolve();
 
 describe('waitForPort', () => {
-  test('waits until the service answers', async () => {
+  test('the wait for a port ends when the service responds', async () => {
     let tries = 0;
     await waitForPort(
       ADDRESS,
@@ -22,7 +22,7 @@ describe('waitForPort', () => {
     assert.equal(tries, 3);
   });
 
-  test('aborts an attempt that takes too long, and starts another', async () => {
+  test('the wait for a port aborts an attempt that takes too long, and starts another', async () => {
     let tries = 0;
     await waitForPort(
       ADDRESS,
@@ -35,7 +35,7 @@ describe('waitForPort', () => {
     assert.equal(tries, 2);
   });
 
-  test('ends when its check throws', async () => {
+  test('the wait for a port ends when its check throws', async () => {
     const gone = new Error('gone');
     let looks = 0;
     const waiting = waitForPort(
@@ -49,7 +49,7 @@ describe('waitForPort', () => {
     await assert.rejects(waiting, gone);
   });
 
-  test('aborts with the reason of its signal, and so does the attempt', async () => {
+  test('the wait for a port and its attempt abort with the signal’s reason', async () => {
     const abort = new AbortController();
     const reason = new Error('enough');
     const tried = Promise.withResolvers<unknown>();

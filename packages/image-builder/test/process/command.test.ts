@@ -14,7 +14,7 @@ async function shell(t: TestContext, script: string, options: Partial<CommandOpt
   return await runCommand('sh', ['-c', script], { cwd: await temporaryDirectory(t), ...options });
 }
 
-test('the result of a command has its exit code and last lines', async (t) => {
+test('a command’s result has its exit code and last lines', async (t) => {
   const lines: string[] = [];
   const result = await shell(t, 'echo one; echo; echo two >&2; exit 3', {
     onLine: (line) => void lines.push(line),
@@ -24,7 +24,7 @@ test('the result of a command has its exit code and last lines', async (t) => {
   assert.equal(lines.length, 3);
 });
 
-test('a line that is written in parts stays whole if the command writes to the other stream in between', async (t) => {
+test('a command’s line that is written in parts stays whole if it writes to the other stream in between', async (t) => {
   const lines: string[] = [];
   const parts: string[] = [];
   const script = 'printf "pass"; until [ -e seen ]; do sleep 0.01; done; echo two >&2; echo word';
@@ -40,12 +40,12 @@ test('a line that is written in parts stays whole if the command writes to the o
   assert.deepEqual([parts[0], lines.toSorted()], ['pass', ['password', 'two']]);
 });
 
-test('the result names the signal that ended a command', async (t) => {
+test('a command’s result names the signal that ended it', async (t) => {
   const { exitCode, signal } = await shell(t, 'kill -KILL $$');
   assert.deepEqual({ exitCode, signal }, { exitCode: undefined, signal: 'SIGKILL' });
 });
 
-test('the result tells whether the output mentions a full disk', async (t) => {
+test('a command’s result shows whether the output mentions a full disk', async (t) => {
   assert.equal((await shell(t, 'echo "cp: write error: No space left on device"; exit 1')).diskFull, true);
   assert.equal((await shell(t, 'echo fine')).diskFull, false);
 });
@@ -71,7 +71,7 @@ test('a command gets only the given environment', async (t) => {
   await temporaryDirectory(t);
 });
 
-test('all output is read, however slowly', async (t) => {
+test('a command’s output is read completely, however slowly', async (t) => {
   let lines = 0;
   await shell(t, 'yes | head -n 20000', {
     onLine: (line) => {
@@ -125,7 +125,7 @@ async function writeProgram(directory: string, mode = 0o755): Promise<string> {
 }
 
 for (const { what, prepare, args = [], message } of NOT_STARTED) {
-  test(`a command that cannot be started fails at once, also in a namespace: ${what}`, async (t) => {
+  test(`a command that cannot be started (${what}) fails at once, also in a namespace`, async (t) => {
     const cwd = await temporaryDirectory(t);
     const command = await prepare(cwd);
     await assert.rejects(runCommand(command, args, { cwd }), withCode('command-not-found', message));
@@ -137,7 +137,7 @@ for (const { what, prepare, args = [], message } of NOT_STARTED) {
   });
 }
 
-test('a command that is being written may start later', async (t) => {
+test('a command that is being written may be started later', async (t) => {
   const cwd = await temporaryDirectory(t);
   const path = join(cwd, 'program');
   await copyFile('/bin/true', path);
@@ -154,7 +154,7 @@ test('a missing working directory is not reported as a missing command', async (
   );
 });
 
-test('an abort ends the whole group, and rejects with the reason', async (t) => {
+test('an abort ends a command’s whole process group, and rejects with the reason', async (t) => {
   const abort = new AbortController();
   const reason = new Error('enough');
   let child = 0;
@@ -179,7 +179,7 @@ test('a command that ignores SIGTERM gets SIGKILL', async (t) => {
   await assert.rejects(run, /enough/);
 });
 
-test('a command with an aborted signal is not started', async () => {
+test('a command whose signal is already aborted is not started', async () => {
   const options = { cwd: '/', signal: AbortSignal.abort(), onStart: () => assert.fail('it was started') };
   await assert.rejects(runCommand('true', [], options), { name: 'AbortError' });
 });
@@ -190,7 +190,7 @@ test('processes that a command leaves in its group are ended', async (t) => {
   await untilGone(Number(decisiveLines[0]));
 });
 
-test('a process that left the group with the pipe does not delay the result', async (t) => {
+test('a process that left a command’s group with the pipe does not delay the result', async (t) => {
   // The sixth field is the session.
   const hasLeft = '[ "$(cut -d " " -f 6 /proc/$!/stat)" = $! ]';
   const script = `setsid sleep 600 & until ${hasLeft}; do sleep 0.01; done; echo $!`;
@@ -198,7 +198,7 @@ test('a process that left the group with the pipe does not delay the result', as
   process.kill(Number(decisiveLines[0]));
 });
 
-test('an error of the listener ends the command', async (t) => {
+test('an error in the output listener ends the command', async (t) => {
   const run = shell(t, 'yes', {
     onLine: () => {
       throw new Error('fault');
@@ -207,7 +207,7 @@ test('an error of the listener ends the command', async (t) => {
   await assert.rejects(run, /fault/);
 });
 
-test('the beginning of a line is passed on before the line ends', async () => {
+test('the beginning of a command’s line is passed on before the line ends', async () => {
   const stop = new AbortController();
   const partial: string[] = [];
   const running = runCommand('sh', ['-c', 'echo ready; printf "login: "; exec sleep 600'], {

@@ -135,7 +135,7 @@ function log(name: string): string {
 
 describe('the decisive lines of a real log', () => {
   for (const name of readdirSync(LOGS).map((file) => file.replace(/\.log$/, ''))) {
-    it(name, () => {
+    it(`the decisive lines of ${name}.log are found`, () => {
       const { step, lines } = decisive(log(name));
       assert.deepEqual([...(step === undefined ? [] : [`in ${step}`]), ...lines], EXPECTED[name]);
     });
@@ -146,7 +146,7 @@ describe('the decisive lines', () => {
   const TIME = '2026-11-23 05:01:46.525 | ';
   const MOUNT = 'mount: mounting none on /absent/dir failed: No such file or directory';
 
-  it('are those before the cleanup, even if that fails with a traceback', () => {
+  it('the decisive lines are those before the cleanup, even if that fails with a traceback', () => {
     const traceback = [
       'Traceback (most recent call last):',
       '  File "x.py", line 7, in <module>',
@@ -156,14 +156,14 @@ describe('the decisive lines', () => {
     assert.deepEqual(decisive(`${log('dib-mount')}${cleanup}`).lines, [MOUNT]);
   });
 
-  it('are not those of an error that a step of diskimage-builder survived', () => {
+  it('the decisive lines omit an error that a diskimage-builder step survived', () => {
     const survived = [`dib-run-parts Running /x/pre-install.d/10-agent`, 'E: Unable to locate package agent'];
     const text = [...survived, 'dib-run-parts 10-agent completed'].map((line) => `${TIME}${line}\n`).join('');
     assert.deepEqual(decisive(`${text}${log('dib-mount')}`).lines, [MOUNT]);
     assert.deepEqual(decisive(`${text}${TIME}install.d\n`).lines, ['install.d']);
   });
 
-  it('are not those of an error that a command survived before it failed with another', () => {
+  it('the decisive lines omit an error that a command survived before it failed with another', () => {
     const text = [
       'curl: (7) no route',
       '+ : use the copy',
@@ -173,19 +173,19 @@ describe('the decisive lines', () => {
     assert.deepEqual(decisive(text.join('\n')).lines, ['mount: /data: does not exist.']);
   });
 
-  it('end with the last line of a command that went on after an error', () => {
+  it('the decisive lines end with the last line of a command that continued after an error', () => {
     const text = ['curl: (7) no route', 'using the copy of yesterday', 'the copy is damaged'];
     assert.deepEqual(decisive(text.join('\n')).lines, ['curl: (7) no route', '…', 'the copy is damaged']);
   });
 
-  it('have an error of a cleanup only if there is no other', () => {
+  it('the decisive lines contain a cleanup’s error only if there is no other', () => {
     const umount = 'umount: /mnt: not mounted.';
     assert.deepEqual(decisive(`cp: x: Permission denied\n${umount}`).lines, ['cp: x: Permission denied']);
     assert.deepEqual(decisive(`${umount}\ncp: x: Permission denied`).lines, ['cp: x: Permission denied']);
     assert.deepEqual(decisive(`started\n${umount}`).lines, [umount]);
   });
 
-  it('have the first and the last error of a chain of exceptions', () => {
+  it('the decisive lines contain the first and the last error in a chain of exceptions', () => {
     const first = ['Traceback (most recent call last):', '  File "x.py", line 7', "KeyError: 'size'", ''];
     const cause = ['During handling of the above exception, another exception occurred:', ''];
     const text = [...first, ...cause, ...first.slice(0, 2), 'site.NoFlavor: no flavor has a size'];
@@ -195,13 +195,13 @@ describe('the decisive lines', () => {
     ]);
   });
 
-  it('are the last ones if no line has an error, without traced commands unless there is nothing else', () => {
+  it('the decisive lines are the last ones if no line has an error, without traced commands if possible', () => {
     assert.deepEqual(decisive('one\ntwo\n\n+ exit 3\nthree\nfour\n').lines, ['two', 'three', 'four']);
     assert.deepEqual(decisive('+ false\n+ exit 3\n').lines, ['+ false', '+ exit 3']);
     assert.deepEqual(decisive('').lines, []);
   });
 
-  it('are few', () => {
+  it('the decisive lines of a long output are few', () => {
     const text = Array.from({ length: 40 }, (_, n) => `E: ${n}`);
     assert.deepEqual(decisive(text.join('\n')).lines, ['E: 0', 'E: 1', 'E: 2', '…', 'E: 39']);
   });
@@ -215,7 +215,7 @@ describe('the decisive lines', () => {
     'ERRORS: 0',
     'checking for error: none',
   ]) {
-    it(`do not have this as an error: ${line}`, () => {
+    it(`the decisive lines do not contain this line as an error: ${line}`, () => {
       assert.deepEqual(decisive(`${line}\nlast`).lines, line.startsWith('+') ? ['last'] : [line, 'last']);
     });
   }

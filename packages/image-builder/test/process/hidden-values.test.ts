@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { shownVariables } from '../../src/build/command-environment.ts';
 import { hiddenValues, hiddenVariables, isPublicVariable } from '../../src/process/hidden-values.ts';
 
-test('a variable of diskimage-builder is public unless its value is a secret, and so is a listed one', () => {
+test('a diskimage-builder variable is public unless its value is a secret, and so is a listed one', () => {
   for (const name of ['DIB_RELEASE', 'DIB_REPOREF_nodepool', 'PATH', 'LC_ALL', 'http_proxy', 'MIRROR_URL']) {
     assert.ok(isPublicVariable(name, ['MIRROR_*']), name);
   }
@@ -18,7 +18,7 @@ test('a variable of diskimage-builder is public unless its value is a secret, an
   }
 });
 
-test('values that occur in every log, and those of public variables, are not hidden', () => {
+test('values that occur in every log, and public variables’ values, are not hidden', () => {
   const environment = {
     DIB_RELEASE: 'bookworm',
     CODENAME: 'bookworm',
@@ -34,7 +34,7 @@ test('values that occur in every log, and those of public variables, are not hid
   assert.deepEqual(hiddenVariables(environment, ['GITHUB_*', 'BASE64']), {});
 });
 
-test('credentials in the addresses of public variables are hidden', () => {
+test('credentials in public variables’ addresses are hidden', () => {
   const values = hiddenValues({
     https_proxy: 'http://user:pass-of-proxy@proxy:3128',
     DIB_REPOLOCATION_a: 'https://token-of-git@example.org/a',
@@ -47,7 +47,7 @@ test('credentials in the addresses of public variables are hidden', () => {
   for (const text of ['user', 'builder', 'y']) assert.ok(!values.includes(text), text);
 });
 
-test('an attestation has all names, and the values of public variables without credentials', () => {
+test('an attestation has all variables’ names, and public ones’ values without credentials', () => {
   const envVars = {
     DIB_RELEASE: 'bookworm',
     DIB_DISTRIBUTION_MIRROR: 'https://u:p@mirror/debian',

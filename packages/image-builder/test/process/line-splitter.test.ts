@@ -16,17 +16,17 @@ function split(text: string, size: number): string[] {
 const TEXT = 'one\ntwo\r\n\nprogress 1\rprogress 2\rümlaut €\nlast';
 const LINES = ['one', 'two', '', 'progress 1', 'progress 2', 'ümlaut €', 'last'];
 
-test('lines do not depend on the size of chunks', () => {
+test('output lines do not depend on the size of chunks', () => {
   for (let size = 1; size <= Buffer.byteLength(TEXT); size += 1)
     assert.deepEqual(split(TEXT, size), LINES, `${size}`);
 });
 
-test('a trailing line end begins no new line', () => {
+test('a trailing line end begins no new output line', () => {
   for (const text of ['one\n', 'one\r', 'one\r\n'])
     assert.deepEqual(split(text, 2), ['one'], JSON.stringify(text));
 });
 
-test('a long output without line ends is split', () => {
+test('a long output without line ends is split into lines', () => {
   const lines = split('x'.repeat(200_000), 8_192);
   assert.ok(lines.length > 1);
   assert.equal(lines.join('').length, 200_000);

@@ -17,12 +17,12 @@ async function take(caches: BuildCaches, name = 'debian', limit = AMPLE): Promis
 async function write(path: string, minutes = 1): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, Buffer.alloc(MEBIBYTE, 'x'));
-  // Not now: the clock of this process may be a millisecond behind that of the file system.
+  // Not now: this process’s clock may be a millisecond behind the file system’s.
   const time = Date.now() / 1000 + minutes * 60;
   await utimes(path, time, time);
 }
 
-test('the next build of an image finds the downloads of the last one, even after a restart', async (t) => {
+test('an image’s next build finds the last build’s downloads, even after a restart', async (t) => {
   const parent = join(await temporaryDirectory(t), 'cache');
   const first = await take(new BuildCaches(parent));
   await write(join(first.directory, 'apt', 'debian', 'hello.deb'));
@@ -32,7 +32,7 @@ test('the next build of an image finds the downloads of the last one, even after
   assert.deepEqual(await readdir(join(second.directory, 'apt', 'debian')), ['hello.deb']);
 });
 
-test('one build uses a cache at a time; other images have their own', async (t) => {
+test('a download cache is used by one build at a time, and other images have their own', async (t) => {
   const caches = new BuildCaches(await temporaryDirectory(t));
   const first = await take(caches);
   assert.equal(await caches.take('debian', AMPLE), undefined);
@@ -41,7 +41,7 @@ test('one build uses a cache at a time; other images have their own', async (t) 
   await take(caches);
 });
 
-test('the least recently used files above the limit are removed', async (t) => {
+test('a download cache removes the least recently used files above the limit', async (t) => {
   const caches = new BuildCaches(await temporaryDirectory(t));
   const { directory, release } = await take(caches, 'debian', 3.5 * MEBIBYTE);
   for (const [index, name] of ['b', 'c', 'd', 'a', 'e'].entries()) {
@@ -51,7 +51,7 @@ test('the least recently used files above the limit are removed', async (t) => {
   assert.deepEqual((await readdir(join(directory, 'apt'))).toSorted(), ['a', 'd', 'e']);
 });
 
-test('a git repository is removed as a whole, or not at all', async (t) => {
+test('a download cache removes a Git repository as a whole, or not at all', async (t) => {
   const caches = new BuildCaches(await temporaryDirectory(t));
   const { directory, release } = await take(caches, 'debian', 2.5 * MEBIBYTE);
   const sources = join(directory, 'source-repositories');
@@ -64,7 +64,7 @@ test('a git repository is removed as a whole, or not at all', async (t) => {
   assert.deepEqual((await readdir(join(sources, 'new', '.git'))).toSorted(), ['HEAD', 'pack']);
 });
 
-test('a failed build leaves no file that may be incomplete', async (t) => {
+test('a failed build leaves no incomplete file in the download cache', async (t) => {
   const caches = new BuildCaches(await temporaryDirectory(t));
   const { directory, release } = await take(caches);
   await write(join(directory, 'debootstrap-debian.tar.gz'));
@@ -79,7 +79,7 @@ test('a failed build leaves no file that may be incomplete', async (t) => {
   assert.deepEqual(await readdir(join(directory, 'source-repositories')), []);
 });
 
-test('a build that a crash ended leaves none either', async (t) => {
+test('a build that a crash ended leaves no incomplete file in the download cache', async (t) => {
   const parent = await temporaryDirectory(t);
   const { directory } = await take(new BuildCaches(parent));
   await write(join(directory, 'debootstrap-debian.tar.gz'));
@@ -87,7 +87,7 @@ test('a build that a crash ended leaves none either', async (t) => {
   assert.deepEqual(await readdir(directory), ['.in-use']);
 });
 
-test('no image name leads out of the parent directory, or needs quotes in a shell', async (t) => {
+test('no image name leads out of the download cache’s parent directory, or needs quotes in a shell', async (t) => {
   const parent = await temporaryDirectory(t);
   const caches = new BuildCaches(parent);
   const long = 'n'.repeat(400);
@@ -98,7 +98,7 @@ test('no image name leads out of the parent directory, or needs quotes in a shel
   }
 });
 
-test('a cache that no build has used for a month is removed', async (t) => {
+test('a download cache that no build has used for a month is removed', async (t) => {
   const parent = await temporaryDirectory(t);
   const caches = new BuildCaches(parent);
   for (const name of ['old', 'recent']) await (await take(caches, name)).release(true);
@@ -110,7 +110,7 @@ test('a cache that no build has used for a month is removed', async (t) => {
   await removeUnusedCaches(join(parent, 'missing'));
 });
 
-test('files whose names are not UTF-8 count, and are removed like others', async (t) => {
+test('files in a download cache whose names are not UTF-8 count, and are removed like others', async (t) => {
   const caches = new BuildCaches(await temporaryDirectory(t));
   const { directory, release } = await take(caches, 'debian', 1.5 * MEBIBYTE);
   const inLatin1 = Buffer.concat([Buffer.from(`${directory}/caf`), Buffer.from([0xe9])]);

@@ -26,7 +26,7 @@ async function imageFiles(layout: Layout): Promise<string[]> {
 const OWN = ['a.qcow2', 'a.raw', 'a.squash', 'a.qcow2.md5', 'a.raw.sha256', 'a.md5', 'a.d', 'a.qcow2-new'];
 const FOREIGN = ['a', 'ab.qcow2', 'a.b.qcow2', 'a.qcow2.bak', 'a.txt', '.a.qcow2', 'a-1.qcow2'];
 
-test('the files of an image are recognised by the id and its suffix', () => {
+test('an image’s files are recognized by its id and their suffix', () => {
   for (const name of OWN) assert.ok(belongsTo('a', name), name);
   for (const name of FOREIGN) assert.ok(!belongsTo('a', name), name);
 });
@@ -45,7 +45,7 @@ test('withdrawing an image moves all its files, and no others', async (t) => {
   assert.deepEqual(await readdir(layout.trash), []);
 });
 
-test('leftover files in the trash do not disturb a delete', async (t) => {
+test('files left in the trash do not disturb a deletion', async (t) => {
   const layout = await layoutWith(t, []);
   for (const directory of [join(layout.trash, 'a.d', 'old'), join(layout.root, 'a.d', 'new')]) {
     await mkdir(directory, { recursive: true });
@@ -54,7 +54,7 @@ test('leftover files in the trash do not disturb a delete', async (t) => {
   assert.deepEqual(await readdir(join(layout.trash, 'a.d')), ['new']);
 });
 
-test('a failed delete is not completed later', async (t) => {
+test('a failed deletion is not completed later', async (t) => {
   const layout = await layoutWith(t, ['a.raw']);
   await rm(layout.trash, { recursive: true });
   await assert.rejects(withdraw(layout, 'a'), { code: 'ENOENT' });
@@ -72,7 +72,7 @@ async function setUp(t: TestContext) {
   return { layout, pending, forgotten };
 }
 
-test('pending deletes of an earlier process are loaded, and forgotten once', async (t) => {
+test('an earlier process’s pending deletions are loaded, and forgotten once', async (t) => {
   const { layout, pending, forgotten } = await setUp(t);
   await pending.load();
   assert.deepEqual([...pending.ids], ['a']);
@@ -84,7 +84,7 @@ test('pending deletes of an earlier process are loaded, and forgotten once', asy
   assert.deepEqual(await readdir(layout.deleted), []);
 });
 
-test('a pending delete is forgotten after ten minutes', async (t) => {
+test('a pending deletion is forgotten after ten minutes', async (t) => {
   const { pending, forgotten } = await setUp(t);
   t.mock.timers.enable({ apis: ['setTimeout'] });
   pending.add('b');

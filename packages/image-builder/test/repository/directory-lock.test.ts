@@ -17,7 +17,7 @@ async function layoutOf(t: TestContext): Promise<Layout> {
   return layout;
 }
 
-test('a second owner is refused with the name of the first', async (t) => {
+test('a second owner of the images directory is rejected with the name of the first', async (t) => {
   const layout = await layoutOf(t);
   const lock = await DirectoryLock.take(layout);
   t.after(() => lock.release());
@@ -25,14 +25,14 @@ test('a second owner is refused with the name of the first', async (t) => {
   await assert.rejects(DirectoryLock.take(layout), withCode('directory-locked', message));
 });
 
-test('a released lock can be taken again', async (t) => {
+test('a released lock of the images directory can be taken again', async (t) => {
   const layout = await layoutOf(t);
   await (await DirectoryLock.take(layout)).release();
   await (await DirectoryLock.take(layout)).release();
   await assert.rejects(readFile(layout.owner), { code: 'ENOENT' });
 });
 
-test('a killed owner no longer holds the lock', async (t) => {
+test('a killed owner no longer holds the lock of the images directory', async (t) => {
   const layout = await layoutOf(t);
   const program = `
     import { DirectoryLock } from ${JSON.stringify(import.meta.resolve('../../src/repository/directory-lock.ts'))};
@@ -52,7 +52,7 @@ test('a killed owner no longer holds the lock', async (t) => {
   await (await DirectoryLock.take(layout)).release();
 });
 
-test('the keeper of the lock ignores signals to the whole terminal or service', async (t) => {
+test('the lock’s keeper ignores signals to the whole terminal or service', async (t) => {
   const layout = await layoutOf(t);
   const lock = await DirectoryLock.take(layout);
   t.after(() => lock.release());
@@ -64,7 +64,7 @@ test('the keeper of the lock ignores signals to the whole terminal or service', 
   await assert.rejects(DirectoryLock.take(layout), withCode('directory-locked'));
 });
 
-test('the loss of the lock is reported', async (t) => {
+test('the loss of the lock of the images directory is reported', async (t) => {
   const layout = await layoutOf(t);
   const lock = await DirectoryLock.take(layout);
   const lost = new Promise<void>((resolve) => lock.onLost(resolve));

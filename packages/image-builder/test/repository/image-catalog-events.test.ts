@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
 
-test('a file that is moved in is offered, and no longer once it is removed', async (t) => {
+test('a file that is moved into images-dir is offered until it is removed', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   await writeFile(join(fixture.outside, 'a.raw'), 'content');
   const added = fixture.next('added');
@@ -31,7 +31,7 @@ test('a file that is moved in is offered, and no longer once it is removed', asy
   assert.equal(fixture.repository.images.size, 0);
 });
 
-test('the files of one id are one image', async (t) => {
+test('files with one id in images-dir are one image', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   for (const name of ['a.qcow2', 'a.raw', 'b.c.raw']) await fixture.write(name);
   const { images } = await fixture.open();
@@ -50,7 +50,7 @@ test('the files of one id are one image', async (t) => {
   );
 });
 
-test('other files are ignored, and an invalid id is logged once', async (t) => {
+test('other files in images-dir are ignored, and an invalid id is logged once', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   for (const name of ['lost+found', 'b.raw', 'c.d']) await mkdir(fixture.path(name));
   for (const name of ['.x', '.x.raw', 'a.raw.md5', 'a.qcow2-new', 'noextension', 'a b.raw'])
@@ -67,7 +67,7 @@ test('other files are ignored, and an invalid id is logged once', async (t) => {
   assert.match(warnings[1] ?? '', /"b\.raw" is not offered as an image: it is not a regular file/);
 });
 
-test('a symbolic link is not offered, and an emptied image is withdrawn', async (t) => {
+test('a symbolic link in images-dir is not offered, and an emptied image is withdrawn', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await symlink('/etc/shadow', fixture.path('there.raw'));
   await fixture.write('empty.raw', '');
@@ -87,7 +87,7 @@ test('a symbolic link is not offered, and an emptied image is withdrawn', async 
   assert.equal(refused.length, 2);
 });
 
-test('a file is offered when its writer closes it, and not during a pause', async (t) => {
+test('a file in images-dir is offered when its writer closes it, and not during a pause', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const handle = await open(fixture.path('slow.raw'), 'w');
   t.after(() => handle.close().catch(() => undefined));
@@ -134,7 +134,7 @@ test('an image that is rewritten is withdrawn, and offered again when it is comp
   assert.equal((await added).files[0]?.size, 5);
 });
 
-test('changes of mode and links are no event', async (t) => {
+test('changes to an image file’s mode and links cause no event', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('a.raw');
   await fixture.open();
@@ -146,7 +146,7 @@ test('changes of mode and links are no event', async (t) => {
   assert.deepEqual(fixture.events, ['added b']);
 });
 
-test('the disappearance of the directory is logged, and its images come back with it', async (t) => {
+test('the disappearance of images-dir is logged, and its images come back with it', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('a.raw');
   await fixture.open();

@@ -64,7 +64,7 @@ async function setUp(t: TestContext): Promise<Fixture> {
   return fixture;
 }
 
-test('the start reports all images, and removes manifests without an image', async (t) => {
+test('the image catalog reports all images at its start, and removes manifests without an image', async (t) => {
   const fixture = await setUp(t);
   for (const name of ['a.raw', 'a.vhd', 'b.qcow2']) await fixture.put(name);
   for (const imageId of ['a', 'gone']) await fixture.putManifest(imageId);
@@ -74,7 +74,7 @@ test('the start reports all images, and removes manifests without an image', asy
   assert.deepEqual(await readdir(fixture.layout.manifests), ['a.json']);
 });
 
-test('all of more images than are read at a time are reported', async (t) => {
+test('the image catalog reports all images, even if there are more than it reads at a time', async (t) => {
   const fixture = await setUp(t);
   const ids = Array.from({ length: 150 }, (_, index) => `image-${index}`);
   await Promise.all(ids.map((id) => fixture.put(`${id}.raw`)));
@@ -102,7 +102,7 @@ test('a failed publication is not reported', async (t) => {
   assert.deepEqual([...fixture.catalog.images.keys()], ['last']);
 });
 
-test('a withdrawn image is reported once', async (t) => {
+test('a withdrawn image is reported as removed once', async (t) => {
   const fixture = await setUp(t);
   await fixture.catalog.start();
   await fixture.publish('a');
@@ -122,7 +122,7 @@ test('a failed withdrawal leaves the image, and is not reported', async (t) => {
   assert.deepEqual(fixture.events, ['added a qcow2,raw', 'added last raw']);
 });
 
-test('removing a format changes the image; removing the last one removes the image and its manifest', async (t) => {
+test('removing a format changes an image, and removing the last one removes the image and its manifest', async (t) => {
   const fixture = await setUp(t);
   await fixture.catalog.start();
   await fixture.publish('a');
@@ -140,7 +140,7 @@ test('removing a format changes the image; removing the last one removes the ima
   assert.deepEqual(await readdir(fixture.layout.manifests), []);
 });
 
-test('the catalog goes through all files for each scan, not for each image that is removed', async (t) => {
+test('the image catalog reads all files once for each scan, not for each image that is removed', async (t) => {
   const fixture = await setUp(t);
   const ids = Array.from({ length: 100 }, (_, index) => `image-${index}`);
   for (const id of ids) await fixture.put(`${id}.raw`);
@@ -167,7 +167,7 @@ test('an image whose only file is rewritten keeps its manifest meanwhile', async
   assert.equal(fixture.catalog.images.get('a')?.name, 'debian');
 });
 
-test('a closed catalog reports nothing', async (t) => {
+test('a closed image catalog reports nothing', async (t) => {
   const fixture = await setUp(t);
   await fixture.catalog.start();
   await fixture.catalog.close();

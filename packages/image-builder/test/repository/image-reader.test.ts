@@ -47,7 +47,7 @@ async function setUp(t: TestContext): Promise<Fixture> {
   return fixture;
 }
 
-test('an id without a file has no image', async (t) => {
+test('an image id without a file has no image', async (t) => {
   const fixture = await setUp(t);
   await fixture.write('b.raw');
   assert.equal(await fixture.read(), undefined);
@@ -66,7 +66,7 @@ test('an image that was built here has its name, its time and its checksums', as
   ]);
 });
 
-test('the build time of an image that was put there by hand is that of its newest file', async (t) => {
+test('an image that was added by hand has its newest file’s time as build time', async (t) => {
   const fixture = await setUp(t);
   for (const name of ['a.raw', 'a.qcow2']) await fixture.write(name);
   await utimes(fixture.layout.image('a', 'raw'), 1_000, 1_000);
@@ -78,11 +78,11 @@ test('the build time of an image that was put there by hand is that of its newes
 
 const CHANGES: Readonly<Record<string, (path: string) => Promise<void>>> = {
   'another length': (path) => appendFile(path, 'more'),
-  'another time of modification': (path) => utimes(path, 1_000, 1_000),
+  'another modification time': (path) => utimes(path, 1_000, 1_000),
 };
 
 for (const [what, change] of Object.entries(CHANGES)) {
-  test(`checksums are not those of a file with ${what}`, async (t) => {
+  test(`an image file with ${what} has no checksums`, async (t) => {
     const fixture = await setUp(t);
     await fixture.write('a.raw');
     await fixture.describe();
@@ -91,7 +91,7 @@ for (const [what, change] of Object.entries(CHANGES)) {
   });
 }
 
-test('a damaged manifest is logged and ignored', async (t) => {
+test('a damaged manifest of an image file is logged and ignored', async (t) => {
   const fixture = await setUp(t);
   await fixture.write('a.raw');
   await writeFile(fixture.layout.manifest('a'), '{');
@@ -99,7 +99,7 @@ test('a damaged manifest is logged and ignored', async (t) => {
   assert.match(fixture.logger.lines.join('\n'), /^warn the manifest ".*a\.json" is damaged: it is not JSON/);
 });
 
-test('the images of a directory are listed without a change to it', async (t) => {
+test('a directory’s images are listed without changing it', async (t) => {
   const directory = await temporaryDirectory(t);
   for (const name of ['1.raw', '1.qcow2', '2.vhd', '.hidden.raw', '3.txt', '4.raw.md5', 'a b.raw']) {
     await writeFile(join(directory, name), 'content');
@@ -114,7 +114,7 @@ test('the images of a directory are listed without a change to it', async (t) =>
   assert.deepEqual(await readdir(directory), before);
 });
 
-test('the error for a missing directory names it', async (t) => {
+test('the error for a missing directory of images names it', async (t) => {
   const missing = join(await temporaryDirectory(t), 'missing');
   await assert.rejects(
     readImages(missing),

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Mutex } from '../../src/repository/mutex.ts';
 
-test('functions run one at a time, in the order of the calls', async () => {
+test('functions in a mutex run one at a time, in the order of the calls', async () => {
   const mutex = new Mutex();
   const steps: string[] = [];
   const work = async (name: string): Promise<string> => {
@@ -17,7 +17,7 @@ test('functions run one at a time, in the order of the calls', async () => {
   assert.deepEqual(steps, ['one begins', 'one ends', 'two begins', 'two ends']);
 });
 
-test('a failure concerns only its caller', async () => {
+test('a failure in a mutex affects only its caller', async () => {
   const mutex = new Mutex();
   const failure = mutex.run(() => Promise.reject(new Error('fault')));
   const next = mutex.run(() => Promise.resolve('next'));

@@ -15,7 +15,7 @@ interface Fixture {
   readonly staging: Staging;
 }
 
-/** A staging directory with the image `a`: qcow2 and raw, and what disk-image-create leaves beside them. */
+/** A staging directory with the image `a`: qcow2 and raw, and what disk-image-create leaves next to them. */
 async function setUp(t: TestContext): Promise<Fixture> {
   const layout = new Layout(await temporaryDirectory(t));
   await layout.create();
@@ -41,7 +41,7 @@ async function published({ layout }: Fixture): Promise<string[]> {
 
 const ALL = ['a.d', 'a.qcow2', 'a.raw', 'a.raw.md5'];
 
-test('files are described by their checksums, and the progress counts all bytes', async (t) => {
+test('an image’s files are described by their checksums, and the progress counts all bytes', async (t) => {
   const fixture = await setUp(t);
   const seen: Progress[] = [];
   const files = await describeFiles(fixture.staging, 'a', ['qcow2', 'raw'], {
@@ -58,7 +58,7 @@ test('files are described by their checksums, and the progress counts all bytes'
   assert.deepEqual(seen.at(-1), { done: 12, total: 12 });
 });
 
-test('a missing, empty or irregular file is refused', async (t) => {
+test('a missing, empty or irregular image file is not published', async (t) => {
   const { staging } = await setUp(t);
   await writeFile(staging.path('a.vhd'), '');
   await symlink('a.raw', staging.path('a.vmdk'));
@@ -71,7 +71,7 @@ test('a missing, empty or irregular file is refused', async (t) => {
   }
 });
 
-test('all files and the manifest are published, and checksum files have the published paths', async (t) => {
+test('all image files and the manifest are published, and checksum files have the published paths', async (t) => {
   const fixture = await setUp(t);
   const { manifest, files } = await describe(fixture);
   await publish(fixture.layout, fixture.staging, manifest, files);
@@ -81,7 +81,7 @@ test('all files and the manifest are published, and checksum files have the publ
   assert.equal(line, `9a0364b9e99bb480dd25e1f0284c8555  ${join(fixture.layout.root, 'a.raw')}\n`);
 });
 
-test('an existing file is not replaced', async (t) => {
+test('a publication does not replace an existing file', async (t) => {
   const fixture = await setUp(t);
   const { manifest, files } = await describe(fixture);
   await writeFile(join(fixture.layout.root, 'a.raw'), 'of another');
@@ -93,7 +93,7 @@ test('an existing file is not replaced', async (t) => {
   assert.equal(await readFile(join(fixture.layout.root, 'a.raw'), 'utf8'), 'of another');
 });
 
-test('the directory of a deleted image is replaced', async (t) => {
+test('a publication replaces a deleted image’s directory', async (t) => {
   const fixture = await setUp(t);
   const { manifest, files } = await describe(fixture);
   await mkdir(join(fixture.layout.root, 'a.d', 'old'), { recursive: true });
@@ -111,7 +111,7 @@ test('a failed publication is rolled back', async (t) => {
   assert.equal(await completePublication(fixture.layout, fixture.staging), undefined);
 });
 
-test('nothing is published without a journal', async (t) => {
+test('a publication without a journal publishes nothing', async (t) => {
   const fixture = await setUp(t);
   await describe(fixture);
   assert.equal(await completePublication(fixture.layout, fixture.staging), undefined);

@@ -36,7 +36,7 @@ async function cutShortPublication({ layout }: Fixture, imageId: string): Promis
   await rename(layout.image(imageId, 'raw'), staging.path(`${imageId}.raw`));
 }
 
-test('a clean directory is not changed', async (t) => {
+test('recovery does not change a clean directory', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.layout.image('a', 'raw'), 'content');
   await recover(fixture.layout, fixture.logger);
@@ -44,7 +44,7 @@ test('a clean directory is not changed', async (t) => {
   assert.deepEqual(fixture.logger.lines, []);
 });
 
-test('files of an interrupted build are removed', async (t) => {
+test('recovery removes an interrupted build’s files', async (t) => {
   const fixture = await setUp(t);
   const staging = await Staging.create(fixture.layout.staging);
   await writeFile(staging.path('a.raw'), 'half an im');
@@ -57,7 +57,7 @@ test('files of an interrupted build are removed', async (t) => {
   );
 });
 
-test('an interrupted publication is completed', async (t) => {
+test('recovery completes an interrupted publication', async (t) => {
   const fixture = await setUp(t);
   await cutShortPublication(fixture, 'a');
   assert.deepEqual(await imageFiles(fixture), ['a.qcow2']);
@@ -68,7 +68,7 @@ test('an interrupted publication is completed', async (t) => {
   assert.match(fixture.logger.lines.join('\n'), /^info image a: completed its interrupted publication$/);
 });
 
-test('an interrupted delete is completed, and the trash is emptied', async (t) => {
+test('recovery completes an interrupted deletion, and empties the trash', async (t) => {
   const fixture = await setUp(t);
   const { layout } = fixture;
   for (const name of ['a.raw', 'ab.raw']) await writeFile(join(layout.root, name), 'content');
@@ -82,7 +82,7 @@ test('an interrupted delete is completed, and the trash is emptied', async (t) =
   assert.deepEqual(await readdir(layout.deleted), ['a'], 'its job may come again');
 });
 
-test('an interrupted publication with a delete ends with the delete', async (t) => {
+test('recovery of an interrupted publication with a deletion ends with the deletion', async (t) => {
   const fixture = await setUp(t);
   await cutShortPublication(fixture, 'a');
   await writeFile(join(fixture.layout.deletes, 'a'), '');
@@ -91,7 +91,7 @@ test('an interrupted publication with a delete ends with the delete', async (t) 
   assert.deepEqual(await readdir(fixture.layout.manifests), []);
 });
 
-test('a failed cleanup is logged, and does not stop the others', async (t) => {
+test('a failed cleanup during recovery is logged, and does not stop the others', async (t) => {
   const fixture = await setUp(t);
   const [stuck, fine] = [
     await Staging.create(fixture.layout.staging),
@@ -105,7 +105,7 @@ test('a failed cleanup is logged, and does not stop the others', async (t) => {
   assert.match(fixture.logger.lines.join('\n'), /error ".*" could not be cleaned up: Error: it is not JSON/);
 });
 
-test('mounts are undone before files are removed, so that files of the host stay', async (t) => {
+test('recovery undoes mounts before it removes files, so that the host’s files stay', async (t) => {
   const fixture = await setUp(t);
   const host = join(await temporaryDirectory(t), 'dev');
   await mkdir(host);
@@ -119,7 +119,7 @@ test('mounts are undone before files are removed, so that files of the host stay
   assert.deepEqual(await readdir(host), ['null']);
 });
 
-test('names that are not UTF-8 stay, with a warning, and the files with their decoded names are not touched', async (t) => {
+test('recovery warns about names that are not UTF-8, and leaves files with the decoded names', async (t) => {
   const fixture = await setUp(t);
   const { layout, logger } = fixture;
   const old = new Date(0);

@@ -57,7 +57,7 @@ async function stopClock(t: TestContext, { path }: Fixture): Promise<void> {
   t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now });
 }
 
-test('a file without a writer is settled at once', async (t) => {
+test('an image file without a writer is settled at once', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   assert.deepEqual(await fixture.check('moved'), [NAME]);
@@ -65,7 +65,7 @@ test('a file without a writer is settled at once', async (t) => {
   assert.deepEqual(await fixture.check('changed'), [], 'nothing changed since');
 });
 
-test('a file with a writer is checked again until it is settled', async (t) => {
+test('an image file with a writer is checked again until it is settled', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   fixture.writers = { files: new Set([fileKey(await stat(fixture.path))]), complete: true };
@@ -77,7 +77,7 @@ test('a file with a writer is checked again until it is settled', async (t) => {
   assert.deepEqual(await fixture.check('again'), [NAME]);
 });
 
-test('new files do not delay the next check of a file that is not settled', async (t) => {
+test('new image files do not delay the next check of one that is not settled', async (t) => {
   const fixture = await setUp(t);
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'content');
@@ -91,7 +91,7 @@ test('new files do not delay the next check of a file that is not settled', asyn
   assert.ok(fixture.due.signal.aborted);
 });
 
-test('a settled file that is opened for writing is no longer settled', async (t) => {
+test('a settled image file that is opened for writing is no longer settled', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   await fixture.check('moved');
@@ -104,7 +104,7 @@ test('a settled file that is opened for writing is no longer settled', async (t)
   assert.deepEqual(fixture.files.names(), [NAME]);
 });
 
-test('a file that changes during the scan of processes is not settled', async (t) => {
+test('an image file that changes during the scan of processes is not settled', async (t) => {
   const directory = await temporaryDirectory(t);
   const path = join(directory, NAME);
   await writeFile(path, 'content');
@@ -118,7 +118,7 @@ test('a file that changes during the scan of processes is not settled', async (t
   assert.deepEqual(await files.check([NAME], () => 'moved'), []);
 });
 
-test('a removed file is reported once', async (t) => {
+test('a removed image file is reported once', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   await fixture.check('moved');
@@ -128,7 +128,7 @@ test('a removed file is reported once', async (t) => {
   assert.deepEqual(await fixture.check('moved'), []);
 });
 
-test('only a regular file settles', async (t) => {
+test('only a regular image file settles', async (t) => {
   const fixture = await setUp(t);
   const target = `${fixture.path}.target`;
   await writeFile(target, 'content');
@@ -149,7 +149,7 @@ test('only a regular file settles', async (t) => {
   }
 });
 
-test('a settled file that is replaced by a symbolic link is no longer settled', async (t) => {
+test('a settled image file that is replaced by a symbolic link is no longer settled', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   await fixture.check('moved');
@@ -159,7 +159,7 @@ test('a settled file that is replaced by a symbolic link is no longer settled', 
   assert.equal(fixture.files.get(NAME), undefined);
 });
 
-test('an empty file is not settled, nor one that is emptied later', async (t) => {
+test('an empty image file is not settled, nor one that is emptied later', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, '');
   await stopClock(t, fixture);
@@ -175,7 +175,7 @@ test('an empty file is not settled, nor one that is emptied later', async (t) =>
   assert.equal(fixture.files.get(NAME), undefined);
 });
 
-test('a file that an invisible process creates does not settle with its first bytes', async (t) => {
+test('an image file that an invisible process creates does not settle with its first bytes', async (t) => {
   const fixture = await setUp(t);
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'the first bytes');
@@ -199,7 +199,7 @@ const QUIET_RULES: readonly (readonly [occasion: Occasion, complete: boolean, qu
 
 for (const [occasion, complete, quiet] of QUIET_RULES) {
   const seen = complete ? 'all processes are visible' : 'some processes are invisible';
-  test(`a file that is ${occasion}, while ${seen}, ${quiet ? 'must be quiet first' : 'is settled'}`, async (t) => {
+  test(`an image file that is ${occasion} while ${seen} ${quiet ? 'must be quiet first' : 'is settled'}`, async (t) => {
     const fixture = await setUp(t);
     fixture.writers = { files: new Set(), complete };
     await writeFile(fixture.path, 'x');
@@ -213,7 +213,7 @@ for (const [occasion, complete, quiet] of QUIET_RULES) {
   });
 }
 
-test('each change restarts the quiet period', async (t) => {
+test('each change to an image file restarts its quiet period', async (t) => {
   const fixture = await setUp(t);
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'x');

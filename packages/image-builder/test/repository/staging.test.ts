@@ -16,7 +16,7 @@ test('a staging directory is removed with all its files', async (t) => {
   assert.deepEqual(await readdir(parent), []);
 });
 
-test('its temporary directories elsewhere are removed, also by another process', async (t) => {
+test('a staging directory’s temporary directories elsewhere are removed, also by another process', async (t) => {
   const [parent, elsewhere] = [await temporaryDirectory(t), await temporaryDirectory(t)];
   const staging = await Staging.create(parent);
   const temporary = await staging.temporaryDirectory(elsewhere);
@@ -27,13 +27,13 @@ test('its temporary directories elsewhere are removed, also by another process',
   assert.deepEqual(await readdir(elsewhere), ['of another']);
 });
 
-test('a truncated record is ignored', async (t) => {
+test('a staging directory’s truncated record is ignored', async (t) => {
   const staging = await Staging.create(await temporaryDirectory(t));
   await writeFile(staging.path('.temporary-directories'), '"/no/such/directory"\n"/etc');
   await staging.clear();
 });
 
-test('recorded process groups are ended, also by another process', async (t) => {
+test('a staging directory’s recorded process groups are ended, also by another process', async (t) => {
   const staging = await Staging.create(await temporaryDirectory(t));
   const child = spawn('sleep', ['600'], { detached: true, stdio: 'ignore', cwd: '/' });
   assert.ok(child.pid);

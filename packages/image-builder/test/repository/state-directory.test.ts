@@ -7,7 +7,7 @@ import { removeUnusedState, StateDirectories } from '../../src/repository/state-
 
 const ON = new AbortController().signal;
 
-test('one build uses the directory of an image name at a time, and the next finds its files', async (t) => {
+test('a state directory is used by one build at a time, and the next one finds its files', async (t) => {
   const states = new StateDirectories(await temporaryDirectory(t));
   const [first, second, other] = [states.of('debian'), states.of('debian'), states.of('fedora')];
   const path = await first.take(ON);
@@ -20,7 +20,7 @@ test('one build uses the directory of an image name at a time, and the next find
   assert.deepEqual(await readdir(path), ['begun']);
 });
 
-test('an aborted wait does not block later builds', async (t) => {
+test('an aborted wait for a state directory does not block later builds', async (t) => {
   const states = new StateDirectories(await temporaryDirectory(t));
   const [first, second, third] = [states.of('debian'), states.of('debian'), states.of('debian')];
   await first.take(ON);
@@ -33,7 +33,7 @@ test('an aborted wait does not block later builds', async (t) => {
   await third.take(ON);
 });
 
-test('only the build that has taken the directory clears it', async (t) => {
+test('a state directory is cleared only by the build that has taken it', async (t) => {
   const parent = await temporaryDirectory(t);
   const states = new StateDirectories(parent);
   const taken = states.of('debian');
@@ -44,7 +44,7 @@ test('only the build that has taken the directory clears it', async (t) => {
   assert.deepEqual(await readdir(parent), []);
 });
 
-test('no image name leads out of the parent directory', async (t) => {
+test('no image name leads out of the state directories’ parent', async (t) => {
   const parent = await temporaryDirectory(t);
   const states = new StateDirectories(parent);
   for (const name of ['..', '.', '../a', 'a/b', '.hidden']) {
@@ -55,7 +55,7 @@ test('no image name leads out of the parent directory', async (t) => {
   assert.equal((await readdir(parent)).length, 5);
 });
 
-test('directories that are unused for a week are removed', async (t) => {
+test('state directories that were unused for a week are removed', async (t) => {
   const parent = await temporaryDirectory(t);
   const [old, recent] = [join(parent, 'old'), join(parent, 'recent')];
   for (const [path, days] of [

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { fileKey, findWriters } from '../../src/repository/writers.ts';
 
-/** The names of those of the files that someone writes. */
+/** Names of the given files that are open for writing. */
 async function written(paths: readonly string[]): Promise<string[]> {
   const { files } = await findWriters(paths.map((path) => basename(path)));
   const keys = await Promise.all(
@@ -19,7 +19,7 @@ async function openFile(t: TestContext, path: string, flags: string): Promise<vo
   t.after(() => handle.close());
 }
 
-test('files that are open for writing are found, files that are read or closed are not', async (t) => {
+test('files that are open for writing are found, and files that are read or closed are not', async (t) => {
   const directory = await temporaryDirectory(t);
   const paths = ['w', 'a', 'r+', 'r', 'closed'].map((name) => join(directory, name));
   for (const path of paths) await (await open(path, 'w')).close();
@@ -27,7 +27,7 @@ test('files that are open for writing are found, files that are read or closed a
   assert.deepEqual(await written(paths), ['w', 'a', 'r+']);
 });
 
-test('a file that is renamed while it is written is found', async (t) => {
+test('a file that is renamed while it is written is found among open files', async (t) => {
   const directory = await temporaryDirectory(t);
   const [before, after] = [join(directory, 'before'), join(directory, 'after')];
   await openFile(t, before, 'w');
@@ -35,14 +35,14 @@ test('a file that is renamed while it is written is found', async (t) => {
   assert.deepEqual(await written([after]), ['after']);
 });
 
-test('a file with the same name in another directory is another file', async (t) => {
+test('a file with the same name in another directory does not count as open for writing', async (t) => {
   const [one, two] = [await temporaryDirectory(t), await temporaryDirectory(t)];
   await openFile(t, join(one, 'image.raw'), 'w');
   await (await open(join(two, 'image.raw'), 'w')).close();
   assert.deepEqual(await written([join(two, 'image.raw')]), []);
 });
 
-test('the target of a symbolic link is found by its own name', async (t) => {
+test('a symbolic link’s target is found as open for writing by its own name', async (t) => {
   const directory = await temporaryDirectory(t);
   await openFile(t, join(directory, 'target'), 'w');
   await symlink('target', join(directory, 'link'));

@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../../../../test/fixtures/temporary-director
 import { imageData } from '../../src/testing/image-data.ts';
 
 for (const size of [2048, 3_000_000]) {
-  test(`qcow2 data of ${size} bytes is an image without errors for qemu-img`, async (t) => {
+  test(`qcow2 test data of ${size} bytes is an image without errors for qemu-img`, async (t) => {
     const path = join(await temporaryDirectory(t), 'image');
     const data = imageData('qcow2', size);
     assert.equal(data.length, size);
@@ -18,6 +18,6 @@ for (const size of [2048, 3_000_000]) {
   });
 }
 
-test('qcow2 data without space for its tables is refused', () => {
+test('qcow2 test data without space for its tables is rejected', () => {
   assert.throws(() => imageData('qcow2', 30), RangeError);
 });

@@ -57,7 +57,7 @@ async function assertNothing({ directory, events }: RepositoryFixture): Promise<
 }
 
 describe('an image whose machine says what is expected', () => {
-  test('is published as it was made, and the log has the console without its escapes', async (t) => {
+  test('an image that boots as expected is published unchanged, and its console is logged without escapes', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const lines: string[] = [];
     const seen: Progress[] = [];
@@ -77,14 +77,14 @@ describe('an image whose machine says what is expected', () => {
     await assertNoRemains(fixture.directory);
   });
 
-  test('on a line that does not end, as a prompt does not, is published', async (t) => {
+  test('an image whose expected console line does not end, such as a prompt, is published', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     await build(fixture, { boot: { expect: /^mini login: $/ } });
     assert.deepEqual(fixture.events, ['added debian,1']);
   });
 
   for (const formats of [['qcow2'], ['vhd'], ['vmdk', 'vdi'], ['vhdx']] as const) {
-    test(`as ${formats.join()} is booted, too, and stays as it is`, async (t) => {
+    test(`an image in ${formats.join()} is also booted, and stays unchanged`, async (t) => {
       const fixture = await RepositoryFixture.open(t);
       await build(fixture, { formats, boot: { expect: /mini: ready/ } });
       const { path, format } = fixture.repository.get('debian,1')?.files[0] ?? assert.fail();
@@ -95,7 +95,7 @@ describe('an image whose machine says what is expected', () => {
   }
 });
 
-test('if QEMU fails with KVM, it interprets the machine', async (t) => {
+test('a boot test runs without KVM if QEMU fails with it', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository, outside } = fixture;
   const bin = join(outside, 'bin');
@@ -116,7 +116,7 @@ test('if QEMU fails with KVM, it interprets the machine', async (t) => {
 });
 
 describe('an image is not published', () => {
-  test('whose machine does not say it in time; the console’s last lines tell why', async (t) => {
+  test('an image that does not boot in time is not published, and the error quotes the console’s last lines', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const expect = /other login:/;
     const startTimeout = AbortSignal.timeout.bind(AbortSignal);
@@ -136,7 +136,7 @@ describe('an image is not published', () => {
     await assertNothing(fixture);
   });
 
-  test('whose machine ends before it says it', async (t) => {
+  test('an image whose machine ends before the expected line is not published', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const failed = build(fixture, { boot: { expect: /login/ }, text: 'no system\n', end: 'reset' });
     const message =
@@ -145,7 +145,7 @@ describe('an image is not published', () => {
     await assertNothing(fixture);
   });
 
-  test('that is damaged', async (t) => {
+  test('a damaged image is not published after its boot test', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const builder = new ScriptedBuilder(({ output }) => writeFile(output('qcow2'), 'no disk'), {
       formats: ['qcow2'],
@@ -161,7 +161,7 @@ describe('an image is not published', () => {
     await assertNothing(fixture);
   });
 
-  test('for which there is no QEMU: the error says what to install', async (t) => {
+  test('an image without a QEMU to boot it is not published, and the error says what to install', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const builder = new ScriptedBuilder(({ output }) => writeFile(output('raw'), 'no disk'), {
       validation: { boot: { ...TCG, expect: /login/ } },
@@ -177,7 +177,7 @@ describe('an image is not published', () => {
     await assertNothing(fixture);
   });
 
-  test('whose build takes too long, or is aborted, while it is booted: the machine ends', async (t) => {
+  test('a boot test that takes too long or is aborted ends the machine, and the image is not published', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const boot = { expect: /other login:/ };
     await assert.rejects(build(fixture, { boot, buildTimeout: 2 }), withCode('build-timeout'));
@@ -190,7 +190,7 @@ describe('an image is not published', () => {
     await assertNothing(fixture);
   });
 
-  test('that no machine boots is refused before the build', async (t) => {
+  test('an image in a format that cannot be booted is rejected before the build', async (t) => {
     const { repository } = await RepositoryFixture.open(t);
     const builder = new ScriptedBuilder(() => assert.fail('it began'), {
       formats: ['tar'],

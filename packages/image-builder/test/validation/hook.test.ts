@@ -22,7 +22,7 @@ async function build(
 }
 
 describe('a hook', () => {
-  test('that ends with 0 lets the image be published; it is told all about it', async (t) => {
+  test('a validation hook gets all details of the image, and its exit code 0 publishes the image', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const variables = ['IMAGE_ID', 'DISKIMAGE', 'IMAGE_RAW', 'IMAGE_QCOW2', 'IMAGE_VHD_FIXED'];
     const script = [`printf '%s\\n' "$@"`, ...variables.map((name) => `echo "${name}=$NODEPOOL_${name}"`)];
@@ -43,7 +43,7 @@ describe('a hook', () => {
     assert.deepEqual(fixture.events, ['added debian-1']);
   });
 
-  test('that ends otherwise keeps the image back, and is quoted', async (t) => {
+  test('a validation hook that fails keeps the image back, and its output is quoted', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const failed = build(fixture, 'echo no kernel; exit 3');
     const message =
@@ -53,7 +53,7 @@ describe('a hook', () => {
     assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
   });
 
-  test('that is not there keeps the image back: the error says what to do', async (t) => {
+  test('a missing validation hook keeps the image back, and the error says what to do', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const builder = new ScriptedBuilder(makeImage, { validation: { hook: ['no-such-hook'] } });
     await assert.rejects(
@@ -63,7 +63,7 @@ describe('a hook', () => {
     assert.deepEqual(fixture.events, []);
   });
 
-  test('does not see an image that was not made', async (t) => {
+  test('a validation hook does not run for an image that was not made', async (t) => {
     const { repository } = await RepositoryFixture.open(t);
     const builder = new ScriptedBuilder(() => Promise.resolve(), { validation: { hook: ['true'] } });
     const lines: string[] = [];
