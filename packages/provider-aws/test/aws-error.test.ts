@@ -8,7 +8,7 @@ function sdkError(name: string, status: number, reason = 'the reason'): Error {
   return Object.assign(new Error(reason), { name, $metadata: { httpStatusCode: status } });
 }
 
-test('codes of AWS become those of clouds, by their names before their status', () => {
+test('AWS error codes become cloud error codes by their names, and otherwise by their status', () => {
   const expected: readonly [name: string, status: number, code: CloudErrorCode][] = [
     ['RequestThrottledException', 400, 'rate-limited'],
     ['RequestLimitExceeded', 503, 'rate-limited'],
@@ -30,7 +30,7 @@ test('codes of AWS become those of clouds, by their names before their status', 
   }
 });
 
-test('the error for something that is protected names how to unprotect it', () => {
+test('the error for a protected AWS object says how to unprotect it', () => {
   for (const [name, reason, remedy] of [
     ['OperationNotPermitted', 'The AMI ami-1 has deregistration protection enabled.', /disable-image-dereg/],
     ['SnapshotLocked', 'The snapshot snap-1 is locked.', /unlock-snapshot/],
@@ -42,7 +42,7 @@ test('the error for something that is protected names how to unprotect it', () =
   }
 });
 
-test('without an answer the connection has failed, which a retry may mend', () => {
+test('an AWS request without a response fails with a retriable connection error', () => {
   const error = awsError(
     'provider ci: DescribeImages',
     Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }),

@@ -9,7 +9,7 @@ interface Timeouts {
   readonly socketTimeout?: number;
 }
 
-test('a request to a server that has fallen silent ends', async (t) => {
+test('a request to an AWS server that has fallen silent ends', async (t) => {
   const { session } = await awsFixture(t);
   const opened = new AwsSession({ ...session, name: 'aws' });
   t.after(() => opened.close());
@@ -22,7 +22,7 @@ test('a request to a server that has fallen silent ends', async (t) => {
   assert.equal(socketTimeout, 120_000);
 });
 
-test('a list has all of its pages', async (t) => {
+test('a list from AWS contains all its pages', async (t) => {
   const { session } = await awsFixture(t);
   const opened = new AwsSession({ ...session, name: 'aws' });
   t.after(() => opened.close());

@@ -16,7 +16,7 @@ const NODEPOOL = {
   ],
 };
 
-test("nodepool's filters choose the newest own image, and not a newer public one", async (t) => {
+test('nodepool’s filters choose the newest own image in AWS, and not a newer public one', async (t) => {
   const { double, open } = await awsFixture(t);
   const add = (name: string, owner: string, team: string): string =>
     double.region().images.add({
@@ -47,7 +47,7 @@ test("nodepool's filters choose the newest own image, and not a newer public one
   );
 });
 
-test('an image must match filters of AWS, and our own keys that mean the same', () => {
+test('an image in AWS must match AWS’s filters and our own keys that mean the same', () => {
   const filters = [
     { name: 'owner', values: ['self', '123456789012'] },
     { name: 'owner-id', values: ['123456789012', '666666666666'] },
@@ -67,7 +67,7 @@ test('an image must match filters of AWS, and our own keys that mean the same', 
   });
 });
 
-test('a condition without an equivalent is an error', () => {
+test('an AWS filter without an equivalent throws an error', () => {
   for (const [name, value] of [
     ['product-code', 'x'],
     ['state', 'pending'],

@@ -24,7 +24,7 @@ function denying(...operations: string[]): AwsFault {
       : undefined;
 }
 
-test('what AWS grants is tried without a change', async (t) => {
+test('the AWS diagnosis tries its permissions without a change', async (t) => {
   const { double, open, openInstances } = await instanceFixture(t);
   const region = double.region();
   const images = await collect(open({ 'copy-regions': ['eu-west-1'] }).diagnose());
@@ -67,7 +67,7 @@ test('what AWS grants is tried without a change', async (t) => {
   assert.deepEqual(none, []);
 });
 
-test('missing permissions are named', async (t) => {
+test('the AWS diagnosis names missing permissions', async (t) => {
   const { double, open, openInstances } = await instanceFixture(t);
   double.fault = (request) =>
     request.operation === 'PutSnapshotBlock'
@@ -84,7 +84,7 @@ test('missing permissions are named', async (t) => {
   assert.deepEqual(await missing(openInstances().diagnose()), [['lack ec2:TerminateInstances', remedy]]);
 });
 
-test('without valid credentials, nothing else is checked', async (t) => {
+test('the AWS diagnosis checks nothing else without valid credentials', async (t) => {
   const { double, open } = await instanceFixture(t);
   double.fault = () => new AwsRefusal('ExpiredToken', 'The security token included is expired', 403);
   const [result, ...others] = await collect(open().diagnose());
@@ -105,7 +105,7 @@ test('without valid credentials, nothing else is checked', async (t) => {
   assert.match(refused?.message ?? '', /DescribeImages in us-east-1: You are not authorized/);
 });
 
-test('a launch that AWS would refuse is found before a build needs it', async (t) => {
+test('the AWS diagnosis finds a launch that AWS would reject before a build needs it', async (t) => {
   const { double, openInstances } = await instanceFixture(t);
   double.fault = ({ operation, input }) =>
     operation === 'RunInstances' && input.SubnetId === 'subnet-gone'
@@ -120,7 +120,7 @@ test('a launch that AWS would refuse is found before a build needs it', async (t
   assert.equal(untried?.message, 'could not be tried: this account has no AMI');
 });
 
-test('a bucket must exist, in the region of the images', async (t) => {
+test('the AWS diagnosis requires the bucket in the images’ region', async (t) => {
   const { open } = await instanceFixture(t);
   const server = createServer((request, response) => {
     const place = { here: 'us-east-1', there: 'eu-west-1' }[request.url?.split('/')[1] ?? ''];

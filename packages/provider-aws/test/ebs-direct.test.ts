@@ -19,7 +19,7 @@ function putBlocks(requests: readonly AwsRequest[]): unknown[] {
     .toSorted((one, other) => Number(one) - Number(other));
 }
 
-test('only blocks with data travel, and AWS has exactly those of the file', async (t) => {
+test('an upload to AWS sends only blocks with data, and AWS has exactly the file’s blocks', async (t) => {
   const { double, directory, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a', 9: 'b', 63: 'c' });
@@ -31,7 +31,7 @@ test('only blocks with data travel, and AWS has exactly those of the file', asyn
   assert.equal(snapshot.volumeSize, 1);
 });
 
-test('of the next build only changed blocks travel, and zeros over what the last build had', async (t) => {
+test('the next build’s upload to AWS sends changed blocks, and zeros over the last build’s data', async (t) => {
   const { double, directory, open } = await awsFixture(t, { pendingLists: 1 });
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a', 9: 'b', 12: 'd', 63: 'c' });
@@ -52,7 +52,7 @@ test('of the next build only changed blocks travel, and zeros over what the last
   assert.equal(double.region().images.all().length, 3);
 });
 
-test('without the last snapshot, or if AWS refuses it as a parent, all blocks travel', async (t) => {
+test('an upload to AWS sends all blocks if the last snapshot is missing or rejected as a parent', async (t) => {
   const { double, directory, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a', 9: 'b' });
@@ -73,7 +73,7 @@ test('without the last snapshot, or if AWS refuses it as a parent, all blocks tr
   assert.deepEqual(putBlocks(double.requests), [0, 9]);
 });
 
-test('lost answers, throttling and lagging lists result in one image', async (t) => {
+test('lost responses, throttling and lagging lists in AWS result in one image', async (t) => {
   const { double, directory, open } = await awsFixture(t, { lag: 2, pendingLists: 2 });
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a', 9: 'b' });
@@ -94,7 +94,7 @@ test('lost answers, throttling and lagging lists result in one image', async (t)
   assert.equal(double.region().snapshots.all().length, 1);
 });
 
-test('a refusal has the reason of AWS, leaves nothing, and shows no secret', async (t) => {
+test('an AWS rejection is reported with its reason, leaves nothing, and shows no secret', async (t) => {
   const { double, directory, lines, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a' });
@@ -113,7 +113,7 @@ test('a refusal has the reason of AWS, leaves nothing, and shows no secret', asy
   assert.ok(!lines.join('\n').includes(SECRET));
 });
 
-test('a block that AWS refuses ends the upload, and a snapshot that fails gives its reason', async (t) => {
+test('a block that AWS rejects ends the upload, and a failed snapshot reports its reason', async (t) => {
   const { double, directory, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a', 9: 'b' });
@@ -137,7 +137,7 @@ test('a block that AWS refuses ends the upload, and a snapshot that fails gives 
   assert.deepEqual(double.region().snapshots.all(), []);
 });
 
-test('copies and shares: each region has the image, and a delete removes all of it', async (t) => {
+test('an image that is copied and shared exists in each AWS region, and a deletion removes all of it', async (t) => {
   const { double, directory, open } = await awsFixture(t, { pendingLists: 1 });
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a' });
@@ -156,7 +156,7 @@ test('copies and shares: each region has the image, and a delete removes all of 
   }
 });
 
-test('an AMI of somebody else is neither listed nor deleted', async (t) => {
+test('another account’s AMI is neither listed nor deleted', async (t) => {
   const { double, open } = await awsFixture(t);
   const base = { architecture: 'x86_64', registration: {}, snapshots: [], state: 'available' } as const;
   const account = '123456789012';
@@ -174,7 +174,7 @@ test('an AMI of somebody else is neither listed nor deleted', async (t) => {
   assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
-test('only own images are candidates, unless the filter names another owner', async (t) => {
+test('only our own AMIs are found, unless the filter names another owner', async (t) => {
   const { double, open } = await awsFixture(t);
   const add = (name: string, owner: string, more: { deprecatedAt?: Date } = {}): string =>
     double.region().images.add({
@@ -206,7 +206,7 @@ test('only own images are candidates, unless the filter names another owner', as
   );
 });
 
-test('an upload of other bytes takes no block of an earlier attempt', async (t) => {
+test('an upload of other bytes to AWS uses no block from an earlier attempt', async (t) => {
   const { double, directory, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   const request = async (blocks: Record<number, string>): Promise<UploadRequest> => {
@@ -234,7 +234,7 @@ test('an upload of other bytes takes no block of an earlier attempt', async (t) 
   assert.deepEqual(others, []);
 });
 
-test('an attempt that starts afresh removes the snapshot of the earlier one, although no list shows it yet', async (t) => {
+test('an upload to AWS that starts from scratch removes the earlier attempt’s snapshot before any list shows it', async (t) => {
   const { double, directory, open } = await awsFixture(t, { lag: 6 });
   const path = join(directory, 'disk.raw');
   const upload = async (id: number, content: string, signal?: AbortSignal): Promise<unknown> => {
@@ -261,7 +261,7 @@ test('an attempt that starts afresh removes the snapshot of the earlier one, alt
   assert.deepEqual(snapshots(), ['completed', 'completed', 'completed']);
 });
 
-test('uploads of one image that end at the same time all succeed', async (t) => {
+test('uploads of one image to AWS that end at the same time all succeed', async (t) => {
   const { double, directory, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a' });
@@ -271,7 +271,7 @@ test('uploads of one image that end at the same time all succeed', async (t) => 
   assert.equal(double.region().images.all().length, numbers.length);
 });
 
-test('a discard needs no parent that is gone', async (t) => {
+test('a discard in AWS works without the parent snapshot', async (t) => {
   const { double, directory, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a' });

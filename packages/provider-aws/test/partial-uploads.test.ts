@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { awsFixture } from './aws-fixture.ts';
 import { requestFor, writeDisk } from './disk.ts';
 
-test('a snapshot that no AMI of its finished upload has is an orphan; those of the AMI are not', async (t) => {
+test('a snapshot that the AMI of a finished upload does not use is an orphan, and the AMI’s own are not', async (t) => {
   const { double, directory, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   await writeDisk(path, { 0: 'a' });

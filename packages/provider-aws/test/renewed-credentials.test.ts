@@ -22,7 +22,7 @@ function expiring(onExpiry: () => void): AwsFault {
   };
 }
 
-test('credentials that were renewed in their file are used once the old ones have expired', async (t) => {
+test('AWS credentials that were renewed in their file are used once the old ones have expired', async (t) => {
   const { double, directory, session, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   await writeDisk(path, Object.fromEntries(Array.from({ length: 40 }, (_, index) => [index, 'a'])));
@@ -46,7 +46,7 @@ test('credentials that were renewed in their file are used once the old ones hav
   assert.equal((await provider.list()).length, 1);
 });
 
-test('credentials that have expired are the reason of a failure, and are not tried again', async (t) => {
+test('expired AWS credentials are named as the reason for a failure, which is not retried', async (t) => {
   const { double, directory, open } = await awsFixture(t);
   const path = join(directory, 'disk.raw');
   await writeDisk(path, Object.fromEntries(Array.from({ length: 40 }, (_, index) => [index, 'a'])));

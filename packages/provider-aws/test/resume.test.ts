@@ -26,7 +26,7 @@ const STEPS = [
 
 for (const [step, count] of STEPS) {
   for (const end of ['upload', 'discard'] as const) {
-    test(`after SIGKILL at ${step} ${count}, ${end === 'upload' ? 'an upload finishes it' : 'a discard removes it'}`, async (t) => {
+    test(`an upload to AWS killed at ${step} ${count} is ${end === 'upload' ? 'finished by another attempt' : 'removed by a discard'}`, async (t) => {
       const fixture = await awsFixture(t, { pendingLists: 1 });
       const { double, directory } = fixture;
       const path = join(directory, 'disk.raw');
@@ -71,7 +71,7 @@ for (const [step, count] of STEPS) {
         assert.ok(snapshot);
         assert.deepEqual(allBlocks(snapshot), await digestsOf(path));
         const put = double.requests.filter(({ operation }) => operation === 'PutSnapshotBlock').length;
-        // The block whose answer was lost travels again.
+        // The block whose response was lost is sent again.
         assert.ok(put <= 41, `${putBefore} blocks before, ${put} in all`);
       }
       const left = end === 'upload' ? 1 : 0;

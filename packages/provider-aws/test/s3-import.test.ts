@@ -22,7 +22,7 @@ interface ImportFixture extends AwsFixture {
   readonly keys: () => Promise<string[]>;
 }
 
-/** A double of EC2 beside a real server of S3, from which it imports. */
+/** An EC2 double next to a real S3 server, from which it imports. */
 async function importFixture(
   t: TestContext,
   method: AwsEntry['import-method'],
@@ -53,7 +53,7 @@ for (const method of ['snapshot', 'image'] as const) {
     return open(settings);
   });
 
-  test(`${method}: the object is gone once the AMI is there, which has all tags`, async (t) => {
+  test(`an AWS ${method} import deletes its object once the AMI exists, which has all tags`, async (t) => {
     const { double, directory, open, settings, keys } = await importFixture(t, method);
     const path = join(directory, 'disk.raw');
     await writeDisk(path, { 0: 'a' });
@@ -70,7 +70,7 @@ for (const method of ['snapshot', 'image'] as const) {
     assert.deepEqual([double.region().images.all(), double.region().snapshots.all()], [[], []]);
   });
 
-  test(`${method}: an import waits for a free place, and one that fails gives AWS's reason and leaves nothing`, async (t) => {
+  test(`an AWS ${method} import waits for a free slot, and a failed one reports AWS’s reason and leaves nothing`, async (t) => {
     const { double, directory, open, settings, keys } = await importFixture(t, method);
     const path = join(directory, 'disk.raw');
     await writeDisk(path, { 0: 'a' });
@@ -102,7 +102,7 @@ for (const method of ['snapshot', 'image'] as const) {
     assert.deepEqual([double.region().images.all(), double.region().snapshots.all()], [[], []]);
   });
 
-  test(`${method}: a discard finds the import among those of others, and removes it alone`, async (t) => {
+  test(`a discard finds an AWS ${method} import among others, and removes it alone`, async (t) => {
     const { double, directory, open, settings, keys } = await importFixture(t, method, { pageSize: 1 });
     const path = join(directory, 'disk.raw');
     await writeDisk(path, { 0: 'a' });
@@ -132,7 +132,7 @@ for (const method of ['snapshot', 'image'] as const) {
     );
   });
 
-  test(`${method}: an import that AWS does not list yet is waited for, and aarch64 is arm64`, async (t) => {
+  test(`an AWS ${method} import that is not listed yet is waited for, and aarch64 becomes arm64`, async (t) => {
     const { double, directory, open, settings } = await importFixture(t, method);
     const path = join(directory, 'disk.raw');
     await writeDisk(path, { 0: 'a' });

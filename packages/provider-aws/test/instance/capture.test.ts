@@ -65,7 +65,7 @@ test('a captured AMI is claimed by one upload, copied and shared, and deleted as
   assert.deepEqual([west.images.all(), west.snapshots.all()], [[], []]);
 });
 
-test('a capture that fails or is aborted leaves nothing', async (t) => {
+test('an AWS capture that fails or is aborted leaves nothing', async (t) => {
   const fixture = await instanceFixture(t, { pendingLists: 1e9 });
   const { double } = fixture;
   const instance = await stoppedInstance(fixture);
@@ -86,7 +86,7 @@ test('a capture that fails or is aborted leaves nothing', async (t) => {
   assert.deepEqual(stored(fixture), [[], 0]);
 });
 
-test('what a killed process left of a capture is listed and removed', async (t) => {
+test('the parts of an AWS capture that a killed process left are listed and removed', async (t) => {
   const fixture = await instanceFixture(t, { pendingLists: 1e9 });
   const { double, openInstances } = fixture;
   const instance = await stoppedInstance(fixture);

@@ -35,7 +35,7 @@ function requestOf(region: Region): Readonly<Record<string, unknown>> {
   return { ...instance?.request };
 }
 
-test('an instance has the settings and the request, and its volumes go with it', async (t) => {
+test('an AWS instance has the settings and the request, and its volumes are deleted with it', async (t) => {
   const fixture = await instanceFixture(t);
   const region = fixture.double.region();
   const newest = addImage(region, 'base');
@@ -106,7 +106,7 @@ test('an instance has the settings and the request, and its volumes go with it',
   assert.deepEqual(resources(fixture), NOTHING);
 });
 
-test('addresses are requested with the network interface', async (t) => {
+test('an AWS instance’s addresses are requested with its network interface', async (t) => {
   const fixture = await instanceFixture(t);
   const settings = { 'subnet-id': 'subnet-1', 'security-group-id': ['sg-1', 'sg-2'], 'public-ipv4': false };
   await fixture.openInstances({ ...settings, 'public-ipv6': true }).launch(REQUEST);
@@ -129,7 +129,7 @@ test('addresses are requested with the network interface', async (t) => {
   );
 });
 
-test('the smallest type that fits is chosen', async (t) => {
+test('an AWS instance gets the smallest type that fits', async (t) => {
   const fixture = await instanceFixture(t, { pageSize: 2 });
   const region = fixture.double.region();
   addImage(region, 'arm', 'arm64');
@@ -149,7 +149,7 @@ test('the smallest type that fits is chosen', async (t) => {
   assert.equal(smallestType([], 1), undefined);
 });
 
-test('a failed launch has the reason of AWS, and leaves nothing', async (t) => {
+test('a failed launch in AWS reports the reason, and leaves nothing', async (t) => {
   const fixture = await instanceFixture(t);
   const { double, openInstances } = fixture;
   const provider = openInstances();
@@ -187,7 +187,7 @@ test('a failed launch has the reason of AWS, and leaves nothing', async (t) => {
   assert.deepEqual(resources(fixture), NOTHING);
 });
 
-test('a lost answer launches no second instance', async (t) => {
+test('a lost response from AWS launches no second instance', async (t) => {
   const fixture = await instanceFixture(t);
   const { double, openInstances } = fixture;
   const lost = new Set(['ImportKeyPair', 'RunInstances', 'CreateImage', 'TerminateInstances']);
@@ -209,7 +209,7 @@ test('a lost answer launches no second instance', async (t) => {
   assert.deepEqual(resources(fixture), NOTHING);
 });
 
-test('a list that lags hides no new instance from its launch', async (t) => {
+test('a launch finds its new AWS instance although the list lags', async (t) => {
   const fixture = await instanceFixture(t, { lag: 2 });
   const region = fixture.double.region();
   for (const image of region.images.all()) image.hiddenLists = 0;
@@ -222,10 +222,10 @@ test('a list that lags hides no new instance from its launch', async (t) => {
   assert.deepEqual(resources(fixture), NOTHING);
 });
 
-test('what a process left is listed with its build, and removed', async (t) => {
+test('an AWS instance that a process left is listed with its build, and removed', async (t) => {
   const fixture = await instanceFixture(t);
   const { double, openInstances } = fixture;
-  // As if the process died with the answer to RunInstances, or before it.
+  // As if the process died with the response to RunInstances, or before it.
   double.fault = ({ operation }) =>
     operation === 'RunInstances' || operation === 'DeleteKeyPair'
       ? new AwsRefusal('UnauthorizedOperation', 'not now', 403)

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { addImage, instanceFixture, PUBLIC_KEY } from './instance-fixture.ts';
 
-test('a Windows tells its password to the host that launched it alone', async (t) => {
+test('a Windows instance in AWS gives its password only to the host that launched it', async (t) => {
   const { double, directory, openInstances } = await instanceFixture(t);
   const region = double.region();
   addImage(region, 'windows', 'x86_64', 'Windows');
@@ -35,7 +35,7 @@ test('a Windows tells its password to the host that launched it alone', async (t
   assert.deepEqual(await readdir(keys), []);
 });
 
-test('a screenshot is a JPEG', async (t) => {
+test('a screenshot of an AWS instance is a JPEG', async (t) => {
   const { directory, openInstances } = await instanceFixture(t);
   const request = { buildId: 'debian-1', image: 'base', publicKey: PUBLIC_KEY, port: 22 };
   const instance = await openInstances().launch(request);
