@@ -13,13 +13,13 @@ function codeOf(error: Error): string {
   return failure instanceof CloudError ? `${failure.code}, ${failure.retriable}` : String(failure);
 }
 
-test('credentials that Microsoft Entra ID refuses are not tried again', () => {
+test('credentials that Microsoft Entra ID rejects are not tried again', () => {
   const refused = { error: 'invalid_client', error_description: 'AADSTS7000215: Invalid client secret' };
   assert.equal(codeOf(new AuthenticationError(401, refused)), 'auth-failed, false');
   assert.equal(codeOf(new CredentialUnavailableError('no environment variables')), 'auth-failed, false');
 });
 
-test('a token that Microsoft Entra ID cannot issue now is asked for again', () => {
+test('a token that Microsoft Entra ID cannot issue now is requested again', () => {
   const message = 'network_error: Network request failed';
   assert.equal(codeOf(new AuthenticationRequiredError({ scopes: [], message })), 'service-unavailable, true');
   const unresolved = new CredentialUnavailableError('endpoints_resolution_error: no such host');
@@ -27,12 +27,12 @@ test('a token that Microsoft Entra ID cannot issue now is asked for again', () =
   assert.equal(codeOf(new AuthenticationError(503, 'busy')), 'service-unavailable, true');
 });
 
-test('an error that Azure itself calls retriable is', () => {
+test('an error that Azure itself calls retriable is retriable', () => {
   const members = { name: 'RestError', statusCode: 409, code: 'RetryableError' };
   assert.equal(codeOf(Object.assign(new Error('try again'), members)), 'service-unavailable, true');
 });
 
-test('the error for something that is locked names how to unlock it', () => {
+test('the error for a locked Azure object says how to unlock it', () => {
   for (const [code, reason, remedy] of [
     [
       'ScopeLocked',

@@ -62,7 +62,7 @@ async function open(
   return provider;
 }
 
-test('a managed identity gives the token, which is renewed before it expires', async (t) => {
+test('a managed identity in Azure provides the token, which is renewed before it expires', async (t) => {
   const double = await start(t, { polls: 0 });
   const provider = await open(t, double, { tags: { team: 'ci' } });
   const { externalId } = await provider.upload(await diskRequest(t, [0]));
@@ -73,7 +73,7 @@ test('a managed identity gives the token, which is renewed before it expires', a
   assert.equal(candidate.properties.team, 'ci');
 });
 
-test('doctor names missing permissions, and the quota', async (t) => {
+test('the Azure diagnosis names missing permissions, and the quota', async (t) => {
   const actions = [
     'Microsoft.Compute/disks/*',
     'Microsoft.Compute/images/read',
@@ -96,7 +96,7 @@ test('doctor names missing permissions, and the quota', async (t) => {
   assert.ok(double.requests.every(({ name }) => name.startsWith('GET ')));
 });
 
-test('doctor warns if the role is given in the resource group alone, where the quota is unknown', async (t) => {
+test('the Azure diagnosis warns if the role covers only the resource group, as the quota is then unknown', async (t) => {
   const double = await start(t);
   double.fault = ({ name }) =>
     name === 'GET usages' ? new ArmRefusal('AuthorizationFailed', 'no permission', 403) : undefined;
@@ -108,7 +108,7 @@ test('doctor warns if the role is given in the resource group alone, where the q
   assert.deepEqual(others, []);
 });
 
-test('doctor says that a gallery or a resource group is missing', async (t) => {
+test('the Azure diagnosis reports a missing gallery or resource group', async (t) => {
   const double = await start(t);
   const gallery = await open(t, double, { 'gallery-name': 'none' });
   const missing = (await Array.fromAsync(gallery.diagnose?.() ?? [])).filter(({ status }) => status !== 'ok');
@@ -121,7 +121,7 @@ test('doctor says that a gallery or a resource group is missing', async (t) => {
   assert.match(first?.message ?? '', /Resource group 'none' could not be found/);
 });
 
-test('no secret of auth-path is in an error', async (t) => {
+test('no error shows a secret from Azure’s auth-path', async (t) => {
   const double = await start(t);
   const request = await diskRequest(t, [0]);
   const path = join(request.file.path, '../azure.json');
@@ -146,7 +146,7 @@ test('no secret of auth-path is in an error', async (t) => {
   });
 });
 
-test('the subscription comes from the entry, the file or the environment', async (t) => {
+test('the Azure subscription is read from the entry, the file or the environment', async (t) => {
   const path = join((await diskRequest(t, [0])).file.path, '../azure.json');
   await writeFile(
     path,
@@ -165,7 +165,7 @@ test('the subscription comes from the entry, the file or the environment', async
   await assert.rejects(subscriptionOf({}), /set subscription-id/);
 });
 
-test('an endpoint without TLS is accepted on the loopback interface only', () => {
+test('an Azure endpoint without TLS is accepted on the loopback interface only', () => {
   assert.deepEqual(diagnostics({ endpoint: 'http://127.0.0.1:1' }), []);
   assert.deepEqual(diagnostics({ endpoint: 'https://management.local.azurestack.external' }), []);
   assert.deepEqual(diagnostics({ endpoint: 'http://example.com' }), [

@@ -46,7 +46,7 @@ async function openSession(t: TestContext): Promise<{ session: AzureSession; req
   return { session, requests };
 }
 
-test('the next page of a list is requested at the endpoint, whatever host its link names', async (t) => {
+test('the next page of an Azure list is requested at the endpoint, whatever host its link names', async (t) => {
   const { session, requests } = await openSession(t);
   const images = await session.list('list of images', SIGNAL, ({ images: client }, { abortSignal }) =>
     client.listByResourceGroup('images', { abortSignal }),
@@ -59,7 +59,7 @@ test('the next page of a list is requested at the endpoint, whatever host its li
   for (const request of requests) assert.match(request, /^GET \/subscriptions\/.* Bearer secret$/);
 });
 
-test('an operation is looked up at the endpoint, whatever host its link names', async (t) => {
+test('an Azure operation is polled at the endpoint, whatever host its link names', async (t) => {
   const { session, requests } = await openSession(t);
   await session.call('deletion of image a', SIGNAL, async ({ images }, options) => {
     await images.delete('images', 'a', options);

@@ -5,7 +5,7 @@ import { CLOUD_IMAGE_KEYS } from '../src/cloud-image-keys.ts';
 const filters = (keys: object): readonly string[] =>
   CLOUD_IMAGE_KEYS.filters({ name: 'debian', ...keys }).map(({ name, values }) => `${name}=${values.join()}`);
 
-test('image-filter of nodepool: all of its conditions must match', () => {
+test('an image in Azure must match all conditions of nodepool’s image-filter', () => {
   const filter = { name: 'debian-12', location: 'West Europe', tags: { team: 'ci', size: 2 } };
   assert.deepEqual(filters({ 'image-filter': filter }), [
     'name=debian-12',
@@ -17,7 +17,7 @@ test('image-filter of nodepool: all of its conditions must match', () => {
   assert.deepEqual(filters({ 'image-filter': null }), []);
 });
 
-test('an image must match image-filter, and image-filters with the same keys', () => {
+test('an image in Azure must match image-filter, and image-filters with the same keys', () => {
   const conditions = [
     { name: 'name', values: ['debian-*', 'ubuntu-*'] },
     { name: 'property:team', values: ['qa', 'ci'] },
@@ -31,7 +31,7 @@ test('an image must match image-filter, and image-filters with the same keys', (
   assert.throws(() => filters({ 'image-filter': location }), /"property:location" must be "westeurope", and/);
 });
 
-test('an image definition of a gallery', () => {
+test('nodepool’s shared-gallery-image becomes filters for a gallery’s image definition', () => {
   const image = { 'gallery-name': 'ci', name: 'debian' };
   assert.deepEqual(filters({ 'shared-gallery-image': image }), [
     'property:gallery=ci',
@@ -43,7 +43,7 @@ test('an image definition of a gallery', () => {
   );
 });
 
-test('images of other publishers cannot be looked for', () => {
+test('the key image-reference is rejected, as other publishers’ images in Azure cannot be searched', () => {
   const reference = { publisher: 'Debian', offer: 'debian-12', sku: '12', version: 'latest' };
   assert.throws(
     () => filters({ 'image-reference': reference }),

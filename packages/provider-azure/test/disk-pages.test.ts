@@ -11,7 +11,7 @@ import { BLOCK, diskRequest } from './disk.ts';
 
 const SIZE = 10 * BLOCK;
 
-/** Starts a server that reads each request before it answers. @returns the URL of a disk */
+/** Starts a server that reads each request before it responds. @returns the URL of a disk */
 async function startServer(
   t: TestContext,
   answer: (request: IncomingMessage, response: ServerResponse) => unknown,
@@ -46,17 +46,17 @@ async function send(
   await pages.send(file.path, SIZE, SIZE, vhdFooter(SIZE, 'seed', new Date()), false);
 }
 
-test('a request without an answer is repeated', async (t) => {
+test('a page request to Azure without a response is repeated', async (t) => {
   let seen = 0;
   const url = await startServer(t, (_, response) => {
     if (++seen > 1) response.writeHead(201).end();
   });
   await send(t, [0], { grant: () => Promise.resolve(`${url}?sig=secret`), answerTimeout: 2 });
-  // Two pages and the repeated request; on a busy host, an answer may come too late once more.
+  // Two pages and the repeated request; on a busy host, a response may come too late once more.
   assert.ok(seen >= 3);
 });
 
-test('an abort ends a request without an answer', async (t) => {
+test('an abort ends a page request to Azure without a response', async (t) => {
   const abort = new AbortController();
   const url = await startServer(t, () => abort.abort());
   const sending = send(t, [0], { grant: () => Promise.resolve(`${url}?sig=secret`), signal: abort.signal });
@@ -64,7 +64,7 @@ test('an abort ends a request without an answer', async (t) => {
   assert.ok(abort.signal.aborted);
 });
 
-test('access that another request replaces again is no error', async (t) => {
+test('access to an Azure disk that another request replaced again causes no error', async (t) => {
   // One block is denied with the first access, and with the second one, which the other block had replaced.
   const granted = [1, 2, 3].map(() => Promise.withResolvers<void>());
   let grants = 0;
@@ -88,7 +88,7 @@ test('access that another request replaces again is no error', async (t) => {
   assert.equal(grants, 3);
 });
 
-test('access that is denied for good is an error', async (t) => {
+test('access to an Azure disk that is denied for good throws an error', async (t) => {
   const url = await startServer(t, (_, response) => response.writeHead(403).end());
   let grants = 0;
   const grant = () => Promise.resolve(`${url}?sig=${++grants}`);

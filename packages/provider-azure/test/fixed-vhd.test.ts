@@ -18,14 +18,14 @@ async function directory(t: TestContext): Promise<string> {
   return path;
 }
 
-test('a disk has whole MiB, and at least 20', () => {
+test('a disk for Azure has whole MiB, and at least 20', () => {
   assert.equal(diskSize(1), 20 * MEBIBYTE);
   assert.equal(diskSize(20 * MEBIBYTE), 20 * MEBIBYTE);
   assert.equal(diskSize(20 * MEBIBYTE + 1), 21 * MEBIBYTE);
   assert.equal(diskSize(8 * 1024 * MEBIBYTE), 8 * 1024 * MEBIBYTE);
 });
 
-test('a raw disk with the footer is a VHD of exactly that size for qemu-img', async (t) => {
+test('a raw disk with the footer is a VHD of exactly its size for qemu-img', async (t) => {
   const path = join(await directory(t), 'disk.vhd');
   for (const size of [20 * MEBIBYTE, 21 * MEBIBYTE, 3 * 1024 * MEBIBYTE, 200 * 1024 * MEBIBYTE]) {
     await writeFile(path, '');
@@ -37,7 +37,7 @@ test('a raw disk with the footer is a VHD of exactly that size for qemu-img', as
   }
 });
 
-test('the fields are those that qemu-img writes', async (t) => {
+test('the VHD footer’s fields are the ones that qemu-img writes', async (t) => {
   const path = join(await directory(t), 'disk.vhd');
   for (const mebibytes of [20, 600, 5000, 140_000]) {
     const size = mebibytes * MEBIBYTE;
@@ -59,7 +59,7 @@ test('the fields are those that qemu-img writes', async (t) => {
   }
 });
 
-test('the checksum covers all other bytes, and the id comes from the seed', () => {
+test('the VHD footer’s checksum covers all other bytes, and its id comes from the seed', () => {
   const at = new Date('2026-05-01T00:00:00Z');
   const footer = vhdFooter(20 * MEBIBYTE, 'seed', at);
   assert.equal(footer.length, FOOTER_SIZE);

@@ -8,7 +8,7 @@ import { diskRequest } from './disk.ts';
 
 const GALLERY = { name: 'ci', targetRegions: [], replicas: 1 };
 
-test('the image definition has a name that Azure takes, and the tags of the provider', async (t) => {
+test('an Azure image definition has a name that Azure accepts, and the provider’s tags', async (t) => {
   const double = await startDouble(t);
   double.addGallery('ci');
   const provider = openProvider(double, { gallery: GALLERY, tags: { team: 'ci' } });
@@ -27,7 +27,7 @@ test('the image definition has a name that Azure takes, and the tags of the prov
   );
 });
 
-test('a version that is excluded from the latest, or past the end of its life, is not chosen', async (t) => {
+test('an Azure image version excluded from the latest, or past its end of life, is not chosen', async (t) => {
   const double = await startDouble(t);
   double.addGallery('ci');
   const provider = openProvider(double, { gallery: GALLERY });
@@ -52,7 +52,7 @@ test('a version that is excluded from the latest, or past the end of its life, i
   assert.equal((await provider.list()).length, 3);
 });
 
-test('a gallery that is missing is an error before anything is created', async (t) => {
+test('a missing Azure gallery throws an error before anything is created', async (t) => {
   const double = await startDouble(t);
   const request = await diskRequest(t, [0]);
   await assert.rejects(openProvider(double, { gallery: GALLERY }).upload(request), (error) => {
@@ -66,7 +66,7 @@ test('a gallery that is missing is an error before anything is created', async (
   );
 });
 
-test('a discard without the gallery removes the disk', async (t) => {
+test('a discard in Azure removes the disk without the gallery', async (t) => {
   const double = await startDouble(t);
   double.addGallery('ci');
   const provider = openProvider(double, { gallery: GALLERY });
@@ -85,7 +85,7 @@ test('a discard without the gallery removes the disk', async (t) => {
   assert.deepEqual(double.ofType('Microsoft.Compute/disks'), []);
 });
 
-test('an image for Arm64 needs a gallery', async (t) => {
+test('an image for Arm64 needs a gallery in Azure', async (t) => {
   const double = await startDouble(t);
   double.addGallery('ci');
   const request = { ...(await diskRequest(t, [0])), metadata: { architecture: 'aarch64' } };

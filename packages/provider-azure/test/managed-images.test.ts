@@ -5,7 +5,7 @@ import { latestImage } from '@nodepool-builder/image-builder';
 import { openProvider, startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
 
-test('a filter spells resource groups and regions as it likes', async (t) => {
+test('a filter in Azure may spell resource groups and regions in any way', async (t) => {
   const double = await startDouble(t);
   const provider = openProvider(double);
   const { externalId } = await provider.upload(await diskRequest(t, [0]));
@@ -22,7 +22,7 @@ test('a filter spells resource groups and regions as it likes', async (t) => {
   }
 });
 
-test('the name of an image begins as Azure takes it', async (t) => {
+test('an Azure image’s name begins with a character that Azure accepts', async (t) => {
   const double = await startDouble(t);
   const provider = openProvider(double);
   for (const [index, externalName] of ['_-.debian', '___'].entries()) {

@@ -27,7 +27,7 @@ const STEPS = [
 for (const [step, count] of STEPS) {
   for (const end of ['upload', 'discard', 'removal'] as const) {
     const gallery = step === 'PUT versions' ? { name: 'ci', targetRegions: [], replicas: 1 } : undefined;
-    test(`after SIGKILL at ${step} ${count}, ${titleOf(end)}`, async (t) => {
+    test(`an upload to Azure killed at ${step} ${count} is ${titleOf(end)}`, async (t) => {
       const double = await startDouble(t, { relaysPages: true, lag: end === 'upload' ? 2 : 0 });
       double.addGallery('ci');
       // Without the time of the build, the disk decides on the number of a version.
@@ -93,9 +93,9 @@ for (const [step, count] of STEPS) {
 
 function titleOf(end: 'upload' | 'discard' | 'removal'): string {
   return {
-    upload: 'an upload finishes it',
-    discard: 'a discard removes it',
-    removal: 'a clean-up removes it',
+    upload: 'finished by another attempt',
+    discard: 'removed by a discard',
+    removal: 'removed as a partial upload',
   }[end];
 }
 

@@ -48,7 +48,7 @@ async function interrupt(double: ArmDouble, provider: AzureProvider, request: Up
   return disk;
 }
 
-test('only blocks with data travel, and the disk has whole MiB', async (t) => {
+test('an upload to Azure sends only blocks with data, and the disk has whole MiB', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const request = await diskRequest(t, [0, 7], 40 * MEBIBYTE + 17);
   const { externalId } = await openProvider(double).upload(request);
@@ -63,7 +63,7 @@ test('only blocks with data travel, and the disk has whole MiB', async (t) => {
   );
 });
 
-test('the footer of a file that is not of whole MiB is no data', async (t) => {
+test('the VHD footer of a file that is not of whole MiB is not sent as data', async (t) => {
   const double = await startDouble(t);
   const size = 21.5 * MEBIBYTE;
   const { file, ...request } = await diskRequest(t, [0, 5], size);
@@ -77,7 +77,7 @@ test('the footer of a file that is not of whole MiB is no data', async (t) => {
   assert.ok(content.subarray(size).every((byte) => byte === 0));
 });
 
-test('throttling, server errors and lost answers are retried', async (t) => {
+test('throttling, server errors and lost responses in Azure are retried', async (t) => {
   const double = await startDouble(t, { relaysPages: true, lag: 1 });
   const request = await diskRequest(t, [0, 1, 2, 3, 4]);
   const throttled = new ArmRefusal('TooManyRequests', 'slow down', 429, { 'retry-after': '0' });
@@ -100,7 +100,7 @@ test('throttling, server errors and lost answers are retried', async (t) => {
   assert.deepEqual(double.ofType(DISKS), []);
 });
 
-test('an image that Azure cannot create is an error with its reason, and leaves nothing', async (t) => {
+test('an image that Azure cannot create fails with Azure’s reason, and leaves nothing', async (t) => {
   const double = await startDouble(t);
   const request = await diskRequest(t, [0]);
   const reason = new ArmRefusal('AllocationFailed', 'There is no room for the image.');
@@ -132,20 +132,20 @@ for (const [title, code, refusal, message] of [
     /quota limit of 50000; delete what is not needed/,
   ],
   [
-    'a refused parameter',
+    'a rejected parameter',
     'bad-request',
     new ArmRefusal('InvalidParameter', 'no such region'),
     /no such region/,
   ],
 ] as const) {
-  test(`${title} has the code ${code}`, async (t) => {
+  test(`${title} in Azure has the code ${code}`, async (t) => {
     const double = await startDouble(t);
     double.fault = failing('PUT disks', 10, () => refusal);
     await assert.rejects(openProvider(double).upload(await diskRequest(t, [0])), cloudError(code, message));
   });
 }
 
-test('a refused block leaves the disk for the next attempt only if that may succeed', async (t) => {
+test('a rejected block leaves the Azure disk for the next attempt only if that may succeed', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const request = await diskRequest(t, [0, 1, 2]);
   const provider = openProvider(double);
@@ -154,7 +154,7 @@ test('a refused block leaves the disk for the next attempt only if that may succ
   assert.deepEqual(double.ofType(DISKS), []);
 });
 
-test('access that has expired is granted again', async (t) => {
+test('expired access to an Azure disk is granted again', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const request = await diskRequest(t, [0, 1, 2, 3, 4, 5]);
   const expired = new ArmRefusal(
@@ -169,7 +169,7 @@ test('access that has expired is granted again', async (t) => {
   assert.equal(grants(), 2);
 });
 
-test('a file with other bytes does not continue on the disk of the first', async (t) => {
+test('an upload of other bytes to Azure does not continue on the first attempt’s disk', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const provider = openProvider(double);
   await interrupt(double, provider, await diskRequest(t, [0, 1, 2, 3]));
@@ -180,7 +180,7 @@ test('a file with other bytes does not continue on the disk of the first', async
 });
 
 for (const step of ['PUT pages', 'DELETE disks']) {
-  test(`an attempt without checksums removes the disk of one that ended at ${step}, although no list shows it yet`, async (t) => {
+  test(`an upload to Azure without checksums removes the disk of an attempt that ended at ${step}, although no list shows it`, async (t) => {
     const double = await startDouble(t, { relaysPages: true, lag: 100 });
     const { file, ...others } = await diskRequest(t, [0, 1]);
     const { checksums: _, ...plain } = file;
@@ -201,7 +201,7 @@ for (const step of ['PUT pages', 'DELETE disks']) {
   });
 }
 
-test('a disk that another process deletes during the end of access to it is no error', async (t) => {
+test('an Azure disk that another process deletes while access to it ends causes no error', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const provider = openProvider(double);
   const disk = await interrupt(double, provider, await diskRequest(t, [0, 1]));
@@ -216,7 +216,7 @@ test('a disk that another process deletes during the end of access to it is no e
   assert.deepEqual(await double.content(externalId), await readFile(request.file.path));
 });
 
-test('a file that changes during its upload is an error and leaves nothing', async (t) => {
+test('a file that changes during its upload to Azure throws an error and leaves nothing', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const request = await diskRequest(t, [0, 1]);
   const { path } = request.file;
@@ -228,7 +228,7 @@ test('a file that changes during its upload is an error and leaves nothing', asy
   assert.deepEqual(double.ofType(DISKS), []);
 });
 
-test('concurrent uploads of several processes result in one image', async (t) => {
+test('concurrent uploads to Azure by several processes result in one image', async (t) => {
   const request = { ...(await diskRequest(t, [0, 1, 2])), shared: true };
   const other = { ...(await diskRequest(t, [4, 5])), shared: true };
   for (const polls of [0, 1, 3, 10]) {
@@ -241,7 +241,7 @@ test('concurrent uploads of several processes result in one image', async (t) =>
   }
 });
 
-test('resources without our tags are neither listed nor touched', async (t) => {
+test('resources in Azure without our tags are neither listed nor touched', async (t) => {
   const double = await startDouble(t);
   const provider = openProvider(double);
   const other = openProvider(double, { name: 'other' });
@@ -255,7 +255,7 @@ test('resources without our tags are neither listed nor touched', async (t) => {
   assert.equal((await provider.findImages({})).length, 1);
 });
 
-test('no error has the signature of a URL', async (t) => {
+test('no Azure error shows a URL’s signature', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   double.fault = failing(
     'PUT pages',
@@ -269,7 +269,7 @@ test('no error has the signature of a URL', async (t) => {
   });
 });
 
-test('metadata that cannot be a tag is refused before anything is created', async (t) => {
+test('metadata that cannot be an Azure tag is rejected before anything is created', async (t) => {
   const double = await startDouble(t);
   const request = { ...(await diskRequest(t, [0])), metadata: { 'a/b': 'c' } };
   await assert.rejects(
@@ -279,14 +279,14 @@ test('metadata that cannot be a tag is refused before anything is created', asyn
   assert.deepEqual(double.requests, []);
 });
 
-test('a file in another format is refused', async (t) => {
+test('a file in another format is rejected by Azure’s provider', async (t) => {
   const double = await startDouble(t);
   const request = await diskRequest(t, [0]);
   const qcow2 = { ...request, file: { ...request.file, format: 'qcow2' as const } };
   await assert.rejects(openProvider(double).upload(qcow2), { code: 'format-unavailable' });
 });
 
-test('an image that Azure creates although the answer was lost keeps its disk, and is the result', async (t) => {
+test('an image that Azure creates despite a lost response keeps its disk, and is the result', async (t) => {
   for (const gallery of [undefined, { name: 'ci', targetRegions: [], replicas: 1 }]) {
     const double = await startDouble(t, { polls: 5 });
     double.addGallery('ci');
@@ -309,7 +309,7 @@ test('an image that Azure creates although the answer was lost keeps its disk, a
   }
 });
 
-test('an image that takes longer than its time limit keeps its disk, and the next attempt waits for it', async (t) => {
+test('an image that Azure creates too slowly keeps its disk, and the next attempt waits for it', async (t) => {
   const double = await startDouble(t, { polls: 5 });
   const request = await diskRequest(t, [0]);
   const provider = openProvider(double, { importTimeout: 5 });
@@ -330,7 +330,7 @@ test('an image that takes longer than its time limit keeps its disk, and the nex
   assert.deepEqual(double.ofType(DISKS), []);
 });
 
-test('an upload whose disk cannot be deleted after a failure can be repeated and discarded', async (t) => {
+test('an upload to Azure whose disk cannot be deleted after a failure can be repeated and discarded', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const request = await diskRequest(t, [0, 1, 2]);
   const provider = openProvider(double);
