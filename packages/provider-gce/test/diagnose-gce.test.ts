@@ -9,7 +9,7 @@ async function diagnose(fixture: GceFixture): Promise<readonly CheckResult[]> {
   return await Array.fromAsync(fixture.open().diagnose());
 }
 
-test('doctor finds everything in order, and changes nothing', async (t) => {
+test('the Compute Engine diagnosis finds everything in order, and changes nothing', async (t) => {
   const fixture = await gceFixture(t);
   assert.deepEqual(await diagnose(fixture), [
     {
@@ -30,7 +30,7 @@ test('doctor finds everything in order, and changes nothing', async (t) => {
   ]);
 });
 
-test('doctor names missing permissions', async (t) => {
+test('the Compute Engine diagnosis names missing permissions', async (t) => {
   const fixture = await gceFixture(t);
   const missing = ['compute.images.create', 'compute.images.deprecate', 'storage.objects.delete'];
   for (const permission of missing) fixture.double.missingPermissions.add(permission);
@@ -41,7 +41,7 @@ test('doctor names missing permissions', async (t) => {
   );
 });
 
-test('doctor says what is wrong with the bucket, the quota and the credentials', async (t) => {
+test('the Compute Engine diagnosis reports problems with the bucket, the quota and the credentials', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   double.storage.missingBuckets.add('images');
@@ -63,7 +63,7 @@ test('doctor says what is wrong with the bucket, the quota and the credentials',
   assert.ok(!JSON.stringify(refused).includes(SECRET));
 });
 
-test('doctor goes on where it may not ask', async (t) => {
+test('the Compute Engine diagnosis continues where it lacks a permission', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   double.missingPermissions.add('compute.projects.get');

@@ -48,14 +48,14 @@ for (const [what, description, remedy] of [
   ['a withdrawn login', 'Token has been expired or revoked.', /; log in again: gcloud auth/],
   ['anything else', `The token eyJ0.${SECRET}.abc is odd.`, /; check whether the key or its account/],
 ] as const) {
-  test(`a token endpoint that refuses ${what} is an error with a remedy`, async (t) => {
+  test(`a Google token endpoint that rejects ${what} causes an error with a remedy`, async (t) => {
     const fixture = await gceFixture(t);
     fixture.double.tokens.refusal = () => ({ error: 'invalid_grant', error_description: description });
     await assert.rejects(fixture.open().list(), refused(/invalid_grant: /, remedy));
   });
 }
 
-test('a token endpoint with a problem of its own is asked again', async (t) => {
+test('a Google token endpoint with a problem of its own is queried again', async (t) => {
   const fixture = await gceFixture(t);
   const refusals = ['internal_failure', 'temporarily_unavailable'];
   fixture.double.tokens.refusal = () => {
@@ -66,7 +66,7 @@ test('a token endpoint with a problem of its own is asked again', async (t) => {
   assert.deepEqual(refusals, []);
 });
 
-test('a deleted key, and a wrong clock, name the file', async (t) => {
+test('the error for a deleted key or a wrong clock names the credentials file', async (t) => {
   const { fixture, key } = await keyFixture(t);
   const provider = fixture.open();
   assert.deepEqual(await provider.list(), []);
@@ -83,7 +83,7 @@ test('a deleted key, and a wrong clock, name the file', async (t) => {
   );
 });
 
-test('a key that is replaced in its file during an upload is used from then on', async (t) => {
+test('a key that is replaced in its file during an upload to Compute Engine is used from then on', async (t) => {
   const { fixture, file, key } = await keyFixture(t);
   const { double } = fixture;
   const next = double.createKey();
@@ -101,7 +101,7 @@ test('a key that is replaced in its file during an upload is used from then on',
   );
 });
 
-test('while the file is being written, the earlier credentials stay in use', async (t) => {
+test('the earlier Google credentials stay in use while the file is being written', async (t) => {
   const { fixture, file, key } = await keyFixture(t);
   const provider = fixture.open();
   assert.deepEqual(await provider.list(), []);
@@ -114,7 +114,7 @@ test('while the file is being written, the earlier credentials stay in use', asy
   assert.deepEqual(await provider.list(), []);
 });
 
-test('credentials that impersonate a service account are accepted, without a warning', async (t) => {
+test('Google credentials that impersonate a service account are accepted without a warning', async (t) => {
   const fixture = await gceFixture(t);
   const { double, directory } = fixture;
   const warn = t.mock.method(console, 'warn', () => {});
@@ -130,7 +130,7 @@ test('credentials that impersonate a service account are accepted, without a war
   assert.equal(warn.mock.callCount(), 0);
 });
 
-test('credentials that the library cannot use are an error that names the file', async (t) => {
+test('Google credentials that the library cannot use throw an error that names the file', async (t) => {
   const fixture = await gceFixture(t);
   const file = { type: 'impersonated_service_account', refresh_token: SECRET };
   await writeFile(join(fixture.directory, 'credentials.json'), JSON.stringify(file));
@@ -143,13 +143,13 @@ test('credentials that the library cannot use are an error that names the file',
   });
 });
 
-test('other credentials are an error that names their type', async (t) => {
+test('Google credentials of another kind throw an error that names their type', async (t) => {
   const fixture = await gceFixture(t);
   await writeFile(join(fixture.directory, 'credentials.json'), JSON.stringify({ type: 'gdch' }));
   await assert.rejects(fixture.open().list(), /credentials of the type "gdch"/);
 });
 
-test('no image is missing because the server of tokens responds with 404', async (t) => {
+test('a token server that responds with 404 does not make an image appear missing', async (t) => {
   const server = createServer((_request, response) => response.writeHead(404).end('<html>not here</html>'));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => {

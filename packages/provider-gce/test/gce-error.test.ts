@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { googleError, operationError } from '../src/gce-error.ts';
 
-test('the error for something that is protected names how to unprotect it', () => {
+test('the error for a protected Google object says how to unprotect it', () => {
   for (const [reason, message, remedy] of [
     [
       'retentionPolicyNotMet',

@@ -14,7 +14,7 @@ import { gceFixture, requestFor } from './gce-fixture.ts';
 
 const MIB = 2 ** 20;
 
-test('metadata of any kind fits into labels and description', async (t) => {
+test('any metadata fits into Compute Engine’s labels and description', async (t) => {
   const fixture = await gceFixture(t);
   const many = Object.fromEntries(Array.from({ length: 80 }, (_, index) => [`key${index}`, 'value']));
   const metadata = { '1st': 'Ä', '': 'empty', notes: 'x'.repeat(3000), team: 'ci', ...many };
@@ -26,7 +26,7 @@ test('metadata of any kind fits into labels and description', async (t) => {
   assert.equal((await provider.list()).length, 1);
 });
 
-test('a name that somebody else has gets a suffix', async (t) => {
+test('an image name that is taken in Compute Engine gets a suffix', async (t) => {
   const fixture = await gceFixture(t);
   const resource = { name: 'debian-debian-0000000001', creationTimestamp: '2026-05-01T00:00:00Z' };
   fixture.double.images.push({
@@ -46,7 +46,7 @@ test('a name that somebody else has gets a suffix', async (t) => {
   );
 });
 
-test('lists have all pages', async (t) => {
+test('a list from Compute Engine contains all pages', async (t) => {
   const fixture = await gceFixture(t);
   fixture.double.pageSize = 2;
   const provider = fixture.open();
@@ -58,7 +58,7 @@ test('lists have all pages', async (t) => {
   assert.equal((await provider.findImages({})).length, 5);
 });
 
-test('an import whose image disappears fails at once', async (t) => {
+test('a Compute Engine import whose image disappears fails at once', async (t) => {
   const fixture = await gceFixture(t, { pendingReads: 3 });
   const { double } = fixture;
   double.fault = ({ operation }) => {
@@ -79,7 +79,7 @@ test('a deletion that Compute Engine gives up fails with its reason', async (t) 
   assert.deepEqual(fixture.double.images, []);
 });
 
-test('an abort does not wait for an answer', async (t) => {
+test('an abort ends the wait for Compute Engine’s response', async (t) => {
   const fixture = await gceFixture(t);
   const session = new GceSession({ name: 'ci', project: 'ci-project', endpoint: fixture.double.endpoint });
   t.after(() => session.close());
@@ -91,7 +91,7 @@ test('an abort does not wait for an answer', async (t) => {
   await assert.rejects(never, /enough/);
 });
 
-test('a silent Compute Engine ends a request at its time limit', async (t) => {
+test('a request to a silent Compute Engine ends at its time limit', async (t) => {
   const fixture = await gceFixture(t);
   const provider = fixture.open({}, { timeLimit: 50 });
   assert.deepEqual(await provider.list(), []);
@@ -108,7 +108,7 @@ test('a silent Compute Engine ends a request at its time limit', async (t) => {
   });
 });
 
-test('a request is sent as often as the retry policy says', async (t) => {
+test('a request to Compute Engine is sent as often as the retry policy says', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   const retries = new RetryPolicy({ attempts: 3, firstDelay: 0, longestDelay: 0, longestRetryAfter: 0 });
@@ -117,7 +117,7 @@ test('a request is sent as often as the retry policy says', async (t) => {
   assert.equal(double.requests.length, 3);
 });
 
-test('an upload of more than ten minutes goes on after a failure', async (t) => {
+test('an upload to Compute Engine resumes after a failure that comes after ten minutes', async (t) => {
   const fixture = await gceFixture(t);
   const { file, ...request } = await requestFor(fixture);
   const bytes = randomBytes(20 * MIB);
@@ -132,7 +132,7 @@ test('an upload of more than ten minutes goes on after a failure', async (t) => 
   assert.ok(puts > 2);
 });
 
-test('a disk that changes during the transfer is an error of this host', async (t) => {
+test('a disk that changes during the transfer to Compute Engine throws this host’s error', async (t) => {
   const fixture = await gceFixture(t);
   const { file, ...request } = await requestFor(fixture);
   // It is longer than what is read before the first part has arrived.
@@ -146,7 +146,7 @@ test('a disk that changes during the transfer is an error of this host', async (
   await assert.rejects(upload, { code: 'image-changed' });
 });
 
-test('an error of the file with credentials does not quote it', async (t) => {
+test('an error in the Google credentials file does not quote it', async (t) => {
   const fixture = await gceFixture(t);
   const directory = await mkdtemp(join(tmpdir(), 'gce-'));
   t.after(() => rm(directory, { recursive: true }));
@@ -166,7 +166,7 @@ test('an error of the file with credentials does not quote it', async (t) => {
   assert.equal(fixture.lines.length, 0);
 });
 
-test('a provider without a bucket lists, discards and refuses uploads', async (t) => {
+test('a Compute Engine provider without a bucket lists and discards images, and rejects uploads', async (t) => {
   const fixture = await gceFixture(t);
   const provider = fixture.open({ 'bucket-name': undefined as never });
   assert.deepEqual(await provider.list(), []);

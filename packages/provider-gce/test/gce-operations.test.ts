@@ -6,7 +6,7 @@ import { gceFixture, requestFor } from './gce-fixture.ts';
 
 const FAMILY = { 'image-family': 'debian-ci' };
 
-test('a deletion waits until the image is deprecated', async (t) => {
+test('a deletion in Compute Engine waits until the image is deprecated', async (t) => {
   const fixture = await gceFixture(t, { pendingReads: 3 });
   const { double } = fixture;
   const provider = fixture.open(FAMILY);
@@ -21,7 +21,7 @@ test('a deletion waits until the image is deprecated', async (t) => {
   assert.deepEqual(double.images, []);
 });
 
-test('a deprecation that fails stops the deletion with its reason', async (t) => {
+test('a failed deprecation in Compute Engine stops the deletion with its reason', async (t) => {
   const fixture = await gceFixture(t, { pendingReads: 1 });
   const { double } = fixture;
   const provider = fixture.open(FAMILY);
@@ -43,7 +43,7 @@ test('a deprecation that fails stops the deletion with its reason', async (t) =>
   assert.deepEqual(double.images, []);
 });
 
-test('an import that failed is removed without a deprecation', async (t) => {
+test('a failed import in Compute Engine is removed without a deprecation', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   double.importError = () => ({ code: 'INVALID_IMAGE', message: 'The tar archive is not a valid image.' });
@@ -83,7 +83,7 @@ for (const [what, failure, code, retriable, message] of [
     /Too many requests\. \(RATE_LIMIT_EXCEEDED\)$/,
   ],
 ] as const) {
-  test(`an operation that fails because of ${what} says so`, async (t) => {
+  test(`a Compute Engine operation that fails because of ${what} reports it`, async (t) => {
     const fixture = await gceFixture(t);
     fixture.double.importError = () => failure;
     await assert.rejects(fixture.open().upload(await requestFor(fixture)), (error) => {
@@ -102,7 +102,7 @@ for (const [architecture, expected] of [
   ['arm64', 'ARM64'],
   ['aarch64', 'ARM64'],
 ] as const) {
-  test(`the architecture ${architecture} is ${expected}`, async (t) => {
+  test(`the architecture ${architecture} becomes ${expected} in Compute Engine`, async (t) => {
     const fixture = await gceFixture(t);
     const provider = fixture.open();
     await provider.upload(await requestFor(fixture, { metadata: { architecture } }));

@@ -67,8 +67,8 @@ const STEPS = ['StartResumableUpload', 'Upload', 'InsertImage', 'DeleteObject'] 
 
 for (const task of STEPS) {
   for (const end of ['upload', 'discard'] as const) {
-    const what = end === 'upload' ? 'an upload finishes it' : 'a discard removes it';
-    test(`after SIGKILL at ${task}, ${what}`, async (t) => {
+    const what = end === 'upload' ? 'finished by another attempt' : 'removed by a discard';
+    test(`an upload to Compute Engine killed at ${task} is ${what}`, async (t) => {
       const fixture = await gceFixture(t, { pendingReads: 1 });
       const { double } = fixture;
       const archives = keepArchives(fixture);
@@ -118,7 +118,7 @@ async function kill(
   assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL']);
 }
 
-test('an interrupted transfer goes on where it was', async (t) => {
+test('an interrupted transfer to Compute Engine resumes where it was', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   const archives = keepArchives(fixture);
@@ -139,7 +139,7 @@ test('an interrupted transfer goes on where it was', async (t) => {
   assert.equal(double.storage.receivedBytes, archive?.length);
 });
 
-test('an interrupted transfer of a disk that is another archive now starts over', async (t) => {
+test('an interrupted transfer to Compute Engine starts over if the disk’s archive has changed', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   const archives = keepArchives(fixture);
@@ -158,7 +158,7 @@ test('an interrupted transfer of a disk that is another archive now starts over'
   await assertDisk(fixture, archives.get(externalId), request.file.path);
 });
 
-test('a failed import gives its reasons and leaves nothing', async (t) => {
+test('a failed import in Compute Engine reports its reasons and leaves nothing', async (t) => {
   const fixture = await gceFixture(t);
   const { double, lines } = fixture;
   double.importError = () => ({ code: 'INVALID_IMAGE', message: 'The tar archive is not a valid image.' });
@@ -175,7 +175,7 @@ test('a failed import gives its reasons and leaves nothing', async (t) => {
   assert.ok(!lines.join('\n').includes(SECRET));
 });
 
-test('refusals are errors with the reason of Google', async (t) => {
+test('a Google rejection throws an error with its reason', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   const request = await requestFor(fixture);
@@ -199,7 +199,7 @@ test('refusals are errors with the reason of Google', async (t) => {
   }
 });
 
-test('a lost answer to the request for the image results in one image', async (t) => {
+test('a lost response to Compute Engine’s image request results in one image', async (t) => {
   const fixture = await gceFixture(t, { pendingReads: 1 });
   const { double } = fixture;
   let isLost = false;
@@ -215,7 +215,7 @@ test('a lost answer to the request for the image results in one image', async (t
   assert.equal(double.images.length, 1);
 });
 
-test('an image with a family is obsolete before it is deleted', async (t) => {
+test('a Compute Engine image with a family is obsolete before it is deleted', async (t) => {
   const fixture = await gceFixture(t, { pendingReads: 1 });
   const provider = fixture.open({ 'image-family': 'debian-ci' });
   const { externalId } = await provider.upload(await requestFor(fixture));
@@ -230,7 +230,7 @@ test('an image with a family is obsolete before it is deleted', async (t) => {
   assert.deepEqual(fixture.double.images, []);
 });
 
-test('images of others are candidates only if the filter names their project, and are not deleted', async (t) => {
+test('other projects’ images in Compute Engine are found only by a filter that names the project, and never deleted', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   const provider = fixture.open();

@@ -9,7 +9,7 @@ const REQUEST = {
   file: { format: 'raw', path: '/images/debian.raw', size: 1024 },
 } as const;
 
-test('names and labels have only characters that Compute Engine takes, and stay different', () => {
+test('names and labels for Compute Engine have only valid characters, and stay distinct', () => {
   for (const externalName of ['Debian_13', 'debian-13-', '13', 'x'.repeat(200), 'ü']) {
     assert.match(imageResourceName({ ...REQUEST, externalName }), /^[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?$/);
   }

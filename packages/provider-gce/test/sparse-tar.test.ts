@@ -16,11 +16,11 @@ const GIB = 2 ** 30;
 
 const run = promisify(execFile);
 
-test('a disk is a whole number of GiB, and at least one', () => {
+test('a disk for Compute Engine has whole GiB, and at least one', () => {
   assert.deepEqual([0, 1, GIB, GIB + 1].map(diskSize), [GIB, GIB, GIB, 2 * GIB]);
 });
 
-test('GNU tar restores a disk, filled up with zeros to a whole GiB', async (t) => {
+test('GNU tar restores a disk from our archive, padded with zeros to a whole GiB', async (t) => {
   // An odd size, and more parts than two headers have.
   const blocks = Array.from({ length: 60 }, (_, index) => index * 1024 * 1024);
   const disk = await diskWith(t, 61 * 1024 * 1024 + 17, [...blocks, 61 * 1024 * 1024 + 16]);
@@ -30,7 +30,7 @@ test('GNU tar restores a disk, filled up with zeros to a whole GiB', async (t) =
   await assertBegins(extracted, disk);
 });
 
-test('a disk of more than 8 GiB keeps its holes', async (t) => {
+test('a tar archive of a disk of more than 8 GiB keeps its holes', async (t) => {
   const disk = await diskWith(t, 9 * GIB + 512, [0, 8 * GIB + 4096, 9 * GIB]);
   const { extracted, listing, bytes } = await extract(t, disk);
   assert.match(listing, / 10737418240 .* disk\.raw$/m);
@@ -43,25 +43,25 @@ test('a disk of more than 8 GiB keeps its holes', async (t) => {
   }
 });
 
-test('a disk without data is an archive without data', async (t) => {
+test('a tar archive of a disk without data contains no data', async (t) => {
   const { extracted, bytes } = await extract(t, await diskWith(t, 2 * GIB, []));
   assert.equal((await stat(extracted)).size, 2 * GIB);
   assert.ok(bytes <= 10_240, `the archive has ${bytes} bytes`);
 });
 
-test('a whole disk ends without a hole', async (t) => {
+test('a tar archive of a full disk ends without a hole', async (t) => {
   const disk = await diskWith(t, GIB, [GIB - 4]);
   const { extracted } = await extract(t, disk);
   assert.deepEqual(await bytesAt(extracted, GIB - 4, 4), await bytesAt(disk, GIB - 4, 4));
 });
 
-test('the same disk is always the same archive', async (t) => {
+test('a tar archive of the same disk is always the same', async (t) => {
   const disk = await diskWith(t, 5 * 1024 * 1024 + 17, [0, 3 * 1024 * 1024]);
   const digests = await Promise.all([disk, disk].map(digestOf));
   assert.equal(digests[0], digests[1]);
 });
 
-test('an abort ends the archive', async (t) => {
+test('an abort ends the writing of a tar archive', async (t) => {
   const disk = await diskWith(t, 5 * 1024 * 1024, [0, 3 * 1024 * 1024]);
   const parts = await dataExtents({ path: disk, format: 'raw' });
   await assert.rejects(async () => {
