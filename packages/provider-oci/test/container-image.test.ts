@@ -40,7 +40,7 @@ async function makeArchive(fixture: OciFixture, number: number): Promise<string>
 
 const image = { layout: 'container-image' } as const;
 
-test('an archive of the OCI layout is pushed as it is', async (t) => {
+test('an archive in the OCI layout is pushed unchanged', async (t) => {
   const fixture = await ociFixture(t);
   const { directory, registry, repository } = fixture;
   const archive = await makeArchive(fixture, 1);
@@ -63,7 +63,7 @@ test('an archive of the OCI layout is pushed as it is', async (t) => {
   assert.deepEqual(await tagsOf(registry), []);
 });
 
-test('an image that two tags name stays with the last of them', async (t) => {
+test('a container image with two tags stays until the last one is deleted', async (t) => {
   const fixture = await ociFixture(t);
   const { registry } = fixture;
   const archive = await makeArchive(fixture, 1);
@@ -78,7 +78,7 @@ test('an image that two tags name stays with the last of them', async (t) => {
   assert.equal((await ask(registry, `manifests/${digest}`)).status, 404);
 });
 
-test('an image that somebody else has tagged stays', async (t) => {
+test('a container image with another client’s tag stays', async (t) => {
   const fixture = await ociFixture(t);
   const { registry } = fixture;
   const archive = await makeArchive(fixture, 1);
@@ -93,7 +93,7 @@ test('an image that somebody else has tagged stays', async (t) => {
   assert.equal((await ask(registry, 'manifests/theirs')).status, 200);
 });
 
-/** Puts a further index between that of an archive and its manifests, as buildx does. */
+/** Puts a further index between an archive’s index and its manifests, as buildx does. */
 async function nestIndex({ directory }: OciFixture, archive: string): Promise<object> {
   const { stdout: inner } = await run('tar', ['-xOf', archive, 'index.json']);
   const digest = createHash('sha256').update(inner).digest('hex');
@@ -110,7 +110,7 @@ async function nestIndex({ directory }: OciFixture, archive: string): Promise<ob
   return JSON.parse(inner);
 }
 
-test('an archive with two indexes becomes an image that every client pulls', async (t) => {
+test('an archive with two indexes becomes a container image that every client can pull', async (t) => {
   const fixture = await ociFixture(t);
   const { directory, registry, repository } = fixture;
   const archive = await makeArchive(fixture, 1);
@@ -142,7 +142,7 @@ test('an archive with two indexes becomes an image that every client pulls', asy
   assert.equal((await ask(registry, manifest)).status, 200);
 });
 
-test('a damaged tgz is refused', async (t) => {
+test('a damaged tgz is rejected by the OCI provider', async (t) => {
   const fixture = await ociFixture(t);
   const path = join(fixture.directory, 'root.tgz');
   await writeFile(path, 'no gzip'); // random bytes might begin like gzip
@@ -154,7 +154,7 @@ test('a damaged tgz is refused', async (t) => {
   assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
-test('of an archive that lacks a layer, nothing is left', async (t) => {
+test('an archive that lacks a layer is rejected, and nothing is left in the registry', async (t) => {
   const fixture = await ociFixture(t);
   const { directory, registry } = fixture;
   const archive = await makeArchive(fixture, 1);
@@ -172,7 +172,7 @@ test('of an archive that lacks a layer, nothing is left', async (t) => {
 });
 
 for (const format of ['tar', 'tgz'] as const) {
-  test(`a ${format} of a root file system becomes the layer of an image`, async (t) => {
+  test(`a ${format} of a root file system becomes the layer of a container image`, async (t) => {
     const fixture = await ociFixture(t);
     const { directory, registry, repository } = fixture;
     const root = join(directory, 'root');
@@ -195,7 +195,7 @@ for (const format of ['tar', 'tgz'] as const) {
   });
 }
 
-test('a file of the wrong kind is refused, and nothing is left', async (t) => {
+test('a file of the wrong kind is rejected by the OCI provider, and nothing is left', async (t) => {
   const fixture = await ociFixture(t);
   const { directory } = fixture;
   const path = join(directory, 'file');

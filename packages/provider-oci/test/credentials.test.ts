@@ -44,7 +44,7 @@ function authOf(text: string): { readonly auth: string } {
   return { auth: Buffer.from(text).toString('base64') };
 }
 
-test('passwords and identity tokens of docker and podman', async (t) => {
+test('passwords and identity tokens from docker and podman are found', async (t) => {
   const { find } = await files(t);
   const known = { username: 'a', password: 'b:c' };
   const auth = authOf('a:b:c');
@@ -65,7 +65,7 @@ test('passwords and identity tokens of docker and podman', async (t) => {
   });
 });
 
-test('a name and a password count in place of auth, and entries of other registries may be anything', async (t) => {
+test('a name and password in a docker configuration work in place of auth, and other registries’ entries may be anything', async (t) => {
   const { find } = await files(t);
   const own = { username: 'u', password: 'p:q' };
   const others = { 'null.example.com': null, 'odd.example.com': 7, 'list.example.com': [{ auth: 1 }] };
@@ -89,14 +89,14 @@ test('a name and a password count in place of auth, and entries of other registr
   }
 });
 
-test('a helper that is switched off for a registry leaves its entry in the file', async (t) => {
+test('a credential helper that is switched off for a registry leaves its entry in the file', async (t) => {
   const { find } = await files(t);
   const file = { auths: { 'registry.example.com': authOf('a:b') }, credsStore: 'nonexistent' };
   const own = { 'registry.example.com': '' };
   assert.deepEqual(await find({ ...file, credHelpers: own }), { username: 'a', password: 'b' });
 });
 
-test('an entry of the registry itself that cannot be read is an error without its content', async (t) => {
+test('a registry’s own entry that cannot be read throws an error without its content', async (t) => {
   const { find } = await files(t);
   const found = find({ auths: { 'registry.example.com': { auth: [SECRET] } } });
   await assert.rejects(found, (error: Error) => {
@@ -109,7 +109,7 @@ test('an entry of the registry itself that cannot be read is an error without it
   });
 });
 
-test('credential helpers get the name of the registry on their standard input', async (t) => {
+test('credential helpers get the registry’s name on their standard input', async (t) => {
   const { find, helper } = await files(t);
   await helper('plain', `read server; echo "{\\"Username\\":\\"of-$server\\",\\"Secret\\":\\"${SECRET}\\"}"`);
   await helper('token', 'echo \'{"Username":"<token>","Secret":"refresh"}\'');
@@ -125,7 +125,7 @@ test('credential helpers get the name of the registry on their standard input', 
   assert.deepEqual(await find({ credsStore: 'empty', auths }), { username: 'a', password: 'b' });
 });
 
-test('errors of files and helpers name them, and no secret', async (t) => {
+test('errors of credential files and helpers name them, and no secret', async (t) => {
   const { find, helper } = await files(t);
   await helper('broken', `echo '${SECRET}'`);
   await helper('failing', `echo '${SECRET}'; echo '${SECRET}' >&2; exit 3`);
@@ -151,7 +151,7 @@ test('errors of files and helpers name them, and no secret', async (t) => {
   }
 });
 
-test('the files of podman come before that of docker', () => {
+test('podman’s credential files are read before docker’s', () => {
   const home = '/home/ci';
   assert.deepEqual(authFiles('/a/b.json', { env: {}, home }), ['/a/b.json']);
   assert.deepEqual(authFiles(undefined, { env: { REGISTRY_AUTH_FILE: '/r' }, home }), ['/r']);

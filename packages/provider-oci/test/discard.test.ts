@@ -14,7 +14,7 @@ const IMAGES = 200;
 /** Requests of a discard: token, tag, `latest` before and after, manifest, unfinished upload. */
 const FEW = 10;
 const TYPE = 'application/vnd.oci.image.manifest.v1+json';
-/** In the lines that Debian's docker-registry logs for answers. */
+/** In the lines that Debian's docker-registry logs for responses. */
 const STATUS = /http\.response\.status=/;
 
 /** A manifest of ours for another image, which is older. */
@@ -80,7 +80,7 @@ for (const [step, count] of [
   ['PATCH blobs/uploads', 2],
   ['PUT manifests', 1],
 ] as const) {
-  test(`among 200 images, an upload that broke off at ${step} is discarded with a few requests`, async (t) => {
+  test(`an upload among 200 images that broke off at ${step} is discarded with a few requests`, async (t) => {
     const fixture = await crowdedFixture(t);
     const { double, open } = fixture;
     await breakOffAt(fixture, step, count);
@@ -93,7 +93,7 @@ for (const [step, count] of [
   });
 }
 
-test('among 200 images, another host discards an image by its name with a few requests', async (t) => {
+test('a discard by another host finds the image among 200 by its name, with a few requests', async (t) => {
   const { double, directory, settings, open, request } = await crowdedFixture(t);
   await open().upload(request);
   const newer = { ...request, uploadId: 'u2', imageId: 'debian-0000010000' };
@@ -108,7 +108,7 @@ test('among 200 images, another host discards an image by its name with a few re
   assert.ok(double.requests.length <= FEW, `${double.requests.length} requests`);
 });
 
-test('among 200 images, a process reads the builds before the latest one once', async (t) => {
+test('a process reads the builds before the latest one once, among 200 images', async (t) => {
   const { double, open, request } = await crowdedFixture(t);
   const provider = open();
   for (const round of [1, 2, 3]) {
@@ -122,7 +122,7 @@ test('among 200 images, a process reads the builds before the latest one once', 
   assert.equal(double.state.manifests.size, IMAGES);
 });
 
-test('latest follows the images of other processes', async (t) => {
+test('the tag latest follows other processes’ images', async (t) => {
   const { double, directory, settings, open, request } = await crowdedFixture(t);
   const [ours, theirs] = [open(), openProvider(settings, join(directory, 'other'))];
   const latest = (): string | undefined => double.state.tags.get('debian-latest');
@@ -143,7 +143,7 @@ test('latest follows the images of other processes', async (t) => {
   assert.equal(latest(), double.state.tags.get(NEWEST));
 });
 
-test('a discard leaves the image of another upload, whatever names it is given', async (t) => {
+test('a discard leaves another upload’s image, whatever names it is given', async (t) => {
   const { double, open, request } = await crowdedFixture(t);
   const provider = open();
   await provider.upload(request);
@@ -155,7 +155,7 @@ test('a discard leaves the image of another upload, whatever names it is given',
 });
 
 for (const end of ['an upload', 'a discard', 'a removal of partial uploads'] as const) {
-  test(`after a break between a new image and the removal of the replaced one, ${end} leaves no manifest without a tag`, async (t) => {
+  test(`a break between a new image and the removal of the replaced one leaves no untagged manifest after ${end}`, async (t) => {
     const fixture = await crowdedFixture(t);
     const { double, open, request } = fixture;
     await open().upload({ ...request, uploadId: 'before' });
@@ -184,7 +184,7 @@ test('an upload that breaks off before its manifest keeps the image that it woul
   assert.ok((await open().list()).some(({ uploadId }) => uploadId === 'before'));
 });
 
-test('the image whose tag is the tag latest of another name keeps it', async (t) => {
+test('an image whose tag equals another name’s tag latest keeps it', async (t) => {
   const { double, open, request } = await crowdedFixture(t);
   const provider = open();
   await provider.upload({ ...request, imageName: 'a', imageId: 'b-latest' });
@@ -197,7 +197,7 @@ test('the image whose tag is the tag latest of another name keeps it', async (t)
   assert.equal(double.state.manifests.size, IMAGES + 1);
 });
 
-test('among 200 images in Debian’s docker-registry, a discard takes a few requests', async (t) => {
+test('a discard takes a few requests among 200 images in Debian’s docker-registry', async (t) => {
   const { registry, directory, open } = await ociFixture(t);
   const path = join(directory, 'disk.qcow2');
   await writeDisk(path, 1);
@@ -209,7 +209,7 @@ test('among 200 images in Debian’s docker-registry, a discard takes a few requ
     const { tag, text } = olderImage(body.toString(), number);
     assert.equal((await ask(registry, `manifests/${tag}`, { ...put, body: text })).status, 201);
   }
-  // The lines of the log arrive later than the answers.
+  // The lines of the log arrive later than the responses.
   const loggedRequest = async (tag: string): Promise<number> => {
     await ask(registry, `manifests/${tag}`);
     const isOfRequest = (line: string): boolean => line.includes(tag) && STATUS.test(line);

@@ -12,7 +12,7 @@ import { openProvider, writeAuthFile } from './oci-fixture.ts';
 export interface DoubleFixture {
   readonly double: RegistryDouble;
   readonly directory: string;
-  /** Settings of its provider, besides those of all. */
+  /** Settings of its provider, in addition to the common ones. */
   readonly settings: Pick<OciEntry, 'repository' | 'endpoint' | 'auth-file'>;
   readonly open: (settings?: Partial<OciEntry>) => OciProvider;
 }

@@ -27,10 +27,10 @@ const OPERATIONS = [
 ];
 
 const FAULTS: readonly (readonly [string, Fault])[] = [
-  ['is refused with 503', BUSY],
-  ['is refused with 429', TOO_MANY],
+  ['is rejected with 503', BUSY],
+  ['is rejected with 429', TOO_MANY],
   ['is dropped', 'dropped'],
-  ['has an effect, but no answer', 'lost'],
+  ['succeeds without a response', 'lost'],
 ];
 
 for (const operation of OPERATIONS) {
@@ -55,7 +55,7 @@ for (const operation of OPERATIONS) {
   }
 }
 
-test('after a chunk that broke off, only the missing bytes travel', async (t) => {
+test('only the missing bytes are sent after a chunk that broke off', async (t) => {
   const { double, directory, open } = await doubleFixture(t);
   const path = join(directory, 'disk.qcow2');
   await writeDisk(path, 5);
@@ -69,7 +69,7 @@ test('after a chunk that broke off, only the missing bytes travel', async (t) =>
   assert.deepEqual(bytes.slice(0, 3), [2 ** 20, 2 ** 20, 2 ** 20 - 400_000]);
 });
 
-test('chunks are as long as the registry wants', async (t) => {
+test('chunks have the length that the registry requires', async (t) => {
   const { double, directory, open } = await doubleFixture(t, { smallestChunk: 3_000_000 });
   const path = join(directory, 'disk.qcow2');
   await writeDisk(path, 9);
@@ -81,7 +81,7 @@ test('chunks are as long as the registry wants', async (t) => {
   );
 });
 
-test('an upload that the registry loses again and again fails, and nothing is left', async (t) => {
+test('an upload that the registry loses repeatedly fails, and nothing is left', async (t) => {
   const { double, directory, open } = await doubleFixture(t, { losesBrokenChunks: true });
   const path = join(directory, 'disk.qcow2');
   await writeDisk(path, 5);
@@ -101,7 +101,7 @@ const REFUSALS: readonly (readonly [number, string, string, string])[] = [
 ];
 
 for (const [status, code, message, expected] of REFUSALS) {
-  test(`${status} ${code} with "${message}" is the error ${expected}`, async (t) => {
+  test(`the registry’s ${status} ${code} with "${message}" is the error ${expected}`, async (t) => {
     const { double, directory, open } = await doubleFixture(t);
     const path = join(directory, 'disk.qcow2');
     await writeDisk(path, 1);
@@ -121,7 +121,7 @@ for (const [status, code, message, expected] of REFUSALS) {
   });
 }
 
-test('a registry without deletions says what to do', async (t) => {
+test('the error for a registry without deletions says what to do', async (t) => {
   const { directory, open } = await doubleFixture(t, { permitsDeletion: false });
   const path = join(directory, 'disk.qcow2');
   await writeDisk(path, 1);
@@ -130,7 +130,7 @@ test('a registry without deletions says what to do', async (t) => {
   await assert.rejects(provider.delete(externalId), /the registry forbids deletions; permit them/);
 });
 
-test('a refresh token and a helper of docker are credentials, too', async (t) => {
+test('docker’s refresh tokens and helpers are also credentials', async (t) => {
   const user = { name: USER, password: PASSWORD, refreshToken: 'a-refresh-token' };
   const { double, directory, open } = await doubleFixture(t, { user });
   const file = join(directory, 'other.json');

@@ -124,7 +124,7 @@ for (const [step, moment] of KILLS) {
 }
 
 /**
- * Kills after which docker-registry keeps an upload, with its bytes: nobody knows its URL, or its URL is that of fewer bytes.
+ * Kills after which docker-registry keeps an upload, with its bytes: nobody knows its URL, or its URL stands for fewer bytes.
  * The registry neither resumes nor cancels such an upload. It purges it later.
  */
 const KEPT: readonly (readonly [Step, Moment, bytes: number])[] = [

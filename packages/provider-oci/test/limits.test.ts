@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { requestFor, writeDisk } from './disk.ts';
 import { doubleFixture } from './double-fixture.ts';
 
-test('an upload is as slow as bandwidth-limit asks for', async (t) => {
+test('an upload to a registry obeys bandwidth-limit', async (t) => {
   const { directory, open: openProvider } = await doubleFixture(t);
   const path = join(directory, 'disk.qcow2');
   await writeDisk(path, 5);
@@ -35,7 +35,7 @@ test('an abort ends an upload that waits for the registry, and nothing is left',
   assert.deepEqual(await provider.listPartialUploads(), []);
 });
 
-test('the memory does not grow with the image', async (t) => {
+test('the memory for an upload to a registry does not grow with the image', async (t) => {
   const { double, directory, open: openProvider } = await doubleFixture(t);
   const path = join(directory, 'disk.qcow2');
   await writeDisk(path, 4);

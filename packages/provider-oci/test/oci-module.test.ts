@@ -9,7 +9,7 @@ function pointersOf(settings: Readonly<Record<string, string>>): readonly string
   return Array.from(OCI_MODULE.check?.(entry) ?? [], ({ pointer }) => pointer);
 }
 
-test('a repository has its registry, and an endpoint is a URL', () => {
+test('the repository setting needs a registry, and the endpoint must be a URL', () => {
   assert.deepEqual(pointersOf({ repository: 'registry.example.com/ci/images' }), []);
   assert.deepEqual(pointersOf({ repository: 'Images' }), ['/repository']);
   const repository = 'registry.example.com/ci';

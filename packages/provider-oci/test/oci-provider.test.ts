@@ -34,7 +34,7 @@ async function readManifest({ registry }: OciFixture, tag: string): Promise<Mani
 const UNPACK = { zstd: 'zstd', gzip: 'gzip', none: 'cat' } as const;
 
 for (const compression of ['zstd', 'gzip', 'none'] as const) {
-  test(`an artifact has the file as its layer, with compression ${compression}`, async (t) => {
+  test(`an OCI artifact has the file as its layer, with compression ${compression}`, async (t) => {
     const fixture = await ociFixture(t);
     const { directory, registry, repository } = fixture;
     const path = join(directory, 'disk.qcow2');
@@ -65,7 +65,7 @@ for (const compression of ['zstd', 'gzip', 'none'] as const) {
   });
 }
 
-test('an image without known checksums gets those of its bytes', async (t) => {
+test('an image without known checksums gets its bytes’ checksums in the registry', async (t) => {
   const fixture = await ociFixture(t);
   const path = join(fixture.directory, 'disk.qcow2');
   await writeDisk(path, 2);
@@ -76,7 +76,7 @@ test('an image without known checksums gets those of its bytes', async (t) => {
   assert.deepEqual((await provider.list())[0]?.checksums, checksums);
 });
 
-test('a file that is not the one of its builder is refused, and nothing is left', async (t) => {
+test('a file that differs from what was built is not pushed, and nothing is left', async (t) => {
   const fixture = await ociFixture(t);
   const path = join(fixture.directory, 'disk.qcow2');
   await writeDisk(path, 2);
@@ -130,7 +130,7 @@ for (const compression of ['zstd', 'gzip'] as const) {
   });
 }
 
-test('latest is the image that was built last, also after a deletion', async (t) => {
+test('the tag latest is on the image that was built last, also after a deletion', async (t) => {
   const fixture = await ociFixture(t);
   const { directory, registry } = fixture;
   const path = join(directory, 'disk.qcow2');
@@ -150,7 +150,7 @@ test('latest is the image that was built last, also after a deletion', async (t)
   assert.deepEqual(await tagsOf(registry), []);
 });
 
-test('a new upload of an image replaces the old one', async (t) => {
+test('a new upload of an image replaces the old one in the registry', async (t) => {
   const fixture = await ociFixture(t);
   const path = join(fixture.directory, 'disk.qcow2');
   await writeDisk(path, 1);
@@ -178,7 +178,7 @@ test('a shared upload keeps the image that another process pushed', async (t) =>
   assert.deepEqual(await manifestAt(fixture.registry, 'debian-latest'), before);
 });
 
-test('tags of others are not listed, replaced or deleted', async (t) => {
+test('other clients’ tags are not listed, replaced or deleted', async (t) => {
   const fixture = await ociFixture(t);
   const { directory, registry, repository } = fixture;
   const path = join(directory, 'disk.qcow2');
@@ -212,7 +212,7 @@ test('tags of others are not listed, replaced or deleted', async (t) => {
   assert.deepEqual(await tagsOf(registry), before);
 });
 
-test('names that cannot be tags are refused', async (t) => {
+test('image names that cannot be tags are rejected', async (t) => {
   const fixture = await ociFixture(t);
   const path = join(fixture.directory, 'disk.qcow2');
   await writeDisk(path, 1);
@@ -227,7 +227,7 @@ test('names that cannot be tags are refused', async (t) => {
   }
 });
 
-test('a refused password is an error that names the registry, and no secret', async (t) => {
+test('a rejected registry password throws an error that names the registry, and no secret', async (t) => {
   const fixture = await ociFixture(t);
   const { directory, registry, lines } = fixture;
   const path = join(directory, 'disk.qcow2');
@@ -245,7 +245,7 @@ test('a refused password is an error that names the registry, and no secret', as
   }
 });
 
-test('doctor tells what is missing', async (t) => {
+test('the registry diagnosis reports what is missing', async (t) => {
   const fixture = await ociFixture(t);
   const { directory, registry } = fixture;
   const states = async (settings = {}): Promise<string[]> =>

@@ -23,7 +23,7 @@ test('a repository has a registry, and a path in lower case', () => {
   }
 });
 
-test('the registry is the host of the repository, unless an endpoint is named', () => {
+test('the registry is the repository’s host, unless an endpoint is configured', () => {
   const hub = parseRepository('docker.io/ci/images');
   assert.ok(hub);
   assert.equal(endpointOf({}, hub).href, 'https://registry-1.docker.io/');
@@ -31,7 +31,7 @@ test('the registry is the host of the repository, unless an endpoint is named', 
   assert.equal(endpointOf({ endpoint: 'http://127.0.0.1:5000' }, hub).href, 'http://127.0.0.1:5000/');
 });
 
-test('a challenge has a scheme and parameters', () => {
+test('a registry’s challenge has a scheme and parameters', () => {
   assert.deepEqual(
     parseChallenge('Bearer realm="https://a/token",service="r",scope="repository:a/b:pull,push"'),
     {

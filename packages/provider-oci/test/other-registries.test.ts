@@ -15,7 +15,7 @@ const KIB = 1024;
 interface Quirks {
   /** Answers a chunk in place of the registry. @returns whether it did */
   readonly refuse?: (chunk: Buffer, response: ServerResponse) => boolean;
-  /** Status and range of the answer to a chunk. */
+  /** Status and range of the response to a chunk. */
   readonly answer?: (length: number, chunk: Buffer) => readonly [status: number, range: string];
   /** What it keeps of a chunk. */
   readonly keep?: (chunk: Buffer) => Buffer;
@@ -91,7 +91,7 @@ async function send(registry: Registry, bytes: Buffer, chunkSize: number): Promi
 }
 
 for (const [name, status] of [
-  ['the registry of GitHub', 416],
+  ['GitHub’s registry', 416],
   ['a proxy', 413],
 ] as const) {
   test(`chunks become short enough for ${name}`, async (t) => {
@@ -113,7 +113,7 @@ for (const [name, status] of [
   });
 }
 
-test('a registry that takes no chunk at all is an error with its reason', async (t) => {
+test('a registry that accepts no chunk at all throws an error with its reason', async (t) => {
   const { registry, chunks } = await openRegistry(t, {
     refuse(_chunk, response) {
       const errors = [{ code: 'SIZE_INVALID', message: 'no chunks here' }];
@@ -125,7 +125,7 @@ test('a registry that takes no chunk at all is an error with its reason', async 
   assert.deepEqual(chunks, [256 * KIB, 128 * KIB, 64 * KIB]);
 });
 
-test('a registry that always tells the range of the first chunk gets each chunk once', async (t) => {
+test('a registry that always returns the range of the first chunk gets each chunk once', async (t) => {
   const { registry, chunks, blobs } = await openRegistry(t, {
     answer: () => [201, `0-${128 * KIB - 1}`],
   });
@@ -135,7 +135,7 @@ test('a registry that always tells the range of the first chunk gets each chunk 
   assert.equal(chunks.length, 4);
 });
 
-test('a registry that keeps a part of a chunk gets the blob again', async (t) => {
+test('a registry that keeps only a part of a chunk gets the blob again', async (t) => {
   let isFirst = true;
   const { registry, chunks, blobs } = await openRegistry(t, {
     keep(chunk) {

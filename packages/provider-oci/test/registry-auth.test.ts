@@ -8,7 +8,7 @@ const TOKEN = {
   scope: 'repository:ci/images:pull,push',
 };
 
-test('the parameters of a challenge may have quotation marks or not', () => {
+test('the parameters of a registry’s challenge may have quotation marks or not', () => {
   const headers = [
     `Bearer realm="${TOKEN.realm}",service="registry",scope="${TOKEN.scope}"`,
     `Bearer realm=${TOKEN.realm},service=registry,scope="${TOKEN.scope}"`,
@@ -22,7 +22,7 @@ test('the parameters of a challenge may have quotation marks or not', () => {
   }
 });
 
-test('the first known challenge counts, and a header without one has none', () => {
+test('the first known challenge of a registry counts, and a header without one has none', () => {
   const cases: readonly (readonly [header: string, scheme: string | undefined])[] = [
     ['Basic realm=r', 'basic'],
     ['Basic', 'basic'],
@@ -35,7 +35,7 @@ test('the first known challenge counts, and a header without one has none', () =
   for (const [header, scheme] of cases) assert.equal(parseChallenge(header)?.scheme, scheme, header);
 });
 
-test('the parameters of a challenge may contain its separators, and its scheme may stand alone', () => {
+test('the parameters of a registry’s challenge may contain its separators, and its scheme may stand alone', () => {
   const bearer =
     'Bearer realm="https://a.example.com/token?a=b, c",Service="of a",scope="repository:a:pull,push"';
   const expected = {

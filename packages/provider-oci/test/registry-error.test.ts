@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RegistryError } from '../src/registry-error.ts';
 
-test('the error for a tag that is protected names the rule', () => {
+test('the error for a protected tag names the rule', () => {
   for (const [status, code, message] of [
     [412, 'PRECONDITION', 'the tag is configured as immutable, cannot be deleted'],
     [409, 'CONFLICT', 'the manifest is locked'],

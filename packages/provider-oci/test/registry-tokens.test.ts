@@ -45,7 +45,7 @@ async function openWithTokens(
   };
 }
 
-test('a password buys tokens, and an expired token is replaced', async (t) => {
+test('a registry password is exchanged for tokens, and an expired token is replaced', async (t) => {
   const seen: unknown[] = [];
   const { registry, requests, expire } = await openWithTokens(
     t,
@@ -66,7 +66,7 @@ test('a password buys tokens, and an expired token is replaced', async (t) => {
   assert.equal(requests.length, 7);
 });
 
-test('a password that a registry refuses as expired with 403 is read again', async (t) => {
+test('a registry password that is rejected as expired with 403 is read again', async (t) => {
   let password = 'first';
   const credentials: Credentials = {
     username: 'AWS',
@@ -92,7 +92,7 @@ test('a password that a registry refuses as expired with 403 is read again', asy
   assert.equal(requests.length, 4);
 });
 
-test('a request that a right is missing for is not repeated with the same password', async (t) => {
+test('a registry request that lacks a right is not repeated with the same password', async (t) => {
   const { registry, requests } = await openRegistry(
     t,
     ({ method, headers: { authorization } }, answer) => {
@@ -110,7 +110,7 @@ test('a request that a right is missing for is not repeated with the same passwo
   }
 });
 
-test('an account that may not delete can give an upload up', async (t) => {
+test('an account that may not delete can cancel an upload to a registry', async (t) => {
   const { registry, url, requests } = await openRegistry(
     t,
     ({ url: path = '', headers: { authorization } }, answer) => {
@@ -123,7 +123,7 @@ test('an account that may not delete can give an upload up', async (t) => {
   assert.equal(requests.length, 3);
 });
 
-test('a repository that vanishes between two pages of its tags is an error', async (t) => {
+test('a repository that vanishes between two pages of its tags throws an error', async (t) => {
   const { registry } = await openRegistry(t, ({ url: path = '' }, answer) => {
     if (path.includes('last=')) return answer.writeHead(404).end();
     answer.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
@@ -132,7 +132,7 @@ test('a repository that vanishes between two pages of its tags is an error', asy
   await assert.rejects(registry.tags(SIGNAL), { code: 'not-found' });
 });
 
-test('an identity token buys tokens, in a body that is not logged', async (t) => {
+test('an identity token is exchanged for tokens, in a body that is not logged', async (t) => {
   const seen: unknown[] = [];
   const { registry, requests } = await openWithTokens(t, { identityToken: 'refresh' }, ({ headers }, form) =>
     seen.push([headers.authorization, form.get('grant_type'), form.get('refresh_token'), form.get('scope')]),
@@ -142,7 +142,7 @@ test('an identity token buys tokens, in a body that is not logged', async (t) =>
   assert.ok(!requests.join().includes('refresh'));
 });
 
-test('a token service that is away is named in the error', async (t) => {
+test('the error for an unreachable token service names it', async (t) => {
   const { registry } = await openRegistry(t, (_request, answer) => {
     answer.writeHead(401, { 'www-authenticate': 'Bearer realm="http://127.0.0.1:1/token"' }).end();
   });

@@ -11,7 +11,7 @@ import { ociFixture, openProvider, writeAuthFile } from './oci-fixture.ts';
 import { ask, tagsOf } from './registry-content.ts';
 import { openRegistry, SIGNAL } from './registry-fixture.ts';
 
-test('an image of docker occupies its tag', async (t) => {
+test('docker’s image under a tag blocks an upload to the tag', async (t) => {
   const fixture = await ociFixture(t);
   const { directory, registry } = fixture;
   const path = join(directory, 'disk.qcow2');
@@ -45,7 +45,7 @@ test('an image of docker occupies its tag', async (t) => {
   assert.equal(headers['content-type'], type);
 });
 
-test('a registry without deletions is a problem for doctor and deletions, not for a new upload', async (t) => {
+test('a registry without deletions is a problem for the diagnosis and deletions, not for a new upload', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'oci-'));
   const registry = await startRegistry(join(directory, 'registry'), undefined, false);
   t.after(() => removeRegistry(registry, directory));
@@ -77,7 +77,7 @@ test('a registry without deletions is a problem for doctor and deletions, not fo
   assert.deepEqual(await tagsOf(registry), ['debian-debian-0000000001', 'debian-latest']);
 });
 
-test('a redirect to another host is an error that names it', async (t) => {
+test('a registry’s redirect to another host throws an error that names it', async (t) => {
   const { registry } = await openRegistry(t, (_request, answer) => {
     answer.writeHead(307, { location: 'https://registry.example.com/v2/ci/images/' }).end();
   });
@@ -86,13 +86,13 @@ test('a redirect to another host is an error that names it', async (t) => {
   await assert.rejects(registry.manifest('a', SIGNAL), { code: 'bad-request' });
 });
 
-test('a web site that is no registry is an error', async (t) => {
+test('a web site that is not a registry throws an error', async (t) => {
   const { registry, requests } = await openRegistry(t, (_request, answer) => answer.end('<html>'));
   await assert.rejects(registry.tags(SIGNAL), /127\.0\.0\.1:\d+ is not a registry: it is not JSON/);
   assert.equal(requests.length, 1);
 });
 
-test('no bytes travel to a location without TLS', async (t) => {
+test('no bytes are sent to a registry’s location without TLS', async (t) => {
   const { registry, requests } = await openRegistry(
     t,
     (request, answer) => {
@@ -115,7 +115,7 @@ test('no bytes travel to a location without TLS', async (t) => {
   );
 });
 
-test('all pages of the tags are read', async (t) => {
+test('all pages of a registry’s tags are read', async (t) => {
   const { registry } = await openRegistry(t, (request, answer) => {
     const last = new URL(request.url ?? '', 'http://localhost').searchParams.get('last');
     if (last === null) answer.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');
@@ -124,7 +124,7 @@ test('all pages of the tags are read', async (t) => {
   assert.deepEqual(await registry.tags(SIGNAL), ['a', 'b']);
 });
 
-test('the locations of a registry behind a balancer are requested at its endpoint', async (t) => {
+test('the locations of a registry behind a load balancer are requested at its endpoint', async (t) => {
   const origins = ['http://registry.internal.invalid:5000', 'https://127.0.0.1', 'http://127.0.0.1:1', ''];
   for (const isSecure of [true, false]) {
     const { registry, requests } = await openRegistry(
@@ -171,7 +171,7 @@ for (const [limit, status] of [
   [100, 400],
   [50, 400],
 ] as const) {
-  test(`a registry that refuses more than ${limit} tags with ${status} is asked for fewer`, async (t) => {
+  test(`a registry that rejects more than ${limit} tags with ${status} is queried for fewer`, async (t) => {
     const all = Array.from({ length: 120 }, (_, index) => `tag-${String(index).padStart(3, '0')}`);
     const { registry } = await openRegistry(t, (request, answer) => {
       const query = new URL(request.url ?? '', 'http://localhost').searchParams;
@@ -191,7 +191,7 @@ for (const [limit, status] of [
   });
 }
 
-test('the error of a registry that refuses each page is the first one, with no remedy for another request', async (t) => {
+test('the error for a registry that rejects each page is the first one, without another request’s remedy', async (t) => {
   const { registry, requests } = await openRegistry(t, (_request, answer) => {
     const message = 'requested limit is too high';
     answer.writeHead(413).end(JSON.stringify({ errors: [{ code: 'TOO_MANY_TAGS_REQUESTED', message }] }));
@@ -207,7 +207,7 @@ test('the error of a registry that refuses each page is the first one, with no r
   ]);
 });
 
-test('the remedy of an error fits the request', async (t) => {
+test('the remedy in a registry’s error fits the request', async (t) => {
   const { registry } = await openRegistry(t, (request, answer) => {
     const status = Number(/\/status-(\d+)/.exec(request.url ?? '')?.[1]);
     answer.writeHead(status).end('{}');
@@ -226,7 +226,7 @@ test('the remedy of an error fits the request', async (t) => {
   assert.match(await remedyOf('GET', 507), /^delete what is not needed/);
 });
 
-test('nothing is missing because the token service does not exist', async (t) => {
+test('a token service that responds with 404 does not make an image appear missing', async (t) => {
   const { registry } = await openRegistry(t, (request, answer) => {
     if (request.url?.startsWith('/token')) answer.writeHead(404).end('{}');
     else
@@ -238,7 +238,7 @@ test('nothing is missing because the token service does not exist', async (t) =>
   await assert.rejects(registry.manifest('a', SIGNAL), { code: 'auth-failed' });
 });
 
-test('a registry that is busy is asked again, after the time that it names', async (t) => {
+test('a busy registry is queried again after the time that it names', async (t) => {
   let count = 0;
   const { registry } = await openRegistry(t, (_request, answer) => {
     count += 1;

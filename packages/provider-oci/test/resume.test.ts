@@ -51,7 +51,7 @@ for (const step of STEPS) {
   const [operation, count, fault] = step;
   const title = `${operation} ${count} (${typeof fault === 'string' ? fault : 'cut'})`;
   for (const end of ['an upload', 'a discard', 'a removal of partial uploads'] as const) {
-    test(`after SIGKILL at ${title}, and then ${end}, nothing is left over`, async (t) => {
+    test(`nothing is left over after SIGKILL at ${title}, and then ${end}`, async (t) => {
       const fixture = await doubleFixture(t);
       const { double, directory } = fixture;
       const path = join(directory, 'disk.qcow2');
@@ -78,14 +78,14 @@ for (const step of STEPS) {
         for (const partial of await provider.listPartialUploads()) assert.equal(await partial.remove(), true);
       }
       assert.deepEqual(await provider.listPartialUploads(), []);
-      // The registry forgets uploads whose place nobody knows: the answer to their start was lost, or the chunk of a small blob.
+      // The registry forgets uploads whose URL nobody knows: the response to their start was lost, or the chunk of a small blob.
       const forgotten = operation === 'POST blobs/uploads' ? 1 : 0;
       assert.equal(double.state.uploads.size, forgotten);
     });
   }
 }
 
-test('an upload that the registry has lost begins again', async (t) => {
+test('an upload that the registry has lost starts again', async (t) => {
   const fixture = await doubleFixture(t, { losesBrokenChunks: true });
   const { double, directory } = fixture;
   const path = join(directory, 'disk.qcow2');
@@ -98,7 +98,7 @@ test('an upload that the registry has lost begins again', async (t) => {
 });
 
 for (const isHashed of [true, false]) {
-  test(`another file under the same upload id begins again, ${isHashed ? 'with' : 'without'} known checksums`, async (t) => {
+  test(`another file with the same upload id starts again, ${isHashed ? 'with' : 'without'} known checksums`, async (t) => {
     const fixture = await doubleFixture(t);
     const { double, directory } = fixture;
     const path = join(directory, 'disk.qcow2');
@@ -114,7 +114,7 @@ for (const isHashed of [true, false]) {
   });
 }
 
-test('a partial upload that goes on is not removed', async (t) => {
+test('a partial upload to a registry that continues is not removed', async (t) => {
   const fixture = await doubleFixture(t);
   const { directory } = fixture;
   const path = join(directory, 'disk.qcow2');
