@@ -24,7 +24,7 @@ async function requestFor({ directory }: S3Fixture): Promise<UploadRequest> {
   };
 }
 
-test('attestations lie beside the image, no list contains them, and they are removed with it', async (t) => {
+test('attestations in an object store are kept next to the image, are not listed, and are removed with it', async (t) => {
   const fixture = await s3Fixture(t);
   const provider = fixture.open({}, ['raw']);
   const { externalId, reported } = await provider.upload(await requestFor(fixture));
@@ -43,7 +43,7 @@ test('attestations lie beside the image, no list contains them, and they are rem
   assert.deepEqual(await fixture.keys(), []);
 });
 
-test('a discard removes attestations, too', async (t) => {
+test('a discard in an object store also removes attestations', async (t) => {
   const fixture = await s3Fixture(t);
   const provider = fixture.open({}, ['raw']);
   await provider.upload(await requestFor(fixture));
@@ -51,7 +51,7 @@ test('a discard removes attestations, too', async (t) => {
   assert.deepEqual(await fixture.keys(), []);
 });
 
-test('attestations of a missing image, and names with a slash, are refused', async (t) => {
+test('attestations for a missing image, and names with a slash, are rejected', async (t) => {
   const fixture = await s3Fixture(t);
   const provider = fixture.open({}, ['raw']);
   await assert.rejects(provider.getAttestations('debian-1-0123abcd.raw'), { code: 'image-not-found' });
@@ -63,7 +63,7 @@ test('attestations of a missing image, and names with a slash, are refused', asy
   await assert.rejects(provider.addAttestations(externalId, [{ ...BUILD, name: 'a/b.json' }]), TypeError);
 });
 
-test('an object that is too large for an attestation is refused', async (t) => {
+test('an object that is too large for an attestation is rejected', async (t) => {
   const fixture = await s3Fixture(t);
   const provider = fixture.open({}, ['raw']);
   const { externalId } = await provider.upload(await requestFor(fixture));

@@ -82,7 +82,7 @@ function downloads({ requests }: S3Double, key: string): number {
   return requests.filter((request) => request.operation === 'GetObject' && request.key === key).length;
 }
 
-/** Refuses all requests from the third part on, those of the cleanup included. */
+/** Rejects all requests from the third part on, including the cleanup’s. */
 function interrupt(double: S3Double): void {
   double.fault = () => (operations(double, 'UploadPart') >= 3 ? { refuse: 'AccessDenied' } : undefined);
 }
@@ -92,7 +92,7 @@ function pointerOf({ objects }: S3Double): string {
   return (JSON.parse(text) as { 'external-id': string })['external-id'];
 }
 
-test('a bucket that encrypts by SSE-KMS takes an image, and resumes with the parts that are missing', async (t) => {
+test('an upload to a bucket with SSE-KMS succeeds, and resumes with the missing parts', async (t) => {
   const { double, directory, open, request } = await fixtureFor(t, { isEncrypted: true });
   const upload = await request(1, SIZE);
   interrupt(double);
@@ -109,7 +109,7 @@ test('a bucket that encrypts by SSE-KMS takes an image, and resumes with the par
   assert.equal(double.multiparts.size, 0);
 });
 
-test('after an interruption, an encrypted bucket gets all parts of a file with other bytes', async (t) => {
+test('an encrypted bucket gets all parts of a file with other bytes after an interruption', async (t) => {
   const { double, open, request } = await fixtureFor(t, { isEncrypted: true });
   const upload = await request(1, SIZE);
   interrupt(double);
@@ -128,7 +128,7 @@ test('two jobs that upload one file to an encrypted bucket at the same time have
   let second: Promise<UploadResult> | undefined;
   double.fault = async ({ operation }) => {
     if (operation === 'UploadPart' && operations(double, operation) === 2) {
-      // The part of the first job arrives after that of the second one.
+      // The first job’s part arrives after the second job’s.
       second = open().upload(upload);
       await isAlmostDone.promise;
     }
@@ -149,7 +149,7 @@ test('two jobs that upload one file to an encrypted bucket at the same time have
   assert.equal(double.multiparts.size, 0);
 });
 
-test('the removal of an upload touches neither another upload of the image nor objects of others', async (t) => {
+test('the removal of an upload in S3 touches neither another upload of the image nor other objects', async (t) => {
   const { double, open, request } = await fixtureFor(t);
   const upload = await request(1, SIZE);
   const other = { ...upload, uploadId: 'u2' };
@@ -177,7 +177,7 @@ test('the removal of an upload touches neither another upload of the image nor o
   );
 });
 
-test('the removal of an upload leaves an object that somebody else wrote to its key', async (t) => {
+test('the removal of an upload in S3 leaves an object that another program wrote to its key', async (t) => {
   const { double, lines, open, request } = await fixtureFor(t);
   const upload = await request();
   double.fault = ({ operation, key }) => {
@@ -196,7 +196,7 @@ test('the removal of an upload leaves an object that somebody else wrote to its 
   assert.equal(String(double.objects.get(key)?.body), 'other');
 });
 
-test('the pointer has the newer of two images that two builders finish at the same moment', async (t) => {
+test('the pointer in S3 names the newer of two images that two builders finish at the same moment', async (t) => {
   const { double, open, request } = await fixtureFor(t);
   const [older, newer] = [await request(1), await request(2)];
   let isFirst = true;
@@ -222,7 +222,7 @@ test('the pointer has the newer of two images that two builders finish at the sa
   assert.match(pointerOf(double), /debian-0000000001/);
 });
 
-test('a provider sees no images of a prefix that begins with its own', async (t) => {
+test('an S3 provider lists no images under a prefix that begins with its own', async (t) => {
   const { double, open, request } = await fixtureFor(t);
   await open({ prefix: 'ab' }).upload(await request(1));
   await open({ prefix: 'a/b/' }).upload(await request(2));
@@ -239,7 +239,7 @@ test('a provider sees no images of a prefix that begins with its own', async (t)
   assert.ok(double.objects.has(`ab/debian-latest.raw.json`));
 });
 
-test('the image is there although the answer to its completion was lost', async (t) => {
+test('an upload to S3 succeeds although the response to its completion was lost', async (t) => {
   const { double, open, request } = await fixtureFor(t);
   double.fault = ({ operation }) =>
     operation === 'CompleteMultipartUpload' && operations(double, operation) === 1
@@ -253,7 +253,7 @@ test('the image is there although the answer to its completion was lost', async 
   );
 });
 
-test('an upload whose parts another process removed or replaced fails, and can be repeated', async (t) => {
+test('an upload to S3 whose parts another process removed or replaced fails, and can be repeated', async (t) => {
   const { double, open, request } = await fixtureFor(t);
   const upload = await request();
   double.fault = ({ operation }) => {
@@ -268,7 +268,7 @@ test('an upload whose parts another process removed or replaced fails, and can b
   await open().upload(upload);
 });
 
-test('JSON of others breaks neither the list nor the pointer', async (t) => {
+test('another program’s JSON in S3 breaks neither the list nor the pointer', async (t) => {
   const { double, lines, open, request } = await fixtureFor(t);
   const { externalId } = await open().upload(await request());
   const manifest = String(double.objects.get(`${externalId}.json`)?.body);
@@ -302,7 +302,7 @@ test('JSON of others breaks neither the list nor the pointer', async (t) => {
   );
 });
 
-test('credentials that were renewed during an upload are used', async (t) => {
+test('credentials that were renewed during an upload to S3 are used', async (t) => {
   const { double, open, request, writeKeys } = await fixtureFor(t);
   double.fault = async ({ operation, accessKeyId }) => {
     if (operation === 'UploadPart' && operations(double, operation) === 2) await writeKeys('AKIDRENEWED');
@@ -312,7 +312,7 @@ test('credentials that were renewed during an upload are used', async (t) => {
   const provider = open();
   await provider.upload(await request(1, SIZE));
   assert.equal(double.requests.at(-1)?.accessKeyId, 'AKIDRENEWED');
-  // The answer to HEAD has no code.
+  // The response to HEAD has no code.
   await writeKeys('AKIDTHIRD');
   double.fault = ({ operation, accessKeyId }) =>
     operation === 'HeadObject' && accessKeyId !== 'AKIDTHIRD' ? { refuse: 'ExpiredToken' } : undefined;
@@ -321,7 +321,7 @@ test('credentials that were renewed during an upload are used', async (t) => {
   await assert.rejects(provider.list(), { code: 'auth-failed', message: /has expired/ });
 });
 
-test('a download goes on after lost connections, with the same object only', async (t) => {
+test('a download from S3 resumes after lost connections, with the same object only', async (t) => {
   const { double, directory, open, request } = await fixtureFor(t);
   const upload = await request(1, 3 * MIB);
   const provider = open();
@@ -351,7 +351,7 @@ test('a download goes on after lost connections, with the same object only', asy
 
 for (const [title, refuse] of [
   ['sends another ETag each time', 'PreconditionFailed'],
-  ['refuses ranges', 'InvalidRange'],
+  ['rejects ranges', 'InvalidRange'],
   ['ignores ranges', undefined],
 ] as const) {
   test(`a download from a store that ${title} is repeated once, as a whole`, async (t) => {
@@ -374,7 +374,7 @@ for (const [title, refuse] of [
   });
 }
 
-test('the error for a locked object names the lock', async (t) => {
+test('the error for a locked S3 object names the lock', async (t) => {
   const { double, open, request } = await fixtureFor(t);
   const provider = open();
   const { externalId } = await provider.upload(await request(1));
@@ -387,7 +387,7 @@ test('the error for a locked object names the lock', async (t) => {
   });
 });
 
-test('doctor names the permissions that are missing, and leaves nothing', async (t) => {
+test('the S3 diagnosis names missing permissions, and leaves nothing', async (t) => {
   const { double, open } = await fixtureFor(t);
   const check = async (denied: readonly string[], message = 'Access Denied') => {
     double.fault = ({ operation }) =>
@@ -417,7 +417,7 @@ test('doctor names the permissions that are missing, and leaves nothing', async 
   assert.equal((await check(['ListObjectsV2'])).length, 1);
 });
 
-test('a bucket in another region is an error that names the region', async (t) => {
+test('a bucket in another region throws an error that names the region', async (t) => {
   const { open, request } = await fixtureFor(t);
   for (const [status, code] of [
     [301, 'PermanentRedirect'],

@@ -4,7 +4,7 @@ import { externalIdOf, isNamedBy, S3Keys } from '../src/s3-keys.ts';
 
 const IMAGE = { uploadId: 'u1', imageId: 'debian-1', imageName: 'debian', format: 'raw' } as const;
 
-test('uploads of one image have different keys', () => {
+test('uploads of one image to S3 have different keys', () => {
   const externalId = externalIdOf('store', IMAGE);
   assert.match(externalId, /^debian-debian-1-[0-9a-f]{8}\.raw$/);
   assert.notEqual(externalId, externalIdOf('store', { ...IMAGE, uploadId: 'u2' }));
@@ -13,7 +13,7 @@ test('uploads of one image have different keys', () => {
   assert.throws(() => externalIdOf('store', { ...IMAGE, imageName: 'a/b' }), { code: 'provider-refused' });
 });
 
-test('all keys of a provider begin with its prefix and a slash', () => {
+test('an S3 provider’s keys all begin with its prefix and a slash', () => {
   const externalId = externalIdOf('store', IMAGE);
   for (const prefix of ['ci', 'ci/']) {
     const keys = new S3Keys(prefix);

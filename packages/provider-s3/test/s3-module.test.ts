@@ -9,7 +9,7 @@ function problemsOf(settings: Partial<S3Entry>): readonly string[] {
   return Array.from(S3_MODULE.check?.(entry) ?? [], ({ reason }) => reason);
 }
 
-test('an entry needs a bucket', () => {
+test('an S3 provider needs a bucket', () => {
   assert.deepEqual(problemsOf({}), ['lacks the key "bucket-name"']);
   assert.deepEqual(problemsOf({ 'bucket-name': 'images' }), []);
 });

@@ -51,8 +51,8 @@ for (const [task, count] of STEPS) {
   for (const end of DISCARDED.has(`${task} ${count}`)
     ? (['upload', 'discard'] as const)
     : (['upload'] as const)) {
-    const what = end === 'upload' ? 'an upload finishes it' : 'a discard removes it';
-    test(`after SIGKILL at ${task} ${count}, ${what}`, async (t) => {
+    const what = end === 'upload' ? 'finished by another attempt' : 'removed by a discard';
+    test(`an upload to S3 killed at ${task} ${count} is ${what}`, async (t) => {
       const fixture = await s3Fixture(t);
       const request = await requestFor(fixture);
       const entry = fixture.entry({ 'upload-concurrency': 1 });
@@ -108,7 +108,7 @@ test('parts that the object store has are not sent again', async (t) => {
   );
 });
 
-test('a lost answer to the start of an upload leaves nothing behind', async (t) => {
+test('a lost response to the start of an upload to S3 leaves nothing behind', async (t) => {
   const fixture = await s3Fixture(t);
   const proxy = await startFaultProxy(fixture.entry().endpoint ?? '');
   t.after(() => proxy.close());
@@ -120,7 +120,7 @@ test('a lost answer to the start of an upload leaves nothing behind', async (t) 
   assert.deepEqual(uploads, []);
 });
 
-test('an upload leaves the object of another one that was killed before its manifest', async (t) => {
+test('an upload to S3 leaves the object of another one that was killed before its manifest', async (t) => {
   const fixture = await s3Fixture(t);
   const request = await requestFor(fixture);
   const program = join(import.meta.dirname, 'killed-upload.ts');
@@ -139,7 +139,7 @@ test('an upload leaves the object of another one that was killed before its mani
   );
 });
 
-test('the pointer has the image that was built last, also after a deletion', async (t) => {
+test('the pointer in S3 names the image that was built last, also after a deletion', async (t) => {
   const fixture = await s3Fixture(t);
   const provider = fixture.open({ prefix: 'ci/' }, ['raw']);
   const pointer = async (): Promise<Record<string, unknown>> => {
@@ -157,7 +157,7 @@ test('the pointer has the image that was built last, also after a deletion', asy
   assert.deepEqual(await fixture.keys(), []);
 });
 
-test('objects of others are neither replaced nor deleted', async (t) => {
+test('other programs’ objects in S3 are neither replaced nor deleted', async (t) => {
   const fixture = await s3Fixture(t);
   const provider = fixture.open({}, ['raw']);
   const request = await requestFor(fixture, { size: 1000 });
@@ -171,7 +171,7 @@ test('objects of others are neither replaced nor deleted', async (t) => {
   assert.deepEqual(await provider.list(), []);
 });
 
-test('a download of other bytes than those of the manifest leaves no file', async (t) => {
+test('a download from S3 whose bytes differ from the manifest leaves no file', async (t) => {
   const fixture = await s3Fixture(t);
   const provider = fixture.open({}, ['raw']);
   const { externalId: Key } = await provider.upload(await requestFor(fixture, { size: 1000 }));
@@ -181,7 +181,7 @@ test('a download of other bytes than those of the manifest leaves no file', asyn
   await assert.rejects(readFile(path), { code: 'ENOENT' });
 });
 
-test('refused credentials and a missing bucket are errors with the reason, without the secret', async (t) => {
+test('rejected credentials and a missing bucket throw S3 errors with the reason, without the secret', async (t) => {
   const fixture = await s3Fixture(t);
   const request = await requestFor(fixture, { size: 1000 });
   const file = join(fixture.directory, 'wrong');
@@ -197,7 +197,7 @@ test('refused credentials and a missing bucket are errors with the reason, witho
   assert.ok(!fixture.lines.join('\n').includes(fixture.secret));
 });
 
-test('doctor learns whether the bucket can be used', async (t) => {
+test('the S3 diagnosis reports whether the bucket can be used', async (t) => {
   const fixture = await s3Fixture(t);
   const statesOf = async (bucket: string): Promise<string[]> => {
     const results = await Array.fromAsync(fixture.open({ 'bucket-name': bucket }).diagnose());
