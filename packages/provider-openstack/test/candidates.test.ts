@@ -11,7 +11,7 @@ function queries(filter: string, withRefused = false, projectId: string | undefi
   return found.map((query) => new URLSearchParams({ ...query }).toString());
 }
 
-test('a key with one value is filtered by Glance, as is the owner', () => {
+test('an image filter’s key with one value is sent to Glance, as is the owner', () => {
   assert.deepEqual(queries(''), ['owner=us&status=active']);
   assert.deepEqual(queries('name=debian image-name=deb tag=ci architecture=arm64 property:os=bsd'), [
     'os=bsd&architecture=arm64&tag=ci&name=debian&nodepool_image_name=deb&owner=us&status=active',
@@ -23,11 +23,11 @@ test('a key with one value is filtered by Glance, as is the owner', () => {
   ]);
 });
 
-test('a cloud without Keystone has no owners', () => {
+test('an image in a cloud without Keystone has no owner in the query', () => {
   assert.deepEqual(imageQueries({}, { projectId: undefined, withRefused: false }), [{ status: 'active' }]);
 });
 
-test('conditions that Glance does not support or would misread are not in the query', () => {
+test('filter conditions that Glance does not support or would misread are not in the query', () => {
   for (const filter of [
     'name=debian-* tag=a tag=b',
     'name=debian name=deb-*',
@@ -40,7 +40,7 @@ test('conditions that Glance does not support or would misread are not in the qu
   }
 });
 
-test('refused images are queried by name alone, and hidden ones too', () => {
+test('rejected images are queried only by name, including hidden ones', () => {
   assert.deepEqual(queries('name=debian tag=ci owner=them', true), [
     'tag=ci&name=debian&owner=them&status=active',
     'name=debian',

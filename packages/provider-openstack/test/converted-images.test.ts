@@ -64,7 +64,7 @@ const ACCEPTED: Readonly<Record<string, Change>> = {
 
 describe('a cloud whose active image', () => {
   for (const [name, change] of Object.entries(ACCEPTED)) {
-    test(`${name} has converted it, which is a warning`, async (t) => {
+    test(`an active image that ${name} counts as converted by the cloud, with a warning`, async (t) => {
       const { cloud, provider, request, warnings, puts, open } = await openSite(t, () => change);
       const { externalId, isConverted } = await provider.upload(request);
       assert.equal(isConverted, true);
@@ -80,7 +80,7 @@ describe('a cloud whose active image', () => {
       );
     });
 
-    test(`${name} has converted it, also for other processes with the same upload`, async (t) => {
+    test(`an active image that ${name} counts as converted, also for other processes with the same upload`, async (t) => {
       const { cloud, provider, request, puts, open } = await openSite(t, () => change);
       const shared = { ...request, shared: true };
       const { externalId } = await provider.upload(shared);
@@ -95,7 +95,7 @@ describe('a cloud whose active image', () => {
     'has a digest in capitals': {},
   };
   for (const [name, change] of Object.entries(UNKNOWN)) {
-    test(`${name} has stored the file`, async (t) => {
+    test(`an active image that ${name} counts as the stored file`, async (t) => {
       const { provider, request, warnings } = await openSite(t, (bytes) => ({
         ...(name.includes('capitals') && { checksum: md5Of(bytes).toUpperCase() }),
         ...change,
@@ -120,7 +120,7 @@ describe('a cloud whose active image', () => {
   };
   for (const [name, change] of Object.entries(DAMAGED)) {
     for (const shared of [false, true]) {
-      test(`${name} has damaged it, which is an error${shared ? ' of a shared upload' : ''}`, async (t) => {
+      test(`an active image that ${name} counts as damaged and fails ${shared ? 'a shared' : 'the'} upload`, async (t) => {
         const { cloud, provider, request, puts } = await openSite(t, change);
         const upload = provider.upload({ ...request, shared });
         await assert.rejects(upload, failsWith('checksum-mismatch', request.file.path));
@@ -145,7 +145,7 @@ test('a download does not rely on a size or a digest that the cloud does not rep
   assert.ok(!existsSync(`${copy}.partial`));
 });
 
-test('an import by glance-direct that keeps the size but changes the format is a conversion', async (t) => {
+test('an import by glance-direct that keeps the size but changes the format counts as a conversion', async (t) => {
   const { settings, glance, images } = await openRealCloud(t);
   const provider = openProvider(t, settings, { imageImport: { method: 'glance-direct' } });
   const converted = changesAnswer((image) => ({ ...image, disk_format: 'raw', checksum: OTHER_MD5 }));

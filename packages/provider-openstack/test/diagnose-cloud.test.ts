@@ -33,7 +33,7 @@ function usage(quota: string, used: number, limit: number) {
 const USAGE = { path: /\/info\/usage$/ };
 
 describe('the diagnosis of a cloud', () => {
-  test('finds credentials, Glance, import methods, quota and clock good, and changes nothing', async (t) => {
+  test('the cloud diagnosis finds credentials, Glance, import methods, quota and clock good, and changes nothing', async (t) => {
     const { settings, glance, keystone } = await openRealCloud(t);
     const results = await diagnose(t, settings);
     assert.deepEqual(problems(results), []);
@@ -57,7 +57,7 @@ describe('the diagnosis of a cloud', () => {
     assert.deepEqual(new Set(keystone.requests.map(({ method }) => method)), new Set(['POST']), 'a token');
   });
 
-  test('names a wrong password, and asks nothing further', async (t) => {
+  test('the cloud diagnosis names a wrong password, and checks nothing further', async (t) => {
     const { settings, glance } = await openRealCloud(t);
     const auth = { ...settings.auth, password: 'not-the-password' } as CloudSettings['auth'];
     const results = await diagnose(t, { ...settings, auth });
@@ -66,7 +66,7 @@ describe('the diagnosis of a cloud', () => {
     assert.deepEqual(glance.requests, []);
   });
 
-  test('does not wait for a Keystone that cannot be reached', async (t) => {
+  test('the cloud diagnosis does not wait for a Keystone that cannot be reached', async (t) => {
     const { settings } = await openRealCloud(t);
     const dead = await startDeadServer(t);
     const auth = { ...settings.auth, url: `${dead.url}v3` } as CloudSettings['auth'];
@@ -76,7 +76,7 @@ describe('the diagnosis of a cloud', () => {
     assert.equal(dead.connections(), 1, 'without retries');
   });
 
-  test('reports settings that cannot be read', async (t) => {
+  test('the cloud diagnosis reports settings that cannot be read', async (t) => {
     const { settings } = await openRealCloud(t);
     const [result, ...others] = await diagnose(t, settings, {
       settings: () => Promise.reject(new Error('clouds.yaml has no cloud "west"; add it')),
@@ -90,7 +90,7 @@ describe('the diagnosis of a cloud', () => {
     });
   });
 
-  test('names a region without Glance, with those that have one', async (t) => {
+  test('the cloud diagnosis names a region without Glance, and the regions that have it', async (t) => {
     const { settings } = await openRealCloud(t);
     const image = { ...settings.image, regionName: 'Mars' };
     const results = await diagnose(t, { ...settings, image });
@@ -102,7 +102,7 @@ describe('the diagnosis of a cloud', () => {
     );
   });
 
-  test('names an import method that the cloud does not offer', async (t) => {
+  test('the cloud diagnosis names an import method that the cloud does not offer', async (t) => {
     const { settings, glance } = await openRealCloud(t);
     const body = { 'import-methods': { value: ['web-download'] } };
     glance.inject({ path: /\/info\/import$/ }, answersWith(200, { body }));
@@ -112,7 +112,7 @@ describe('the diagnosis of a cloud', () => {
     assert.equal(found?.message, 'the cloud does not offer glance-direct; it offers: web-download');
   });
 
-  test('compares the quota with its use', async (t) => {
+  test('the cloud diagnosis compares the quota with its use', async (t) => {
     const { settings, glance } = await openRealCloud(t);
     const quota = async (name: string, used: number, limit: number): Promise<CheckResult | undefined> => {
       glance.inject(USAGE, usage(name, used, limit));
@@ -130,7 +130,7 @@ describe('the diagnosis of a cloud', () => {
     assert.equal((await quota('image_size_total', 100, -1))?.message, 'the cloud names no limit');
   });
 
-  test('warns of a clock that differs, and of certificates that are not verified', async (t) => {
+  test('the cloud diagnosis warns about a clock that differs, and certificates that are not verified', async (t) => {
     const { settings, glance } = await openRealCloud(t);
     const date = new Date(Date.now() - 600_000).toUTCString();
     glance.inject(
@@ -143,7 +143,7 @@ describe('the diagnosis of a cloud', () => {
     assert.equal(warning?.subject, 'certificates of provider cloud');
   });
 
-  test('looks at the object store only where images are imported from it', async (t) => {
+  test('the cloud diagnosis checks the object store only where images are imported from it', async (t) => {
     const { settings } = await openRealCloud(t);
     const results = await diagnose(t, { ...settings, imageApiUseTasks: true });
     assert.deepEqual(problems(results), ['object store of provider cloud']);

@@ -12,7 +12,7 @@ const LIMIT = 40;
 const DOWN = { status: 503, body: 'no service' };
 
 const FAULTS: Readonly<Record<string, () => Intercept>> = {
-  'refuses the data': () => (request) => (request.method === 'PUT' ? { status: 500 } : undefined),
+  'rejects the data': () => (request) => (request.method === 'PUT' ? { status: 500 } : undefined),
   'creates no image': () => (request) => (request.method === 'POST' ? DOWN : undefined),
   'is down': () => () => DOWN,
   'goes down during the upload': () => {
@@ -33,11 +33,11 @@ const FAULTS: Readonly<Record<string, () => Intercept>> = {
   },
 };
 
-describe(`an upload with default settings fails within ${LIMIT} s at a cloud that`, {
+describe('uploads with default settings to a failing cloud', {
   concurrency: true,
 }, () => {
   for (const [name, fault] of Object.entries(FAULTS)) {
-    test(name, async (t) => {
+    test(`an upload with default settings fails within ${LIMIT} s at a cloud that ${name}`, async (t) => {
       const seconds = await timeToFail(t, fault());
       assert.ok(seconds < LIMIT, `${seconds} s`);
     });

@@ -72,8 +72,8 @@ class Project {
   }
 }
 
-describe('the latest image of a name in Glance', () => {
-  test("is not another project's, even if it is newer and public, unless its owner is trusted", async (t) => {
+describe('the latest image with a name in Glance', () => {
+  test('the latest image in Glance is not another project’s, even a newer public one, unless its owner is trusted', async (t) => {
     const [us, them] = [await Project.create(t), await Project.create(t)];
     const ours = await us.upload(1);
     const theirs = await them.upload(2);
@@ -93,7 +93,7 @@ describe('the latest image of a name in Glance', () => {
     assert.deepEqual(await us.latest(), [undefined, { [theirs]: `its owner is ${projectId}, not self` }]);
   });
 
-  test('is not incomplete, deactivated or hidden', async (t) => {
+  test('the latest image in Glance is not incomplete, deactivated or hidden', async (t) => {
     const project = await Project.create(t);
     const good = await project.upload(1);
     const [hidden, withdrawn] = [await project.upload(2), await project.upload(3)];
@@ -108,7 +108,7 @@ describe('the latest image of a name in Glance', () => {
     ]);
   });
 
-  test('is the one that was built last; among several of one time always the same', async (t) => {
+  test('the latest image in Glance is the one that was built last, and always the same among equal times', async (t) => {
     const project = await Project.create(t);
     const [newer, older] = [await project.upload(2), await project.upload(1)];
     const early = 'it was built earlier, at 2026-05-01T00:00:00.000Z';
@@ -120,7 +120,7 @@ describe('the latest image of a name in Glance', () => {
     assert.deepEqual(await project.latest(), [latest, refused]);
   });
 
-  test('is found by each of its properties', async (t) => {
+  test('the latest image in Glance can be found by each of its properties', async (t) => {
     const project = await Project.create(t);
     const [first, second] = [await project.upload(1), await project.upload(2)];
     await project.set(first, 'tags', ['ci', 'qa']);

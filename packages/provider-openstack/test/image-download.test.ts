@@ -9,7 +9,7 @@ import { failsWith } from './fixtures/fails-with.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
 
-test('an upload reports the digests of the cloud, and a download has the same bytes', async (t) => {
+test('an upload reports the cloud’s digests, and a download has the same bytes', async (t) => {
   const { settings } = await openRealCloud(t);
   const provider = openProvider(t, settings);
   const request = await uploadRequest(t);
@@ -24,7 +24,7 @@ test('an upload reports the digests of the cloud, and a download has the same by
   assert.ok((await readFile(copy)).equals(bytes));
 });
 
-test('a download of a missing image, or of other bytes, leaves no file', async (t) => {
+test('a download from Glance of a missing image, or of other bytes, leaves no file', async (t) => {
   const { settings, glance } = await openRealCloud(t);
   const provider = openProvider(t, settings);
   const request = await uploadRequest(t);

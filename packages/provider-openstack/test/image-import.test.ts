@@ -33,7 +33,7 @@ async function serveDirectory(t: TestContext, directory: string): Promise<string
 
 describe('an upload by glance-direct', () => {
   for (const built of [true, false]) {
-    test(`stages the file and imports it, with ${built ? '' : 'un'}known digests`, async (t) => {
+    test(`an upload by glance-direct stages the file and imports it, with ${built ? '' : 'un'}known digests`, async (t) => {
       const { settings, images } = await openRealCloud(t);
       const provider = openProvider(t, settings, GLANCE_DIRECT);
       const request = await uploadRequest(t, { built });
@@ -45,7 +45,7 @@ describe('an upload by glance-direct', () => {
     });
   }
 
-  test('of a file of another format fails at once with the reason of a cloud that compares formats', async (t) => {
+  test('an upload by glance-direct in another format fails at once if the cloud compares formats', async (t) => {
     const { settings, images } = await openRealCloud(t);
     const { file, ...request } = await uploadRequest(t, { format: 'raw' });
     const mislabelled = { ...request, file: { ...file, format: 'qcow2' as const } };
@@ -62,7 +62,7 @@ describe('an upload by glance-direct', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('accepts data of another size, which the cloud has converted', async (t) => {
+  test('an upload by glance-direct accepts data with another size, which the cloud has converted', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings, GLANCE_DIRECT);
     const converted = changesAnswer((image) => ({ ...image, size: 10_000_000, checksum: 'of that' }));
@@ -74,7 +74,7 @@ describe('an upload by glance-direct', () => {
     );
   });
 
-  test('fails before an image is created if the cloud does not offer the method', async (t) => {
+  test('an upload by glance-direct fails before an image is created if the cloud does not offer it', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings, GLANCE_DIRECT);
     glance.inject(
@@ -95,7 +95,7 @@ describe('an upload by glance-direct', () => {
 
 describe('an upload by web-download', () => {
   for (const built of [true, false]) {
-    test(`lets the cloud download the file, with ${built ? '' : 'un'}known digests`, async (t) => {
+    test(`an upload by web-download lets the cloud download the file, with ${built ? '' : 'un'}known digests`, async (t) => {
       const { settings, glance, images } = await openRealCloud(t);
       const request = await uploadRequest(t, { built });
       const baseUrl = `${await serveDirectory(t, dirname(request.file.path))}/`;
@@ -109,7 +109,7 @@ describe('an upload by web-download', () => {
     });
   }
 
-  test('of another file than was built leaves no image', async (t) => {
+  test('an upload by web-download of another file than was built leaves no image', async (t) => {
     const { settings, images } = await openRealCloud(t);
     const [request, other] = await Promise.all([uploadRequest(t), uploadRequest(t)]);
     const baseUrl = await serveDirectory(t, dirname(other.file.path));
@@ -118,7 +118,7 @@ describe('an upload by web-download', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('of a file that is not served leaves no image', async (t) => {
+  test('an upload by web-download of a file that is not served leaves no image', async (t) => {
     const { settings, images } = await openRealCloud(t);
     const request = await uploadRequest(t);
     const baseUrl = 'http://127.0.0.1:1';

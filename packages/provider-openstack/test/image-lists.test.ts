@@ -36,7 +36,7 @@ const BROKEN = [
   image('y', { created_at: 'soon' }),
 ];
 
-it('images that cannot be read are left out of a search, with a warning', async (t) => {
+it('images in Glance that cannot be read are omitted from a search, with a warning', async (t) => {
   const images = [null, 'image', ...BROKEN, image('a')];
   const { session, warnings } = await cloudWith(t, () => ({ status: 200, json: { images } }));
   const found = await new ImageApi(session).find({ name: 'debian' }, signal);
@@ -47,7 +47,7 @@ it('images that cannot be read are left out of a search, with a warning', async 
   assert.deepEqual(warnings, ['cloud test: the list of images has 6 that cannot be read; they are ignored']);
 });
 
-it('images of others that cannot be read do not keep this provider from listing its own', async (t) => {
+it('unreadable images of other clients do not keep a provider from listing its own', async (t) => {
   const images = [...BROKEN, image('a', OWN), image('b', { nodepool_provider_name: 'q', created_at: null })];
   const { session } = await cloudWith(t, () => ({ status: 200, json: { images } }));
   const found = await new ImageApi(session).list(OWN, signal);
@@ -57,7 +57,7 @@ it('images of others that cannot be read do not keep this provider from listing 
   );
 });
 
-it('an own image that cannot be read is an error: it must not look as if it were missing', async (t) => {
+it('an own image that cannot be read throws an error instead of appearing to be missing', async (t) => {
   for (const broken of [null, 7, { ...OWN }, { ...image('b', OWN), created_at: null }, { ...OWN, id: 'b' }]) {
     const images = [image('a', OWN), broken];
     const { session } = await cloudWith(t, () => ({ status: 200, json: { images } }));
@@ -65,7 +65,7 @@ it('an own image that cannot be read is an error: it must not look as if it were
   }
 });
 
-it('the next page is requested at the endpoint, whatever host, scheme and path its link names', async (t) => {
+it('the next page of images is requested at the endpoint, whatever host, scheme and path its link names', async (t) => {
   for (const next of [
     '/v2/images?marker=a',
     'http://inside:9292/v2/images?marker=a',
@@ -87,7 +87,7 @@ it('the next page is requested at the endpoint, whatever host, scheme and path i
 });
 
 for (const status of [400, 413]) {
-  it(`a Glance that refuses a page of 1000 images with ${status} is asked for fewer`, async (t) => {
+  it(`a Glance that rejects a page of 1000 images with ${status} is queried for fewer`, async (t) => {
     const all = Array.from({ length: 60 }, (_, index) => image(String(index).padStart(3, '0')));
     const { session, http } = await cloudWith(t, (query) => {
       const limit = Number(query.get('limit') ?? 25);
@@ -109,7 +109,7 @@ for (const status of [400, 413]) {
   });
 }
 
-it('a refused list without a page that the cloud permits is the error of the first request', async (t) => {
+it('a rejected list without a page size that the cloud permits throws the first request’s error', async (t) => {
   const { client, http, session } = await plainClient(t, { status: 413, text: 'quota: too many' });
   await assert.rejects(new ImageApi(session).find({}, signal), {
     code: 'too-large',
@@ -119,7 +119,7 @@ it('a refused list without a page that the cloud permits is the error of the fir
   assert.equal(client.cloud, 'test');
 });
 
-it('a Swift that refuses a page of 1000 objects is asked for fewer', async (t) => {
+it('a Swift that rejects a page of 1000 objects is queried for fewer', async (t) => {
   const { session } = await cloudWith(t, (query) => {
     const isRefused = Number(query.get('limit') ?? 10) > 10;
     if (isRefused) return { status: 412, text: 'Maximum limit is 10' };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { imageImport, instanceSettings, OPENSTACK_MODULE } from '../src/openstack-module.ts';
 
-test('image-import selects the import method', () => {
+test('the key image-import selects the import method', () => {
   assert.equal(imageImport({}), undefined);
   assert.deepEqual(imageImport({ 'image-import': 'glance-direct' }), { method: 'glance-direct' });
   const baseUrl = 'https://b.example.org/i/';
@@ -12,7 +12,7 @@ test('image-import selects the import method', () => {
   });
 });
 
-test('networks of instances are read as in nodepool', () => {
+test('networks for instances are read as in nodepool', () => {
   const networks = [
     { name: 'Ext-Net', public: true },
     { 'net-id': 6365 },
@@ -29,7 +29,7 @@ test('networks of instances are read as in nodepool', () => {
   assert.deepEqual(instanceSettings({ networks: null, pool: '' }), defaults);
 });
 
-test('an image must match image-name, and image-filters with names', () => {
+test('an image in Glance must match image-name, and image-filters with names', () => {
   const [name, ...others] = ['Debian *', 'Ubuntu *'].map((value) => ({ name: 'name', values: [value] }));
   const image = { name: 'debian', 'image-name': 'Debian 12', 'image-filters': [name, ...others] };
   const { cloudImages } = OPENSTACK_MODULE.images ?? {};

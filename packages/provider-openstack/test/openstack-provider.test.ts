@@ -13,7 +13,7 @@ const PUT_FILE = { method: 'PUT', path: /\/file$/ };
 
 describe('an image in the cloud', () => {
   for (const built of [true, false]) {
-    test(`has all properties, with ${built ? '' : 'un'}known digests`, async (t) => {
+    test(`an image in Glance has all properties, with ${built ? '' : 'un'}known digests`, async (t) => {
       const { settings, glance, images } = await openRealCloud(t);
       const metadata = { os: 'debian', min_ram: '512', tags: 'ci', protected: 'False' };
       const request = { ...(await uploadRequest(t, { built })), metadata };
@@ -53,7 +53,7 @@ describe('an image in the cloud', () => {
     });
   }
 
-  test('is protected once it is complete', async (t) => {
+  test('an image in Glance is protected once it is complete', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const request = { ...(await uploadRequest(t)), metadata: { protected: 'true' } };
@@ -63,7 +63,7 @@ describe('an image in the cloud', () => {
     assert.deepEqual([image?.id, image?.protected, others], [externalId, true, []]);
   });
 
-  test('may be deleted concurrently by another client', async (t) => {
+  test('an image in Glance may be deleted concurrently by another client', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const { externalId } = await provider.upload(await uploadRequest(t));
@@ -81,7 +81,7 @@ describe('an image in the cloud', () => {
 
 describe('an earlier attempt of an upload', () => {
   for (const built of [true, false]) {
-    test(`with a complete image is reused, with ${built ? '' : 'un'}known digests`, async (t) => {
+    test(`an earlier upload attempt’s complete image in Glance is reused, with ${built ? '' : 'un'}known digests`, async (t) => {
       const { settings, glance, images } = await openRealCloud(t);
       const request = await uploadRequest(t, { built });
       const first = await openProvider(t, settings).upload(request);
@@ -98,7 +98,7 @@ describe('an earlier attempt of an upload', () => {
     });
   }
 
-  test('with incomplete images is repeated, and they are removed', async (t) => {
+  test('an earlier upload attempt with incomplete images in Glance is repeated, and they are removed', async (t) => {
     const { settings, account, images } = await openRealCloud(t);
     const request = await uploadRequest(t);
     const glance = await account.glance();
@@ -117,7 +117,7 @@ describe('an earlier attempt of an upload', () => {
     assert.deepEqual(others, []);
   });
 
-  test('whose request takes effect late leaves no second image', async (t) => {
+  test('an earlier upload attempt whose request takes effect late leaves no second image in Glance', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings());
     cloud.intercept = ({ method, path, body }) => {
@@ -132,7 +132,7 @@ describe('an earlier attempt of an upload', () => {
     assert.deepEqual([...cloud.glance.images.keys()], [externalId]);
   });
 
-  test('without the last properties is completed', async (t) => {
+  test('an earlier upload attempt without the last properties in Glance is completed', async (t) => {
     const { settings, images } = await openRealCloud(t);
     const request = await uploadRequest(t);
     const provider = openProvider(t, settings);
@@ -145,7 +145,7 @@ describe('an earlier attempt of an upload', () => {
 
 describe('the list', () => {
   for (const next of [null, '']) {
-    test(`ends at a page whose next is ${JSON.stringify(next)}`, async (t) => {
+    test(`the image list in Glance ends at a page whose next is ${JSON.stringify(next)}`, async (t) => {
       const cloud = await CloudDouble.start(t);
       cloud.intercept = ({ method, path }) =>
         method === 'GET' && path === '/v2/images' ? { status: 200, body: { images: [], next } } : undefined;
@@ -153,7 +153,7 @@ describe('the list', () => {
     });
   }
 
-  test('has the images of a cloud that knows no hidden ones, each once', async (t) => {
+  test('the image list contains each image once in a cloud without hidden images', async (t) => {
     const cloud = await CloudDouble.start(t);
     const ours = { nodepool_provider_name: 'cloud', nodepool_build_id: '1', nodepool_image_name: 'debian' };
     const { id } = cloud.glance.importImage({ ...ours, disk_format: 'qcow2' }, Buffer.alloc(1));
@@ -173,7 +173,7 @@ describe('the list', () => {
     }
   });
 
-  test('has images whose size is no number, with size 0', async (t) => {
+  test('the image list contains images whose size is not a number, with size 0', async (t) => {
     const cloud = await CloudDouble.start(t);
     const ours = { nodepool_provider_name: 'cloud', nodepool_build_id: '1', nodepool_image_name: 'debian' };
     for (const size of ['123', null, 123]) {
@@ -186,7 +186,7 @@ describe('the list', () => {
     );
   });
 
-  test('has the active images of this provider from all pages', async (t) => {
+  test('the image list contains this provider’s active images from all pages', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(), { formats: ['qcow2', 'vpc'] });
     const data = Buffer.from('12345');
@@ -211,7 +211,7 @@ describe('the list', () => {
 });
 
 describe('a provider', () => {
-  test('reports each successful request by its name in shade', async (t) => {
+  test('a provider reports each successful request to the cloud by its name in shade', async (t) => {
     const cloud = await CloudDouble.start(t);
     const tasks: string[] = [];
     const onTask = (task: string, milliseconds: number): void => {
@@ -225,7 +225,7 @@ describe('a provider', () => {
     assert.deepEqual(tasks, [...lists, 'ImageCreate', 'ImageUpload', 'ImageGet', 'ImageDelete']);
   });
 
-  test('runs uploads concurrently, together below the bandwidth limit', async (t) => {
+  test('a provider runs uploads to Glance concurrently, together below the bandwidth limit', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(), { bandwidthLimit: 2_000_000 });
     const request = await uploadRequest(t, { size: 500_000 });
@@ -237,7 +237,7 @@ describe('a provider', () => {
     assert.equal(cloud.glance.images.size, 2);
   });
 
-  test('is not blocked by a stalled upload', async (t) => {
+  test('a provider is not blocked by a stalled upload to Glance', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const request = await uploadRequest(t);
@@ -254,7 +254,7 @@ describe('a provider', () => {
     );
   });
 
-  test('reports invalid settings, and reads them again the next time', async (t) => {
+  test('a provider reports invalid cloud settings, and reads them again the next time', async (t) => {
     const cloud = await CloudDouble.start(t);
     let faulty = true;
     const fault = new Error('clouds.yaml is no YAML');
@@ -272,7 +272,7 @@ describe('a provider', () => {
     assert.deepEqual(await provider.list(), []);
   });
 
-  test('aborts running operations when it is closed', async (t) => {
+  test('a provider that is closed aborts its running requests to the cloud', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings());
     cloud.intercept = ({ path }) => {

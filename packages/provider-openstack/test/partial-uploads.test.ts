@@ -5,7 +5,7 @@ import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
 
 describe('partial uploads in a cloud', () => {
-  test('are the incomplete images of this provider', async (t) => {
+  test('partial uploads in a cloud include this provider’s incomplete images', async (t) => {
     const { settings, account, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const whole = await provider.upload(await uploadRequest(t));
@@ -36,7 +36,7 @@ describe('partial uploads in a cloud', () => {
     assert.ok(ids.includes(whole.externalId) && ids.includes(changing) && !ids.includes(incomplete));
   });
 
-  test('are the objects of import tasks, one for each upload', async (t) => {
+  test('partial uploads in a cloud include the objects of import tasks, one for each upload', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(true), { formats: ['vhd'] });
     const store = cloud.settings().objectStore.endpointOverride;

@@ -32,7 +32,7 @@ export interface FileOptions {
   /** Bytes. Default: enough for several pieces. */
   readonly size?: number;
   readonly format?: ImageFormat;
-  /** Whether its digests are known, as those of an image that was built here. Default true. */
+  /** Whether its digests are known, as for an image that was built here. Default true. */
   readonly built?: boolean;
 }
 

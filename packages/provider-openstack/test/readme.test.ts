@@ -9,7 +9,7 @@ import { imageData } from '../../image-builder/src/testing/image-data.ts';
 const readme = await readPage('packages/provider-openstack/README.md');
 const [openstack = ''] = codeBlocks(readme, 'ts');
 
-test('a file is uploaded to a cloud of clouds.yaml, once, and listed', async (t) => {
+test('the README’s program uploads a file to a cloud in clouds.yaml once, and lists it', async (t) => {
   const account = await (await openStack()).createAccount();
   const project = await ExampleProject.create(t);
   await project.write('clouds.yaml', cloudsYaml({ ci: account.cloud() }));

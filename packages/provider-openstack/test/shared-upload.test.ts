@@ -16,7 +16,7 @@ const PUT_FILE = { method: 'PUT', path: /\/file$/ };
 const HASTY = { empty: 0, storing: 60 };
 
 describe('an upload by several processes', () => {
-  test('creates one image, and all processes get its id', async (t) => {
+  test('a shared upload creates one image in Glance, and all processes get its id', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const uploads = [1, 2, 3].map(() => openProvider(t, cloud.settings).upload(request));
@@ -28,7 +28,7 @@ describe('an upload by several processes', () => {
     assert.equal(putsOf(cloud), 1);
   });
 
-  test('is awaited while data is sent, even by a process with another file', async (t) => {
+  test('a shared upload is awaited while data is sent, even by a process with another file', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const { promise: open, resolve } = Promise.withResolvers<void>();
@@ -44,7 +44,7 @@ describe('an upload by several processes', () => {
     assert.equal(putsOf(cloud), 1);
   });
 
-  test('starts over under a new id after its process died', async (t) => {
+  test('a shared upload starts over with a new id after its process died', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const { projectId } = await cloud.account.issueToken();
@@ -66,7 +66,7 @@ describe('an upload by several processes', () => {
     assert.deepEqual(await idsIn(cloud), [one.externalId]);
   });
 
-  test('that fails in one process is cleaned up, and another process takes over', async (t) => {
+  test('a shared upload that fails in one process is cleaned up, and another process takes over', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const { promise: open, resolve } = Promise.withResolvers<void>();
@@ -83,7 +83,7 @@ describe('an upload by several processes', () => {
     assert.deepEqual(await idsIn(cloud), [externalId]);
   });
 
-  test('is retried after an error, and after its image was deleted', async (t) => {
+  test('a shared upload is retried after an error, and after its image was deleted', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const provider = openProvider(t, cloud.settings);
@@ -98,7 +98,7 @@ describe('an upload by several processes', () => {
   });
 });
 
-/** The service handles the request; the client gets the answer when `answered` has resolved. */
+/** The service handles the request; the client gets the response when `answered` has resolved. */
 function answersOnce(answered: Promise<void>): Fault {
   return async (exchange) => {
     const { statusCode = 502 } = (await exchange.fetchAnswer()).resume();

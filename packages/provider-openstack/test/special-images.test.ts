@@ -42,7 +42,7 @@ async function idsOf({ account }: Site): Promise<readonly string[]> {
 
 describe('a protected image', () => {
   for (const shared of [false, true]) {
-    test(`of this software is deleted, after a ${shared ? 'shared' : 'usual'} upload`, async (t) => {
+    test(`a protected image of our own is deleted, after a ${shared ? 'shared' : 'usual'} upload`, async (t) => {
       const site = await openSite(t, { protected: 'true' });
       const { provider, request } = site;
       const { externalId } = await provider.upload({ ...request, shared });
@@ -52,14 +52,14 @@ describe('a protected image', () => {
     });
   }
 
-  test('of this software is discarded with its upload', async (t) => {
+  test('a protected image of our own is discarded with its upload', async (t) => {
     const site = await openSite(t, { protected: 'true' });
     await site.provider.upload(site.request);
     await site.provider.discard(site.request.uploadId);
     assert.deepEqual(await idsOf(site), []);
   });
 
-  test('of a failed upload is cleaned up', async (t) => {
+  test('a failed upload’s protected image is cleaned up', async (t) => {
     const site = await openSite(t, { protected: 'true', os: 'debian' });
     const { externalId } = await site.provider.upload(site.request);
     // The image is protected, but a further attempt fails.
@@ -69,7 +69,7 @@ describe('a protected image', () => {
     assert.deepEqual(await idsOf(site), [], externalId);
   });
 
-  test('of somebody else stays, and the error names the flag', async (t) => {
+  test('another client’s protected image stays, and the error names the flag', async (t) => {
     const site = await openSite(t, {});
     const { provider, request, change } = site;
     const { externalId } = await provider.upload(request);
@@ -84,7 +84,7 @@ describe('a protected image', () => {
     assert.deepEqual(await idsOf(site), [externalId]);
   });
 
-  test('that is refused for another reason keeps the reason of the cloud', async (t) => {
+  test('a deletion that is rejected for another reason than protection keeps the cloud’s reason', async (t) => {
     const site = await openSite(t, {});
     const { externalId } = await site.provider.upload(site.request);
     site.glance.inject({ method: 'DELETE' }, answersWith(409, { body: 'image is in use' }));
@@ -104,7 +104,7 @@ describe('an image with', () => {
   for (const metadata of VISIBLE_TO_OWNER) {
     const title = Object.entries(metadata).map((pair) => pair.join(' '));
     for (const shared of [false, true]) {
-      test(`${title.join(' and ')} is found by each list after a ${shared ? 'shared' : 'usual'} upload`, async (t) => {
+      test(`an image with ${title.join(' and ')} is found by each list after a ${shared ? 'shared' : 'usual'} upload`, async (t) => {
         const site = await openSite(t, metadata);
         const { provider, request, settings } = site;
         const { externalId } = await provider.upload({ ...request, shared });
@@ -120,7 +120,7 @@ describe('an image with', () => {
     }
   }
 
-  test('os_hidden true and without data is a partial upload', async (t) => {
+  test('an image with os_hidden true and without data is a partial upload', async (t) => {
     const site = await openSite(t, {});
     const left = { os_hidden: true, nodepool_provider_name: 'cloud', nodepool_upload_id: 'u1' };
     const formats = { disk_format: 'qcow2', container_format: 'bare' };
@@ -134,7 +134,7 @@ describe('an image with', () => {
 
 describe('a deactivated image', () => {
   for (const shared of [false, true]) {
-    test(`is neither used nor replaced by a further ${shared ? 'shared' : 'usual'} upload, but discarded`, async (t) => {
+    test(`a deactivated image is neither used nor replaced by a further ${shared ? 'shared' : 'usual'} upload, but discarded`, async (t) => {
       const site = await openSite(t, {});
       const { provider, request, admin } = site;
       const { externalId } = await provider.upload({ ...request, shared });

@@ -131,7 +131,7 @@ function isRetried({ name, code }: Pick<FaultCase, 'name' | 'code'>): boolean {
 describe('a PUT of the file', () => {
   for (const faultCase of PUT_FAULTS) {
     const { name, fault, code, words } = faultCase;
-    test(`with ${name} each time fails and leaves no image`, async (t) => {
+    test(`a PUT of the file with ${name} each time fails and leaves no image`, async (t) => {
       const { provider, request, glance, images, puts } = await openSite(t);
       glance.inject({ ...PUT_FILE, ...ALWAYS }, fault);
       await assert.rejects(provider.upload(request), failsWith(code, 'cloud test: PUT ', words));
@@ -143,7 +143,7 @@ describe('a PUT of the file', () => {
   }
 
   for (const { name, fault } of PUT_FAULTS.filter(isRetried)) {
-    test(`with ${name} once is retried and leaves one image`, async (t) => {
+    test(`a PUT of the file with ${name} once is retried and leaves one image`, async (t) => {
       const { provider, request, glance, puts, hasOnly } = await openSite(t);
       glance.inject(PUT_FILE, fault);
       const { externalId } = await provider.upload(request);
@@ -152,7 +152,7 @@ describe('a PUT of the file', () => {
     });
   }
 
-  test('with one stall is retried and leaves one image', async (t) => {
+  test('a PUT of the file with one stall is retried and leaves one image', async (t) => {
     const { provider, request, glance, puts, hasOnly } = await openSite(t, { stallTimeout: 10 });
     glance.inject(PUT_FILE, stallsAfter(SIZE / 2));
     const { externalId } = await provider.upload(request);
@@ -160,7 +160,7 @@ describe('a PUT of the file', () => {
     assert.equal(puts(), 2);
   });
 
-  test('with a stall each time fails and leaves no image', async (t) => {
+  test('a PUT of the file with a stall each time fails and leaves no image', async (t) => {
     const { provider, request, glance, images, puts } = await openSite(t, { stallTimeout: 1 });
     glance.inject({ ...PUT_FILE, ...ALWAYS }, stallsAfter(SIZE / 2));
     await assert.rejects(
@@ -175,7 +175,7 @@ describe('a PUT of the file', () => {
     assert.equal(puts(), ATTEMPTS);
   });
 
-  test('whose token expires in the middle is repeated with a new one', async (t) => {
+  test('a PUT of the file whose token expires in the middle is repeated with a new one', async (t) => {
     const { provider, request, glance, hasOnly } = await openSite(t);
     const expired = glance.inject(PUT_FILE, expiresToken(SIZE / 2));
     const { externalId } = await provider.upload(request);
@@ -183,7 +183,7 @@ describe('a PUT of the file', () => {
     await hasOnly(externalId);
   });
 
-  test('follows Retry-After', async (t) => {
+  test('a PUT of the file obeys Retry-After', async (t) => {
     const { provider, request, glance, hasOnly } = await openSite(t);
     glance.inject(PUT_FILE, answersWith(429, { headers: { 'retry-after': '1' } }));
     const started = performance.now();
@@ -192,7 +192,7 @@ describe('a PUT of the file', () => {
     await hasOnly(externalId);
   });
 
-  test('that is aborted leaves no image', async (t) => {
+  test('a PUT of the file that is aborted leaves no image', async (t) => {
     const { provider, request, glance, images } = await openSite(t);
     glance.inject(PUT_FILE, stallsAfter(SIZE / 2));
     const abort = new AbortController();
@@ -219,7 +219,7 @@ const IMAGE_FAULTS: readonly FaultCase[] = [
     code: 'image-failed',
     words: 'went to queued instead of active',
   },
-  { name: 'is gone', fault: answersWith(404), code: 'image-failed', words: 'is gone' },
+  { name: 'no longer exists', fault: answersWith(404), code: 'image-failed', words: 'is gone' },
   {
     name: 'has another checksum',
     fault: changesAnswer((image) => ({ ...image, checksum: 'd41d8cd98f00b204e9800998ecf8427e' })),
@@ -242,7 +242,7 @@ const IMAGE_FAULTS: readonly FaultCase[] = [
 
 describe('an image after the upload that', () => {
   for (const { name, fault, code, words } of IMAGE_FAULTS) {
-    test(`${name} is an error and removed`, async (t) => {
+    test(`an image that ${name} after the upload throws an error and is removed`, async (t) => {
       const { provider, request, glance, images, puts } = await openSite(t);
       glance.inject({ ...GET_IMAGE, ...ALWAYS }, fault);
       await assert.rejects(provider.upload(request), failsWith(code, 'cloud test: ', words));
@@ -253,7 +253,7 @@ describe('an image after the upload that', () => {
 });
 
 describe('the creation of an image', () => {
-  test('without an answer leaves no second image', async (t) => {
+  test('creating an image without a response leaves no second image', async (t) => {
     const { provider, request, glance, hasOnly } = await openSite(t);
     glance.inject(CREATE, losesAnswer());
     const { externalId } = await provider.upload(request);
@@ -261,7 +261,7 @@ describe('the creation of an image', () => {
     assert.equal(glance.requests.filter(({ method }) => method === 'POST').length, 2);
   });
 
-  test('without an answer each time fails and leaves no image', async (t) => {
+  test('creating an image without a response each time fails and leaves no image', async (t) => {
     const { provider, request, glance, images } = await openSite(t);
     glance.inject({ ...CREATE, ...ALWAYS }, losesAnswer());
     await assert.rejects(
@@ -271,7 +271,7 @@ describe('the creation of an image', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('beyond a quota fails with the message of the cloud', async (t) => {
+  test('creating an image beyond a quota fails with the cloud’s message', async (t) => {
     const { provider, request, glance, images } = await openSite(t);
     const body = { message: 'Resource image_count_total is over limit of 1' };
     glance.inject(CREATE, answersWith(413, { body }));
@@ -284,7 +284,7 @@ describe('the creation of an image', () => {
 });
 
 describe('a cloud', () => {
-  test('without an image service is an error', async (t) => {
+  test('an upload to a cloud without an image service throws an error', async (t) => {
     const { provider, request, keystone, images } = await openSite(t);
     const fault = changesAnswer(({ token }) => ({ token: { ...(token as object), catalog: OTHER_CATALOG } }));
     keystone.inject({ method: 'POST', path: /\/auth\/tokens$/ }, fault);
@@ -295,7 +295,7 @@ describe('a cloud', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('with an untrusted certificate is an error and gets no request', async (t) => {
+  test('an upload to a cloud with an untrusted certificate throws an error and sends no request', async (t) => {
     const { request, settings } = await openSite(t);
     const server = createServer(await selfSigned(), () => assert.fail('a request came through'));
     t.after(() => server.close());
@@ -308,7 +308,7 @@ describe('a cloud', () => {
     );
   });
 
-  test('where the cleanup fails logs what to remove by hand', async (t) => {
+  test('an upload whose cleanup fails logs what to remove by hand', async (t) => {
     const { settings, request, glance, images } = await openSite(t);
     const warnings: string[] = [];
     const logger = { debug() {}, info() {}, warn: (line: string) => warnings.push(line), error() {} };
@@ -327,7 +327,7 @@ describe('a cloud', () => {
 });
 
 describe('an image file', () => {
-  test('that is deleted during its upload is an error and leaves no image', async (t) => {
+  test('an image file that is deleted during its upload throws an error and leaves no image', async (t) => {
     const { provider, request, images } = await openSite(t);
     const upload = provider.upload(request, {
       onProgress: () => rmSync(request.file.path, { force: true }),
@@ -336,14 +336,14 @@ describe('an image file', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('that changes during its upload is an error and leaves no image', async (t) => {
+  test('an image file that changes during its upload throws an error and leaves no image', async (t) => {
     const { provider, request, images } = await openSite(t);
     const upload = provider.upload(request, { onProgress: () => appendFileSync(request.file.path, 'more') });
     await assert.rejects(upload, failsWith('image-missing-on-disk', request.file.path, 'changed'));
     assert.deepEqual(await images(), []);
   });
 
-  test('that changed since its build is an error and leaves no image', async (t) => {
+  test('an image file that changed since its build throws an error and leaves no image', async (t) => {
     const { provider, request, images } = await openSite(t);
     const file = { ...request.file, checksums: { md5: 'of another file', sha256: 'of another file' } };
     await assert.rejects(
@@ -353,7 +353,7 @@ describe('an image file', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('of another size than in the request is an error before the first request', async (t) => {
+  test('an image file whose size differs from the request throws an error before the first request', async (t) => {
     const { provider, request, glance } = await openSite(t);
     const file = { ...request.file, size: 1 };
     await assert.rejects(

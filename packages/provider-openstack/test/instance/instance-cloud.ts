@@ -16,7 +16,7 @@ import { openRealCloud, type RealCloud } from '../real-cloud.ts';
 export const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFnHZBJyMWbIEBXFHYJFxBsbTRQOtVpTyeJ6MRXjZtXf test';
 
-/** A project in a real Keystone and a real Glance, with a double of Nova and Neutron beside them. */
+/** A project in a real Keystone and a real Glance, with a double of Nova and Neutron next to them. */
 export interface NovaCloud extends RealCloud {
   readonly nova: NovaDouble;
   /** Proxy before the double. */

@@ -19,7 +19,7 @@ async function noSettings(): Promise<never> {
 
 const NOTHING = { servers: 0, keyPairs: 0, floatingIps: 0 };
 
-test('a base image is described by its id and digests', async (t) => {
+test('a base image in Glance is described by its id and digests', async (t) => {
   const { account, open } = await openNovaCloud(t);
   const id = await createImage(account, 'other');
   const provider = open();
@@ -29,7 +29,7 @@ test('a base image is described by its id and digests', async (t) => {
   assert.equal(await provider.describeImage('missing'), undefined);
 });
 
-test('a server boots from the newest image of the name, with the settings and the request', async (t) => {
+test('a server boots from the newest image with the name, with the settings and the request', async (t) => {
   const cloud = await openNovaCloud(t);
   const { nova, open, account, glance } = cloud;
   const newest = await createImage(account, 'base');
@@ -74,7 +74,7 @@ test('a server boots from the newest image of the name, with the settings and th
   assert.deepEqual(key.split(' ').slice(0, 2), PUBLIC_KEY.split(' ').slice(0, 2));
 });
 
-test('a floating IP is created for an instance without a public address, and deleted', async (t) => {
+test('a floating IP is created for an instance without a public address, and deleted with it', async (t) => {
   const cloud = await openNovaCloud(t);
   const { nova, open, faults } = cloud;
   const provider = open({ pool: 'public' });
@@ -105,7 +105,7 @@ test('a floating IP is created for an instance without a public address, and del
   );
 });
 
-test('a failed launch has a reason and leaves no resources', async (t) => {
+test('a failed launch in Nova reports a reason and leaves no resources', async (t) => {
   const cloud = await openNovaCloud(t);
   const { nova, open, faults } = cloud;
   const provider = open();
@@ -144,11 +144,11 @@ test('a failed launch has a reason and leaves no resources', async (t) => {
   assert.deepEqual(remains(cloud), NOTHING);
 });
 
-test('resources that a failed cleanup left are listed with their build', async (t) => {
+test('resources in Nova that a failed cleanup left are listed with their build', async (t) => {
   const cloud = await openNovaCloud(t);
   const { open, faults } = cloud;
   const provider = open({ pool: 'public' });
-  // As if the process died with the answer to this request.
+  // As if the process died with the response to this request.
   faults.inject({ method: 'POST', path: /\/servers$/ }, answersWith(400));
   faults.inject({ method: 'DELETE', times: 3 }, answersWith(500));
   await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /400/));

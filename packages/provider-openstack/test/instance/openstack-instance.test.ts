@@ -18,7 +18,7 @@ import { createImage, fails, openNovaCloud, PUBLIC_KEY, runThere } from './insta
 
 const REQUEST: LaunchRequest = { buildId: 'debian-1', image: 'base', publicKey: PUBLIC_KEY, port: 22 };
 
-test('a missing instance ends all waits, and its other resources are removed', async (t) => {
+test('a missing instance in Nova ends all waits, and its other resources are removed', async (t) => {
   const { nova, open } = await openNovaCloud(t);
   const provider = open();
   const instance = await provider.launch(REQUEST);
@@ -40,7 +40,7 @@ test('a missing instance ends all waits, and its other resources are removed', a
   assert.deepEqual(await provider.list(), []);
 });
 
-test('an instance that cannot be removed is an error and stays in the list', async (t) => {
+test('an instance in Nova that cannot be removed throws an error and stays in the list', async (t) => {
   const { open, faults } = await openNovaCloud(t);
   const provider = open();
   const instance = await provider.launch(REQUEST);
@@ -55,7 +55,7 @@ test('an instance that cannot be removed is an error and stays in the list', asy
   faults.inject({ method: 'DELETE', times: 3 }, answersWith(500));
   await assert.rejects(instance.destroy(), fails('cleanup-failed', /500/));
 
-  // The host does not answer, and each reading of the clock is half a minute later.
+  // The host does not respond, and each reading of the clock is half a minute later.
   faults.inject({ method: 'DELETE', path: /\/servers\// }, answersWith(204));
   let clock = 0;
   t.mock.method(performance, 'now', () => (clock += 30_000));
@@ -64,7 +64,7 @@ test('an instance that cannot be removed is an error and stays in the list', asy
   await instance.destroy();
 });
 
-test('a captured image is downloaded completely, from its start after an error', async (t) => {
+test('a captured image is downloaded from Glance completely, from its start after an error', async (t) => {
   const { nova, open, account, glance, images } = await openNovaCloud(t);
   await createImage(account, 'marked', {
     nodepool_image_name: 'base',
@@ -99,7 +99,7 @@ test('a captured image is downloaded completely, from its start after an error',
   await assert.rejects(captured.save('qcow2', path), fails('format-unavailable', /is raw/));
 });
 
-test('an incomplete image is removed', async (t) => {
+test('an incomplete captured image in Glance is removed', async (t) => {
   const { open, images, glance, faults, nova } = await openNovaCloud(t);
   const instance = await open().launch(REQUEST);
   await instance.stop();
@@ -141,7 +141,7 @@ test('an incomplete image is removed', async (t) => {
   await assert.rejects(capture(), failsWith('invalid-answer', 'Location'));
 });
 
-test('an image of a server that booted from a captured image does not count as captured', async (t) => {
+test('the image of a server that booted from a captured image does not count as captured', async (t) => {
   const { open, nova, account } = await openNovaCloud(t);
   const provider = open();
   const instance = await provider.launch(REQUEST);
@@ -160,7 +160,7 @@ test('an image of a server that booted from a captured image does not count as c
   assert.deepEqual(await open({ owner: 'user' }).captures(), []);
 });
 
-test('a scope has its own instances and captured images; without one, those of all scopes are listed', async (t) => {
+test('a scope in Nova has its own instances and captured images, and without one all scopes’ are listed', async (t) => {
   const { open } = await openNovaCloud(t);
   const [one, other, all] = [open({ scope: 'one' }), open({ scope: 'other' }), open()];
   const instance = await one.launch(REQUEST);

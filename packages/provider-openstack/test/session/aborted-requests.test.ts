@@ -7,7 +7,7 @@ import { failsWith } from '../fixtures/fails-with.ts';
 import { type Ending, plainClient } from '../fixtures/plain-client.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
-/** Calls `abort` when the server has received the request, which it does not answer. */
+/** Calls `abort` when the server has received the request, to which it does not respond. */
 async function abortedBy(
   t: Ending,
   abort: (session: OpenStackSession, controller: AbortController) => void,
@@ -22,7 +22,7 @@ async function abortedBy(
 }
 
 describe('an abort', () => {
-  it('ends a request, with the reason as the cause', async (t) => {
+  it('an abort ends a cloud request, with the reason as the cause', async (t) => {
     const reason = new Error('enough');
     await assert.rejects(
       abortedBy(t, (_session, controller) => controller.abort(reason)),
@@ -30,14 +30,14 @@ describe('an abort', () => {
     );
   });
 
-  it('is caused by closing the session', async (t) => {
+  it('closing a session aborts its requests to the cloud', async (t) => {
     await assert.rejects(
       abortedBy(t, (session) => session.close()),
       failsWith('aborted'),
     );
   });
 
-  it('ends the delay before a retry', async (t) => {
+  it('an abort ends the delay before a cloud request is retried', async (t) => {
     const controller = new AbortController();
     const http = await HttpDouble.start(() => ({ status: 503 }));
     t.after(() => http[Symbol.asyncDispose]());
@@ -51,7 +51,7 @@ describe('an abort', () => {
     await assert.rejects(request, failsWith('aborted'));
   });
 
-  it('ends a token request for which no other caller waits', { timeout: 20_000 }, async (t) => {
+  it('an abort ends a token request for which no other caller waits', { timeout: 20_000 }, async (t) => {
     const controller = new AbortController();
     const http = await HttpDouble.start(() => {
       controller.abort();
@@ -67,7 +67,7 @@ describe('an abort', () => {
 });
 
 describe('a cloud that is closed while it opens', () => {
-  it('forgets no later session when the opening fails', async () => {
+  it('a cloud that is closed while it opens keeps later sessions when the opening fails', async () => {
     const settings = settingsWith({ type: 'none', endpoint: 'http://127.0.0.1:1' });
     const slow = Promise.withResolvers<typeof settings>();
     const answers = [slow.promise];

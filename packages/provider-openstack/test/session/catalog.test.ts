@@ -19,21 +19,21 @@ const find = (wanted: object, catalog = CATALOG): string =>
   findEndpoint('test', catalog, { type: 'image', interface: 'public', ...wanted });
 
 describe('the endpoint of a service', () => {
-  it('is the first of its type and interface', () => {
+  it('a service’s endpoint is the first one with its type and interface', () => {
     assert.equal(find({}), 'http://glance/public/north');
     assert.equal(find({ interface: 'admin' }), 'http://glance/admin/north');
   });
 
-  it('matches the region and the name', () => {
+  it('a service’s endpoint matches the region and the name', () => {
     assert.equal(find({ regionName: 'south' }), 'http://glance/public/south');
     assert.equal(find({ regionName: 'south', name: 'mirror' }), 'http://mirror/public/south');
   });
 
-  it('may be requested by the old names of interfaces', () => {
+  it('a service’s endpoint may be requested by the old names of interfaces', () => {
     assert.equal(find({ interface: 'publicURL' }), 'http://glance/public/north');
   });
 
-  it('without a URL does not count, and is an error if it is the wanted one', () => {
+  it('a service’s endpoint without a URL does not count, and throws an error if it is the wanted one', () => {
     const nameless = { ...endpoint('image', 'old', 'public', 'north'), url: undefined };
     assert.equal(find({}, [nameless, ...CATALOG]), 'http://glance/public/north');
     const error = failsWith(
@@ -44,12 +44,12 @@ describe('the endpoint of a service', () => {
     assert.throws(() => find({}, [nameless]), error);
   });
 
-  it('that is missing is an error that lists the services', () => {
+  it('a missing service throws an error that lists the catalog’s services', () => {
     const wrong = failsWith('no-such-service', 'type object-store', 'services of type identity, image');
     assert.throws(() => find({ type: 'object-store' }), wrong);
   });
 
-  it('of another region or interface is an error that lists both', () => {
+  it('a service in another region or with another interface throws an error that lists both', () => {
     const wrong = failsWith(
       'no-such-service',
       'no internal endpoint',
@@ -59,7 +59,7 @@ describe('the endpoint of a service', () => {
     assert.throws(() => find({ interface: 'internal', regionName: 'East' }), wrong);
   });
 
-  it('without a catalog is an error that asks for a project', () => {
+  it('a service without a catalog throws an error that says to name the project', () => {
     assert.throws(() => find({}, []), failsWith('no-such-service', 'name the project'));
   });
 });
@@ -78,6 +78,7 @@ describe('the version in a URL', () => {
     ['http://swift/v1/AUTH_p1', undefined, 'http://swift/v1/AUTH_p1'],
   ];
   for (const [url, version, expected] of rows) {
-    it(`${url} with ${version}`, () => assert.equal(versioned(url, version), expected));
+    it(`the endpoint ${url} with ${version} becomes ${expected}`, () =>
+      assert.equal(versioned(url, version), expected));
   }
 });

@@ -36,12 +36,12 @@ describe("Keystone's version in the settings", () => {
     ['http://v3.example/identity', undefined, undefined],
   ];
   for (const [url, fixed, expected] of rows) {
-    it(`${url}, version ${fixed}`, () => {
+    it(`Keystone’s version is taken from the URL ${url} with version ${fixed} in the settings`, () => {
       assert.deepEqual(configuredIdentityApi(withoutDomains(url, fixed)), expected);
     });
   }
 
-  it('is v3 for an application credential', () => {
+  it('Keystone’s version is v3 for an application credential', () => {
     const auth: KeystoneAuth = { type: 'application-credential', url: 'http://k/v2.0', id: 'i', secret: 's' };
     assert.deepEqual(configuredIdentityApi(auth), { version: 3, url: 'http://k/v3' });
   });
@@ -54,21 +54,21 @@ describe("Keystone's version in its list", () => {
     },
   };
 
-  it('is v3 when the settings name domains', () => {
+  it('Keystone’s version in its list is v3 if the settings name domains', () => {
     assert.deepEqual(listedIdentityApi(withDomains('http://k:5000'), both), {
       version: 3,
       url: 'http://k:5000/v3',
     });
   });
 
-  it('is v2 without domains, or v3 if it is the only one', () => {
+  it('Keystone’s version in its list is v2 without domains, or v3 if it is the only one', () => {
     const auth = withoutDomains('http://k:5000');
     assert.deepEqual(listedIdentityApi(auth, both), { version: 2, url: 'http://k:5000/v2.0' });
     const onlyV3 = { versions: { values: [version('v3.14', 'http://k:5000/v3/')] } };
     assert.equal(listedIdentityApi(auth, onlyV3)?.version, 3);
   });
 
-  it('may come from the root of one version', () => {
+  it('Keystone’s version may come from one version’s root', () => {
     const answer = { version: version('v3.14', '/identity/v3/') };
     assert.deepEqual(listedIdentityApi(withDomains('http://k/identity'), answer), {
       version: 3,
@@ -76,7 +76,7 @@ describe("Keystone's version in its list", () => {
     });
   });
 
-  it('is not experimental, and not v2 for a user in a domain', () => {
+  it('Keystone’s version is never experimental, and not v2 for a user in a domain', () => {
     const values = [version('v3.0', 'http://k/v3', 'experimental'), version('v2.0', 'http://k/v2.0')];
     assert.equal(listedIdentityApi(withDomains('http://k'), { versions: { values } }), undefined);
   });
@@ -94,14 +94,14 @@ describe("Keystone's version in its list", () => {
       ['https://[::1]:5000', 'http://127.0.0.1:1/v3', 'https://[::1]:5000/v3'],
     ];
     for (const [authUrl, href, url] of rows) {
-      it(`${href} at ${authUrl}`, () => {
+      it(`Keystone’s link ${href} at ${authUrl} is requested at the scheme and host of auth_url`, () => {
         const answer = { versions: { values: [version('v3.14', href)] } };
         assert.equal(listedIdentityApi(withDomains(authUrl), answer)?.url, url);
       });
     }
   });
 
-  it('is found among versions and links that cannot be read', () => {
+  it('Keystone’s version is found among versions and links that cannot be read', () => {
     const links = [
       null,
       { href: 'http://k/docs' },
@@ -117,7 +117,7 @@ describe("Keystone's version in its list", () => {
     assert.equal(listedIdentityApi(withDomains('http://k'), { versions: [broken] }), undefined);
   });
 
-  it('that is invalid is an error that names the field', () => {
+  it('an invalid list of Keystone’s versions throws an error that names the field', () => {
     const auth = withDomains('http://k');
     assert.throws(() => listedIdentityApi(auth, undefined), /the list of versions is not an object/);
     assert.throws(() => listedIdentityApi(auth, { versions: { values: 3 } }), /values is not a list/);

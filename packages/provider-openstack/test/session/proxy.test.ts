@@ -34,7 +34,7 @@ function transportOf(more: Partial<CloudSettings> = {}): Transport {
   return new Transport(settingsWith({ type: 'none', endpoint: 'http://unused' }, more), { logger: SILENT });
 }
 
-it('requests, uploads and downloads go through the proxy of the environment', async (t) => {
+it('requests, uploads and downloads to a cloud go through the environment’s proxy', async (t) => {
   const server = await HttpDouble.start(({ body }) => ({ status: 200, text: `got ${body}` }));
   t.after(() => server[Symbol.asyncDispose]());
   const proxy = await startProxy(t, { target: Number(new URL(server.url).port) });
@@ -49,7 +49,7 @@ it('requests, uploads and downloads go through the proxy of the environment', as
   assert.deepEqual(proxy.requests, [`GET ${url.href}`, `PUT ${url.href}`, `GET ${url.href}`]);
 });
 
-it('TLS through a proxy verifies the certificate, in a PUT as well', async (t) => {
+it('TLS to a cloud through a proxy verifies the certificate, in a PUT as well', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'openstack-proxy-'));
   t.after(() => rm(directory, { recursive: true }));
   const pair = await selfSigned();
@@ -73,7 +73,7 @@ it('TLS through a proxy verifies the certificate, in a PUT as well', async (t) =
   ]);
 });
 
-it('a proxy that asks for a password is an error of the settings without the password', async (t) => {
+it('a proxy that requires a password throws a settings error without the password', async (t) => {
   const proxy = await startProxy(t, { login: 'ci:secret' });
   withVariables(t, { ...NONE, all_proxy: `http://ci:hunter2@127.0.0.1:${proxy.port}` });
   const transport = transportOf();

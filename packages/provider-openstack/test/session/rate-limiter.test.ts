@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { RateLimiter } from '../../src/session/transport.ts';
 import { ManualClock } from '../fixtures/manual-clock.ts';
 
-it('requests start an interval apart', async () => {
+it('the rate limiter starts requests an interval apart', async () => {
   const clock = new ManualClock();
   const limiter = new RateLimiter(1.5, clock);
   const start = clock.now();
@@ -15,7 +15,7 @@ it('requests start an interval apart', async () => {
   assert.deepEqual(starts, [0, 1500, 3000]);
 });
 
-it('the interval begins with the start of a request, not with its end', async () => {
+it('the rate limiter’s interval begins with the start of a request, not with its end', async () => {
   const clock = new ManualClock();
   const limiter = new RateLimiter(1, clock);
   await limiter.turn();
@@ -26,7 +26,7 @@ it('the interval begins with the start of a request, not with its end', async ()
   assert.deepEqual(clock.sleeps, [600]);
 });
 
-it('a clock that is set back does not extend the delay', async () => {
+it('the rate limiter does not extend a delay after the clock is set back', async () => {
   let time = 1_000_000_000;
   const sleeps: number[] = [];
   const limiter = new RateLimiter(1, { now: () => time, sleep: async (pause) => void sleeps.push(pause) });
@@ -36,7 +36,7 @@ it('a clock that is set back does not extend the delay', async () => {
   assert.deepEqual(sleeps, [1000]);
 });
 
-it('three concurrent requests get three different start times', async () => {
+it('the rate limiter gives three concurrent requests three different start times', async () => {
   const clock = new ManualClock();
   const sleeps: number[] = [];
   const limiter = new RateLimiter(1, {
@@ -47,7 +47,7 @@ it('three concurrent requests get three different start times', async () => {
   assert.deepEqual(sleeps, [1000, 2000]);
 });
 
-it('an aborted request does not wait', async () => {
+it('the rate limiter does not delay an aborted request', async () => {
   const limiter = new RateLimiter(1, new ManualClock());
   await limiter.turn();
   await assert.rejects(limiter.turn(AbortSignal.abort()), { name: 'AbortError' });

@@ -50,25 +50,25 @@ async function ownerOfNewImage(auth: CloudAuth): Promise<string> {
 }
 
 describe('the real Keystone issues a token that the real Glance accepts', () => {
-  it('for a password', async () => {
+  it('the real Keystone issues a token for a password, which the real Glance accepts', async () => {
     const { projectId } = await account.issueToken();
     assert.equal(await ownerOfNewImage(passwordOf(account)), projectId);
   });
 
-  it('for a password, with a discovered version', async () => {
+  it('the real Keystone issues a token for a password with a discovered version, which the real Glance accepts', async () => {
     const { projectId } = await account.issueToken();
     const url = new URL('/', account.authUrl).href;
     assert.equal(await ownerOfNewImage({ ...passwordOf(account), url } as CloudAuth), projectId);
   });
 
-  it('for a token', async () => {
+  it('the real Keystone issues a token for a token, which the real Glance accepts', async () => {
     const { token, projectId } = await account.issueToken();
     const scope = { project: { id: projectId } };
     const auth: CloudAuth = { type: 'token', url: account.authUrl, token, scope };
     assert.equal(await ownerOfNewImage(auth), projectId);
   });
 
-  it('for an application credential, by its id and by its name', async () => {
+  it('the real Keystone issues a token for an application credential by id and by name, which the real Glance accepts', async () => {
     const { id, name, secret } = await account.createApplicationCredential();
     const { projectId } = await account.issueToken();
     const auth = { type: 'application-credential', url: account.authUrl, secret } as const;
@@ -79,7 +79,7 @@ describe('the real Keystone issues a token that the real Glance accepts', () => 
 });
 
 describe('the real Keystone refuses', () => {
-  it('a wrong password', async () => {
+  it('the real Keystone rejects a wrong password', async () => {
     const auth = { ...passwordOf(account), password: 'wrong-pw' } as CloudAuth;
     await assert.rejects(ownerOfNewImage(auth), (error: Error) => {
       assert.doesNotMatch(error.message, /wrong-pw/);
@@ -87,7 +87,7 @@ describe('the real Keystone refuses', () => {
     });
   });
 
-  it('a token that was revoked', async () => {
+  it('the real Keystone rejects a token that was revoked', async () => {
     const { token, projectId } = await account.issueToken();
     await account.revokeToken(token);
     const scope = { project: { id: projectId } };
@@ -95,24 +95,24 @@ describe('the real Keystone refuses', () => {
     await assert.rejects(ownerOfNewImage(auth), (error: Error) => !error.message.includes(token));
   });
 
-  it('an unknown project', async () => {
+  it('the real Keystone rejects an unknown project', async () => {
     const auth = { ...passwordOf(account), scope: { project: { name: 'none', ...DOMAIN } } } as CloudAuth;
     await assert.rejects(ownerOfNewImage(auth), failsWith('auth-failed'));
   });
 });
 
 describe('with a real token', () => {
-  it('an unscoped token has no catalog', async () => {
+  it('the real Keystone returns no catalog for an unscoped token', async () => {
     const auth = { ...passwordOf(account), scope: {} } as CloudAuth;
     await assert.rejects(ownerOfNewImage(auth), failsWith('no-such-service', 'name the project'));
   });
 
-  it('a missing service is an error that lists the services of the catalog', async () => {
+  it('the error for a service missing in a real catalog lists the catalog’s services', async () => {
     const client = openSession(passwordOf(account)).client({ type: 'object-store', interface: 'public' });
     await assert.rejects(client.json('GET', '/'), failsWith('no-such-service', 'identity, image'));
   });
 
-  it('with system scope, Keystone is in the catalog', async () => {
+  it('the catalog for a real token with system scope contains Keystone', async () => {
     const auth = { ...passwordOf(admin), scope: { system: 'all' } } as CloudAuth;
     const client = openSession(auth).client({ type: 'identity', interface: 'public' });
     assert.equal((await client.json('GET', '/users')).status, 200);
@@ -139,12 +139,12 @@ describe('a real token that was revoked', () => {
     return { client, path: `/images/${id}` };
   }
 
-  it('is renewed, and the request is repeated', async (t) => {
+  it('a real token that was revoked is renewed, and the request is repeated', async (t) => {
     const { client, path } = await clientWithRevokedToken(t);
     assert.equal((await client.json('GET', path)).status, 200);
   });
 
-  it('is renewed during a PUT, and the body is sent again', async (t) => {
+  it('a real token that was revoked is renewed during a PUT, and the body is sent again', async (t) => {
     const { client, path } = await clientWithRevokedToken(t);
     const content = randomBytes(8_000_000);
     let bodies = 0;

@@ -42,13 +42,13 @@ describe('the error of an answer', () => {
     [520, '', 'service-unavailable', true],
   ];
   for (const [status, body, code, retriable] of rows) {
-    it(`${status} ${body}: ${code}`, () => {
+    it(`a response with ${status} ${body} throws the error ${code}`, () => {
       const error = errorOf(status, body);
       assert.deepEqual([error.code, error.retriable, error.status], [code, retriable, status]);
     });
   }
 
-  it('has the request, the status, the message, the remedy and the request id', () => {
+  it('the error for a response has the request, the status, the message, the remedy and the request id', () => {
     const headers = { 'x-openstack-request-id': 'req-7' };
     const body = '{"error": {"message": "Nope."}}';
     assert.equal(
@@ -57,7 +57,7 @@ describe('the error of an answer', () => {
     );
   });
 
-  it('has the delay of Retry-After', () => {
+  it('the error for a response has the delay from Retry-After', () => {
     assert.equal(errorOf(503, '', { 'retry-after': '7' }).retryAfter, 7);
     assert.equal(errorOf(503, '', { 'retry-after': 'Thu, 01 Jan 2026 00:01:00 GMT' }).retryAfter, 60);
     assert.equal(errorOf(503, '', { 'retry-after': 'Wed, 31 Dec 2025 00:00:00 GMT' }).retryAfter, 0);
@@ -65,7 +65,7 @@ describe('the error of an answer', () => {
     assert.equal(errorOf(503).retryAfter, undefined);
   });
 
-  it('413 with Retry-After is a rate limit', () => {
+  it('a response with 413 and Retry-After counts as a rate limit', () => {
     assert.equal(errorOf(413, 'OverLimit Retry...', { 'retry-after': '3' }).code, 'rate-limited');
   });
 });
@@ -74,7 +74,7 @@ describe('the remedy of an error', () => {
   const about = (status: number, body: string, method: string): string =>
     errorOf(status, body, {}, method).message.replace(/^[^;]*(?:; )?/, '');
 
-  it('does not ask for deletions or a quota if only a list is too long', () => {
+  it('the remedy for a list that is too long mentions no deletions or quota', () => {
     const reason = 'Requested limit 1000 exceeds the maximum limit of 100';
     for (const status of [400, 403, 413])
       assert.notEqual(errorOf(status, reason, {}, 'GET').code, 'quota-exceeded');
@@ -86,7 +86,7 @@ describe('the remedy of an error', () => {
     assert.match(about(413, 'The provided image is too large.', 'PUT'), /higher limit$/);
   });
 
-  it('names the format of the file for a refused upload alone', () => {
+  it('the remedy for a rejected upload, and only for it, names the file’s format', () => {
     assert.match(about(415, 'Unsupported', 'PUT'), /^compare the format of the file/);
     assert.equal(about(415, 'Unsupported', 'GET'), '');
   });
@@ -94,41 +94,42 @@ describe('the remedy of an error', () => {
 
 describe('the message in an answer', () => {
   const bodies = {
-    'Keystone: JSON':
+    'Keystone as JSON':
       '{"error":{"code":401,"message":"The request you have made requires authentication.","title":"Unauthorized"}}',
-    'Glance: webob as HTML':
+    'Glance (webob) as HTML':
       '<html>\n <head>\n  <title>401 Unauthorized</title>\n </head>\n <body>\n  <h1>401 Unauthorized</h1>\n  The request you have made requires authentication.<br /><br />\n\n\n </body>\n</html>',
-    'Glance: webob as JSON':
+    'Glance (webob) as JSON':
       '{"message": "The request you have made requires authentication.<br /><br />\\n\\n\\n", "code": "401 Unauthorized", "title": "Unauthorized"}',
-    'Glance: webob as text': '401 Unauthorized\n\nThe request you have made requires authentication.\n\n   ',
-    'Swift: HTML':
+    'Glance (webob) as text': '401 Unauthorized\n\nThe request you have made requires authentication.\n\n   ',
+    'Swift as HTML':
       '<html><h1>Unauthorized</h1><p>The request you have made requires authentication.</p></html>',
     'a proxy': 'The request you have made\r\n requires authentication.',
   };
   for (const [from, body] of Object.entries(bodies)) {
-    it(from, () => assert.equal(errorMessage(body), 'The request you have made requires authentication.'));
+    it(`the message in a response by ${from} is found`, () =>
+      assert.equal(errorMessage(body), 'The request you have made requires authentication.'));
   }
 
-  it('may be empty', () => assert.equal(errorMessage(''), ''));
+  it('the message in a response may be empty', () => assert.equal(errorMessage(''), ''));
 
-  it('is unescaped', () => {
+  it('the message in a response is unescaped', () => {
     assert.equal(
       errorMessage('<p>Invalid value &#x27;a&#39; for &lt;name&gt; &amp; &bogus;</p>'),
       "Invalid value 'a' for <name> & &bogus;",
     );
   });
 
-  it('about a quota keeps the wording of Glance', () => {
+  it('the message in a response about a quota keeps Glance’s wording', () => {
     const words = 'Project is over a limit for [Resource image_size_total is over limit of 10]';
     assert.equal(errorMessage(`413 Request Entity Too Large\n\n${words}\n`), words);
   });
 
-  it('is shortened', () => {
+  it('the message in a response is shortened', () => {
     const words = errorMessage('x'.repeat(100_000));
     assert.equal(words, `${'x'.repeat(300)}…`);
   });
 
-  it('has no secret that a cloud echoes', () => {
+  it('the message in a response contains no secret that a cloud echoes', () => {
     const body = 'no such token gAAAA1: X-Auth-Token: gAAAA1, password s3cret';
     assert.equal(
       errorMessage(body, ['gAAAA1', 's3cret', '']),
@@ -137,14 +138,14 @@ describe('the message in an answer', () => {
   });
 
   for (const secret of ['two  spaces', 'a<b>c', 'a&b']) {
-    it(`has no secret such as "${secret}", as it is or escaped`, () => {
+    it(`the message in a response contains no secret such as "${secret}", unchanged or escaped`, () => {
       const escaped = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
       assert.equal(errorMessage(`wrong password ${secret}!`, [secret]), 'wrong password …!');
       if (escaped !== secret) assert.equal(errorMessage(`wrong ${escaped}!`, [secret]), 'wrong …!');
     });
   }
 
-  it('has no signature and no password of a URL', () => {
+  it('the message in a response contains no signature or password from a URL', () => {
     assert.equal(
       errorMessage('cannot fetch https://me:pw@store.example/image.qcow2?sig=abc&exp=1: refused'),
       'cannot fetch https://store.example/image.qcow2?… refused',

@@ -11,13 +11,13 @@ function oneByte(): Readable {
 }
 
 describe('a request that fails', () => {
-  it('is repeated if it is idempotent', async (t) => {
+  it('a failed cloud request is repeated if it is idempotent', async (t) => {
     const { client, clock } = await plainClient(t, UNAVAILABLE, { status: 500 }, { status: 204 });
     assert.equal((await client.json('DELETE', '/images/1')).status, 204);
     assert.deepEqual(clock.sleeps, [1000, 2000]);
   });
 
-  it('is repeated after a connection reset', async (t) => {
+  it('a failed cloud request is repeated after a connection reset', async (t) => {
     const { client, http } = await plainClient(t);
     let resets = 0;
     http.reply((_request, raw) => {
@@ -30,7 +30,7 @@ describe('a request that fails', () => {
     assert.equal(resets, 2);
   });
 
-  it('is not repeated if it is a POST, which may have had an effect', async (t) => {
+  it('a failed POST to a cloud is not repeated, as it may have had an effect', async (t) => {
     for (const first of [UNAVAILABLE, { status: 500 }, { status: 504 }]) {
       const { client, http } = await plainClient(t, first, { status: 201 });
       await assert.rejects(client.json('POST', '/images', { body: {} }), failsWith('service-unavailable'));
@@ -38,12 +38,12 @@ describe('a request that fails', () => {
     }
   });
 
-  it('is repeated if it is a POST with replay', async (t) => {
+  it('a failed POST to a cloud is repeated if it allows a replay', async (t) => {
     const { client } = await plainClient(t, { status: 500 }, { status: 202 });
     assert.equal((await client.json('POST', '/images/1/import', { body: {}, replay: true })).status, 202);
   });
 
-  it('is repeated if it is a POST and the cloud asked for a retry', async (t) => {
+  it('a failed POST to a cloud is repeated if the cloud requested a retry', async (t) => {
     const wait = { 'retry-after': '9' };
     const { client, clock } = await plainClient(
       t,
@@ -55,14 +55,14 @@ describe('a request that fails', () => {
     assert.deepEqual(clock.sleeps, [1000, 9000]);
   });
 
-  it('is repeated if it is a POST that was never sent', async (t) => {
+  it('a POST to a cloud that was never sent is repeated', async (t) => {
     const { client, http, clock } = await plainClient(t, { status: 201 });
     await http[Symbol.asyncDispose]();
     await assert.rejects(client.json('POST', '/images', { body: {} }), failsWith('connection-failed'));
     assert.equal(clock.sleeps.length, 5);
   });
 
-  it('is not repeated if it is a PUT of a stream', async (t) => {
+  it('a failed PUT of a stream to a cloud is not repeated', async (t) => {
     const { client, http } = await plainClient(t, UNAVAILABLE, { status: 204 });
     await assert.rejects(
       client.put('/images/1/file', oneByte, { size: 1 }),

@@ -19,7 +19,7 @@ function openSession(url: string, clock = new ManualClock()): OpenStackSession {
 const STRING = new JsonReader({ type: 'string' });
 
 describe('a token', () => {
-  it('is sent with each request to the versioned endpoint of the catalog', async (t) => {
+  it('a token is sent with each request to the catalog’s versioned endpoint', async (t) => {
     const cloud = await KeystoneDouble.start(() => ({ status: 200, json: 'yes' }));
     t.after(() => cloud[Symbol.asyncDispose]());
     const client = openSession(cloud.url).client(IMAGES);
@@ -35,7 +35,7 @@ describe('a token', () => {
     );
   });
 
-  it('is renewed before it expires', async (t) => {
+  it('a token is renewed before it expires', async (t) => {
     const cloud = await KeystoneDouble.start(() => ({ status: 200 }));
     t.after(() => cloud[Symbol.asyncDispose]());
     const clock = new ManualClock();
@@ -49,7 +49,7 @@ describe('a token', () => {
     );
   });
 
-  it('is renewed after a 401, and the request is repeated, even a POST', async (t) => {
+  it('a token is renewed after a 401, and the request is repeated, even a POST', async (t) => {
     const cloud = await KeystoneDouble.start(({ headers }) => ({
       status: headers['x-auth-token'] === 'token-1' ? 401 : 201,
     }));
@@ -62,7 +62,7 @@ describe('a token', () => {
     );
   });
 
-  it('is renewed after a 401 to a PUT, and the body starts again', async (t) => {
+  it('a token is renewed after a 401 to a PUT, and the body is sent from its start', async (t) => {
     const cloud = await KeystoneDouble.start(({ headers }) => ({
       status: headers['x-auth-token'] === 'token-1' ? 401 : 204,
     }));
@@ -83,7 +83,7 @@ describe('a token', () => {
     );
   });
 
-  it('goes with the body from its start to a redirect of the same host only', async (t) => {
+  it('a redirect on the same host gets the token and the body from its start, and no other redirect does', async (t) => {
     for (const [status, location, expected] of [
       [307, '/v2/elsewhere', 204],
       [308, '/v2/elsewhere', 204],
@@ -110,7 +110,7 @@ describe('a token', () => {
     }
   });
 
-  it('that gets a second 401 is an error without the token', async (t) => {
+  it('a token that gets a second 401 throws an error without the token', async (t) => {
     const cloud = await KeystoneDouble.start(({ headers }) => ({
       status: 401,
       text: `bad token ${String(headers['x-auth-token'])}`,
@@ -125,30 +125,30 @@ describe('a token', () => {
 });
 
 describe('an answer', () => {
-  it('with an expected status is not an error', async (t) => {
+  it('a response with an expected status causes no error', async (t) => {
     const { client } = await plainClient(t, { status: 404 });
     assert.equal((await client.json('GET', '/images/1', { expect: [200, 404] })).status, 404);
   });
 
-  it('with another status is an error', async (t) => {
+  it('a response with an unexpected status throws an error', async (t) => {
     const { client } = await plainClient(t, { status: 200 });
     await assert.rejects(client.json('DELETE', '/x', { expect: [204] }), failsWith('invalid-answer'));
   });
 
-  it('with invalid data is an error', async (t) => {
+  it('a response with invalid data throws an error', async (t) => {
     const { client } = await plainClient(t, { status: 200, json: 5 });
     const wrong = failsWith('invalid-answer', 'GET', '/v2/images', 'it is not a string');
     await assert.rejects(client.json('GET', '/images', { reader: STRING }), wrong);
   });
 
-  it('with a web page is an error', async (t) => {
+  it('a response with a web page throws an error', async (t) => {
     const { client } = await plainClient(t, { status: 200, text: '<html>Welcome to the Wi-Fi</html>' });
     await assert.rejects(client.json('GET', '/images', { reader: STRING }), failsWith('invalid-answer'));
   });
 });
 
 describe('an endpoint', () => {
-  it('override takes precedence over the catalog and may contain the project', async (t) => {
+  it('an endpoint override takes precedence over the catalog and may contain the project', async (t) => {
     const cloud = await KeystoneDouble.start(() => ({ status: 200 }));
     t.after(() => cloud[Symbol.asyncDispose]());
     const endpointOverride = `${new URL(cloud.url).origin}/swift/v1/AUTH_%(project_id)s`;
@@ -157,20 +157,20 @@ describe('an endpoint', () => {
     assert.equal(cloud.requests[0]?.path, '/swift/v1/AUTH_p1/images');
   });
 
-  it('missing in the catalog is an error', async (t) => {
+  it('an endpoint missing in the catalog throws an error', async (t) => {
     const cloud = await KeystoneDouble.start(() => ({ status: 200 }));
     t.after(() => cloud[Symbol.asyncDispose]());
     const client = openSession(cloud.url).client({ type: 'object-store', interface: 'public' });
     await assert.rejects(client.json('GET', '/'), failsWith('no-such-service', 'services of type image'));
   });
 
-  it('that is not a URL is an error', async (t) => {
+  it('an endpoint that is not a URL throws an error', async (t) => {
     const { session } = await plainClient(t, { status: 200 });
     const client = session.client({ ...IMAGES, endpointOverride: 'glance:9292' });
     await assert.rejects(client.json('GET', '/'), failsWith('invalid-settings', '"glance:9292"'));
   });
 
-  it('that may contain a password is not shown in an error', async (t) => {
+  it('an endpoint that may contain a password is not shown in an error', async (t) => {
     const { session } = await plainClient(t, { status: 200 });
     for (const endpointOverride of [
       'htps://admin:hunter2@glance:9292',

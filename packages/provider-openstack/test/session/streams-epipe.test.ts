@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { keepReadingAfterEpipe } from '../../src/session/streams.ts';
 
 /**
- * Accepts one connection, reports the first bytes, and on a message answers and resets the connection. Then it sets the
+ * Accepts one connection, reports the first bytes, and on a message responds and resets the connection. Then it sets the
  * flag.
  */
 const SERVER = `
@@ -24,7 +24,7 @@ const SERVER = `
   }).listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));
 `;
 
-it('an answer is read although the connection was reset before the next write', async () => {
+it('a response is read although the connection was reset before the next write', async () => {
   const flag = new Int32Array(new SharedArrayBuffer(4));
   const server = new Worker(SERVER, { eval: true, workerData: flag });
   const [port] = (await once(server, 'message')) as [number];
@@ -33,7 +33,7 @@ it('an answer is read although the connection was reset before the next write', 
   socket.write('first');
   await once(server, 'message');
   server.postMessage('answer');
-  // nothing is read meanwhile, so that the write below fails before the answer is read
+  // nothing is read meanwhile, so that the write below fails before the response is read
   Atomics.wait(flag, 0, 0);
   socket.write('second');
   let answer = '';

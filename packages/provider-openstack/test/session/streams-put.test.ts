@@ -86,7 +86,7 @@ const NO_CONTENT = 'HTTP/1.1 204 No Content\r\nX-Thing: 1\r\n\r\n';
 const ENDLESS = 1e12;
 
 describe('a PUT of a stream', () => {
-  it('sends the whole body with its length and returns the answer', async () => {
+  it('a PUT of a stream sends the whole body with its length and returns the response', async () => {
     let head = '';
     serve = (socket) => {
       socket.once('data', (data) => (head = data.toString('latin1').split('\r\n\r\n')[0] ?? ''));
@@ -101,19 +101,19 @@ describe('a PUT of a stream', () => {
     assert.doesNotMatch(head, /transfer-encoding/i);
   });
 
-  it('may be empty', async () => {
+  it('a PUT of a stream may be empty', async () => {
     serve = answerAfter(0, NO_CONTENT);
     assert.equal((await put(bodyOf(0).body, 0)).status, 204);
   });
 
-  it('reads the body to its end, where the source computes its digests', async () => {
+  it('a PUT of a stream reads the body to its end, where the source computes its digests', async () => {
     serve = answerAfter(CHUNK.length, NO_CONTENT);
     const { body } = bodyOf(CHUNK.length);
     await put(body, CHUNK.length);
     assert.ok(body.readableEnded);
   });
 
-  it('reads only as much of the source as the server accepts', async () => {
+  it('a PUT of a stream reads only as much of the source as the server accepts', async () => {
     serve = (socket) => void socket.pause();
     const { body, pulled } = bodyOf(ENDLESS);
     await assert.rejects(put(body, ENDLESS, { stallTimeout: 0.2 }), failsWith('connection-failed', '0.2 s'));
@@ -122,7 +122,7 @@ describe('a PUT of a stream', () => {
     assert.ok(body.destroyed);
   });
 
-  it('requests a piece after the previous one was written', async () => {
+  it('a PUT of a stream requests a piece after the previous one was written', async () => {
     let received = '';
     const pieces = ['a', 'b', 'c'].map((letter) => letter.repeat(CHUNK.length));
     serve = (socket) => {
@@ -141,7 +141,7 @@ describe('a PUT of a stream', () => {
     assert.equal((await put(lent(), 3 * CHUNK.length)).status, 204);
   });
 
-  it('does not time out while the source pauses', async (t) => {
+  it('a PUT of a stream does not time out while the source pauses', async (t) => {
     serve = answerAfter(2, NO_CONTENT);
     t.mock.timers.enable({ apis: ['setTimeout'] });
     async function* slowly(): AsyncGenerator<Buffer> {
@@ -153,12 +153,12 @@ describe('a PUT of a stream', () => {
     assert.equal((await put(slowly(), 2, { stallTimeout: 60 })).status, 204);
   });
 
-  it('times out without an answer after the last byte', async () => {
+  it('a PUT of a stream times out without a response after the last byte', async () => {
     serve = (socket) => void socket.resume();
     await assert.rejects(put(bodyOf(10).body, 10, { stallTimeout: 0.05 }), failsWith('connection-failed'));
   });
 
-  it('returns an early refusal, stops reading, and closes the connection', async () => {
+  it('a PUT of a stream returns an early rejection, stops reading, and closes the connection', async () => {
     serve = (socket) => {
       socket.once('data', () => {
         socket.pause();
@@ -173,7 +173,7 @@ describe('a PUT of a stream', () => {
     await once((socket as Socket).resume(), 'close');
   });
 
-  it('returns a refusal during the last piece, even if the server does not read the rest', async () => {
+  it('a PUT of a stream returns a rejection during the last piece, even if the server does not read the rest', async () => {
     serve = (socket) => {
       socket.once('data', () => socket.pause().end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'));
     };
@@ -183,7 +183,7 @@ describe('a PUT of a stream', () => {
     assert.ok(body.destroyed);
   });
 
-  it('fails after a success answer before the end of the body', async () => {
+  it('a PUT of a stream fails after a success response before the end of the body', async () => {
     serve = (socket) => socket.once('data', () => socket.pause().write(NO_CONTENT));
     await assert.rejects(
       put(bodyOf(ENDLESS).body, ENDLESS),
@@ -191,14 +191,14 @@ describe('a PUT of a stream', () => {
     );
   });
 
-  it('fails and releases the body after a lost connection', async () => {
+  it('a PUT of a stream fails and releases the body after a lost connection', async () => {
     serve = (socket) => socket.once('data', () => socket.resetAndDestroy());
     const { body } = bodyOf(ENDLESS);
     await assert.rejects(put(body, ENDLESS), failsWith('connection-failed', 'cloud test: PUT /x'));
     assert.ok(body.destroyed);
   });
 
-  it('fails with the error of the source', async () => {
+  it('a PUT of a stream fails with the source’s error', async () => {
     const began = Promise.withResolvers<void>();
     serve = (socket) => socket.on('data', () => began.resolve());
     const broken = new Error('read error on sdb');
@@ -212,7 +212,7 @@ describe('a PUT of a stream', () => {
   });
 
   for (const size of [CHUNK.length - 1, CHUNK.length + 1]) {
-    it(`of ${CHUNK.length} bytes instead of ${size} is not completed`, async () => {
+    it(`a PUT of a stream of ${CHUNK.length} bytes instead of ${size} is not completed`, async () => {
       let whole = false;
       const connection = Promise.withResolvers<Socket>();
       serve = (socket) => {
@@ -227,7 +227,7 @@ describe('a PUT of a stream', () => {
     });
   }
 
-  it('is aborted by its signal', async () => {
+  it('a PUT of a stream is aborted by its signal', async () => {
     const controller = new AbortController();
     serve = (socket) => socket.once('data', () => controller.abort());
     const { body } = bodyOf(ENDLESS);

@@ -25,7 +25,7 @@ after(() => {
 });
 
 interface ReadLimits {
-  /** Awaited between the answer and the first piece. */
+  /** Awaited between the response and the first piece. */
   readonly pause?: Promise<unknown>;
   readonly stallTimeout?: number;
   readonly signal?: AbortSignal;
@@ -43,37 +43,37 @@ async function read({ pause, stallTimeout = 60, signal }: ReadLimits = {}): Prom
 }
 
 describe('a GET of a stream', () => {
-  test('yields all pieces', async () => {
+  test('a GET of a stream yields all pieces', async () => {
     goOn = (response) => response.end('-last');
     assert.equal(await read(), 'first-last');
   });
 
-  test('that is interrupted fails', async () => {
+  test('a GET of a stream that is interrupted fails', async () => {
     goOn = (response) => response.destroy();
     await assert.rejects(read(), failsWith('connection-failed', 'GET it'));
   });
 
-  test('that is interrupted before its body is read fails there, and not the process', async () => {
+  test('a GET of a stream that is interrupted before its body is read fails there, and not in the process', async () => {
     const closed = Promise.withResolvers<void>();
     goOn = (response) => response.socket?.on('close', () => setImmediate(closed.resolve)).destroy();
     await assert.rejects(read({ pause: closed.promise }), failsWith('connection-failed', 'GET it'));
   });
 
-  test('ends an error answer that never ends', async (t) => {
+  test('a GET of a stream ends an error response that never ends', async (t) => {
     status = 500;
     t.after(() => (status = 200));
     goOn = () => {};
     assert.equal(await read({ stallTimeout: 1 }), '500: first');
   });
 
-  test('has the status of an error answer that is interrupted', async (t) => {
+  test('a GET of a stream has the status of an error response that is interrupted', async (t) => {
     status = 403;
     t.after(() => (status = 200));
     goOn = (response) => response.destroy();
     assert.equal(await read(), '403: first');
   });
 
-  test('that stalls fails', async () => {
+  test('a GET of a stream that stalls fails', async () => {
     goOn = () => {};
     await assert.rejects(
       read({ stallTimeout: 0.05 }),
@@ -81,7 +81,7 @@ describe('a GET of a stream', () => {
     );
   });
 
-  test('is aborted by its signal', async () => {
+  test('a GET of a stream is aborted by its signal', async () => {
     const abort = new AbortController();
     goOn = () => abort.abort();
     await assert.rejects(read({ signal: abort.signal }), failsWith('connection-failed', 'aborted'));

@@ -43,11 +43,11 @@ const get = (tls: CloudSettings['tls'], url = server.url): ReturnType<Transport[
   transportWith(tls).send({ method: 'GET', url: new URL(url) });
 
 describe('TLS', () => {
-  it('refuses a certificate of an unknown authority with a remedy', async () => {
+  it('TLS rejects a certificate by an unknown authority with a remedy', async () => {
     await assert.rejects(get({ verify: true }), failsWith('certificate-untrusted', 'GET', 'cacert'));
   });
 
-  it('refuses it in a PUT, too', async () => {
+  it('TLS also rejects a certificate by an unknown authority in a PUT', async () => {
     const body = new Readable({ read: () => undefined });
     const put = transportWith({ verify: true }).put({
       url: new URL(server.url),
@@ -60,21 +60,21 @@ describe('TLS', () => {
     assert.ok(body.destroyed);
   });
 
-  it('accepts a certificate signed by cacert', async () => {
+  it('TLS accepts a certificate signed by cacert', async () => {
     assert.equal((await get({ verify: true, caFile: certificate })).status, 200);
   });
 
-  it('refuses a certificate for another host name', async () => {
+  it('TLS rejects a certificate for another host name', async () => {
     const url = server.url.replace('127.0.0.1', 'localhost');
     const wrong = failsWith('certificate-untrusted', 'use the host name in the certificate');
     await assert.rejects(get({ verify: true, caFile: certificate }, url), wrong);
   });
 
-  it('accepts any certificate with verify: false', async () => {
+  it('TLS accepts any certificate with verify: false', async () => {
     assert.equal((await get({ verify: false })).status, 200);
   });
 
-  it('sends the certificate of the client, in a PUT as well', async () => {
+  it('TLS sends the client’s certificate, in a PUT as well', async () => {
     const tls = { verify: true, caFile: certificate, certFile: certificate, keyFile: key };
     assert.equal((await get(tls)).body, 'true');
     assert.equal((await get({ verify: true, caFile: certificate })).body, 'false');
@@ -88,7 +88,7 @@ describe('TLS', () => {
     assert.equal(put.body, 'true');
   });
 
-  it('names the key of a file that cannot be read or used', async () => {
+  it('TLS errors name the setting whose file cannot be read or used', async () => {
     const missing = join(directory, 'missing');
     await assert.rejects(
       get({ verify: true, caFile: missing }),
@@ -98,7 +98,7 @@ describe('TLS', () => {
     await assert.rejects(get(keyOnly), failsWith('invalid-settings', 'cert and key'));
   });
 
-  it('reads a corrected file without a new session', async () => {
+  it('TLS reads a corrected file without a new session', async () => {
     const late = join(directory, 'late.crt');
     const transport = transportWith({ verify: true, caFile: late });
     const request = { method: 'GET', url: new URL(server.url) } as const;

@@ -13,7 +13,7 @@ function scopeOf(scope: AuthScope): unknown {
 }
 
 describe('the request to Keystone v3', () => {
-  it('has a password', () => {
+  it('the request to Keystone v3 contains a password', () => {
     const user = { name: 'builder', domainName: 'Default' };
     const scope = { project: { name: 'images', domainId: 'default' } };
     assert.deepEqual(V3.body({ type: 'password', url: V3_URL, user, password: 'pw', scope }), {
@@ -27,7 +27,7 @@ describe('the request to Keystone v3', () => {
     });
   });
 
-  it('has no scope with an application credential', () => {
+  it('the request to Keystone v3 has no scope with an application credential', () => {
     const auth = { type: 'application-credential', url: V3_URL, secret: 's' } as const;
     const asked = (which: object): unknown => V3.body({ ...auth, ...which });
     const methods = ['application_credential'];
@@ -39,7 +39,7 @@ describe('the request to Keystone v3', () => {
     });
   });
 
-  it('has the scope', () => {
+  it('the request to Keystone v3 contains the scope', () => {
     assert.deepEqual(scopeOf({ project: { id: 'p', name: 'n' } }), { project: { id: 'p' } });
     assert.deepEqual(scopeOf({ domain: { id: 'd' } }), { domain: { id: 'd' } });
     assert.deepEqual(scopeOf({ domain: { name: 'D' } }), { domain: { name: 'D' } });
@@ -63,7 +63,7 @@ describe('the answer of Keystone v3', () => {
     ],
   };
 
-  it('has the lifetime, which starts now', () => {
+  it('the response from Keystone v3 has the token’s lifetime, which starts now', () => {
     assert.deepEqual(read({ headers: { 'x-subject-token': 'id' }, value: { token }, now: NOW }), {
       id: 'id',
       expiresAt: NOW + 3_600_000,
@@ -72,14 +72,14 @@ describe('the answer of Keystone v3', () => {
     });
   });
 
-  it('has neither project nor catalog if the token is unscoped', () => {
+  it('the response from Keystone v3 has neither project nor catalog if the token is unscoped', () => {
     const { issued_at, expires_at } = token;
     const value = { token: { issued_at, expires_at } };
     const unscoped = read({ headers: { 'x-subject-token': 'id' }, value, now: NOW });
     assert.deepEqual([unscoped.projectId, unscoped.catalog], [undefined, []]);
   });
 
-  it('has what can be read of a catalog', () => {
+  it('the response from Keystone v3 yields the readable parts of its catalog', () => {
     const [service] = token.catalog;
     const endpoint = { interface: 'public', url: 'http://g' };
     const catalog = [
@@ -115,20 +115,20 @@ describe('the answer of Keystone v3', () => {
       /expires_at is not a time/,
     ],
     [
-      'a catalog of text',
+      'a catalog that is a text',
       { 'x-subject-token': 'id' },
       { token: { ...token, catalog: 'x' } },
       /catalog is not a list/,
     ],
   ];
   for (const [what, headers, value, message] of invalid) {
-    it(`with ${what} is an error that names the field`, () =>
+    it(`the response from Keystone v3 with ${what} throws an error that names the field`, () =>
       assert.throws(() => read({ headers, value, now: NOW }), message));
   }
 });
 
 describe('the request to Keystone v2', () => {
-  it('has a password, with names or ids', () => {
+  it('the request to Keystone v2 contains a password, with names or ids', () => {
     const auth = { type: 'password', url: V2_URL, password: 'pw' } as const;
     assert.deepEqual(V2.body({ ...auth, user: { name: 'u' }, scope: { project: { name: 'images' } } }), {
       auth: { passwordCredentials: { username: 'u', password: 'pw' }, tenantName: 'images' },
@@ -138,7 +138,7 @@ describe('the request to Keystone v2', () => {
     });
   });
 
-  it('has a token, unscoped', () => {
+  it('the request to Keystone v2 contains an unscoped token', () => {
     assert.deepEqual(V2.body({ type: 'token', url: V2_URL, token: 't', scope: {} }), {
       auth: { token: { id: 't' } },
     });
@@ -158,7 +158,7 @@ describe('the answer of Keystone v2', () => {
     serviceCatalog: [{ type: 'image', name: 'cloudImages', endpoints: [endpoint] }],
   };
 
-  it('has the lifetime, which starts now', () => {
+  it('the response from Keystone v2 has the token’s lifetime, which starts now', () => {
     const service = { type: 'image', name: 'cloudImages', regionId: 'DFW' };
     assert.deepEqual(read({ headers: {}, value: { access }, now: NOW }), {
       id: 'id',
@@ -171,7 +171,7 @@ describe('the answer of Keystone v2', () => {
     });
   });
 
-  it('has what can be read of a catalog', () => {
+  it('the response from Keystone v2 yields the readable parts of its catalog', () => {
     const odd = { region: null, publicURL: null, internalURL: 7 };
     const serviceCatalog = [null, { type: 'dns' }, { type: 'image', endpoints: [null, odd, endpoint] }];
     const { catalog } = read({ headers: {}, value: { access: { ...access, serviceCatalog } }, now: NOW });
@@ -184,12 +184,12 @@ describe('the answer of Keystone v2', () => {
     ]);
   });
 
-  it('without the time of issue has the expiry', () => {
+  it('the response from Keystone v2 without the time of issue has the expiry', () => {
     const value = { access: { token: { id: 'id', expires: '2026-01-01T01:00:00Z' } } };
     assert.equal(read({ headers: {}, value, now: NOW }).expiresAt, NOW + 3_600_000);
   });
 
-  it('with a missing field is an error that names the field', () => {
+  it('the response from Keystone v2 with a missing field throws an error that names the field', () => {
     const value = { access: { ...access, token: { expires: access.token.expires } } };
     assert.throws(() => read({ headers: {}, value, now: NOW }), /access\.token\.id is missing/);
   });

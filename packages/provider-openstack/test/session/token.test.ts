@@ -17,7 +17,7 @@ function hourlyTokens(): { keeper: TokenKeeper; clock: ManualClock; issued: () =
 }
 
 describe('the token of a session', () => {
-  it('is requested once for all callers', async () => {
+  it('a session’s token is requested once for all callers', async () => {
     const { keeper, issued } = hourlyTokens();
     const tokens = await Promise.all([1, 2, 3].map(() => keeper.current(SIGNAL)));
     assert.deepEqual(
@@ -27,7 +27,7 @@ describe('the token of a session', () => {
     assert.equal(issued(), 1);
   });
 
-  it('is renewed when less than 120 seconds are left', async () => {
+  it('a session’s token is renewed when less than 120 seconds are left', async () => {
     const { keeper, clock } = hourlyTokens();
     await keeper.current(SIGNAL);
     clock.pass(3_480_000);
@@ -36,7 +36,7 @@ describe('the token of a session', () => {
     assert.equal((await keeper.current(SIGNAL)).id, 't2');
   });
 
-  it('is renewed once after several callers got a 401', async () => {
+  it('a session’s token is renewed once after several callers got a 401', async () => {
     const { keeper, issued } = hourlyTokens();
     const first = await keeper.current(SIGNAL);
     keeper.reject(first);
@@ -46,7 +46,7 @@ describe('the token of a session', () => {
     assert.equal(issued(), 2);
   });
 
-  it('is returned to the other callers after one aborts', async () => {
+  it('a session’s token is returned to the other callers after one aborts', async () => {
     const answer = Promise.withResolvers<Token>();
     const keeper = new TokenKeeper(() => answer.promise, new ManualClock());
     const leaving = new AbortController();
@@ -58,7 +58,7 @@ describe('the token of a session', () => {
     assert.equal((await stays).id, 't');
   });
 
-  it('is requested again after a failure', async () => {
+  it('a session’s token is requested again after a failure', async () => {
     let tries = 0;
     const issue = async (): Promise<Token> => {
       tries += 1;

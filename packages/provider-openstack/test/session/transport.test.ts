@@ -26,7 +26,7 @@ function transportTo({ apiTimeout = 60, rate = 0, clock = SYSTEM_CLOCK } = {}): 
 }
 
 describe('the rate limit', () => {
-  it('separates the starts of requests of all kinds', async (t) => {
+  it('the rate limit separates the starts of cloud requests of all kinds', async (t) => {
     const http = await startDouble(t, () => ({ status: 200 }));
     const clock = new ManualClock();
     const transport = transportTo({ rate: 1, clock });
@@ -37,7 +37,7 @@ describe('the rate limit', () => {
     assert.deepEqual(clock.sleeps, [1000, 1000]);
   });
 
-  it('does not delay requests during a PUT', async (t) => {
+  it('the rate limit does not delay cloud requests during a PUT', async (t) => {
     const http = await startDouble(t, () => ({ status: 204 }));
     const transport = transportTo({ rate: 0.001 });
     const url = new URL(http.url);
@@ -62,20 +62,20 @@ describe('the rate limit', () => {
 });
 
 describe('a request', () => {
-  it('without an answer fails after apiTimeout', async (t) => {
+  it('a cloud request without a response fails after apiTimeout', async (t) => {
     const http = await startDouble(t, () => undefined);
     const transport = transportTo({ apiTimeout: 0.05 });
     const request = transport.send({ method: 'GET', url: new URL('/v2/images', http.url) });
     await assert.rejects(request, failsWith('connection-failed', 'cloud test: GET', '/v2/images'));
   });
 
-  it('has a connection of its own', async (t) => {
+  it('a cloud request has its own connection', async (t) => {
     const http = await startDouble(t, () => ({ status: 200 }));
     const { headers } = await transportTo().send({ method: 'GET', url: new URL(http.url) });
     assert.equal(headers.connection, 'close');
   });
 
-  it('to a closed port fails without the query of its URL in the error', async (t) => {
+  it('a cloud request to a closed port fails without the URL’s query in the error', async (t) => {
     const http = await startDouble(t, () => ({ status: 200 }));
     const url = new URL('/v1/object?temp_url_sig=secret', http.url);
     await http[Symbol.asyncDispose]();
@@ -85,7 +85,7 @@ describe('a request', () => {
     });
   });
 
-  it('that fails has no request header in its cause', async (t) => {
+  it('a failed cloud request has no request header in its cause', async (t) => {
     const http = await startDouble(t, (_request, raw) => void raw.socket.destroy());
     const headers = { 'x-auth-token': 'secret' };
     const request = transportTo().send({ method: 'GET', url: new URL(http.url), headers });
@@ -101,7 +101,7 @@ describe('a request', () => {
 });
 
 describe('a redirect', () => {
-  it('to the same server is followed with the same method and body', async (t) => {
+  it('a redirect to the same server is followed with the same method and body', async (t) => {
     const http = await startDouble(t, ({ path }) =>
       path === '/identity' ? { status: 301, headers: { location: '/identity/v3' } } : { status: 201 },
     );
@@ -112,7 +112,7 @@ describe('a redirect', () => {
     assert.deepEqual([last?.method, last?.body, last?.headers['x-auth-token']], ['POST', '{}', 't']);
   });
 
-  it('that would change the method or drop the body is an error', async (t) => {
+  it('a redirect that would change the method or drop the body throws an error', async (t) => {
     const http = await startDouble(t, ({ path }) =>
       path === '/303' ? { status: 303, headers: { location: '/other' } } : { status: 200 },
     );
@@ -124,7 +124,7 @@ describe('a redirect', () => {
     );
   });
 
-  it('to another server is an error with its target', async (t) => {
+  it('a redirect to another server throws an error with its target', async (t) => {
     const http = await startDouble(t, () => ({
       status: 302,
       headers: { location: 'http://localhost:1/?signature=s' },
@@ -137,7 +137,7 @@ describe('a redirect', () => {
   });
 });
 
-it('a request that is aborted in the queue of the rate limit is not sent', async (t) => {
+it('a cloud request that is aborted in the rate limit’s queue is not sent', async (t) => {
   const http = await startDouble(t, () => ({ status: 200 }));
   const transport = transportTo({ rate: 1e6 });
   const url = new URL(http.url);

@@ -20,7 +20,7 @@ function credentialsOf(word: string): View['credentials'] {
   return { auth_url: `https://${word}.example`, username: word, password: word, project_name: word };
 }
 
-/** Settings of the cloud for a letter of the table, without those of the provider. */
+/** Settings of the cloud for a letter of the table, without the provider’s. */
 function cloudOf(letter: string, environment: Readonly<Record<string, string>>): View {
   if (letter === 'o') return OWN;
   if (letter !== 'e')
@@ -45,7 +45,7 @@ function onTop(
 
 describe('the cloud of a provider is that of os-client-config 1.22', () => {
   for (const [file, variables, row] of EXPECTED) {
-    it(`with ${file} and ${variables}`, async (t) => {
+    it(`a provider’s cloud with ${file} and ${variables} is the one that os-client-config 1.22 chooses`, async (t) => {
       const env = ENVIRONMENTS[variables];
       const { place } = await settingsTree(t, { files: FILES[file], env });
       const letters = row.split(' ');

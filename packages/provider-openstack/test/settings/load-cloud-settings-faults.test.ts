@@ -191,7 +191,7 @@ const INVALID: readonly InvalidCase[] = [
 
 suite('invalid settings', () => {
   for (const one of INVALID) {
-    test(one.title, async (t) => {
+    test(`invalid cloud settings are rejected: ${one.title}`, async (t) => {
       const { root, place, warnings } = await settingsTree(t, withSecret(one));
       const { cloud, regionName, provider } = one;
       const request = { cloud, regionName, provider: { name: 'p', ...provider } };

@@ -71,17 +71,24 @@ const CASES: readonly WarningCase[] = [
 const ANOTHER_USER = { skip: process.geteuid?.() !== 0 && 'needs root' };
 
 suite('settings with a warning', () => {
-  test('a file in a working directory of another user is skipped', ANOTHER_USER, async (t) => {
-    const files = { 'site/openstack/clouds.yaml': oneCloud(), 'cwd/clouds.yaml': oneCloud('insecure: true') };
-    const tree = await settingsTree(t, { files });
-    await chown(tree.place.cwd, 65534, 65534);
-    await loadCloudSettings({ provider: { name: 'p' } }, tree.place);
-    const skipped = `${tree.root}/cwd/clouds.yaml is skipped: ${tree.root}/cwd belongs to user 65534`;
-    assert.deepEqual(tree.warnings, [skipped]);
-  });
+  test(
+    'a cloud file in a working directory of another user is skipped with a warning',
+    ANOTHER_USER,
+    async (t) => {
+      const files = {
+        'site/openstack/clouds.yaml': oneCloud(),
+        'cwd/clouds.yaml': oneCloud('insecure: true'),
+      };
+      const tree = await settingsTree(t, { files });
+      await chown(tree.place.cwd, 65534, 65534);
+      await loadCloudSettings({ provider: { name: 'p' } }, tree.place);
+      const skipped = `${tree.root}/cwd/clouds.yaml is skipped: ${tree.root}/cwd belongs to user 65534`;
+      assert.deepEqual(tree.warnings, [skipped]);
+    },
+  );
 
   for (const { title, files, env, warning } of CASES) {
-    test(title, async (t) => {
+    test(`cloud settings cause a warning: ${title}`, async (t) => {
       const tree = await settingsTree(t, {
         files: { 'site/openstack/clouds.yaml': oneCloud(), ...files },
         ...(env === undefined ? {} : { env }),
@@ -92,7 +99,7 @@ suite('settings with a warning', () => {
     });
   }
 
-  test('a file that cannot be read', async (t) => {
+  test('a cloud file that cannot be read causes a warning', async (t) => {
     const tree = await settingsTree(t, { files: { 'site/openstack/clouds.yaml': oneCloud() } });
     const file = join(tree.place.cwd, 'clouds.yaml');
     await mkdir(file);

@@ -18,7 +18,7 @@ suite('settings are the same as in openstacksdk', async () => {
   const trees = await Promise.all(CASES.map((one) => settingsTree({ after }, one)));
   const { release, views } = askOpenStackSdk(CASES, trees);
   for (const [index, one] of CASES.entries()) {
-    test(one.title, async () => {
+    test(`cloud settings equal openstacksdk’s in the case "${one.title}"`, async () => {
       const view = await ours(one, trees[index] as SettingsTree);
       const sdk = views[index];
       if (one.differs === undefined || isBefore(release, one.differs.since))
@@ -54,7 +54,7 @@ async function ours(one: SettingsCase, { place }: SettingsTree): Promise<SdkView
   }
 }
 
-test('absent settings have their defaults', async (t) => {
+test('absent cloud settings have their defaults', async (t) => {
   const tree = await settingsTree(t, { files: { 'cwd/clouds.yaml': oneCloud() } });
   assert.deepEqual(await loadCloudSettings({ provider: { name: 'provider' } }, tree.place), {
     name: 'cloud',
@@ -78,7 +78,7 @@ test('absent settings have their defaults', async (t) => {
   assert.deepEqual(tree.warnings, []);
 });
 
-test('the profile vexxhost needs no download', async (t) => {
+test('the built-in profile vexxhost needs no download', async (t) => {
   const cloud = oneCloud('profile: vexxhost').replace(/ *auth_url.*\n/, '');
   const tree = await settingsTree(t, { files: { 'cwd/clouds.yaml': cloud } });
   const { auth, image } = await loadCloudSettings({ provider: { name: 'provider' } }, tree.place);

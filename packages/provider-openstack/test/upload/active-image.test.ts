@@ -43,12 +43,12 @@ async function wait(
 }
 
 describe('an image after a PUT', () => {
-  test('is polled while the cloud stores the data', async (t) => {
+  test('an image is polled after a PUT while the cloud stores the data', async (t) => {
     assert.equal(await wait(t, { arrival: 'file', statuses: ['saving', 'importing', 'active'] }), 'active');
   });
 
   for (const status of ['queued', 'uploading', 'killed', 'deleted', 'pending_delete', 'deactivated', 'new']) {
-    test(`has failed if its status is ${status}`, async (t) => {
+    test(`an image has failed after a PUT if its status is ${status}`, async (t) => {
       await assert.rejects(
         wait(t, { arrival: 'file', statuses: ['saving', status] }),
         failsWith('image-failed', 'cloud double: image i1', `went to ${status} instead of active`),
@@ -56,7 +56,7 @@ describe('an image after a PUT', () => {
     });
   }
 
-  test('fails after the timeout', async (t) => {
+  test('an image that is not active after a PUT fails after the timeout', async (t) => {
     await assert.rejects(
       wait(t, { arrival: 'file', statuses: ['saving'], timeout: 0.5 }),
       failsWith('image-timeout', 'i1 is saving and not active after 0.5 s', 'raise image-upload-timeout'),
@@ -65,7 +65,7 @@ describe('an image after a PUT', () => {
 });
 
 describe('an image after an import', () => {
-  test('may be queued before the import starts', async (t) => {
+  test('an image may be queued before its import starts', async (t) => {
     assert.equal(await wait(t, { arrival: 'import', statuses: ['queued', 'importing', 'active'] }), 'active');
     assert.equal(
       await wait(t, { arrival: 'import', statuses: ['uploading', 'importing', 'saving', 'active'] }),
@@ -74,7 +74,7 @@ describe('an image after an import', () => {
   });
 
   for (const status of ['queued', 'uploading']) {
-    test(`has failed if it returns to ${status}`, async (t) => {
+    test(`an image has failed after an import if it returns to ${status}`, async (t) => {
       await assert.rejects(
         wait(t, { arrival: 'import', statuses: [status, 'importing', status] }),
         failsWith('image-failed', `went to ${status} instead of active`),
@@ -85,23 +85,23 @@ describe('an image after an import', () => {
   const failure = { id: 't1', status: 'failure', message: 'Task failed due to Internal Error' };
   const inItsWords = failsWith('image-failed', 'could not be imported (Task failed due to Internal Error)');
 
-  test('has failed if its task has failed, with the message of the cloud', async (t) => {
+  test('an image has failed after an import if its task has failed, with the cloud’s message', async (t) => {
     await assert.rejects(wait(t, { arrival: 'import', statuses: ['queued'], tasks: [failure] }), inItsWords);
   });
 
   for (const status of ['importing', 'saving']) {
-    test(`has failed if its task has failed while the cloud leaves it ${status}`, async (t) => {
+    test(`an image has failed after an import if its task has failed while its status is ${status}`, async (t) => {
       await assert.rejects(wait(t, { arrival: 'import', statuses: [status], tasks: [failure] }), inItsWords);
     });
   }
 
-  test('is awaited while another task runs after one has failed', async (t) => {
+  test('an image is awaited while another import task runs after one has failed', async (t) => {
     const again = { id: 't2', status: 'processing' };
     const statuses = ['importing', 'importing', 'active'];
     assert.equal(await wait(t, { arrival: 'import', statuses, tasks: [[failure, again]] }), 'active');
   });
 
-  test('that returned to its earlier status has the message of the cloud, which arrives a moment later', async (t) => {
+  test('an image that returned to its earlier status has the cloud’s message, which arrives a moment later', async (t) => {
     const processing = { ...failure, status: 'processing', message: '' };
     await assert.rejects(
       wait(t, {

@@ -45,7 +45,7 @@ function request(metadata: Record<string, string> = {}, format: ImageFormat = 'q
   };
 }
 
-test('an image has the properties of its build, provider and upload', () => {
+test('an image has its build’s, provider’s and upload’s properties', () => {
   const properties = imageProperties({ provider: 'cloud', request: request({ os: 'debian' }), vendor: {} });
   assert.deepEqual(properties, {
     name: 'template-debian',
@@ -60,7 +60,7 @@ test('an image has the properties of its build, provider and upload', () => {
   });
 });
 
-test('all VHD formats are vhd in Glance, in the container format of shade', () => {
+test('all VHD formats are vhd in Glance, in shade’s container format', () => {
   for (const format of ['vhd', 'vpc', 'vhd-fixed'] as const) {
     const { disk_format, container_format } = imageProperties({
       provider: 'cloud',
@@ -71,7 +71,7 @@ test('all VHD formats are vhd in Glance, in the container format of shade', () =
   }
 });
 
-test('metadata has the types of Glance and overrides the vendor and the defaults', () => {
+test('image metadata has Glance’s types and overrides the vendor and the defaults', () => {
   const metadata = {
     min_disk: '10',
     min_ram: '2048',
@@ -117,7 +117,7 @@ const REFUSED: readonly (readonly [name: string, value: string, words: string])[
   ...GLANCE_SETS.map((name) => [name, 'x', 'can be set by Glance alone; remove it'] as const),
 ];
 
-test('metadata that Glance would refuse is an error that names the property', () => {
+test('image metadata that Glance would reject throws an error that names the property', () => {
   for (const [name, value, words] of REFUSED) {
     assert.throws(
       () => imageProperties({ provider: 'cloud', request: request({ [name]: value }), vendor: {} }),
@@ -126,7 +126,7 @@ test('metadata that Glance would refuse is an error that names the property', ()
   }
 });
 
-test('the configuration shows metadata that Glance would refuse, and metadata without effect', () => {
+test('the configuration reports metadata that Glance would reject, and metadata without effect', () => {
   const meta = {
     name: 'x',
     disk_format: 'raw',
@@ -149,7 +149,7 @@ test('the configuration shows metadata that Glance would refuse, and metadata wi
   );
 });
 
-test('digests have the property names of openstacksdk and of shade', () => {
+test('image digests have openstacksdk’s and shade’s property names', () => {
   assert.deepEqual(checksumProperties(request(), { md5: 'm', sha256: 's' }), {
     'owner_specified.openstack.md5': 'm',
     'owner_specified.openstack.sha256': 's',
@@ -160,7 +160,7 @@ test('digests have the property names of openstacksdk and of shade', () => {
   });
 });
 
-test('missing properties are absent or different ones; tags have no order', () => {
+test('missing image properties are absent or different ones, and tags have no order', () => {
   const image = IMAGE_READER.check({
     id: '1',
     status: 'active',

@@ -8,7 +8,7 @@ import { openProvider, uploadRequest } from '../provider-fixture.ts';
 const AGAIN = "Image cannot be imported. Error code: '396'";
 
 describe('an upload by an import task', () => {
-  test('creates an image with all properties, and leaves no object', async (t) => {
+  test('an upload by an import task creates an image with all properties, and leaves no object', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(true), { formats: ['vhd'] });
     const request = await uploadRequest(t, { format: 'vhd' });
@@ -32,7 +32,7 @@ describe('an upload by an import task', () => {
     assert.deepEqual(cloud.swift.names, []);
   });
 
-  test('the object has the metadata of shade and an expiry', async (t) => {
+  test('an import task’s object has shade’s metadata and an expiry', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(true), { formats: ['vhd'] });
     const request = await uploadRequest(t, { format: 'vhd', built: false });
@@ -55,7 +55,7 @@ describe('an upload by an import task', () => {
     assert.equal(object?.['x-object-meta-x-shade-sha256'], image?.['owner_specified.openstack.sha256']);
   });
 
-  test('a transient failure of the task is retried once; other failures are errors', async (t) => {
+  test('an import task’s transient failure is retried once, and other failures throw errors', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(true), {
       formats: ['vhd'],
@@ -79,7 +79,7 @@ describe('an upload by an import task', () => {
     assert.deepEqual(cloud.swift.names, []);
   });
 
-  test('a task that does not end, with an empty result, times out, and its late image is discarded', async (t) => {
+  test('an import task that does not end times out, and its late image is discarded', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(true), {
       formats: ['vhd'],
@@ -104,7 +104,7 @@ describe('an upload by an import task', () => {
     );
   });
 
-  test('refused properties leave neither image nor object', async (t) => {
+  test('image properties that an import task rejects leave neither image nor object', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(true), { formats: ['vhd'] });
     cloud.intercept = ({ method }) =>

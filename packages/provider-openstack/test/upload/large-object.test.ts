@@ -41,7 +41,7 @@ async function openStore(t: TestContext): Promise<Store> {
   return { cloud, store, put };
 }
 
-test('a large object has the data of its segments', async (t) => {
+test('a large object has its segments’ data', async (t) => {
   const { cloud, put } = await openStore(t);
   await put();
   const object = cloud.swift.object('images', 'an upload');
@@ -53,7 +53,7 @@ test('a large object has the data of its segments', async (t) => {
   ]);
 });
 
-test('deletion removes the segments, even of an incomplete object, and no others', async (t) => {
+test('deleting a large object removes its segments, even if it is incomplete, and no others', async (t) => {
   const { cloud, store, put } = await openStore(t);
   cloud.swift.pageSize = 3;
   const other = async (): Promise<void> => {
@@ -72,13 +72,13 @@ test('deletion removes the segments, even of an incomplete object, and no others
   await deleteLargeObject(store, PLACE, signal);
 });
 
-test('deleting a missing object is not an error', async (t) => {
+test('deleting a missing large object succeeds', async (t) => {
   const { cloud, store } = await openStore(t);
   await deleteLargeObject(store, PLACE, signal);
   assert.deepEqual(cloud.swift.names, []);
 });
 
-test('a segment with other data in the store is an error', async (t) => {
+test('a large object’s segment with other data in the store throws an error', async (t) => {
   const { cloud, put } = await openStore(t);
   cloud.intercept = ({ path }) =>
     path.endsWith('/000001')
@@ -102,7 +102,7 @@ function source(): { segments: Segments; readings: () => number } {
   return { segments: new Segments(open), readings: () => readings };
 }
 
-test('consecutive segments need one reading', async () => {
+test('consecutive segments of a file need one reading', async () => {
   const { segments, readings } = source();
   for (let start = 0; start < SMALL.length; start += 300) {
     const end = Math.min(start + 300, SMALL.length);
@@ -125,7 +125,7 @@ test('a partly or fully read segment can be read again, and so can later ones', 
   assert.equal(readings(), 3);
 });
 
-test('the last segment of a file may be short', async () => {
+test('a file’s last segment may be short', async () => {
   const { segments } = source();
   assert.deepEqual(await buffer(segments.read(900, 2000)), SMALL.subarray(900));
 });

@@ -6,13 +6,13 @@ import { poll } from '../../src/upload/poll.ts';
 const { signal } = new AbortController();
 const onTimeout = (): Error => new Error('over');
 
-test('the first value is the result', async () => {
+test('polling returns the first value', async () => {
   const seen = [undefined, undefined, 'it', 'another'];
   assert.equal(await poll(async () => seen.shift(), { timeout: 60, signal, onTimeout }), 'it');
   assert.deepEqual(seen, ['another']);
 });
 
-test('a last check follows the timeout', async () => {
+test('polling checks once more after the timeout', async () => {
   const started = performance.now();
   let last = 0;
   const looking = poll(
@@ -26,7 +26,7 @@ test('a last check follows the timeout', async () => {
   assert.ok(last >= 149, `after ${last} ms`);
 });
 
-test('the last check starts after the timeout', async () => {
+test('polling starts its last check after the timeout', async () => {
   const looks = [() => delay(60), async () => 'it'];
   assert.equal(
     await poll(async () => (await looks.shift()?.()) ?? undefined, { timeout: 0.05, signal, onTimeout }),
@@ -34,7 +34,7 @@ test('the last check starts after the timeout', async () => {
   );
 });
 
-test('an abort ends the polling', async () => {
+test('an abort ends polling', async () => {
   const abort = new AbortController();
   const looking = poll(async () => undefined, { timeout: 60, signal: abort.signal, onTimeout });
   await delay(1);

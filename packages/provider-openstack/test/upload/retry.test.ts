@@ -27,12 +27,12 @@ function errorOf(code: OpenStackErrorCode, status?: number): OpenStackError {
 }
 
 describe('an upload that fails', () => {
-  it('is retried after a transient error', async () => {
+  it('a failed upload to a cloud is retried after a transient error', async () => {
     equal(await retry(failing(errorOf('service-unavailable'), errorOf('connection-failed')), OPTIONS), 3);
     await rejects(retry(failing(errorOf('forbidden')), OPTIONS), failsWith('forbidden'));
   });
 
-  it('is retried once after a conflict, which may concern the image of that attempt', async () => {
+  it('a failed upload to a cloud is retried once after a conflict, which may concern the attempt’s image', async () => {
     equal(await retry(failing(errorOf('conflict', 409)), OPTIONS), 2);
     equal(await retry(failing(errorOf('not-found', 410)), OPTIONS), 2);
     const tries: number[] = [];
@@ -44,7 +44,7 @@ describe('an upload that fails', () => {
     deepEqual(tries, [1, 2]);
   });
 
-  it('is not retried after a final failure', async () => {
+  it('a failed upload to a cloud is not retried after a final failure', async () => {
     const conflict = errorOf('conflict', 409);
     await rejects(
       retry(() => Promise.reject(new FinalError(conflict)), OPTIONS),
@@ -52,7 +52,7 @@ describe('an upload that fails', () => {
     );
   });
 
-  it('is not retried after its limit', async () => {
+  it('a failed upload to a cloud is not retried after its time limit', async () => {
     const warnings: string[] = [];
     const logger = { ...SILENT, warn: (line: string) => void warnings.push(line) };
     const options = { ...OPTIONS, delay: 1, limit: 0.5, logger };

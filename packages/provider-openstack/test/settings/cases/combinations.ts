@@ -1,6 +1,6 @@
 import type { SettingsCase } from '../settings-case.ts';
 
-/** A cloud like that of a vendor with import tasks, in another region. */
+/** A cloud like a vendor’s with import tasks, in another region. */
 const RAXLIKE = `
   raxlike:
     auth: {auth_url: 'https://file.example', username: file, password: file, project_name: file}

@@ -22,15 +22,15 @@ export const CREDENTIALS: readonly SettingsCase[] = [
   { title: 'password with ids', ...auth('password', `${URL}, user_id: u, password: word, project_id: p`) },
   { title: 'password without a scope', ...auth('password', `${USER}, user_domain_name: d`) },
   {
-    title: 'the name of a domain beside a project applies to user and project',
+    title: 'the name of a domain next to a project applies to user and project',
     ...auth('password', `${USER}, project_name: p, domain_name: d`),
   },
   {
-    title: 'a domain beside a project applies to user and project',
+    title: 'a domain next to a project applies to user and project',
     ...auth('password', `${USER}, project_name: p, domain_id: d`),
   },
   {
-    title: 'a domain beside a project, and a user with its own',
+    title: 'a domain next to a project, and a user with its own',
     ...auth('password', `${USER}, project_name: p, domain_name: d, user_domain_name: u`),
   },
   {
@@ -87,13 +87,13 @@ export const CREDENTIALS: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'the user in "auth" takes precedence over the one beside it',
+    title: 'the user in "auth" takes precedence over the one next to it',
     files: {
       'cwd/clouds.yaml': oneCloud('username: beside', 'password: beside', 'auth_url: https://beside.example'),
     },
   },
   {
-    title: 'the project in "auth" takes precedence over the one beside it',
+    title: 'the project in "auth" takes precedence over the one next to it',
     files: {
       'cwd/clouds.yaml': oneCloud('project_name: beside', 'project_domain_id: beside').replace(
         'username',

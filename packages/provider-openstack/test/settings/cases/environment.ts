@@ -25,7 +25,7 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
     files: { 'cwd/clouds.yaml': oneCloud() },
   },
   {
-    title: 'a cloud of the file by its name, beside OS_*',
+    title: 'a cloud of the file by its name, next to OS_*',
     env: OPENRC,
     files: { 'cwd/clouds.yaml': oneCloud() },
     cloud: 'cloud',
@@ -47,7 +47,7 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
     files: { 'cwd/clouds.yaml': `${oneCloud()}  other: {}\n` },
   },
   {
-    title: 'OS_CLOUD selects a cloud, beside other OS_*',
+    title: 'OS_CLOUD selects a cloud, next to other OS_*',
     env: { ...OPENRC, OS_CLOUD: 'cloud' },
     files: { 'cwd/clouds.yaml': oneCloud() },
   },

@@ -140,7 +140,7 @@ export const MERGING: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'a provider with credentials beside a file with several clouds',
+    title: 'a provider with credentials next to a file with several clouds',
     files: { 'cwd/clouds.yaml': 'clouds: {a: {image_format: raw}, b: {}}' },
     provider: { username: 'u', password: 'p', authUrl: 'https://other.example:5000/v2.0', projectId: '42' },
     differs: { why: 'openstacksdk has no name for it', ours: { name: 'provider' } },
