@@ -6,7 +6,7 @@ import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { ConfigurationError, formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 
-/** The messages about a file, as lines; `refused` precedes those of a refused file. */
+/** The messages about a file, as lines; `refused` precedes the messages about a rejected file. */
 async function messagesOf(t: TestContext, text: string): Promise<string[]> {
   const file = join(temporaryDirectory(t), 'nodepool.yaml');
   writeFileSync(file, text);

@@ -16,7 +16,7 @@ interface Site {
   readonly logger: RecordingLogger;
 }
 
-/** Job servers that answer successive scans with these lines. */
+/** Job servers that respond to successive scans with these lines. */
 async function site(t: TestContext, ...servers: readonly (readonly Status[])[]): Promise<Site> {
   const seen: string[][] = [];
   const lookedAll = Promise.withResolvers<void>();

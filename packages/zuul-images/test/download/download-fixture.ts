@@ -103,7 +103,7 @@ export async function oddServer(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
 }
 
-/** Sends the head of an answer with a range, and returns its body. */
+/** Sends the head of a response with a range, and returns the response’s body. */
 export function sendRange(
   { headers }: IncomingMessage,
   response: ServerResponse,

@@ -48,7 +48,7 @@ test('four ranges are fetched concurrently', async (t) => {
     }
     waiting.push(() => response.end(part));
     most = Math.max(most, waiting.length);
-    // A fifth concurrent request would arrive before the answers.
+    // A fifth concurrent request would arrive before the responses.
     if (waiting.length === 4 || count > 5) for (const send of waiting.splice(0)) send();
   });
   const fixture = await DownloadFixture.create(t);

@@ -92,7 +92,7 @@ test('a silent connection to a server counts as lost', async (t) => {
   const content = randomBytes(2 * BLOCK);
   const fixture = await DownloadFixture.create(t);
   const server = await oddServer(t, (request, response, count) => {
-    if (count === 1) return; // no answer at all
+    if (count === 1) return; // no response at all
     const part = sendRange(request, response, content);
     if (count === 3) response.write(part.subarray(0, 1000));
     else response.end(part);

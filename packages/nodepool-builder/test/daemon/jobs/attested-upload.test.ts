@@ -35,7 +35,7 @@ import { readUploadRecords } from './upload-record.ts';
 
 const NO_HOST = { env: {}, cwd: '/', home: '/', warn: assert.fail };
 
-/** A provider that reports a digest, and keeps attestations beside its images. */
+/** A provider that reports a digest, and keeps attestations next to its images. */
 class KeepingProvider extends FakeImageProvider {
   readonly requests: UploadRequest[] = [];
   readonly kept = new Map<string, AttestationDocument>();

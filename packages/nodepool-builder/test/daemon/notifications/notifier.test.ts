@@ -29,7 +29,7 @@ interface Request {
   readonly body: string;
 }
 
-/** A server that answers in turn with these statuses, and with the last one from then on. */
+/** A server that responds with these statuses in turn, and then always with the last one. */
 async function startReceiver(
   t: TestContext,
   answers: readonly ((response: ServerResponse) => void)[],
