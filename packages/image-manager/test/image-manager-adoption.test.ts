@@ -27,7 +27,7 @@ function importBuilds(builder: SiteBuilder, ...ids: readonly string[]): void {
   builder.offer();
 }
 
-test('gearmand: imported builds of Zuul are adopted, uploaded and kept by their age in Zuul', async (t) => {
+test('imported Zuul builds are adopted, uploaded and kept by their age in Zuul, with gearmand', async (t) => {
   const gearmand = await startGearmand();
   undoAfter(t, () => gearmand.stop());
   const site = await startSite(t, { ports: [gearmand.port] });
@@ -51,7 +51,7 @@ test('gearmand: imported builds of Zuul are adopted, uploaded and kept by their 
   assert.deepEqual(builder.jobsOf('image-build'), []);
 });
 
-test('many builds are adopted in one write', async (t) => {
+test('the manager adopts many imported builds in one write', async (t) => {
   const site = await startSite(t, { providers: [], diskimage: { isImported: true, keep: 50 } });
   const ids = Array.from({ length: 50 }, (_, day) => idOf('a', day));
   importBuilds(await site.builder(), ...ids);
@@ -74,7 +74,7 @@ test('many builds are adopted in one write', async (t) => {
   );
 });
 
-test('an image that its builder is deleting is not adopted again', async (t) => {
+test('an imported image that its builder is deleting is not adopted again', async (t) => {
   const site = await startSite(t);
   const builder = await site.builder();
   const hold = new Hold();

@@ -11,41 +11,44 @@ testSituations({
     steps: [],
     waits: [/^diskimage debian: it has no ready build; builders import the next build of Zuul/],
   },
-  'it is not built after the deletion of its only build': {
+  'a disk image that Zuul builds is not built after the deletion of its only build': {
     given: debian().build(1, 'deleted'),
     steps: [],
     waits: [/it has no ready build/],
   },
-  'it is not built for its age, cron time or configuration': {
+  'a disk image that Zuul builds is not built for its age, cron time or configuration': {
     given: debianInCloud({ isImported: true, rebuildAge: DAY, rebuildCron: '* * * * *' })
       .build(1, 'ready', { ago: 100 * DAY, configuration: 'former' })
       .upload(1, 'cloud', 'ready'),
     steps: [],
     waits: [NEXT],
   },
-  'without a builder for it, the plan says that none imports it': {
+  'the plan says that no builder imports a disk image that Zuul builds': {
     given: debian().withoutBuilders(),
     steps: [],
     waits: [/^diskimage debian: no builder offers image-build:debian, so that none imports the builds/],
   },
-  'while paused, it waits for nothing': {
+  'a paused disk image that Zuul builds waits for nothing': {
     given: debianInCloud({ isImported: true, pause: true }),
     steps: [],
   },
-  'it is built on request': { given: debian().requested('debian'), steps: ['build debian'] },
-  'it is built after a long absence if a provider needs it': {
+  'a disk image that Zuul builds is built on request': {
+    given: debian().requested('debian'),
+    steps: ['build debian'],
+  },
+  'a disk image that Zuul builds is built after a long absence if a provider needs it': {
     given: debian()
       .build(1, 'ready')
       .absent(1, 30 * MINUTE),
     steps: ['build debian'],
     waits: [/no builder offers image-upload/],
   },
-  'it is uploaded like any other image': {
+  'a disk image that Zuul builds is uploaded like any other': {
     given: debian().build(1, 'ready'),
     steps: ['upload 1 to cloud/debian'],
     waits: [NEXT],
   },
-  'a build that ended earlier but was imported later counts as older': {
+  'a Zuul build that ended earlier but was imported later counts as older': {
     given: debian()
       .build(5, 'ready', { ago: HOUR })
       .build(4, 'ready', { ago: 2 * HOUR })
@@ -54,7 +57,7 @@ testSituations({
     steps: ['delete-build 9'],
     waits: [NEXT],
   },
-  'a withdrawn build stays on record; a build deleted for its age does not': {
+  'a withdrawn Zuul build stays on record, and one deleted for its age does not': {
     given: debian()
       .build(1, 'deleted')
       .build(2, 'deleted', { withdrawn: true })
