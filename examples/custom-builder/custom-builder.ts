@@ -6,8 +6,8 @@ import { main } from 'nodepool-builder';
 class DirectoryTreeBuilder extends BaseImageBuilder {
   override readonly nativeFormats = ['raw'] as const;
 
-  protected override async createImage({ run, output, diskimage }: BuildContext): Promise<void> {
-    const image = output('raw');
+  protected override async createImage({ run, outputPath, diskimage }: BuildContext): Promise<void> {
+    const image = outputPath('raw');
     await run('truncate', ['--size=64M', image]);
     await run('mke2fs', ['-q', '-t', 'ext4', '-d', String(diskimage.options?.tree), image]);
   }

@@ -4,7 +4,7 @@ import { type BuildContext, DIB_MODULE, DibBuilder } from '@nodepool-builder/ima
 class ScannedDibBuilder extends DibBuilder {
   protected override async createImage(context: BuildContext): Promise<void> {
     await super.createImage(context);
-    for (const format of context.formats) await context.run('scan-image', [context.output(format)]);
+    for (const format of context.formats) await context.run('scan-image', [context.outputPath(format)]);
   }
 }
 

@@ -5,9 +5,9 @@ import { main } from 'nodepool-builder';
 class FillerBuilder extends BaseImageBuilder {
   override readonly nativeFormats = ['raw'] as const;
 
-  protected override async createImage({ run, output, diskimage }: BuildContext): Promise<void> {
+  protected override async createImage({ run, outputPath, diskimage }: BuildContext): Promise<void> {
     const command = 'yes "a line of which nothing is zero" | head -c "$1" >"$2"';
-    await run('sh', ['-c', command, 'sh', String(diskimage.options?.bytes), output('raw')]);
+    await run('sh', ['-c', command, 'sh', String(diskimage.options?.bytes), outputPath('raw')]);
   }
 }
 

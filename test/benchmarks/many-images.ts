@@ -12,8 +12,8 @@ import { STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
 class TinyBuilder extends BaseImageBuilder {
   override readonly nativeFormats = ['raw'] as const;
 
-  protected override async createImage({ output, imageId }: BuildContext): Promise<void> {
-    await writeFile(output('raw'), imageId);
+  protected override async createImage({ outputPath, imageId }: BuildContext): Promise<void> {
+    await writeFile(outputPath('raw'), imageId);
   }
 }
 

@@ -39,8 +39,8 @@ import { BaseImageBuilder, type BuildContext, type BuilderModule } from '@nodepo
 class TreeBuilder extends BaseImageBuilder {
   override readonly nativeFormats = ['raw'] as const;
 
-  protected override async createImage({ run, output, diskimage }: BuildContext): Promise<void> {
-    await run('mke2fs', ['-q', '-t', 'ext4', '-d', String(diskimage.options?.tree), output('raw'), '64M']);
+  protected override async createImage({ run, outputPath, diskimage }: BuildContext): Promise<void> {
+    await run('mke2fs', ['-q', '-t', 'ext4', '-d', String(diskimage.options?.tree), outputPath('raw'), '64M']);
   }
 }
 

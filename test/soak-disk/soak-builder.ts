@@ -10,9 +10,9 @@ const LARGEST = 4 * 1024 * 1024;
 class SealedFileBuilder extends BaseImageBuilder {
   override readonly nativeFormats = ['raw'] as const;
 
-  protected override async createImage({ output }: BuildContext): Promise<void> {
+  protected override async createImage({ outputPath }: BuildContext): Promise<void> {
     const blocks = Math.floor((SMALLEST + Math.random() * (LARGEST - SMALLEST)) / 512);
-    await writeSealedFile(output('raw'), blocks * 512);
+    await writeSealedFile(outputPath('raw'), blocks * 512);
   }
 }
 

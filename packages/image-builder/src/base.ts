@@ -62,7 +62,7 @@ export abstract class BaseImageBuilder {
   }
 
   /**
-   * Writes the image in each of `context.formats` to `context.output(format)`. Throws any error if it fails, and must
+   * Writes the image in each of `context.formats` to `context.outputPath(format)`. Throws any error if it fails, and must
    * stop when `context.signal` aborts, as {@link BuildContext.run} does.
    */
   protected abstract createImage(context: BuildContext): Promise<void>;

@@ -3,7 +3,7 @@ import { basename, isAbsolute } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandVariables } from './build/command-environment.ts';
 import { fileMaterial } from './build/file-material.ts';
-import type { BuildContext } from './context.ts';
+import type { FullBuildContext } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import { FORMAT_NAMES, type ImageFormat, isImageFormat } from './formats.ts';
@@ -65,23 +65,23 @@ export class CommandBuilder extends BaseImageBuilder {
     this.nativeFormats = writtenFormats(settings);
   }
 
-  protected override async createImage(context: BuildContext): Promise<void> {
-    const { diskimage, directory, imageId, imageName, output } = context;
+  protected override async createImage(context: FullBuildContext): Promise<void> {
+    const { diskimage, directory, imageId, outputPath } = context;
     const [program = '', ...args] = this.#settings.command;
     const values = new Map([
       ['image-id', imageId],
-      ['image-name', imageName],
+      ['image-name', diskimage.name],
       ['directory', directory],
-      ...FORMAT_NAMES.map((format) => [`output.${format}`, output(format)] as const),
+      ...FORMAT_NAMES.map((format) => [`output.${format}`, outputPath(format)] as const),
     ]);
     const { release = '', scriptDir } = diskimage;
     const variables = {
-      DIB_IMAGE_NAME: imageName,
+      DIB_IMAGE_NAME: diskimage.name,
       ...(release !== '' && { DIB_RELEASE: `${release}` }),
       ...(scriptDir !== undefined && { NODEPOOL_SCRIPTDIR: scriptDir }),
     };
     const env = commandVariables(context, variables);
-    if (context.isAttested) await this.#addMaterials(context, env.PATH);
+    if (context.wantsMaterials) await this.#addMaterials(context, env.PATH);
     await context.run(
       program,
       args.map((arg) => arg.replace(PLACEHOLDER, (_, name: string) => values.get(name) ?? '')),
@@ -90,7 +90,7 @@ export class CommandBuilder extends BaseImageBuilder {
   }
 
   /** Reports the program, and each file that an argument names, such as a script. */
-  async #addMaterials(context: BuildContext, searchPath: string | undefined): Promise<void> {
+  async #addMaterials(context: FullBuildContext, searchPath: string | undefined): Promise<void> {
     const { directory, environment, addMaterial } = context;
     const [program = '', ...args] = this.#settings.command;
     const found = findProgram(program, searchPath ?? environment.PATH, directory);

@@ -25,7 +25,7 @@ export interface BuildJob extends OperationOptions {
   readonly onLine?: (line: string) => void;
   /** Limit of the size of a converted disk, in bytes. Default 256 GiB. */
   readonly largestDisk?: number;
-  /** Size limit of {@link BuildContext.cacheDirectory} in bytes. Default 0: builds have none. */
+  /** Size limit of {@link FullBuildContext.cacheDirectory} in bytes. Default 0: builds have none. */
   readonly cacheLimit?: number;
   /** Environment of commands. Default: the variables of this process that contain no secrets. */
   readonly environment?: Environment;
@@ -46,21 +46,17 @@ export interface RunOptions {
 /** Resources of a builder during one build. Its functions can be destructured. */
 export interface BuildContext {
   readonly imageId: string;
-  /** `diskimages[].name`. */
-  readonly imageName: string;
   readonly diskimage: DiskImage;
-  /** Formats to make, at least one. Each needs its {@link output}. */
+  /** Formats to make, at least one. Each needs its {@link outputPath}. */
   readonly formats: readonly ImageFormat[];
   /** Private working directory on the file system of `images-dir`. It is removed when the build ends. */
   readonly directory: string;
   /** Environment of commands. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Limit of the size of a converted disk, in bytes; undefined for the default of 256 GiB. */
-  readonly largestDisk?: number | undefined;
   /** Aborts when the build must stop: at its time limit or when it is cancelled. */
   readonly signal: AbortSignal;
   /** Path for the image in this format. */
-  readonly output: (format: ImageFormat) => string;
+  readonly outputPath: (format: ImageFormat) => string;
   /**
    * Runs a command in its own process group, with closed standard input and its output in the build's log. As root, the
    * commands of a build share a mount namespace: this process does not see their mounts. When the build must stop, the
@@ -71,25 +67,10 @@ export interface BuildContext {
   readonly run: (command: string, args?: readonly string[], options?: RunOptions) => Promise<void>;
   /** Writes a line to the build's log. */
   readonly log: (line: string) => void;
-  /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */
-  readonly buildLog: Pick<BuildLog, 'path' | 'name' | 'mask' | 'write'>;
   /** Reports progress: `done` of `total`, in any unit, and the name of the part of the build that runs. */
   readonly progress: (done: number, total: number, phase?: string) => void;
   /**
-   * Creates a private directory below `parent`, for temporary files on another file system. It is removed with the build,
-   * including its mounts, even if this process dies.
-   */
-  readonly temporaryDirectory: (parent: string) => Promise<string>;
-  /**
-   * Waits until this many more bytes fit into `path`, which is on the file system of `images-dir`, beside those that other
-   * operations will still write, and reserves them.
-   *
-   * @throws ImageError `disk-full` if they cannot fit
-   * @throws the signal's reason
-   */
-  readonly reserveSpace: (path: string, bytes: number) => Promise<void>;
-  /**
-   * Waits for the directory of the image name, in which a failed build keeps data for the next attempt, such as partial
+   * Waits for the directory of the disk image, in which a failed build keeps data for the next attempt, such as partial
    * downloads. It is on the file system of `images-dir`. One build uses it at a time. It is removed when an image is
    * published, or when the repository is opened after a week without use.
    *
@@ -97,25 +78,38 @@ export interface BuildContext {
    */
   readonly stateDirectory: () => Promise<string>;
   /**
-   * Takes the directory for downloads of the image name, which outlives builds and restarts, and is not part of the
+   * Reports something that the build uses: a repository, a base image, a script. Its address must have no credentials; a
+   * user and a password in front of the host are removed. A material that was reported before is ignored.
+   */
+  readonly addMaterial: (material: Material) => void;
+}
+
+/** A build context with members that only the builders of this repository use. Every build has one. */
+export interface FullBuildContext extends BuildContext {
+  /** Limit of the size of a converted disk, in bytes; undefined for the default of 256 GiB. */
+  readonly largestDisk?: number | undefined;
+  /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */
+  readonly buildLog: Pick<BuildLog, 'path' | 'name' | 'mask' | 'write'>;
+  /**
+   * Waits until this many more bytes fit into `path`, which is on the file system of `images-dir`, in addition to those
+   * that other operations will still write, and reserves them.
+   *
+   * @throws ImageError `disk-full` if they cannot fit
+   * @throws the signal's reason
+   */
+  readonly reserveSpace: (path: string, bytes: number) => Promise<void>;
+  /**
+   * Takes the directory for downloads of the disk image, which outlives builds and restarts, and is not part of the
    * image. When the build ends, the least recently used files above the limit are removed. While another build uses it,
    * this is an empty directory that is removed with the build. Undefined without {@link BuildJob.cacheLimit}.
    */
   readonly cacheDirectory: () => Promise<string | undefined>;
   /** Path of the directory for records that outlive a build, below the state of `images-dir`. Its user creates it. */
   readonly recordDirectory: (name: string) => string;
-  /**
-   * Path for a list of the packages in the image, `<image-id>.packages` in {@link directory}: lines of text, or JSON of
-   * CycloneDX or SPDX. Undefined if nobody reads it.
-   */
+  /** Path for a list of the packages in the image, lines of text or JSON of CycloneDX or SPDX. Undefined if nobody reads it. */
   readonly packageList: string | undefined;
   /** Whether materials are used: if not, a builder need not compute digests. */
-  readonly isAttested: boolean;
-  /**
-   * Reports something that the build uses: a repository, a base image, a script. Its address must have no credentials; a
-   * user and a password in front of the host are removed. A material that was reported before is ignored.
-   */
-  readonly addMaterial: (material: Material) => void;
+  readonly wantsMaterials: boolean;
   /**
    * Finds the git repository that contains a path, for a material. Undefined if there is none, if git is not installed, or
    * without {@link BuildJob.attester}.

@@ -5,7 +5,7 @@ import { directoryDigest, fileDigest } from './build/file-digest.ts';
 import { fileMaterial } from './build/file-material.ts';
 import { gitUri } from './build/source-repository.ts';
 import { isPathInside } from './cleanup/mounts.ts';
-import type { BuildContext } from './context.ts';
+import type { FullBuildContext } from './context.ts';
 import { ELEMENTS_PATH, elementsOfDib, findElements } from './dib-elements.ts';
 import { findProgram } from './process/find-program.ts';
 
@@ -24,7 +24,7 @@ const GIT_MANIFEST = /^(?<name>\S+) git \S+ (?<url>\S+) (?<commit>[0-9a-f]{40,64
 
 /** Collects what a run of disk-image-create uses, from its output and its manifests. */
 export class DibMaterials {
-  readonly #context: BuildContext;
+  readonly #context: FullBuildContext;
   readonly #command: string;
   readonly #environment: Readonly<Record<string, string | undefined>>;
   readonly #baseImages = new Set<string>();
@@ -34,7 +34,7 @@ export class DibMaterials {
 
   /** @param environment of the command */
   constructor(
-    context: BuildContext,
+    context: FullBuildContext,
     command: string,
     environment: Readonly<Record<string, string | undefined>>,
   ) {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import { commandVariables } from './build/command-environment.ts';
-import type { BuildContext } from './context.ts';
+import type { BuildContext, FullBuildContext } from './context.ts';
 import { diagnoseDib } from './dib-diagnosis.ts';
 import { elementDiagnostics } from './dib-element-diagnostics.ts';
 import {
@@ -73,7 +73,8 @@ export class DibBuilder extends BaseImageBuilder {
     this.#settings = settings;
   }
 
-  protected override async createImage(context: BuildContext): Promise<void> {
+  protected override async createImage(build: BuildContext): Promise<void> {
+    const context = build as FullBuildContext; // a subclass outside this repository knows only the public members
     const { diskimage, directory, formats, imageId, packageList } = context;
     const elements = [
       ...elementNames(this.#settings.elements),
@@ -87,7 +88,7 @@ export class DibBuilder extends BaseImageBuilder {
     const ownPath = elementsPathOf(diskimage, context.environment);
     const elementsPath = await withOwnElements(ownPath, elements);
     if (elementsPath !== '') env[ELEMENTS_PATH] = elementsPath;
-    const materials = context.isAttested
+    const materials = context.wantsMaterials
       ? new DibMaterials(context, command, { ...context.environment, ...env })
       : undefined;
     const progressOf = dibProgress();
@@ -111,7 +112,7 @@ async function cacheVariables({
   diskimage,
   environment,
   cacheDirectory,
-}: BuildContext): Promise<Record<string, string>> {
+}: FullBuildContext): Promise<Record<string, string>> {
   const isSet = diskimage.envVars?.[IMAGE_CACHE] ?? environment[IMAGE_CACHE];
   const directory = isSet ? undefined : await cacheDirectory();
   return directory === undefined ? {} : { [IMAGE_CACHE]: directory };

@@ -46,6 +46,7 @@ export {
   remedyFor,
   unlessAbsent,
 } from './cloud-error.ts';
+export type { FullBuildContext } from './context.ts';
 export { checkDirectory, checkImagesDirectory, checkRoom } from './diagnosis/check-directory.ts';
 export { checkDiskImage, checkKvm, checkProgram, INSTALLATIONS } from './diagnosis/check-host.ts';
 export {

@@ -8,7 +8,8 @@ import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts'
 import { mountTmpfs } from '../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { checkAttestationName, readAttestation } from '../src/attestation.ts';
-import type { BuildContext, DiskImage } from '../src/index.ts';
+import type { FullBuildContext } from '../src/context.ts';
+import type { DiskImage } from '../src/index.ts';
 import { readManifest } from '../src/manifest.ts';
 import { Layout } from '../src/repository/layout.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
@@ -16,7 +17,7 @@ import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 /** A repository, and a builder of a raw image that can be converted. */
 async function setUp(
   t: TestContext,
-  script: (context: BuildContext) => Promise<void> = makeDisk,
+  script: (context: FullBuildContext) => Promise<void> = makeDisk,
   diskimage: Partial<DiskImage> = {},
 ): Promise<{ fixture: RepositoryFixture; attester: FakeAttester; build: () => Promise<unknown> }> {
   const fixture = await RepositoryFixture.open(t);
@@ -26,8 +27,8 @@ async function setUp(
   return { fixture, attester, build };
 }
 
-async function makeDisk({ output, run }: BuildContext): Promise<void> {
-  await run('truncate', ['-s', '1M', output('raw')]);
+async function makeDisk({ outputPath, run }: FullBuildContext): Promise<void> {
+  await run('truncate', ['-s', '1M', outputPath('raw')]);
 }
 
 /** The image is not there, and the next build succeeds. */

@@ -8,7 +8,8 @@ import { holdTimeout } from '../../../test/fixtures/held-timeout.ts';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { processesWith } from '../../../test/fixtures/running-process.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
-import { type BuildContext, type DiskImage, ImageError, type ImageErrorCode } from '../src/index.ts';
+import type { FullBuildContext } from '../src/context.ts';
+import { type DiskImage, ImageError, type ImageErrorCode } from '../src/index.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 /** Seconds that a test's process sleeps; identifies the process. */
@@ -21,7 +22,7 @@ class Hanging {
   readonly #started = Promise.withResolvers<void>();
   readonly #time = uniqueSleep();
 
-  readonly script = async ({ run }: BuildContext): Promise<void> => {
+  readonly script = async ({ run }: FullBuildContext): Promise<void> => {
     await run('sh', ['-c', `sleep ${this.#time} & setsid sleep ${this.#time} & echo started; wait`], {
       onLine: () => this.#started.resolve(),
     });
@@ -47,7 +48,7 @@ async function assertClean({ directory, repository, events }: RepositoryFixture)
 
 interface Failure {
   readonly what: string;
-  readonly script: (context: BuildContext) => Promise<void>;
+  readonly script: (context: FullBuildContext) => Promise<void>;
   readonly code: ImageErrorCode;
   readonly message: RegExp;
   readonly diskimage?: Partial<DiskImage>;
@@ -87,28 +88,28 @@ const FAILURES: readonly Failure[] = [
   },
   {
     what: 'one image of two',
-    script: async ({ output }) => writeFile(output('raw'), 'content'),
+    script: async ({ outputPath }) => writeFile(outputPath('raw'), 'content'),
     diskimage: { formats: ['raw', 'qcow2'] },
     code: 'image-missing',
     message: /debian-1\.qcow2 was not made/,
   },
   {
     what: 'an empty image',
-    script: async ({ output }) => writeFile(output('raw'), ''),
+    script: async ({ outputPath }) => writeFile(outputPath('raw'), ''),
     code: 'image-missing',
     message: /debian-1\.raw is empty/,
   },
   {
     what: 'an image over a backing file',
-    script: async ({ output, run }) => {
-      await run('qemu-img', ['create', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', output('raw')]);
+    script: async ({ outputPath, run }) => {
+      await run('qemu-img', ['create', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', outputPath('raw')]);
     },
     code: 'image-not-self-contained',
     message: /debian-1\.raw" names another file, "\/etc\/passwd"/,
   },
   {
     what: 'a link in place of an image',
-    script: async ({ output }) => symlink('/etc/passwd', output('raw')),
+    script: async ({ outputPath }) => symlink('/etc/passwd', outputPath('raw')),
     code: 'image-missing',
     message: /debian-1\.raw is not a regular file/,
   },
@@ -235,9 +236,9 @@ test('a build rejects even if its builder ignores the signal', async (t) => {
 /** A builder that has a minute, and makes its image after `end`. */
 function finishAfter(end: () => void): ScriptedBuilder {
   return new ScriptedBuilder(
-    async ({ output }) => {
+    async ({ outputPath }) => {
       end();
-      await writeFile(output('raw'), 'content');
+      await writeFile(outputPath('raw'), 'content');
     },
     { buildTimeout: 60 },
   );
@@ -257,9 +258,10 @@ test('an image that is finished after the abort or the time limit is not offered
   await assertClean(fixture);
 });
 
-const WRITERS: Readonly<Record<string, (context: BuildContext) => Promise<void>>> = {
-  'a command': ({ run, output }) => run('dd', ['if=/dev/zero', `of=${output('raw')}`, 'bs=1M', 'count=8']),
-  'the builder itself': ({ output }) => writeFile(output('raw'), Buffer.alloc(8 * 1024 * 1024)),
+const WRITERS: Readonly<Record<string, (context: FullBuildContext) => Promise<void>>> = {
+  'a command': ({ run, outputPath }) =>
+    run('dd', ['if=/dev/zero', `of=${outputPath('raw')}`, 'bs=1M', 'count=8']),
+  'the builder itself': ({ outputPath }) => writeFile(outputPath('raw'), Buffer.alloc(8 * 1024 * 1024)),
 };
 
 for (const [who, script] of Object.entries(WRITERS)) {
@@ -303,7 +305,9 @@ test('a build that is cancelled while its files are read for their checksums lea
   const fixture = await RepositoryFixture.open(t);
   const abort = new AbortController();
   const seen: number[] = [];
-  const builder = new ScriptedBuilder(({ output, run }) => run('truncate', ['-s', '64M', output('raw')]));
+  const builder = new ScriptedBuilder(({ outputPath, run }) =>
+    run('truncate', ['-s', '64M', outputPath('raw')]),
+  );
   const build = builder.build({
     imageId: 'debian-1',
     repository: fixture.repository,

@@ -4,13 +4,14 @@ import { readdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
-import type { BuildContext, BuildJob, DiskImage } from '../src/index.ts';
+import type { FullBuildContext } from '../src/context.ts';
+import type { BuildJob, DiskImage } from '../src/index.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 /** Builds an image, and has `look` see the context meanwhile. */
 async function build(
   t: TestContext,
-  look: (context: BuildContext, fixture: RepositoryFixture) => Promise<void>,
+  look: (context: FullBuildContext, fixture: RepositoryFixture) => Promise<void>,
   job: Partial<BuildJob> = {},
   diskimage: Partial<DiskImage> = {},
 ): Promise<RepositoryFixture> {
@@ -25,8 +26,8 @@ async function build(
 
 /** The output of a command that a builder runs. */
 async function outputOf(
-  run: BuildContext['run'],
-  ...args: Parameters<BuildContext['run']>
+  run: FullBuildContext['run'],
+  ...args: Parameters<FullBuildContext['run']>
 ): Promise<string[]> {
   const [command, arguments_, options] = args;
   const lines: string[] = [];
@@ -37,10 +38,10 @@ async function outputOf(
 test('the build context names the image and its formats', async (t) => {
   await build(
     t,
-    async ({ imageId, imageName, diskimage, formats }) => {
+    async ({ imageId, diskimage, formats }) => {
       assert.deepEqual(
-        { imageId, imageName, formats },
-        { imageId: 'debian-1', imageName: 'debian', formats: ['qcow2'] },
+        { imageId, name: diskimage.name, formats },
+        { imageId: 'debian-1', name: 'debian', formats: ['qcow2'] },
       );
       assert.equal(diskimage.options?.tree, '/srv');
     },
@@ -51,11 +52,11 @@ test('the build context names the image and its formats', async (t) => {
 
 test('the build directory is on the file system of the images, and is removed', async (t) => {
   let path = '';
-  await build(t, async ({ directory, output }, fixture) => {
+  await build(t, async ({ directory, outputPath }, fixture) => {
     path = directory;
     assert.equal(dirname(directory), await realpath(fixture.path('.nodepool-builder/staging')));
-    assert.equal(output('raw'), join(directory, 'debian-1.raw'));
-    assert.equal(output('squashfs'), join(directory, 'debian-1.squash'));
+    assert.equal(outputPath('raw'), join(directory, 'debian-1.raw'));
+    assert.equal(outputPath('squashfs'), join(directory, 'debian-1.squash'));
   });
   assert.ok(!existsSync(path));
 });
@@ -88,19 +89,6 @@ test('a build’s command has the job’s environment, its own variables, tempor
 
 test('a build’s default environment is the process’s own', async (t) => {
   await build(t, async ({ environment }) => assert.equal(environment.PATH, process.env.PATH));
-});
-
-test('a build’s temporary directory elsewhere is private, and is removed with the build', async (t) => {
-  const { outside } = await build(t, async ({ run, temporaryDirectory }, fixture) => {
-    const paths = [await temporaryDirectory(fixture.outside), await temporaryDirectory(fixture.outside)];
-    assert.equal(new Set(paths).size, 2);
-    for (const path of paths) {
-      assert.equal(dirname(path), fixture.outside);
-      await run('mkdir', [join(path, 'mount')]);
-      await run('mount', ['-t', 'tmpfs', 'tmpfs', join(path, 'mount')]);
-    }
-  });
-  assert.deepEqual(await readdir(outside), []);
 });
 
 test('a failed build’s state directory is kept for the next one, until an image is published', async (t) => {

@@ -26,7 +26,7 @@ const miniVariables = Object.fromEntries(
 async function build(): Promise<void> {
   const builder = new ScriptedBuilder(
     async (context) => {
-      for (const format of context.formats) await writeFile(context.output(format), `${format} content`);
+      for (const format of context.formats) await writeFile(context.outputPath(format), `${format} content`);
       await mkdir(join(context.directory, 'a.d'));
       await writeFile(join(context.directory, 'a.d', 'dib-manifest'), 'packages');
     },
@@ -47,7 +47,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   'build-hanging-boot': {
     prepare: () => Promise.resolve(),
     run: () =>
-      new ScriptedBuilder(({ output }) => writeFile(output('raw'), bootableDisk('hanging\n')), {
+      new ScriptedBuilder(({ outputPath }) => writeFile(outputPath('raw'), bootableDisk('hanging\n')), {
         validation: { boot: { expect: /never/, accelerator: 'tcg', memory: 64 } },
       }).build({ imageId: 'a', repository, onLine: console.log }),
   },

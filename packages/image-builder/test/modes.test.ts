@@ -51,7 +51,7 @@ for (const umask of [0, 0o022, 0o077]) {
     const { repository, directory } = await RepositoryFixture.open(t);
     const builder = new ScriptedBuilder(async (context) => {
       await makeImage(context);
-      const image = context.output('raw');
+      const image = context.outputPath('raw');
       await context.run('sh', [
         '-c',
         'echo "0  $1" > "$1.md5"; mkdir "$(dirname "$1")/debian-1.d"',

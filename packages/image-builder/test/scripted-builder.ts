@@ -1,20 +1,21 @@
-import { BaseImageBuilder, type BuildContext, type DiskImage } from '../src/index.ts';
+import type { FullBuildContext } from '../src/context.ts';
+import { BaseImageBuilder, type DiskImage } from '../src/index.ts';
 
 /** A builder that does what a test tells it. */
 export class ScriptedBuilder extends BaseImageBuilder {
-  readonly #script: (context: BuildContext) => Promise<void>;
+  readonly #script: (context: FullBuildContext) => Promise<void>;
 
-  constructor(script: (context: BuildContext) => Promise<void>, diskimage: Partial<DiskImage> = {}) {
+  constructor(script: (context: FullBuildContext) => Promise<void>, diskimage: Partial<DiskImage> = {}) {
     super({ name: 'debian', formats: ['raw'], ...diskimage });
     this.#script = script;
   }
 
-  protected override async createImage(context: BuildContext): Promise<void> {
+  protected override async createImage(context: FullBuildContext): Promise<void> {
     await this.#script(context);
   }
 }
 
 /** Makes a small image in each format that is wanted. */
-export async function makeImage({ formats, output, run }: BuildContext): Promise<void> {
-  for (const format of formats) await run('sh', ['-c', 'printf content > "$1"', 'sh', output(format)]);
+export async function makeImage({ formats, outputPath, run }: FullBuildContext): Promise<void> {
+  for (const format of formats) await run('sh', ['-c', 'printf content > "$1"', 'sh', outputPath(format)]);
 }

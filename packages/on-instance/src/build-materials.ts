@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
-import type { BuildContext, InstanceProvider } from '@nodepool-builder/image-builder';
-import { fileMaterial } from '@nodepool-builder/image-builder/module-kit';
+import type { InstanceProvider } from '@nodepool-builder/image-builder';
+import { type FullBuildContext, fileMaterial } from '@nodepool-builder/image-builder/module-kit';
 import type { OnInstance } from './on-instance-settings.ts';
 import { scriptFiles } from './step-inputs.ts';
 
 interface BuildInputs {
   readonly settings: Pick<OnInstance, 'steps'>;
   readonly context: Pick<
-    BuildContext,
-    'addMaterial' | 'diskimage' | 'findRepository' | 'isAttested' | 'log' | 'signal'
+    FullBuildContext,
+    'addMaterial' | 'diskimage' | 'findRepository' | 'wantsMaterials' | 'log' | 'signal'
   >;
   readonly provider: InstanceProvider;
 }
@@ -20,8 +20,8 @@ interface BuildInputs {
  */
 export async function addMaterials(inputs: BuildInputs, image: string | undefined): Promise<void> {
   const { settings, context } = inputs;
-  const { addMaterial, diskimage, isAttested } = context;
-  if (!isAttested) return;
+  const { addMaterial, diskimage, wantsMaterials } = context;
+  if (!wantsMaterials) return;
   if (image !== undefined) await addBaseImage(inputs, image);
   for (const { content } of await scriptFiles(diskimage.scriptDir)) {
     if ('file' in content) addMaterial(await fileMaterial(`script ${content.file}`, content.file, context));

@@ -1,12 +1,11 @@
 import {
-  type BuildContext,
   type BuilderServices,
   ImageError,
   type Instance,
   type InstanceProvider,
   type InstanceState,
 } from '@nodepool-builder/image-builder';
-import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { type FullBuildContext, withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import { addMaterials } from './build-materials.ts';
 import { explainedError } from './failure.ts';
 import {
@@ -53,7 +52,7 @@ interface EarlierBuild {
 
 interface BuildParts {
   readonly settings: OnInstance;
-  readonly context: BuildContext;
+  readonly context: FullBuildContext;
   readonly provider: InstanceProvider;
   readonly claim: InstanceClaim;
   readonly entry: InstanceRecord;
@@ -70,7 +69,7 @@ interface BuildParts {
 export async function buildOnInstance(
   settings: OnInstance,
   services: BuilderServices,
-  context: BuildContext,
+  context: FullBuildContext,
 ): Promise<void> {
   const claim = await new InstanceRecords(context).claim(context.imageId, context.signal);
   let release = claim.release;
@@ -110,7 +109,7 @@ export async function buildOnInstance(
 async function resumable(
   { 'after-restart': afterRestart, sysprep }: OnInstance,
   services: BuilderServices,
-  { imageId, signal, log }: BuildContext,
+  { imageId, signal, log }: FullBuildContext,
   claim: InstanceClaim,
   recipe: string,
 ): Promise<EarlierBuild | undefined> {
@@ -189,7 +188,7 @@ class InstanceBuild {
     if (settings['after-restart'] === 'resume' && identity.isOwn) await claim.keepKey(identity.privateKey);
     await this.#update({});
     const image = await this.#baseImage();
-    if (context.isAttested) await this.#update({ image });
+    if (context.wantsMaterials) await this.#update({ image });
     context.log(`launching an instance of ${image} in provider ${provider.name}`);
     const instance = await provider.launch(
       {

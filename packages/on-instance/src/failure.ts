@@ -1,5 +1,10 @@
-import { type BuildContext, ImageError, type Instance } from '@nodepool-builder/image-builder';
-import { BUILD_LOG, limitMode, screenshotPath } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError, type Instance } from '@nodepool-builder/image-builder';
+import {
+  BUILD_LOG,
+  type FullBuildContext,
+  limitMode,
+  screenshotPath,
+} from '@nodepool-builder/image-builder/module-kit';
 
 /** Number of console lines in the log and in an error. */
 const CONSOLE_LINES = 20;
@@ -16,7 +21,7 @@ const TIMEOUT = 10_000;
 export async function explainedError(
   error: unknown,
   instance: Instance | undefined,
-  { buildLog }: Pick<BuildContext, 'buildLog'>,
+  { buildLog }: Pick<FullBuildContext, 'buildLog'>,
   advice: string | undefined,
 ): Promise<unknown> {
   if (!(error instanceof ImageError)) return error;

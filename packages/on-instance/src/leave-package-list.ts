@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
-import { type BuildContext, ImageError } from '@nodepool-builder/image-builder';
-import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { type FullBuildContext, withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import type { Machine } from './machine.ts';
 import type { ScriptLanguage } from './script-language.ts';
 
@@ -14,7 +14,7 @@ const MAX_LENGTH = 8 * 2 ** 20;
 export async function leavePackageList(
   machine: Pick<Machine, 'run'>,
   { listPackages }: Pick<ScriptLanguage, 'listPackages'>,
-  { packageList, signal, log }: Pick<BuildContext, 'packageList' | 'signal' | 'log'>,
+  { packageList, signal, log }: Pick<FullBuildContext, 'packageList' | 'signal' | 'log'>,
 ): Promise<void> {
   if (packageList === undefined || listPackages === undefined) return;
   try {

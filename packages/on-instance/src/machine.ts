@@ -1,6 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type BuildContext, ImageError, type Instance } from '@nodepool-builder/image-builder';
-import { DecisiveLines, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError, type Instance } from '@nodepool-builder/image-builder';
+import {
+  DecisiveLines,
+  type FullBuildContext,
+  withTimeout,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { OnInstance } from './on-instance-settings.ts';
 import { POSIX_SCRIPTS } from './posix-scripts.ts';
 import { POWERSHELL_SCRIPTS } from './powershell-scripts.ts';
@@ -23,7 +27,7 @@ export interface MachineParts {
   readonly login: Login;
   readonly hostKey: HostKey;
   readonly settings: OnInstance;
-  readonly context: Pick<BuildContext, 'signal' | 'buildLog'>;
+  readonly context: Pick<FullBuildContext, 'signal' | 'buildLog'>;
 }
 
 /** An instance with a login. */

@@ -1,12 +1,11 @@
 import {
   BaseImageBuilder,
-  type BuildContext,
   type BuilderServices,
   type DiskImage,
   FORMAT_NAMES,
   type ImageFormat,
 } from '@nodepool-builder/image-builder';
-import { isConvertible } from '@nodepool-builder/image-builder/module-kit';
+import { type FullBuildContext, isConvertible } from '@nodepool-builder/image-builder/module-kit';
 import type { OnInstance } from './on-instance-settings.ts';
 
 /**
@@ -32,7 +31,7 @@ export class OnInstanceBuilder extends BaseImageBuilder {
    * @throws ImageError `invalid-configuration`, `launch-failed`, `image-not-found`, `instance-failed`, `login-refused`,
    *   `host-key-changed`, `command-failed`, `format-unavailable`, `conversion-failed`, `disk-full`
    */
-  protected override async createImage(context: BuildContext): Promise<void> {
+  protected override async createImage(context: FullBuildContext): Promise<void> {
     // imported on demand: a daemon without such images loads no SSH client
     const { buildOnInstance } = await import('./build-on-instance.ts');
     await buildOnInstance(this.#settings, this.#services, context);

@@ -1,6 +1,11 @@
 import { join } from 'node:path';
-import { type BuildContext, type CapturedImage, ImageError } from '@nodepool-builder/image-builder';
-import { conversionSource, convertImage, isConvertible } from '@nodepool-builder/image-builder/module-kit';
+import { type CapturedImage, ImageError } from '@nodepool-builder/image-builder';
+import {
+  conversionSource,
+  convertImage,
+  type FullBuildContext,
+  isConvertible,
+} from '@nodepool-builder/image-builder/module-kit';
 
 /**
  * Writes a captured image in each requested format: as the provider writes it, or else by conversion.
@@ -9,14 +14,14 @@ import { conversionSource, convertImage, isConvertible } from '@nodepool-builder
  */
 export async function saveImage(
   captured: CapturedImage,
-  { formats, output, directory, imageId, largestDisk, signal }: BuildContext,
+  { formats, outputPath, directory, imageId, largestDisk, signal }: FullBuildContext,
 ): Promise<void> {
   const options = { signal, largestDisk };
   const direct = formats.filter((format) => captured.formats.includes(format));
-  for (const format of direct) await captured.save(format, output(format), options);
+  for (const format of direct) await captured.save(format, outputPath(format), options);
   const others = formats.filter((format) => !direct.includes(format));
   if (others.length === 0) return;
-  const saved = direct.map((format) => ({ format, path: output(format) }));
+  const saved = direct.map((format) => ({ format, path: outputPath(format) }));
   let source = conversionSource(saved);
   const convertible = captured.formats.find(isConvertible);
   if (source === undefined && convertible !== undefined) {
@@ -29,5 +34,5 @@ export async function saveImage(
       `image ${imageId} was captured as ${captured.formats.join(', ')}, which cannot be converted to ${others.join(', ')}`,
     );
   }
-  for (const format of others) await convertImage(source, format, output(format), options);
+  for (const format of others) await convertImage(source, format, outputPath(format), options);
 }

@@ -3,7 +3,8 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type BuildContext, ImageError, type Instance } from '@nodepool-builder/image-builder';
+import { ImageError, type Instance } from '@nodepool-builder/image-builder';
+import type { FullBuildContext } from '@nodepool-builder/image-builder/module-kit';
 import { explainedError } from '../src/failure.ts';
 
 test('a screenshot next to the build log has the extension of its image type', async (t) => {
@@ -14,7 +15,7 @@ test('a screenshot next to the build log has the extension of its image type', a
     name: '"nodepool-builder logs 1"',
     write: async () => {},
     mask: (text: string) => text,
-  } as unknown as BuildContext['buildLog'];
+  } as unknown as FullBuildContext['buildLog'];
   const instance = {
     consoleLog: async () => '',
     screenshot: (path: string) => writeFile(path, 'a display'),

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { BuildContext, CapturedImage } from '@nodepool-builder/image-builder';
-import type { SaveOptions } from '@nodepool-builder/image-builder/module-kit';
+import type { CapturedImage } from '@nodepool-builder/image-builder';
+import type { FullBuildContext, SaveOptions } from '@nodepool-builder/image-builder/module-kit';
 import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { saveImage } from '../src/save-image.ts';
@@ -23,9 +23,9 @@ test('the limit on a disk’s size applies to a capture and its conversions', as
     formats: ['qcow2'],
     imageId: 'mini-1',
     directory,
-    output: () => join(directory, 'image.qcow2'),
+    outputPath: () => join(directory, 'image.qcow2'),
     signal: t.signal,
-  } as Partial<BuildContext> as BuildContext;
+  } as Partial<FullBuildContext> as FullBuildContext;
   const save = (largestDisk: number): Promise<void> => saveImage(captured, { ...context, largestDisk });
   await assert.rejects(save(2 ** 20), withCode('image-too-large'));
   await save(2 ** 21);

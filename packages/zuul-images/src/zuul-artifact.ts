@@ -1,12 +1,11 @@
 import {
   BaseImageBuilder,
-  type BuildContext,
   type BuilderModule,
   type BuilderServices,
   type DiskImage,
   type ImageFormat,
 } from '@nodepool-builder/image-builder';
-import { signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { type FullBuildContext, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { makeableFormats } from './builds/image-artifact.ts';
 import { checkZuulSettings, tokenFileDiagnostics } from './checks.ts';
 import { ZuulPollers } from './polling/zuul-pollers.ts';
@@ -37,7 +36,7 @@ export class ZuulArtifactBuilder extends BaseImageBuilder {
    *   `format-unavailable`, `conversion-failed`, `command-not-found`, `attestation-refused`, and those of
    *   `downloadArtifact`
    */
-  protected override async createImage(context: BuildContext): Promise<void> {
+  protected override async createImage(context: FullBuildContext): Promise<void> {
     // Imported on demand: a daemon without these images loads no HTTP client.
     const { fetchImage } = await import('./zuul-artifact/fetch-image.ts');
     await fetchImage(this.#settings, context, this.#services);

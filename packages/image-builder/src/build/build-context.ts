@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Material, packageListPath } from '../attestation.ts';
 import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
 import { MARKER } from '../cleanup/processes.ts';
-import type { BuildContext, BuildJob, RunOptions } from '../context.ts';
+import type { BuildContext, BuildJob, FullBuildContext, RunOptions } from '../context.ts';
 import type { DiskImage } from '../disk-image.ts';
 import { ImageError } from '../errors.ts';
 import type { ImageFormat } from '../formats.ts';
@@ -31,7 +31,7 @@ export interface LoggedCommandOptions extends RunOptions {
 }
 
 /** A build context with members that only the core uses. */
-export interface CoreContext extends BuildContext {
+export interface CoreContext extends FullBuildContext {
   /** Runs a command as {@link BuildContext.run} does, and returns its result even if it fails. */
   readonly runLogged: (
     command: string,
@@ -50,7 +50,7 @@ interface BuildParts {
   readonly log: BuildLog;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
-  readonly reserveSpace: BuildContext['reserveSpace'];
+  readonly reserveSpace: FullBuildContext['reserveSpace'];
 }
 
 /** Creates the context of one build. */
@@ -67,14 +67,13 @@ export function createBuildContext(parts: BuildParts): CoreContext {
   const reported: CoreContext['reported'] = { snapshots: [], materials: [] };
   return {
     imageId,
-    imageName: diskimage.name,
     diskimage,
     formats,
     directory: staging.directory,
     environment,
     largestDisk,
     signal,
-    output: (format) => staging.path(imageFileName(imageId, format)),
+    outputPath: (format) => staging.path(imageFileName(imageId, format)),
     runLogged,
     run: async (command, args = [], options = {}) => {
       const result = await runLogged(command, args, options);
@@ -83,7 +82,6 @@ export function createBuildContext(parts: BuildParts): CoreContext {
     log: (line) => void log.write(line),
     buildLog: log,
     progress: (done, total, phase) => onProgress({ done, total, ...(phase !== undefined && { phase }) }),
-    temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
     reserveSpace,
     cacheDirectory: () => (cache ??= takeCache(parts)),
     stateDirectory: () => state.take(signal),
@@ -98,7 +96,7 @@ export function createBuildContext(parts: BuildParts): CoreContext {
       );
     },
     packageList: job.attester?.wantsPackages ? packageListPath(staging.directory, imageId) : undefined,
-    isAttested: job.attester !== undefined,
+    wantsMaterials: job.attester !== undefined,
     addMaterial: (material) => addMaterial(reported.materials, material),
     findRepository: async (path) => (job.attester === undefined ? undefined : await repositories.find(path)),
     addSnapshot: (snapshot, settle) => {

@@ -1,5 +1,5 @@
 import type { Material } from '../attestation.ts';
-import type { BuildContext } from '../context.ts';
+import type { FullBuildContext } from '../context.ts';
 import { fileDigest } from './file-digest.ts';
 
 /** Size limit of a program or a script, in bytes: larger ones have no digest. */
@@ -9,7 +9,7 @@ const LARGEST_FILE = 256 * 2 ** 20;
 export async function fileMaterial(
   name: string,
   path: string,
-  { signal, findRepository }: Pick<BuildContext, 'signal' | 'findRepository'>,
+  { signal, findRepository }: Pick<FullBuildContext, 'signal' | 'findRepository'>,
 ): Promise<Material> {
   const [sha256, repository] = [
     await fileDigest(path, { limit: LARGEST_FILE, signal }),

@@ -21,7 +21,7 @@ export async function bootImage(
 ): Promise<void> {
   const { buildLog: log } = context;
   const over = AbortSignal.timeout(timeout * 1_000);
-  const devices = deviceArguments(format, context.output(format));
+  const devices = deviceArguments(format, context.outputPath(format));
   const boot = (by: Accelerator): Promise<FailedBoot | undefined> =>
     runMachine([...machineArguments({ memory, accelerator: by }), ...devices], expect, over, context);
   let outcome = await boot(accelerator ?? 'kvm');

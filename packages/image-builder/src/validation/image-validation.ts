@@ -52,13 +52,13 @@ function isBootable(format: ImageFormat): boolean {
 
 async function runHook(hook: readonly string[], best: ImageFormat, context: CoreContext): Promise<void> {
   const [command = '', ...args] = hook;
-  const { imageId, imageName, formats, output, buildLog } = context;
+  const { imageId, diskimage, formats, outputPath, buildLog } = context;
   const paths = formats.map((format) => [
     `NODEPOOL_IMAGE_${format.toUpperCase().replaceAll('-', '_')}`,
-    output(format),
+    outputPath(format),
   ]);
-  const result = await context.runLogged(command, [...args, output(best)], {
-    env: { NODEPOOL_IMAGE_ID: imageId, NODEPOOL_DISKIMAGE: imageName, ...Object.fromEntries(paths) },
+  const result = await context.runLogged(command, [...args, outputPath(best)], {
+    env: { NODEPOOL_IMAGE_ID: imageId, NODEPOOL_DISKIMAGE: diskimage.name, ...Object.fromEntries(paths) },
   });
   if (result.exitCode === 0) return;
   const message = `image ${imageId} is not published: its hook "${command}" ${describeEnd(result)}; see ${buildLog.name}`;

@@ -1,4 +1,5 @@
 // Not a unit test: mounts small file systems, and builds images there.
+
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -6,7 +7,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { mountTmpfs } from '../../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
-import { type BuildContext, ImageRepository, type Progress } from '../../src/index.ts';
+import type { FullBuildContext } from '../../src/context.ts';
+import { ImageRepository, type Progress } from '../../src/index.ts';
 import { readManifest } from '../../src/manifest.ts';
 import { Layout } from '../../src/repository/layout.ts';
 import { makeImage, ScriptedBuilder } from '../scripted-builder.ts';
@@ -27,7 +29,7 @@ class PausedBuild {
   readonly done: Promise<unknown>;
 
   constructor(repository: ImageRepository, imageId: string, diskSpace: number) {
-    const script = async (context: BuildContext): Promise<void> => {
+    const script = async (context: FullBuildContext): Promise<void> => {
       this.#running.resolve();
       await this.#finish.promise;
       await makeImage(context);
@@ -107,8 +109,8 @@ test('a build that waits for disk space can be cancelled', async (t) => {
 
 test('a conversion waits for a build’s disk space', async (t) => {
   const repository = await setUp(t);
-  const fill = async ({ output }: BuildContext): Promise<void> =>
-    writeFile(output('raw'), Buffer.alloc(8 * MEBIBYTE, 'x'));
+  const fill = async ({ outputPath }: FullBuildContext): Promise<void> =>
+    writeFile(outputPath('raw'), Buffer.alloc(8 * MEBIBYTE, 'x'));
   await new ScriptedBuilder(fill).build({ imageId: 'image', repository });
   const build = new PausedBuild(repository, 'first', 20 * MEBIBYTE);
   await build.running;
@@ -132,8 +134,8 @@ test('a build that can never have its disk space fails at once, with the reason 
 
 test('a build reserves as much disk space as the image’s last build took', async (t) => {
   const repository = await setUp(t);
-  const fill = async ({ output }: BuildContext): Promise<void> =>
-    writeFile(output('raw'), Buffer.alloc(12 * MEBIBYTE, 'x'));
+  const fill = async ({ outputPath }: FullBuildContext): Promise<void> =>
+    writeFile(outputPath('raw'), Buffer.alloc(12 * MEBIBYTE, 'x'));
   await new ScriptedBuilder(fill).build({ imageId: 'first', repository });
   const { 'disk-space': space = 0 } =
     (await readManifest(new Layout(repository.directory).manifest('first'), 'first')) ?? {};
@@ -152,7 +154,7 @@ test('a build that learns its need for disk space while it runs waits for it', a
   const first = new PausedBuild(repository, 'first', 20 * MEBIBYTE);
   await first.running;
   const { onProgress, waits } = waitsFor();
-  const script = async (context: BuildContext): Promise<void> => {
+  const script = async (context: FullBuildContext): Promise<void> => {
     await context.reserveSpace(await context.stateDirectory(), 20 * MEBIBYTE);
     await makeImage(context);
   };

@@ -33,10 +33,10 @@ async function build(
   const raw = join(outside, 'disk');
   await writeFile(raw, bootableDisk(text, end));
   const builder = new ScriptedBuilder(
-    async ({ output, run }) => {
+    async ({ outputPath, run }) => {
       for (const format of formats) {
         const driver = format === 'vhd' ? 'vpc' : format;
-        await run('qemu-img', ['convert', '-f', 'raw', '-O', driver, raw, output(format)]);
+        await run('qemu-img', ['convert', '-f', 'raw', '-O', driver, raw, outputPath(format)]);
       }
     },
     {
@@ -104,9 +104,12 @@ test('a boot test runs without KVM if QEMU fails with it', async (t) => {
   const script = `case "$*" in *'-accel kvm'*) echo no kvm; kill -ABRT $$;; esac; exec ${qemu} "$@"`;
   await mkdir(bin);
   await writeFile(join(bin, 'qemu-system-x86_64'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  const builder = new ScriptedBuilder(({ output }) => writeFile(output('raw'), bootableDisk(GREETING)), {
-    validation: { boot: { expect: /mini: ready/, memory: 64 } },
-  });
+  const builder = new ScriptedBuilder(
+    ({ outputPath }) => writeFile(outputPath('raw'), bootableDisk(GREETING)),
+    {
+      validation: { boot: { expect: /mini: ready/, memory: 64 } },
+    },
+  );
   const lines: string[] = [];
   const environment = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
   const onLine = (line: string): void => void lines.push(line);
@@ -147,7 +150,7 @@ describe('an image is not published', () => {
 
   test('a damaged image is not published after its boot test', async (t) => {
     const fixture = await RepositoryFixture.open(t);
-    const builder = new ScriptedBuilder(({ output }) => writeFile(output('qcow2'), 'no disk'), {
+    const builder = new ScriptedBuilder(({ outputPath }) => writeFile(outputPath('qcow2'), 'no disk'), {
       formats: ['qcow2'],
       validation: { boot: { ...TCG, expect: /login/ } },
     });
@@ -163,7 +166,7 @@ describe('an image is not published', () => {
 
   test('an image without a QEMU to boot it is not published, and the error says what to install', async (t) => {
     const fixture = await RepositoryFixture.open(t);
-    const builder = new ScriptedBuilder(({ output }) => writeFile(output('raw'), 'no disk'), {
+    const builder = new ScriptedBuilder(({ outputPath }) => writeFile(outputPath('raw'), 'no disk'), {
       validation: { boot: { ...TCG, expect: /login/ } },
     });
     await assert.rejects(

@@ -1,13 +1,17 @@
 import { link } from 'node:fs/promises';
 import {
-  type BuildContext,
   type BuilderServices,
   ImageError,
   type ImageFormat,
   type Logger,
   type Material,
 } from '@nodepool-builder/image-builder';
-import { convertImage, fileDigest, portion } from '@nodepool-builder/image-builder/module-kit';
+import {
+  convertImage,
+  type FullBuildContext,
+  fileDigest,
+  portion,
+} from '@nodepool-builder/image-builder/module-kit';
 import { openZuulApi } from '../api/zuul-api.ts';
 import { ZuulError } from '../api/zuul-error.ts';
 import type { ImageBuild } from '../builds/find-build.ts';
@@ -30,16 +34,16 @@ import { wantedBuilds } from './wanted-builds.ts';
  */
 export async function fetchImage(
   settings: ZuulSettings,
-  context: BuildContext,
+  context: FullBuildContext,
   services: Pick<BuilderServices, 'attestationGate'>,
 ): Promise<void> {
-  const { log, imageName } = context;
+  const { log, diskimage } = context;
   const logger: Logger = { debug: () => {}, info: log, warn: log, error: log };
   const gate = ArtifactGate.of(settings, services);
   try {
     const [api, access] = await Promise.all([openZuulApi(settings, logger), artifactAccessOf(settings)]);
     let expired: ImageError | undefined;
-    const source = imageSourceOf(imageName, settings);
+    const source = imageSourceOf(diskimage.name, settings);
     for await (const wanted of wantedBuilds(api, source, context)) {
       try {
         await fetchBuild(wanted, { imageName: source['image-name'], access, gate, logger }, context);
@@ -71,7 +75,11 @@ interface FetchServices {
 }
 
 /** Creates the image of one build. Downloaded files stay in the state directory if another attempt may use them. */
-async function fetchBuild(wanted: ImageBuild, services: FetchServices, context: BuildContext): Promise<void> {
+async function fetchBuild(
+  wanted: ImageBuild,
+  services: FetchServices,
+  context: FullBuildContext,
+): Promise<void> {
   const { uuid, jobName, pipeline, endTime = 0 } = wanted.build;
   const ended = new Date(endTime);
   context.log(`build ${uuid} of ${jobName} in pipeline ${pipeline}, which ended at ${ended.toISOString()}`);
@@ -90,9 +98,9 @@ async function makeFormats(
   wanted: ImageBuild,
   kept: KeptFiles,
   { access, gate, logger }: FetchServices,
-  context: BuildContext,
+  context: FullBuildContext,
 ): Promise<void> {
-  const { formats, output, progress, log, signal, largestDisk } = context;
+  const { formats, outputPath, progress, log, signal, largestDisk } = context;
   const { artifacts } = wanted;
   const files = new Map((await kept.files(artifacts)).map((file) => [file.format, file]));
   const plan = await planOf(wanted, files, access, context);
@@ -106,7 +114,7 @@ async function makeFormats(
     const artifact = artifacts.find((one) => one.format === format);
     if (source !== undefined) {
       log(`converting ${from} to ${format}`);
-      await convertImage(source, format, output(format), { signal, onProgress, largestDisk });
+      await convertImage(source, format, outputPath(format), { signal, onProgress, largestDisk });
     } else if (artifact !== undefined) {
       const reserve = async (_: string, bytes: number): Promise<void> =>
         context.reserveSpace(await context.stateDirectory(), bytes);
@@ -115,11 +123,11 @@ async function makeFormats(
       await gate?.check({ artifact, file, build: wanted.build, kept, access }, signal, log);
       files.set(format, file);
       // A link: if this process dies before the image is published, the next attempt finds the file.
-      if (formats.includes(format)) await link(file.path, output(format));
+      if (formats.includes(format)) await link(file.path, outputPath(format));
     }
     done += cost;
   }
-  if (!context.isAttested) return;
+  if (!context.wantsMaterials) return;
   for (const file of files.values()) {
     const artifact = artifacts.find((one) => one.format === file.format);
     if (artifact !== undefined && used.has(file.format)) {
@@ -132,7 +140,7 @@ async function planOf(
   { build, artifacts }: ImageBuild,
   files: ReadonlyMap<string, KeptFile>,
   access: ArtifactAccess,
-  { formats, signal }: BuildContext,
+  { formats, signal }: FullBuildContext,
 ): Promise<readonly FetchStep[]> {
   const missing = artifacts.filter(({ format }) => !files.has(format));
   const { available, expired } = await availableArtifacts(missing, access, signal);

@@ -1,6 +1,6 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BuildContext } from '@nodepool-builder/image-builder';
+import type { FullBuildContext } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import { nameOf } from '../download/artifact-url.ts';
 import { downloadArtifact } from '../download/download-artifact.ts';
@@ -22,7 +22,12 @@ export async function fetchPackageList(
   { artifacts }: Pick<ZuulBuild, 'artifacts'>,
   imageName: string,
   access: ArtifactAccess,
-  { packageList, directory, signal, log }: Pick<BuildContext, 'packageList' | 'directory' | 'signal' | 'log'>,
+  {
+    packageList,
+    directory,
+    signal,
+    log,
+  }: Pick<FullBuildContext, 'packageList' | 'directory' | 'signal' | 'log'>,
 ): Promise<void> {
   const lists = artifacts.filter(({ metadata }) => metadata.type === TYPE);
   const list =

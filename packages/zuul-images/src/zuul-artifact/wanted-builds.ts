@@ -23,10 +23,10 @@ const MOST_BUILDS = 10;
 export async function* wantedBuilds(
   api: Pick<ZuulApi, 'builds' | 'name'>,
   source: ImageSource,
-  { imageId, imageName, signal }: Pick<BuildContext, 'imageId' | 'imageName' | 'signal'>,
+  { imageId, diskimage, signal }: Pick<BuildContext, 'imageId' | 'diskimage' | 'signal'>,
 ): AsyncGenerator<ImageBuild, void, undefined> {
   const named = parseImportedImageId(imageId);
-  if (named?.image === imageName) {
+  if (named?.image === diskimage.name) {
     yield await namedBuild(api, source, named, signal);
     return;
   }

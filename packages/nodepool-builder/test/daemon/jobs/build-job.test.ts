@@ -21,8 +21,8 @@ class UnneededBuilder extends BaseImageBuilder {
 }
 
 class SmallBuilder extends BaseImageBuilder {
-  protected override async createImage({ output }: BuildContext): Promise<void> {
-    await writeFile(output('raw'), 'content');
+  protected override async createImage({ outputPath }: BuildContext): Promise<void> {
+    await writeFile(outputPath('raw'), 'content');
   }
 }
 
