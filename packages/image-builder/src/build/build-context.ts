@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Material, packageListPath } from '../attestation.ts';
 import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
 import { MARKER } from '../cleanup/processes.ts';
-import type { BuildContext, BuildJob, FullBuildContext, RunOptions } from '../context.ts';
+import type { BuildJob, FullBuildContext, RunOptions } from '../context.ts';
 import type { DiskImage } from '../disk-image.ts';
 import { ImageError } from '../errors.ts';
 import type { ImageFormat } from '../formats.ts';
@@ -32,7 +32,7 @@ export interface LoggedCommandOptions extends RunOptions {
 
 /** A build context with members that only the core uses. */
 export interface CoreContext extends FullBuildContext {
-  /** Runs a command as {@link BuildContext.run} does, and returns its result even if it fails. */
+  /** Runs a command as {@link FullBuildContext.run} does, and returns its result even if it fails. */
   readonly runLogged: (
     command: string,
     args: readonly string[],
