@@ -7,7 +7,7 @@ const SAMPLES = new Map([
   ['other', [300, 100, 1500]],
 ]);
 
-test('contenders take turns, and warm-ups do not count', async () => {
+test('contenders in a comparison take turns, and warm-ups do not count', async () => {
   const order: string[] = [];
   const contender = (name: string) => ({ name, sample: async () => order.push(name) });
   const samples = await compare([contender('a'), contender('b')], {
@@ -20,7 +20,7 @@ test('contenders take turns, and warm-ups do not count', async () => {
   assert.deepEqual(samples.get('b'), [3, 6, 7, 10, 11, 14, 15, 18, 19]);
 });
 
-test('takes no sample after an abort', async () => {
+test('a comparison takes no sample after an abort', async () => {
   const aborted = new AbortController();
   let taken = 0;
   const sample = async () => {
@@ -37,14 +37,14 @@ test('takes no sample after an abort', async () => {
   assert.equal(taken, 3);
 });
 
-test('a row has the median, the spread, and the median of the ratios of each round', () => {
+test('a comparison’s row has the median, the spread, and the median of each round’s ratios', () => {
   const [one, other] = rowsOf('jobs', { name: 'jobs/s', digits: 0 }, SAMPLES);
   assert.equal(one?.result, '200 jobs/s (100–1,000)');
   assert.equal(other?.result, '300 jobs/s (100–1,500), × 1.50');
   assert.deepEqual(other?.figure, { group: 'jobs, jobs/s', label: 'other', value: 300, min: 100, max: 1500 });
 });
 
-test('a bar is met by the median of the ratios', () => {
+test('a benchmark’s bar is met by the median of the ratios', () => {
   const ratio = ratioOf(SAMPLES, 'other', 'one');
   assert.deepEqual([ratio.min, ratio.median, ratio.max], [0.5, 1.5, 3]);
   const met = (bar: Parameters<typeof ratioRow>[2]) => ratioRow('other', ratio, bar).bar?.met;
@@ -53,12 +53,12 @@ test('a bar is met by the median of the ratios', () => {
   assert.equal(ratioRow('other', ratio, { atLeast: 1 / 3 }).bar?.limit, '≥ × 0.33');
 });
 
-test('the best has the greatest median, and a name without samples is refused', () => {
+test('the best contender has the greatest median, and a name without samples is rejected', () => {
   assert.equal(bestOf(SAMPLES, ['one', 'other']), 'other');
   assert.throws(() => ratioOf(SAMPLES, 'one', 'none'), /"none" was not measured/);
 });
 
-test('selects one figure of samples with several', () => {
+test('one figure is selected from samples with several', () => {
   const samples = new Map([['a', [{ time: 1 }, { time: 2 }]]]);
   assert.deepEqual([...figureOf(samples, ({ time }) => time)], [['a', [1, 2]]]);
 });

@@ -10,7 +10,7 @@ const [complete = '', ...entries] = codeBlocks(await readPage('docs/builder-comm
 const section = complete.slice(0, complete.indexOf('  - name:'));
 
 for (const [index, text] of [complete, ...entries.map((entry) => section + entry)].entries()) {
-  test(`docs/builder-command.md: configuration ${index + 1} is valid, without a warning`, async (t) => {
+  test(`configuration ${index + 1} in docs/builder-command.md is valid, without a warning`, async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'builder-command-'));
     t.after(() => rm(directory, { recursive: true }));
     await writeFile(join(directory, 'nodepool.yaml'), text);

@@ -25,7 +25,7 @@ function yamlBlockWith(text: string): string {
 }
 
 for (const [name, section, tables] of configurationSections(MODULES)) {
-  test(`docs/${name} lists the configuration keys of its section "${section}" (npm run docs)`, async () => {
+  test(`docs/${name} lists the configuration keys in its section "${section}" (npm run docs)`, async () => {
     assert.ok((await readPage(`docs/${name}`)).includes(`\n${tables}\n`));
   });
 }
@@ -38,7 +38,7 @@ test('docs/configuration.md lists the variables whose values are shown (npm run 
   assert.ok(page.includes(`\n${variableList(DIB_VARIABLES)}\n`));
 });
 
-test('the access list of docs/configuration.md is valid', async (t) => {
+test('the access list in docs/configuration.md is valid', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'access.yaml');
@@ -47,7 +47,7 @@ test('the access list of docs/configuration.md is valid', async (t) => {
   assert.deepEqual(operator, { submit: [''], register: [''], administer: [''] });
 });
 
-test('the YAML logging configuration of docs/configuration.md is valid', async (t) => {
+test('the YAML logging configuration in docs/configuration.md is valid', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'logging.yaml');
@@ -62,7 +62,7 @@ test('the YAML logging configuration of docs/configuration.md is valid', async (
   );
 });
 
-test('the Python logging configuration of docs/configuration.md is valid', async (t) => {
+test('the Python logging configuration in docs/configuration.md is valid', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'logging.conf');

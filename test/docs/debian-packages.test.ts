@@ -13,17 +13,17 @@ test('the walk-through with OpenStack installs as the README does', async () => 
   assert.equal(install, await readmeInstallation());
 });
 
-test('the Containerfile of a builder installs the Debian packages of the README', async () => {
+test('the Containerfile for a builder installs the README’s Debian packages', async () => {
   const packages = installedBy(await readPage('examples/containers/Containerfile'));
   assert.deepEqual(packages.toSorted(), ['ca-certificates', ...forBuilds].toSorted());
 });
 
-test('npm run quickstart installs the Debian packages of the README', async () => {
+test('npm run quickstart installs the README’s Debian packages', async () => {
   const rows = [...(await readPage('scripts/setup.sh')).matchAll(/^(\S+) +\S+ +quickstart$/gm)];
   assert.deepEqual(rows.map(([, name = '']) => name).toSorted(), forBuilds.toSorted());
 });
 
-test('what doctor names for a Debian image with a boot loader is in the list of the README', async () => {
+test('the README’s list contains the packages that doctor names for a Debian image with a boot loader', async () => {
   const diskimage = { name: 'debian', formats: [], envVars: { PATH: '/nowhere' } };
   const results = await Array.fromAsync(
     DIB_MODULE.diagnose?.(

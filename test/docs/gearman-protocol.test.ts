@@ -4,11 +4,11 @@ import { PACKETS } from '@nodepool-builder/gearman-node';
 import { packetTable } from '../../scripts/docs/packet-table.ts';
 import { readPage } from './markdown.ts';
 
-test('docs/gearman-protocol.md lists the packets of packets.ts (npm run docs)', async () => {
+test('docs/gearman-protocol.md lists the packets in packets.ts (npm run docs)', async () => {
   assert.ok((await readPage('docs/gearman-protocol.md')).includes(`\n${packetTable(PACKETS)}\n`));
 });
 
-test('the table has a row for each packet, with its number, senders and arguments', () => {
+test('the packet table has a row for each packet, with its number, senders and arguments', () => {
   const rows = packetTable(PACKETS).split('\n').slice(2);
   assert.equal(rows.length, Object.keys(PACKETS).length);
   assert.equal(rows[0], '| 1 | `CAN_DO` | worker | `function` |');

@@ -33,7 +33,7 @@ test('docs/README.md draws the packages and their dependencies as they are', asy
   assert.deepEqual(arrows.toSorted(), dependencies.toSorted());
 });
 
-test('docs/README.md links to the page of each package and of each example', async () => {
+test('docs/README.md links to each package’s and each example’s page', async () => {
   const pages = (await allPages()).filter((path) => /^(?:packages|examples)\/[\w-]+\/README\.md$/.test(path));
   const links = new Set(
     [...index.matchAll(/\]\(\.\.\/([\w/-]+)\)/g)].map(([, path = '']) => `${path}/README.md`),

@@ -38,17 +38,17 @@ async function configurations(): Promise<ReadonlyMap<string, string>> {
 }
 
 describe('the schema for editors', () => {
-  it('is up to date (npm run docs)', () => {
+  it('the schema for editors is up to date (npm run docs)', () => {
     assert.deepEqual(schema, JSON.parse(JSON.stringify(jsonSchema(MODULES))));
   });
 
   for (const [name, text] of known) {
-    it(`accepts ${name}`, () => {
+    it(`the schema for editors accepts ${name}`, () => {
       assert.equal(validate(parseYaml(name, text).value), true, JSON.stringify(validate.errors));
     });
   }
 
-  it('reports an unknown key and an invalid value', () => {
+  it('the schema for editors reports an unknown key and an invalid value', () => {
     assert.equal(validate({ 'images-dir': '/i', diskimages: [{ name: 'a', elments: [] }] }), false);
     assert.deepEqual(
       validate.errors?.map(({ instancePath, params }) => [instancePath, params.additionalProperty]),
@@ -57,7 +57,7 @@ describe('the schema for editors', () => {
     assert.equal(validate({ 'images-dir': 5 }), false);
   });
 
-  it('describes the keys of other parts of nodepool', () => {
+  it('the schema for editors describes keys for other parts of nodepool', () => {
     assert.equal(schema.properties.labels.description, 'Left to other parts of nodepool.');
     assert.equal(
       schema.properties.providers.items.properties.keypair.description,

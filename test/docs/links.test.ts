@@ -25,7 +25,7 @@ function anchorsOf(page: string): Set<string> {
   );
 }
 
-test('links to files of the project and to their headings are valid', () => {
+test('links to the project’s files and to their headings are valid', () => {
   const broken: string[] = [];
   for (const [page, text] of pages) {
     for (const [, path = '', anchor] of text.matchAll(/\]\(([^)#\s]*)(?:#([^)\s]*))?\)/g)) {
@@ -43,7 +43,7 @@ test('links to files of the project and to their headings are valid', () => {
   assert.deepEqual(broken, []);
 });
 
-test('the README of a package links to nothing outside of it by a relative path', () => {
+test('a package’s README contains no relative link to anything outside the package', () => {
   const readmes = [...pages].filter(([page]) => /^packages\/[^/]+\/README\.md$/.test(page));
   const relative = readmes.flatMap(([page, text]) =>
     [...text.matchAll(/\]\(([^)\s]*)\)/g)]

@@ -15,24 +15,24 @@ const run = promisify(execFile);
 const env = { ...process.env, MANWIDTH: '100', MANPAGER: 'cat', LC_ALL: 'C.UTF-8', MAN_KEEP_FORMATTING: '' };
 
 describe('nodepool-builder(1)', () => {
-  it('is up to date (npm run docs)', async () => {
+  it('the man page is up to date (npm run docs)', async () => {
     assert.equal(await readPage(PAGE), manPage(await createProgram(), EXIT_CODES));
   });
 
-  it('is in the package, in a list: npm links no page that is named by a string', async () => {
+  it('the man page is listed in package.json as an array, as npm links no page given as a string', async () => {
     const { man, files } = JSON.parse(await readPage(`${PACKAGE}/package.json`));
     assert.deepEqual(man, [PAGE.slice(`${PACKAGE}/`.length)]);
     assert.ok(files.includes('man') && existsSync(`${ROOT}/${PAGE}`));
   });
 
-  it('has no faults that groff and man know', async () => {
+  it('the man page has no errors that groff and man report', async () => {
     const groff = ['-ww', '-K', 'utf8', '-man', '-Tutf8', '-z', PAGE];
     assert.deepEqual(await run('groff', groff, { cwd: ROOT }), { stdout: '', stderr: '' });
     const { stderr } = await run('man', ['--warnings', '-E', 'UTF-8', '-l', '-Z', PAGE], { cwd: ROOT, env });
     assert.equal(stderr, '');
   });
 
-  it('explains each command with its operands, options and examples', async () => {
+  it('the man page explains each command with its operands, options and examples', async () => {
     const { stdout } = await run('man', ['-l', PAGE], { cwd: ROOT, env });
     const lines = stdout.split('\n');
     const program = await createProgram();

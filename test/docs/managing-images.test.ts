@@ -63,7 +63,7 @@ async function ended(shell: (script: string) => Promise<string>): Promise<void> 
   await waitUntil('the end', async () => (await shell('[ -e builder.pid ] || echo ended')) === 'ended\n');
 }
 
-test('the commands of docs/managing-images.md do what it says', async (t) => {
+test('the commands in docs/managing-images.md do what it says', async (t) => {
   const [start = '', look = '', request = '', dryRun = '', save = '', stop = '', ...others] = codeBlocks(
     page,
     'sh',
@@ -87,7 +87,7 @@ test('the commands of docs/managing-images.md do what it says', async (t) => {
   await ended(shell);
 });
 
-test('the session without a nodepool daemon in the README works as it is written', async (t) => {
+test('the README’s session without a nodepool daemon works as it is written', async (t) => {
   const session =
     codeBlocks(readme, 'sh').find((block) => block.startsWith('nodepool-builder --all-in-one')) ?? '';
   const [start = '', ...rest] = session.split('\n');
@@ -98,7 +98,7 @@ test('the session without a nodepool daemon in the README works as it is written
   await ended(shell);
 });
 
-test('the configuration of docs/managing-images.md is valid', async (t) => {
+test('the configuration in docs/managing-images.md is valid', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'managing-images-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
@@ -110,7 +110,7 @@ test('the configuration of docs/managing-images.md is valid', async (t) => {
   assert.equal(configuration.manager.store, 'postgresql://nodepool@db.example.org/nodepool');
 });
 
-test('the keys of docs/managing-images.md exist, with these defaults', async (t) => {
+test('the keys in docs/managing-images.md exist, with the defaults shown there', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'managing-images-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');

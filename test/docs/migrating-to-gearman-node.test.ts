@@ -37,7 +37,7 @@ function start(t: TestContext, program: string, port: number) {
   return child;
 }
 
-test('the programs of docs/migrating-to-gearman-node.md work', async (t) => {
+test('the programs in docs/migrating-to-gearman-node.md work', async (t) => {
   assert.deepEqual(others, []);
   const server = new JobServer();
   undoAfter(t, () => server.close());

@@ -29,7 +29,7 @@ const AUTH = {
 
 for (const [index, text] of configurations.entries()) {
   const [name] = /(?<=- name: )\S+/.exec(text) ?? [];
-  test(`docs/on-instance.md: nodepool.yaml ${index + 1}, of ${name}, loads without a warning`, async (t) => {
+  test(`nodepool.yaml ${index + 1} in docs/on-instance.md, from ${name}, loads without a warning`, async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'docs-on-instance-'));
     undoAfter(t, () => rm(directory, { recursive: true }));
     const file = join(directory, 'nodepool.yaml');
@@ -46,7 +46,7 @@ for (const [index, text] of configurations.entries()) {
   });
 }
 
-test('docs/on-instance.md: a builder starts with --keep-on-failure', async (t) => {
+test('a builder with the configuration in docs/on-instance.md starts with --keep-on-failure', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-on-instance-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   for (const name of ['bin', 'images', 'pool']) await mkdir(join(directory, name));

@@ -19,7 +19,7 @@ const page = await readPage('docs/openstack-walkthrough.md');
 const [, start = '', watch = '', latest = '', stop = '', ...others] = codeBlocks(page, 'sh');
 const [clouds = '', configuration = ''] = codeBlocks(page, 'yaml');
 
-test('docs/openstack-walkthrough.md: its commands upload an image to a real Glance', async (t) => {
+test('the commands in docs/openstack-walkthrough.md upload an image to a real Glance', async (t) => {
   assert.deepEqual(others, []);
   const account = await (await openStack()).createAccount();
   const { id, secret } = await account.createApplicationCredential();

@@ -11,7 +11,7 @@ import { startGearmand } from '../fixtures/gearmand.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
-test('the program of packages/nodepool-builder/README.md serves and reports an image', async (t) => {
+test('the program in packages/nodepool-builder/README.md serves and reports an image', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'program-'));
@@ -40,7 +40,7 @@ test('the program of packages/nodepool-builder/README.md serves and reports an i
   assert.deepEqual(await once(child, 'exit'), [0, null]);
 });
 
-test('the program of packages/image-manager/README.md has an image built and uploaded', async (t) => {
+test('the program in packages/image-manager/README.md builds and uploads an image', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'program-'));
@@ -74,7 +74,7 @@ providers: [{name: pool, type: directory, directory: pool, images: [{name: docs,
   assert.deepEqual(await once(child, 'exit'), [0, null]);
 });
 
-test('the program of packages/provenance/README.md attests an upload and walks its chain', async (t) => {
+test('the program in packages/provenance/README.md attests an upload and follows its chain', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'program-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));

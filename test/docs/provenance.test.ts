@@ -32,7 +32,7 @@ const [python = ''] = codeBlocks(page, 'python');
 
 const run = promisify(execFile);
 
-test('docs/provenance.md: its commands prove where an image in a real Glance comes from', async (t) => {
+test('the commands in docs/provenance.md prove where an image in a real Glance comes from', async (t) => {
   assert.deepEqual(others, []);
   const account = await (await openStack()).createAccount();
   const directory = await mkdtemp(join(tmpdir(), 'docs-provenance-'));
@@ -124,7 +124,7 @@ test('docs/provenance.md: its commands prove where an image in a real Glance com
   await assert.rejects(shell(alone), { code: 8 });
 });
 
-test('docs/provenance.md: its gate and its KMS are valid configuration', async (t) => {
+test('the gate and the KMS in docs/provenance.md are valid configuration', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-provenance-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = (name: string): string => join(directory, name);

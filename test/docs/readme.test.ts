@@ -23,7 +23,7 @@ test('README.md names existing scripts', async () => {
   for (const name of commands) assert.ok(scripts[name]?.startsWith(`sh scripts/setup.sh ${name} && `), name);
 });
 
-test('README.md installs a unit and a configuration that exist; npm run rehearse-release runs its commands', async () => {
+test('README.md installs an existing unit and configuration, whose commands npm run rehearse-release runs', async () => {
   const [, unit = ''] = /^systemctl enable --now (\S+)/m.exec(install ?? '') ?? [];
   const [, example = ''] = /^cp (\S+\/nodepool\.yaml) \/etc\/nodepool\b/m.exec(install ?? '') ?? [];
   assert.match(await readPage(`examples/systemd/${unit}.service`), / -c \/etc\/nodepool\/nodepool\.yaml$/m);
@@ -32,7 +32,7 @@ test('README.md installs a unit and a configuration that exist; npm run rehearse
   assert.equal((install ?? '').trimEnd().split('\n').length, 13);
 });
 
-test('the commands of README.md work', async (t) => {
+test('the commands in README.md work', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'readme-'));
@@ -64,7 +64,7 @@ providers: [{name: local, type: directory, directory: pool, images: [{name: debi
   await waitUntil('the builder to end', () => !existsSync(join(directory, 'builder.pid')));
 });
 
-test('the configuration of README.md loads without a warning', async (t) => {
+test('the configuration in README.md loads without a warning', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'readme-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');

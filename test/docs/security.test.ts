@@ -34,7 +34,7 @@ async function startServer(t: TestContext, cwd: string): Promise<string> {
   return /:(\d+)$/.exec(line)?.[1] ?? assert.fail(line);
 }
 
-test('docs/security.md: its certificates and its access list work', async (t) => {
+test('the certificates and the access list in docs/security.md work', async (t) => {
   assert.deepEqual(others, []);
   const directory = await mkdtemp(join(tmpdir(), 'docs-security-'));
   undoAfter(t, () => rm(directory, { recursive: true }));

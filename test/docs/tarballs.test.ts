@@ -14,7 +14,7 @@ async function packedFiles(directory: string): Promise<ReadonlyMap<string, reado
   return new Map(packages.map(({ name, files }) => [name, files.map(({ path }) => path)]));
 }
 
-test('each tarball has the licence, a README, its sources and its programs; that of the command has much more', async (t) => {
+test('each tarball has the licence, a README, its sources and its programs', async (t) => {
   const directory = temporaryDirectory(t);
   await copyPackages(directory);
   const licence = await readPage('LICENSE');
@@ -50,7 +50,7 @@ test('each tarball has the licence, a README, its sources and its programs; that
   }
 });
 
-test('a package of a scope can be published without a paid plan', async () => {
+test('a scoped package can be published without a paid plan', async () => {
   for (const { name, publishConfig } of (await readManifests()).values()) {
     if (name.startsWith('@')) assert.equal(publishConfig?.access, 'public', name);
   }

@@ -27,7 +27,7 @@ function constantParts(message: string): string[] {
     .filter((part) => part.length > 3);
 }
 
-test('docs/troubleshooting.md quotes messages of the sources', () => {
+test('docs/troubleshooting.md quotes messages that exist in the sources', () => {
   const messages = codeBlocks(page, 'text').map((block) => block.trim());
   assert.ok(messages.length >= 25);
   const missing = messages.flatMap((message) => {

@@ -23,7 +23,7 @@ const page = await readPage('docs/upgrading-from-nodepool.md');
 const [validate = '', rollBack = '', latest = '', ...others] = codeBlocks(page, 'sh');
 const [before = '', after = ''] = codeBlocks(page, 'yaml');
 
-test('the commands of docs/upgrading-from-nodepool.md work', async (t) => {
+test('the commands in docs/upgrading-from-nodepool.md work', async (t) => {
   assert.deepEqual(others, []);
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
@@ -79,7 +79,7 @@ test('docs/upgrading-from-nodepool.md names the functions and properties that no
     assert.ok(page.includes(`\`${name}`), name);
 });
 
-test('docs/upgrading-from-nodepool.md converts a file of a later release', async (t) => {
+test('the steps in docs/upgrading-from-nodepool.md convert a later release’s file', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-upgrading-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const auth = {

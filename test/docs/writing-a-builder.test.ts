@@ -18,7 +18,7 @@ const [builder = '', program = '', plugin = '', contract = ''] = codeBlocks(page
 const [session = '', build = ''] = codeBlocks(page, 'sh');
 const [configuration = '', pluginConfiguration = ''] = codeBlocks(page, 'yaml');
 
-test('docs/writing-a-builder.md: the builder serves, and passes the contract tests', async (t) => {
+test('the builder in docs/writing-a-builder.md serves, and passes the contract tests', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'docs-builder-'));
@@ -51,7 +51,7 @@ test('docs/writing-a-builder.md: the builder serves, and passes the contract tes
   assert.match(await shell('node --test --test-reporter=tap contract.test.ts'), /^# fail 0$/m);
 });
 
-test('docs/writing-a-builder.md: nodepool-builder builds with the plugin', async (t) => {
+test('nodepool-builder builds with the plugin in docs/writing-a-builder.md', async (t) => {
   const project = await ExampleProject.create(t);
   await project.write('tree-builder.ts', builder);
   await project.write('tree.ts', plugin);

@@ -11,7 +11,7 @@ const [provider = '', module = '', contract = ''] = codeBlocks(page, 'ts');
 const [configuration = ''] = codeBlocks(page, 'yaml');
 const [commands = ''] = codeBlocks(page, 'sh');
 
-test('docs/writing-a-provider.md: the provider passes the contract tests', async (t) => {
+test('the provider in docs/writing-a-provider.md passes the contract tests', async (t) => {
   const project = await ExampleProject.create(t);
   await project.write('folder-provider.ts', provider);
   await project.write('folder.ts', module);
@@ -20,7 +20,7 @@ test('docs/writing-a-provider.md: the provider passes the contract tests', async
   await project.checkTypes();
 });
 
-test('docs/writing-a-provider.md: nodepool-builder uploads with the plugin', async (t) => {
+test('nodepool-builder uploads with the plugin in docs/writing-a-provider.md', async (t) => {
   const project = await ExampleProject.create(t);
   await project.makeDirectory('images');
   await project.write('folder-provider.ts', provider);

@@ -12,7 +12,7 @@ import { codeBlocks, readPage } from './markdown.ts';
 
 const page = await readPage('docs/zuul.md');
 
-test('docs/zuul.md shows every file of the example unchanged', async () => {
+test('docs/zuul.md shows each of the example’s files unchanged', async () => {
   const shown = page.matchAll(/^\[`(.*)`\]\(\.\.\/examples\/zuul-jobs\/\1\):\n\n```yaml\n(.*?)^```$/gms);
   const files = new Map([...shown].map(([, path = '', content]) => [path, content]));
   const there = new Set<string>();
@@ -42,7 +42,7 @@ async function warningsWith(t: TestContext, name: string, keys: object = {}): Pr
 }
 
 for (const name of ['nodepool-deletes-images.yaml', 'zuul-deletes-images.yaml']) {
-  test(`nodepool/${name} of the example loads without a warning`, async (t) => {
+  test(`the file nodepool/${name} in the Zuul example loads without a warning`, async (t) => {
     assert.deepEqual(await warningsWith(t, name), []);
   });
 }

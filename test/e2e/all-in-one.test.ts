@@ -15,7 +15,7 @@ async function everywhere(site: ManagedSite, count: number, imageId = ''): Promi
 }
 
 describe('--all-in-one', () => {
-  it('builds, uploads to every provider, and keeps the configured number of images', async (t) => {
+  it('a builder with --all-in-one builds, uploads to every provider, and keeps the configured number of images', async (t) => {
     const site = await createManagedSite(t, { diskimages: [docsImage({ keep: 2 })] });
     const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
     await everywhere(site, 1);
@@ -42,7 +42,7 @@ describe('--all-in-one', () => {
     assert.equal(await service.end('SIGTERM'), 0);
   });
 
-  it('resumes after SIGKILL and builds nothing twice', async (t) => {
+  it('a builder with --all-in-one resumes after SIGKILL and builds nothing twice', async (t) => {
     const site = await createManagedSite(t);
     const first = endAfter(t, await startBuilder(site.config, '--all-in-one'));
     await everywhere(site, 1);
@@ -61,7 +61,7 @@ describe('--all-in-one', () => {
     assert.equal(await second.end('SIGTERM'), 0);
   });
 
-  it('is refused while another owns the same directory', async (t) => {
+  it('a builder with --all-in-one is rejected while another owns the same directory', async (t) => {
     const site = await createManagedSite(t);
     const first = endAfter(t, await startBuilder(site.config, '--all-in-one'));
     const other = await createManagedSite(t);
@@ -74,7 +74,7 @@ describe('--all-in-one', () => {
     );
   });
 
-  it('exits with the reason if its store cannot be used', async (t) => {
+  it('a builder with --all-in-one exits with the reason if its store cannot be used', async (t) => {
     const site = await createManagedSite(t, { manager: { store: 'nodepool.yaml' } });
     const { code, stderr } = await runCommand('-d', '--all-in-one', '-c', site.config);
     assert.equal(code, 1);

@@ -11,7 +11,7 @@ import { createSite } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-it('offers images in images-dir while they are there, no matter how they got there', async (t) => {
+it('a builder offers images in images-dir while they exist, however they were added', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const site = await createSite(server.port);

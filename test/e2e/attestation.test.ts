@@ -25,7 +25,7 @@ async function signingSite(t: TestContext): Promise<{ readonly site: Site; reado
 const BUILD = '{"image-id": "0001"}';
 const UPLOAD = { provider: 'pool', 'image-name': 'docs' };
 
-it('a build and an upload are attested, and only clients that ask for it get the attestations', async (t) => {
+it('a build and an upload are attested, and only clients that request it get the attestations', async (t) => {
   const { site, port } = await signingSite(t);
   const builder = await startBuilder(site.config);
   undoAfter(t, () => builder.end('SIGKILL'));
@@ -57,7 +57,7 @@ it('a build and an upload are attested, and only clients that ask for it get the
   assert.ok((await readdir(directory)).some((name) => name.startsWith('upload-')));
 });
 
-it('after SIGHUP, an image that was put there by hand needs an attestation of a trusted key', async (t) => {
+it('an image that was added by hand needs an attestation by a trusted key after SIGHUP', async (t) => {
   const { site, port } = await signingSite(t);
   const builder = await startBuilder(site.config);
   undoAfter(t, () => builder.end('SIGKILL'));

@@ -92,7 +92,7 @@ describe('a job with an invalid argument ends with WORK_EXCEPTION and a reason o
     ],
   ];
   for (const [functionName, argument, reason] of cases) {
-    it(`${functionName} with ${argument.slice(0, 60) || 'nothing'}`, async () => {
+    it(`the job ${functionName} with ${argument.slice(0, 60) || 'nothing'} ends with WORK_EXCEPTION and a reason of one line`, async () => {
       const error = await failureOf(functionName, argument);
       assert.equal(error.code, 'job-exception');
       assert.match(error.message, reason);
@@ -121,7 +121,7 @@ describe('a job that cannot be done ends with WORK_FAIL, and the log has the rea
     ],
   ];
   for (const [functionName, argument, reason] of cases) {
-    it(`${functionName} with ${argument}`, async () => {
+    it(`the job ${functionName} with ${argument} ends with WORK_FAIL, and the log has the reason`, async () => {
       const error = await failureOf(functionName, argument);
       assert.equal(error.code, 'job-failed');
       await builder.logged(reason);
@@ -151,7 +151,7 @@ describe('an unusable images-dir', { skip: isRoot ? false : 'only root may mount
     return { ...other, remove };
   }
 
-  it('that is read-only prevents the start, with a reason', async (t) => {
+  it('a read-only images-dir prevents the start, with a reason', async (t) => {
     const other = await mountedSite('ro');
     undoAfter(t, () => other.remove());
     const refused = spawnBuilder(other.config);
@@ -159,13 +159,13 @@ describe('an unusable images-dir', { skip: isRoot ? false : 'only root may mount
     assert.equal(await refused.ended, 1);
   });
 
-  it('that another process owns prevents the start, with a reason', async () => {
+  it('an images-dir that another process owns prevents the start, with a reason', async () => {
     const refused = spawnBuilder(site.config);
     await refused.logged(new RegExp(`${builder.child.pid}`));
     assert.equal(await refused.ended, 4);
   });
 
-  it('that is full fails the build, and the builder continues', async (t) => {
+  it('a full images-dir fails the build, and the builder continues', async (t) => {
     const other = await mountedSite('size=1m');
     const tree = join(other.directory, 'tree');
     await mkdir(tree);

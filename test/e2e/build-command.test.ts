@@ -41,7 +41,7 @@ function digestOf(algorithm: string, bytes: Buffer): string {
   return createHash(algorithm).update(bytes).digest('hex');
 }
 
-test('a builder of a custom program builds and converts to files with checksums that upload accepts', async (t) => {
+test('the command build makes and converts a custom program’s files, whose checksums upload accepts', async (t) => {
   const { config, output, pool, images } = await createBuildSite(t);
   const json = join(output, 'build.json');
   const formats = ['--format', 'qcow2', '--format', 'raw'];
@@ -89,7 +89,7 @@ test('a builder of a custom program builds and converts to files with checksums 
   assert.deepEqual(await readFile(join(pool, externalId)), await readFile(qcow2));
 });
 
-test('build refuses impossible requests, and prints its log with --verbose', async (t) => {
+test('the command build rejects impossible requests, and prints its log with --verbose', async (t) => {
   const { config, output } = await createBuildSite(t, `${DOCS}\n  - {name: broken, builder: directory-tree}`);
   const build = (...args: readonly string[]): ReturnType<typeof runCommand> =>
     runCommand('build', ...args, '-c', config, '--output', output);
@@ -112,7 +112,7 @@ test('build refuses impossible requests, and prints its log with --verbose', asy
   assert.match((await build('docs', '--image-id', '1')).stderr, /1\.qcow2 exists; choose another --image-id/);
 });
 
-test('a reader that stops reading its output does not stop a build', async (t) => {
+test('a program that stops reading the build’s output does not stop the build', async (t) => {
   const { config, output } = await createBuildSite(t);
   const args = ['docs', '-c', config, '--output', output, '--image-id', '1', '--format', 'raw'];
   const build = startBuild(t, undefined, ...args, '--verbose');
@@ -125,7 +125,7 @@ describe('disk-image-create', () => {
   const ELEMENTS = `
   - {name: mini, elements: [wait]}`;
 
-  test('SIGTERM ends the build and leaves only its log', async (t) => {
+  test('SIGTERM ends a disk-image-create build and leaves only its log', async (t) => {
     const { config, output, directory } = await createBuildSite(t, ELEMENTS);
     const dib = await createFakeDib(directory);
     const build = startBuild(
@@ -179,7 +179,7 @@ describe('disk-image-create', () => {
   });
 });
 
-test('a build of Zuul is imported without a daemon', async (t) => {
+test('the command build imports a Zuul build without a daemon', async (t) => {
   const [zuul, artifacts] = await Promise.all([ZuulDouble.start(), startNginx()]);
   undoAfter(t, () => zuul[Symbol.asyncDispose]());
   undoAfter(t, () => artifacts.stop());
@@ -209,7 +209,7 @@ test('a build of Zuul is imported without a daemon', async (t) => {
 });
 
 describe('a machine under QEMU', () => {
-  test('makes an image, and ends when the build ends for any reason', async (t) => {
+  test('a machine under QEMU makes an image, and ends when the build ends for any reason', async (t) => {
     const site = await createMiniLinuxSite(NO_SERVER, {
       node: {
         'on-instance': {

@@ -50,7 +50,7 @@ async function buildLog({ images }: CompatSite): Promise<string> {
   return await readFile(join(images, '.nodepool-builder/logs/1.log'), 'utf8');
 }
 
-it("secrets in the daemon's environment reach neither builds nor validation programs nor hooks nor logs", async (t) => {
+it('secrets in the daemon’s environment reach neither builds nor validation programs nor hooks nor logs', async (t) => {
   const { site, builder } = await start(t);
   const environment = await site.dib.environment();
   for (const name of Object.keys(SECRETS)) assert.equal(environment.get(name), undefined, name);
@@ -62,7 +62,7 @@ it("secrets in the daemon's environment reach neither builds nor validation prog
   assert.doesNotMatch(log + builder.log.join('\n'), /secret-of|PGPASSWORD=|MYSTERY=/);
 });
 
-it('build-environment passes variables on, and logs show the values of public ones alone', async (t) => {
+it('the setting build-environment passes variables on, and logs show only public ones’ values', async (t) => {
   const { site, builder } = await start(
     t,
     'build-environment: [MYSTERY, AWS_*, GITHUB_TOKEN]\npublic-variables: [GITHUB_TOKEN]',
@@ -79,7 +79,7 @@ it('build-environment passes variables on, and logs show the values of public on
   }
 });
 
-it("build-environment: ['*'] passes all variables, as the Python builder did", async (t) => {
+it("the setting build-environment: ['*'] passes all variables, as the Python builder did", async (t) => {
   const { site } = await start(t, "build-environment: ['*']");
   const environment = await site.dib.environment();
   for (const [name, value] of Object.entries(SECRETS)) assert.equal(environment.get(name), value, name);

@@ -94,7 +94,7 @@ providers:
   };
 }
 
-test('build downloads the image from the cloud, and leaves no server, key pair or snapshot there', async (t) => {
+test('the command build downloads an image from the cloud, and leaves no server, key pair or snapshot there', async (t) => {
   const { nova, output, start, run, images } = await createCloudJob(t);
   const json = join(output, 'build.json');
   const build = ['--output', output, '--json-file', json];
@@ -115,7 +115,7 @@ test('build downloads the image from the cloud, and leaves no server, key pair o
   assert.deepEqual(hidden, []);
 });
 
-test('reap removes instances and snapshots of killed jobs, but no younger ones and none of a daemon', async (t) => {
+test('the command reap removes killed jobs’ instances and snapshots, but no younger ones and none of a daemon', async (t) => {
   const { nova, output, start, run, open, images } = await createCloudJob(t);
   const request = { image: 'base', publicKey: PUBLIC_KEY, port: 22 };
   const daemon = open(randomUUID());

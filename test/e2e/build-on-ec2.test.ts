@@ -104,7 +104,7 @@ providers:
     return [...[...live, ...keyPairs.all()].map(({ id }) => id), ...records];
   }
 
-  it('is an AMI, which an upload claims without a transfer; other providers get the file', async () => {
+  it('an image built on EC2 is an AMI, which an upload claims, and other providers get the file', async () => {
     await build('1');
     assert.deepEqual(await remains(), []);
     const [captured, ...others] = amis();
@@ -128,7 +128,7 @@ providers:
     assert.doesNotMatch(JSON.stringify(logger), new RegExp(SECRET));
   });
 
-  it('is deleted with its AMI, unless an upload has claimed it', async () => {
+  it('an image built on EC2 is deleted with its AMI, unless an upload has claimed it', async () => {
     const earlier = amis();
     await build('2');
     assert.equal(amis().length, earlier.length + 1);
@@ -139,7 +139,7 @@ providers:
     assert.deepEqual(amis(), earlier);
   });
 
-  it('leaves nothing if its builder was killed', async () => {
+  it('a killed builder leaves nothing of an image on EC2', async () => {
     const earlier = amis();
     await builder.close();
     const [command, args] = programCommand(PROGRAM, '-d', '-c', file);

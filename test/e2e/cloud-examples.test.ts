@@ -29,7 +29,7 @@ interface Provider extends Readonly<Record<string, unknown>> {
 }
 
 for (const name of await readdir(EXAMPLES)) {
-  test(`the example configuration of ${name} takes an image to the double of its cloud`, async (t) => {
+  test(`the example configuration for ${name} uploads an image to its cloud’s double`, async (t) => {
     const [cloud] = await openClouds([name], 0);
     assert.ok(cloud, `there is no double for the example of ${name}`);
     undoAfter(t, () => cloud.close?.());

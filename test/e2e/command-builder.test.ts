@@ -35,7 +35,7 @@ async function readImage(image: string, path: string): Promise<Buffer> {
   return stdout;
 }
 
-test('a command makes a Debian with mmdebstrap and mke2fs', async (t) => {
+test('a command builds a Debian image with mmdebstrap and mke2fs', async (t) => {
   const config = await copyExample(t);
   const output = join(config, '../out');
   const image = await nodepoolBuilder(config, 'build', 'debian', '--format', 'raw', '--output', output);
@@ -44,7 +44,7 @@ test('a command makes a Debian with mmdebstrap and mke2fs', async (t) => {
   assert.match(osRelease, /^VERSION_CODENAME=trixie$/m);
 });
 
-test('a command wraps a shell script: Gearman jobs build its image and upload it', async (t) => {
+test('a command that wraps a shell script is run by Gearman jobs, and its image is uploaded', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const config = await copyExample(t);

@@ -61,14 +61,14 @@ async function modeOf(path: string): Promise<string> {
 }
 
 describe('flags, as argparse takes them', () => {
-  it('may be abbreviated and joined with their value', async (t) => {
+  it('flags may be abbreviated and joined with their value, as with argparse', async (t) => {
     const { config } = await newSite(t);
     const builder = endAfter(t, spawnDaemon(builderCommand('-dc', config, '--build', '2', '--up=3')));
     await builder.logged(/nodepool\.builder: serving /);
     assert.equal(await builder.end('SIGINT'), 0);
   });
 
-  it('may follow the command serve', async (t) => {
+  it('flags may follow the command serve, as with argparse', async (t) => {
     const { config } = await newSite(t);
     const builder = endAfter(
       t,
@@ -78,12 +78,12 @@ describe('flags, as argparse takes them', () => {
     assert.equal(await builder.end('SIGINT'), 0);
   });
 
-  it('that are unknown are refused with exit code 2', async () => {
+  it('unknown flags are rejected with exit code 2', async () => {
     const { code, stderr } = await run('/', '-d', '--fake');
     assert.equal(code, 2, stderr);
   });
 
-  it('with 0 workers offer no function of that kind', async (t) => {
+  it('a builder with 0 workers of a kind offers no function of that kind', async (t) => {
     const { config, images } = await newSite(t);
     await writeFile(join(images, '0000000007.raw'), 'an image');
     const builder = endAfter(t, await startBuilder(config, '--build-workers', '0'));
@@ -98,7 +98,7 @@ describe('flags, as argparse takes them', () => {
 });
 
 describe('-l', () => {
-  it('accepts ~ and a logging configuration of Python', async (t) => {
+  it('the option -l accepts ~ and a logging configuration for Python', async (t) => {
     const { config, directory } = await newSite(t);
     await writeFile(
       join(directory, 'logging.conf'),
@@ -141,14 +141,14 @@ args=()
     assert.deepEqual(printed, []);
   });
 
-  it('with a missing file is an error', async (t) => {
+  it('the option -l with a missing file prints an error', async (t) => {
     const { config, directory } = await newSite(t);
     const { code, stderr } = await run(directory, '-d', '-c', config, '-l', '~/none.conf');
     assert.equal(code, 3);
     assert.match(stderr, /^\S*none\.conf:1:1: the file cannot be read: ENOENT.*-l FILE\n$/);
   });
 
-  it('is optional: everything is printed on standard error', async (t) => {
+  it('the option -l may be omitted, and everything is then printed on standard error', async (t) => {
     const { config } = await newSite(t);
     const builder = endAfter(t, await startBuilder(config));
     await builder.end('SIGINT');
@@ -179,7 +179,7 @@ describe('in the background', () => {
     return { pid, stdout, end };
   }
 
-  it('the directory is /, and the log has the printed path', async (t) => {
+  it('a daemon in the background has / as its directory, and its log has the printed path', async (t) => {
     const site = await newSite(t);
     const log = join(site.images, '.nodepool-builder/nodepool-builder.log');
     const { pid, stdout } = await startInBackground(t, site);
@@ -194,7 +194,7 @@ describe('in the background', () => {
     );
   });
 
-  it('with -l the log has the configured path, and standard error is kept, too', async (t) => {
+  it('a daemon in the background with -l logs to the configured path, and standard error is kept', async (t) => {
     const site = await newSite(t);
     const settings = join(site.directory, 'logging.yaml');
     await writeFile(settings, 'outputs: [{type: file, filename: own.log}]\n');
@@ -208,7 +208,7 @@ describe('in the background', () => {
     assert.equal(await readFile(log, 'utf8'), '');
   });
 
-  it('a crash is logged, even after a rotation', async (t) => {
+  it('a crash of a daemon in the background is logged, even after a rotation', async (t) => {
     const site = await newSite(t);
     const log = join(site.images, '.nodepool-builder/nodepool-builder.log');
     const crash = "data:text/javascript,process.on('SIGWINCH',()=>{throw(Error('crashed'))})";
@@ -220,7 +220,7 @@ describe('in the background', () => {
   });
 
   for (const umask of ['0', '077']) {
-    it(`state is private and images are readable by all, with umask ${umask}`, async (t) => {
+    it(`a daemon in the background keeps state private and images readable by all, with umask ${umask}`, async (t) => {
       const site = await newSite(t);
       const { pid } = await startInBackground(t, site, { umask });
       assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Umask:\t0022$/m);
@@ -247,7 +247,7 @@ describe('in the background', () => {
     });
   }
 
-  it('a failed start prints the reason and a remedy', async (t) => {
+  it('a daemon in the background whose start fails prints the reason and a remedy', async (t) => {
     const site = await newSite(t);
     await rm(site.images, { recursive: true });
     const missing = await run(site.directory, '-c', site.config, '-p', join(site.directory, 'pid'));
@@ -273,7 +273,7 @@ describe('in the background', () => {
 });
 
 describe('SIGUSR2', () => {
-  it('logs the state of the process', async (t) => {
+  it('SIGUSR2 logs the state of the process', async (t) => {
     const { config, images } = await newSite(t);
     const builder = endAfter(t, await startBuilder(config));
     builder.child.kill('SIGUSR2');
@@ -286,7 +286,7 @@ describe('SIGUSR2', () => {
 });
 
 describe('a changed file', () => {
-  it('is reloaded without a signal: nodepool.yaml, when an editor has replaced it', async (t) => {
+  it('a nodepool.yaml that an editor has replaced is reloaded without a signal', async (t) => {
     const site = await newSite(t);
     const builder = endAfter(t, await startBuilder(site.config));
     const other = await newSite(t);
@@ -299,7 +299,7 @@ describe('a changed file', () => {
     await builder.end('SIGINT');
   });
 
-  it('is reloaded without a signal: clouds.yaml, when it appears', async (t) => {
+  it('a clouds.yaml that appears is reloaded without a signal', async (t) => {
     const { config, directory } = await newSite(t);
     const text = await readFile(config, 'utf8');
     await writeFile(

@@ -31,7 +31,7 @@ setUp(async (undo) => {
 });
 
 describe('image-build, image-list, image-upload and image-delete', () => {
-  it('print results on standard output, and progress in plain lines on standard error', async () => {
+  it('the image commands print results on standard output, and progress in plain lines on standard error', async () => {
     const build = await runCommand('image-build', 'docs', '-c', site.config);
     assert.equal(build.code, 0, build.stderr);
     const imageId = build.stdout.trim();
@@ -78,13 +78,13 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     });
   });
 
-  it('show a bar on a terminal', async () => {
+  it('the image commands show a progress bar on a terminal', async () => {
     const command = builderCommand('image-build', 'docs', '-c', site.config).flat().join(' ');
     const { stdout } = await promisify(execFile)('script', ['-qec', command, '/dev/null']);
     assert.match(stdout, /image-build:docs ={30} 100 % /);
   });
 
-  it('list the alternatives if no builder offers the function', async () => {
+  it('the image commands list the alternatives if no builder offers the function', async () => {
     const build = await runCommand('image-build', 'dosc', '-c', site.config);
     assert.deepEqual(build, {
       code: 3,
@@ -93,7 +93,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     });
   });
 
-  it('give the reason of the builder and its host if a job fails', async () => {
+  it('the image commands print the builder’s reason and host if a job fails', async () => {
     const build = await runCommand('image-build', 'docs', '--image-id', 'built', '-c', site.config);
     assert.equal(build.code, 0, build.stderr);
     const upload = ['image-upload', 'built', '--provider', 'pool', '--image-name', 'none', '-c', site.config];
@@ -107,7 +107,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     assert.equal((await runCommand('image-delete', 'built', '-c', site.config)).code, 0);
   });
 
-  it('list the providers if the name is wrong or missing', async () => {
+  it('the image commands list the providers if the name is wrong or missing', async () => {
     const unknown = await runCommand('image-upload', 'x', '--provider', 'other', '-c', site.config);
     assert.match(unknown.stderr, /provider "other" is not in .*; choose one of: pool/);
     const several = await runCommand('image-upload', 'x', '--provider', 'pool', '-c', site.config);
@@ -115,7 +115,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     assert.deepEqual([unknown.code, several.code], [3, 2]);
   });
 
-  it('refuse an invalid image id without a request', async () => {
+  it('the image commands reject an invalid image id without a request', async () => {
     const { code, stderr } = await runCommand(
       'image-build',
       'docs',
@@ -128,7 +128,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     assert.match(stderr, /image-id "\.\.\/up" contains a "\/"/);
   });
 
-  it('name the address of a job server that does not answer', async () => {
+  it('the image commands name the address of a job server that cannot be reached', async () => {
     const config = join(site.directory, 'elsewhere.yaml');
     await writeFile(config, 'images-dir: /i\ngearman-servers: [{host: 127.0.0.1, port: 1}]\n');
     const { code, stderr } = await runCommand('image-build', 'docs', '-c', config);
@@ -138,7 +138,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
 });
 
 describe('the command line', () => {
-  it('prints help, with the commands in groups', async () => {
+  it('the command line prints help, with the commands in groups', async () => {
     const { code, stdout } = await runCommand('--help');
     assert.equal(code, 0);
     const groups = new Map<string, readonly string[]>();
@@ -175,7 +175,7 @@ describe('the command line', () => {
     }
   });
 
-  it('has the version of the package', async () => {
+  it('the command line prints the package’s version', async () => {
     const { version } = JSON.parse(
       await readFile(join(import.meta.dirname, '../../packages/nodepool-builder/package.json'), 'utf8'),
     );
@@ -184,7 +184,7 @@ describe('the command line', () => {
     }
   });
 
-  it('is refused with exit code 2 if it is wrong, as by argparse', async () => {
+  it('an invalid command line is rejected with exit code 2, as by argparse', async () => {
     for (const args of [
       ['--no-such-option'],
       ['--build-workers', 'many'],
@@ -199,7 +199,7 @@ describe('the command line', () => {
 });
 
 describe('a reader that ends early', () => {
-  it('gets its lines, and the command ends without a trace', async () => {
+  it('a program that stops reading early gets its lines, and the command ends without an error', async () => {
     const [file, args] = builderCommand('validate', '--schema', '-c', site.config);
     const pipe = 'set -o pipefail; "$@" | head -n 1';
     const { stdout, stderr } = await promisify(execFile)('bash', ['-c', pipe, 'bash', file, ...args]);
@@ -208,7 +208,7 @@ describe('a reader that ends early', () => {
 });
 
 describe('validate', () => {
-  it('reports each error with its line and a remedy', async () => {
+  it('validate reports each error with its line and a remedy', async () => {
     const config = join(site.directory, 'faulty.yaml');
     await writeFile(config, 'images-dir: 5\ndiskimages: [{name: a, elments: b}]\n');
     const { code, stdout, stderr } = await runCommand('validate', '-c', config);
@@ -220,7 +220,7 @@ describe('validate', () => {
     );
   });
 
-  it('refuses settings that make jobs fail on every host, though the daemon accepts them', async () => {
+  it('validate rejects settings that make jobs fail on every host, though the daemon accepts them', async () => {
     const config = join(site.directory, 'failing-jobs.yaml');
     await writeFile(config, 'images-dir: /i\ndiskimages:\n  - {name: a, elements: "vm \'base"}\n');
     const { code, stdout, stderr } = await runCommand('validate', '-c', config);
@@ -230,7 +230,7 @@ describe('validate', () => {
     assert.match(stderr, /failing-jobs\.yaml:3:15: diskimages\[0\]\.elements has a quote .*: builds fail/);
   });
 
-  it('accepts a valid file, and prints warnings', async () => {
+  it('validate accepts a valid file, and prints warnings', async () => {
     const config = join(site.directory, 'good.yaml');
     await writeFile(
       config,
@@ -242,7 +242,7 @@ describe('validate', () => {
     assert.match(stderr, /warning: .*did you mean "release"/);
   });
 
-  it('prints a schema for editors', async () => {
+  it('validate prints a schema for editors', async () => {
     const config = join(site.directory, 'for-editors.yaml');
     await writeFile(config, 'images-dir: /i\n');
     const { code, stdout } = await runCommand('validate', '--schema', '-c', config);
@@ -253,7 +253,7 @@ describe('validate', () => {
 });
 
 describe('gearmand', () => {
-  it('runs a job server until SIGTERM', async (t) => {
+  it('gearmand runs a job server until SIGTERM', async (t) => {
     const child = spawn(...builderCommand('gearmand', '-p', '0'), { stdio: ['ignore', 'pipe', 'ignore'] });
     undoAfter(t, () => child.kill('SIGKILL'));
     const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
@@ -267,7 +267,7 @@ describe('gearmand', () => {
 });
 
 describe('without -d', () => {
-  it('serves in the background, with a pid file, until SIGTERM', async (t) => {
+  it('the daemon without -d serves in the background, with a pid file, until SIGTERM', async (t) => {
     const other = await createSite(server.port);
     undoAfter(t, () => other.remove());
     const pidFile = join(other.directory, 'pid');
@@ -280,7 +280,7 @@ describe('without -d', () => {
     await waitUntil('the pid file to go', () => !existsSync(pidFile));
   });
 
-  it('prints the reason if it fails to start', async () => {
+  it('the daemon without -d prints the reason if it fails to start', async () => {
     const { code, stderr } = await runCommand('-c', site.config, '-p', join(site.directory, 'other-pid'));
     assert.equal(code, 4);
     assert.match(stderr, new RegExp(`${builder.child.pid}`), 'images-dir belongs to another builder');

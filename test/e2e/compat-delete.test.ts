@@ -91,7 +91,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     await waitUntil('its functions to go', async () => Object.keys(await functionsOf(imageId)).length === 0);
   }
 
-  it('during a PUT fails the upload and leaves nothing in the cloud', async () => {
+  it('deleting an image during a PUT fails its upload and leaves nothing in the cloud', async () => {
     await drop('1', CLOUD_IMAGE);
     const deleted = Promise.withResolvers<void>();
     const paused = cloud.glance.inject({ method: 'PUT' }, pausesAfter(1, deleted.promise));
@@ -111,7 +111,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     await isGone('1');
   });
 
-  it('during a copy to a directory leaves a complete copy there', async () => {
+  it('deleting an image during its copy to a directory leaves a complete copy there', async () => {
     await drop('2', DIRECTORY_IMAGE);
     const digest = createHash('md5')
       .update(await readFile(join(site.images, '2.raw')))
@@ -130,7 +130,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     await isGone('2');
   });
 
-  it('during the conversion ends the conversion and fails the upload', async () => {
+  it('deleting an image during its conversion ends the conversion and fails the upload', async () => {
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(site.images, '3.qcow2'), '1M']);
     await waitUntil('the image to be offered', async () => 'image-upload:3' in (await functionsOf('3')));
     const upload = client.submit('image-upload:3', uploadArgument('cloud', 'trusty'));

@@ -63,7 +63,7 @@ describe('disk-image-create', () => {
     return { output: args[index] ?? '', args: args.toSpliced(index, 1) };
   }
 
-  it("COMPAT 1.9: gets its arguments in nodepool's order", async () => {
+  it('disk-image-create gets its arguments in nodepool’s order (COMPAT 1.9)', async () => {
     await client.build('debian', '1');
     const { args, output } = await argv();
     assert.deepEqual(args, ['-x', '-t', 'raw', '--no-tmpfs', '-o', 'debian-minimal', 'vm']);
@@ -74,27 +74,27 @@ describe('disk-image-create', () => {
     );
   });
 
-  it('COMPAT 1.9: makes each type of the providers once, with the option for qcow2', async () => {
+  it('disk-image-create makes each of the providers’ types once, with the option for qcow2 (COMPAT 1.9)', async () => {
     await client.build('two-types', '2');
     const { args } = await argv();
     const qcow2 = ['--qemu-img-options', 'compat=0.10'];
     assert.deepEqual(args, ['-x', '-t', 'raw,qcow2', '--no-tmpfs', ...qcow2, '-o', 'debian-minimal', 'vm']);
   });
 
-  it('COMPAT 1.9, mended: makes qcow2 without a provider, and passes all options', async () => {
+  it('disk-image-create makes qcow2 without a provider, and gets all options (COMPAT 1.9, mended)', async () => {
     await client.build('no-provider', '3');
     const { args } = await argv();
     assert.deepEqual(args, ['-x', '-t', 'qcow2', '--no-tmpfs', '--qemu-img-options', 'compat=0.10', '-o']);
   });
 
-  it('COMPAT 1.9, mended: quotes keep a space, and "fake-" in a name has no effect', async () => {
+  it('disk-image-create gets quoted elements with a space, and "fake-" in a name has no effect (COMPAT 1.9, mended)', async () => {
     await client.build('talks', '4');
     assert.deepEqual((await argv()).args.slice(-2), ['talk', 'with space']);
     assert.equal((await client.build('fake-image', '5')).end, 'WORK_COMPLETE');
     assert.equal((await argv()).args.at(-1), 'vm');
   });
 
-  it("parent and abstract of later nodepool: builds a child with its parent's settings, and never the parent", async () => {
+  it('disk-image-create builds a child with its parent’s settings, and never an abstract parent', async () => {
     await client.build('child', 'child-1');
     const { args } = await argv();
     const options = ['--no-tmpfs', '--qemu-img-options', 'compat=1.1'];
@@ -107,7 +107,7 @@ describe('disk-image-create', () => {
   });
 
   for (const name of ['../../evil', 'a/b', '-x', 'n'.repeat(300)]) {
-    it(`COMPAT 1.10: builds a disk image named "${name.slice(0, 10)}" under a number, as nodepool does`, async () => {
+    it(`disk-image-create builds a disk image named "${name.slice(0, 10)}" under a number (COMPAT 1.10)`, async () => {
       const id = `named-${name.length}`;
       const { end } = await client.build(name, id);
       assert.equal(end, 'WORK_COMPLETE');
@@ -116,7 +116,7 @@ describe('disk-image-create', () => {
     });
   }
 
-  it("COMPAT 1.9: gets the inherited environment, nodepool's own variables, and env-vars", async () => {
+  it('disk-image-create gets the inherited environment, nodepool’s own variables, and env-vars (COMPAT 1.9)', async () => {
     await client.build('debian', '6');
     const environment = await site.dib.environment();
     const { output } = await argv();
@@ -141,7 +141,7 @@ describe('disk-image-create', () => {
     );
   });
 
-  it('COMPAT 1.9: env-vars override everything; a missing release is empty', async () => {
+  it('env-vars override all other variables, and a missing release is empty (COMPAT 1.9)', async () => {
     await client.build('overrides', '7');
     const environment = await site.dib.environment();
     assert.deepEqual(
@@ -152,7 +152,7 @@ describe('disk-image-create', () => {
     assert.equal((await site.dib.environment()).get('DIB_RELEASE'), '');
   });
 
-  it('COMPAT 1.1: logs each line of output, and a final empty one, as nodepool.image.build.<diskimage>', async () => {
+  it('each line of output, and a final empty one, is logged as nodepool.image.build.<diskimage> (COMPAT 1.1)', async () => {
     await client.build('talks', '9');
     await builder.logged(/build 9 of talks \(job .*\): done/); // the answer may overtake the log
     const mark = / INFO nodepool\.image\.build\.talks: /;
@@ -161,27 +161,27 @@ describe('disk-image-create', () => {
     assert.equal(records.at(-1), '');
   });
 
-  it('COMPAT 4: writes a log for each build', async () => {
+  it('a log is written for each build (COMPAT 4)', async () => {
     await client.build('talks', '12');
     const log = await readFile(join(site.images, '.nodepool-builder/logs/12.log'), 'utf8');
     assert.match(log, /^ {2}to stdout {2}$/m);
   });
 
-  it('COMPAT 1.8: writes <images-dir>/<id>.<type>, with a manifest beside them', async () => {
+  it('a build writes <images-dir>/<id>.<type>, with a manifest next to it (COMPAT 1.8)', async () => {
     await client.build('two-types', '13');
     await Promise.all(
       ['13.raw', '13.qcow2', '13.d/dib-manifest'].map((name) => stat(join(site.images, name))),
     );
   });
 
-  it('COMPAT 1.8: files of an earlier builder are images; files of a dead build are not', async () => {
+  it('an earlier builder’s files are images, and a dead build’s are not (COMPAT 1.8)', async () => {
     await writeFile(join(site.images, '0000000042.raw'), 'x');
     await mkdir(join(site.images, '0000000042.d'));
     const upload = await client.upload('0000000042', 'pool', 'trusty');
     assert.equal(upload.data, '{"external-id": "trusty-0000000042.raw"}');
   });
 
-  it('COMPAT 1.12: statsd metrics of a successful build', async () => {
+  it('a successful build sends its statsd metrics (COMPAT 1.12)', async () => {
     await client.build('two-types', '10');
     await statsd.received(/^nodepool\.dib_image_build\.two-types\.status\.last_build:\d{10}\|g$/);
     const metrics = statsd.metrics.filter((metric) =>
@@ -197,7 +197,7 @@ describe('disk-image-create', () => {
     assert.ok(metrics.includes('nodepool.dib_image_build.two-types.status.rc:0|g'));
   });
 
-  it('COMPAT 1.12: statsd metrics of a failed build are only those of section 4', async () => {
+  it('a failed build sends only the statsd metrics in section 4 (COMPAT 1.12)', async () => {
     await client.build('fails', '11');
     await statsd.received(/^nodepool\.dib_image_build\.fails\.status\.last_build:/);
     const keys = statsd.metrics
@@ -210,7 +210,7 @@ describe('disk-image-create', () => {
     assert.ok(statsd.metrics.includes('nodepool.dib_image_build.fails.status.rc:3|g'));
   });
 
-  it('COMPAT 1.12: statsd metrics of an upload', async () => {
+  it('an upload sends its statsd metrics (COMPAT 1.12)', async () => {
     await client.build('debian', '14');
     await client.upload('14', 'pool', 'trusty');
     assert.match(

@@ -52,13 +52,13 @@ const FAILS: readonly Case[] = [
   ['the build command cannot be executed', 'image-build:no-program', '{"image-id": "1"}', /is not installed/],
   ['an expected file was not made', 'image-build:makes-nothing', '{"image-id": "1"}', /was not made/],
   [
-    'upload: no file that the provider takes',
+    'an upload has no file that the provider takes',
     'image-upload:tarred',
     uploadArgument('pool', 'trusty'),
     /cannot be converted/,
   ],
   [
-    'upload: image-name unknown',
+    'an upload’s image-name is unknown',
     'image-upload:there',
     uploadArgument('pool', 'debian'),
     /has no image "debian"/,
@@ -74,30 +74,30 @@ const EXCEPTIONS: readonly Case[] = [
   ['image-id is null', 'image-build:debian', '{"image-id": null}', /image-id is not a string/],
   ['the arguments are not JSON', 'image-build:debian', 'image-id', /not JSON/],
   ['the key is image_id', 'image-build:debian', '{"image_id": "1"}', /image-id is missing/],
-  ['an env-vars value is no string', 'image-build:number-in-env-vars', '{"image-id": "1"}', /DIB_X/],
+  ['an env-vars value is not a string', 'image-build:number-in-env-vars', '{"image-id": "1"}', /DIB_X/],
   ['an element has an unbalanced quote', 'image-build:unbalanced-quote', '{"image-id": "1"}', /quote/],
   [
-    'upload: provider unknown',
+    'an upload’s provider is unknown',
     'image-upload:there',
     uploadArgument('other', 'trusty'),
     /"other" is not configured/,
   ],
-  ['upload: a key is missing', 'image-upload:there', '{"provider": "pool"}', /image-name is missing/],
-  ['upload: bad JSON', 'image-upload:there', '{"provider"', /not JSON/],
+  ['an upload’s argument lacks a key', 'image-upload:there', '{"provider": "pool"}', /image-name is missing/],
+  ['an upload’s argument is invalid JSON', 'image-upload:there', '{"provider"', /not JSON/],
   [
-    'upload: the cloud is not configured',
+    'an upload’s cloud is not configured',
     'image-upload:there',
     uploadArgument('no-such-cloud', 'trusty'),
     /no-such-cloud/,
   ],
   [
-    'upload: the cloud cannot be reached',
+    'an upload’s cloud cannot be reached',
     'image-upload:there',
     uploadArgument('away', 'trusty'),
     /image-upload-timeout/,
   ],
   [
-    'upload: an unknown field in template-hostname',
+    'template-hostname has an unknown field',
     'image-upload:there',
     uploadArgument('bad-template', 'trusty'),
     /\{nobody\}/,
@@ -155,7 +155,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       });
     }
 
-    it('COMPAT 1.3: build workers hold image-build alone, upload workers the others, each under its id', async () => {
+    it('build workers register only image-build, and upload workers the other functions (COMPAT 1.3)', async () => {
       const held = Object.fromEntries(
         (await workers()).map(({ clientId, functions: names }) => [
           clientId,
@@ -169,12 +169,12 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       });
     });
 
-    it('COMPAT 1.2: image-build is registered for every disk image at start', async () => {
+    it('the function image-build is registered for every disk image at the start (COMPAT 1.2)', async () => {
       const builds = (await functions()).filter((name) => name.startsWith('image-build:'));
       assert.deepEqual(builds.toSorted(), BUILD_FUNCTIONS);
     });
 
-    it('COMPAT 1.4: build, upload, delete: arguments, results, and what is registered when', async () => {
+    it('build, upload and delete have nodepool’s arguments, results and registrations (COMPAT 1.4)', async () => {
       const build = await client.build('debian', '0000000007');
       assert.deepEqual([build.end, build.data], ['WORK_COMPLETE', '{"image-id": "0000000007"}']);
       await offered('image-upload:0000000007', 'image-delete:0000000007');
@@ -200,21 +200,21 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       );
     });
 
-    it('COMPAT 1.4: unknown keys are ignored', async () => {
+    it('unknown keys in a job’s argument are ignored (COMPAT 1.4)', async () => {
       const argument = '{"image-id": "0000000008", "image-name": "debian", "more": [1]}';
       const build = await client.submit('image-build:debian', argument).answer;
       assert.equal(build.end, 'WORK_COMPLETE');
       assert.equal((await client.delete('0000000008')).end, 'WORK_COMPLETE');
     });
 
-    it('COMPAT 1.4: the argument of image-delete is ignored', async () => {
+    it('the argument of image-delete is ignored (COMPAT 1.4)', async () => {
       await client.build('debian', '0000000009');
       const { answer } = client.submit('image-delete:0000000009', 'no JSON\0at all');
       assert.equal((await answer).end, 'WORK_COMPLETE');
     });
 
     for (const [what, functionName, argument, reason] of FAILS) {
-      it(`COMPAT 1.5, WORK_FAIL: ${what}`, async () => {
+      it(`a job ends with WORK_FAIL if ${what} (COMPAT 1.5)`, async () => {
         const { end, data } = await client.submit(functionName, argument).answer;
         assert.deepEqual([end, data], ['WORK_FAIL', '']);
         await builder.logged(reason);
@@ -222,7 +222,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
     }
 
     for (const [what, functionName, argument, reason] of EXCEPTIONS) {
-      it(`COMPAT 1.5, WORK_EXCEPTION: ${what}`, async () => {
+      it(`a job ends with WORK_EXCEPTION if ${what} (COMPAT 1.5)`, async () => {
         const { end, data } = await client.submit(functionName, argument).answer;
         if (serverName === 'gearmand') {
           assert.equal(
@@ -239,13 +239,13 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       });
     }
 
-    it('COMPAT 1.5, mended: other files in images-dir do not disturb', async () => {
+    it('other files in images-dir do not disturb the builder (COMPAT 1.5, mended)', async () => {
       assert.equal((await client.upload('there', 'pool', 'trusty')).end, 'WORK_COMPLETE');
       const images = (await functions()).filter((name) => name.startsWith('image-upload:'));
       assert.deepEqual(images.toSorted(), ['image-upload:tarred', 'image-upload:there']);
     });
 
-    it('COMPAT 1.5: a deletion of an unregistered image waits until it is registered', async () => {
+    it('a deletion of an unregistered image waits until it is registered (COMPAT 1.5)', async () => {
       await client.build('debian', '0000000010');
       await client.delete('0000000010');
       await waitUntil('its functions to go', async () => !String(await functions()).includes('0000000010'));
@@ -257,7 +257,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.equal((await second.answer).end, 'WORK_COMPLETE');
     });
 
-    it('COMPAT 1.8: deleting an image deletes all of its files and no others', async () => {
+    it('deleting an image deletes all of its files and no others (COMPAT 1.8)', async () => {
       const suffixes = ['.raw', '.qcow2', '.d/dib-manifest', '.raw.md5', '.qcow2.sha256'];
       await mkdir(join(site.images, '11.d'));
       await Promise.all(suffixes.map((suffix) => writeFile(join(site.images, `11${suffix}`), 'x')));
@@ -269,7 +269,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await rm(join(site.images, '111.raw'));
     });
 
-    it('COMPAT 1.6: a function is registered once, and no connection is lost over deregistration', async () => {
+    it('a function is registered once, and no connection is lost over deregistration (COMPAT 1.6)', async () => {
       const counts = (await admin.status()).map(({ availableWorkers }) => availableWorkers);
       assert.ok(
         counts.every((count) => count <= 1),
@@ -280,7 +280,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
   });
 }
 
-it("COMPAT 1.6: over python's geard: what the builder sends, and in which order", async (t) => {
+it('the builder sends the expected packets in the expected order over Python’s geard (COMPAT 1.6)', async (t) => {
   const server = await startGeard();
   undoAfter(t, () => server.stop());
   const site = await createCompatSite(server.port);

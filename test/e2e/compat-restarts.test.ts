@@ -60,7 +60,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       return job;
     }
 
-    it('COMPAT 1.13: requests during a build run in turn; uploads and deletions run beside the build', async () => {
+    it('builds requested during a build run in turn, and uploads and deletions run meanwhile (COMPAT 1.13)', async () => {
       await client.build('debian', '1');
       const gated = await startGatedBuild('2');
       const later = ['3', '4'].map((id) =>
@@ -80,7 +80,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       );
     });
 
-    it('COMPAT 1.2: a restarted builder offers its images, each function once', async () => {
+    it('a restarted builder offers its images, each function once (COMPAT 1.2)', async () => {
       await client.build('debian', '1');
       assert.equal(await builder.end('SIGINT'), 0);
       await waitUntil('it to be gone', async () => Object.keys(await offered('image-')).length === 0);
@@ -96,7 +96,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.equal((await client.delete('1')).end, 'WORK_COMPLETE');
     });
 
-    it('COMPAT 1.1, mended: a stop waits for the running build, whose result arrives', async () => {
+    it('a stop waits for the running build, whose result arrives (COMPAT 1.1, mended)', async () => {
       const { answer } = await startGatedBuild('1');
       const ended = builder.end('SIGINT');
       await builder.logged(/SIGINT: finishing the running jobs/);
@@ -105,7 +105,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.equal(await ended, 0);
     });
 
-    it('COMPAT 1.6: when a builder dies during a build, geard fails the job and gearmand assigns it again', async () => {
+    it('geard fails the job of a builder that dies during a build, and gearmand assigns it again (COMPAT 1.6)', async () => {
       const { answer } = await startGatedBuild('1');
       await builder.end('SIGKILL');
       await site.dib.openGate();
@@ -123,7 +123,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.deepEqual(files.toSorted(), ['1.d', '1.qcow2']);
     });
 
-    it('COMPAT 1.6: after the job server restarts during a build, each function is registered once', async () => {
+    it('each function is registered once after the job server restarts during a build (COMPAT 1.6)', async () => {
       await client.build('debian', '1');
       const { answer } = await startGatedBuild('2');
       await server.restart();
@@ -151,7 +151,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.equal((await client.build('gated', '3')).data, '{"image-id": "3"}');
     });
 
-    it('COMPAT 1.6: a nodepool daemon that disconnects during a build does not disturb the builder', async () => {
+    it('a nodepool daemon that disconnects during a build does not disturb the builder (COMPAT 1.6)', async () => {
       await startGatedBuild('1');
       await client.close();
       await site.dib.openGate();
@@ -160,7 +160,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.ok(!builder.log.some((line) => /was lost/.test(line)), 'its connection stays');
     });
 
-    it('COMPAT 1.2: a builder that starts before the job server waits for it', async () => {
+    it('a builder that starts before the job server waits for it (COMPAT 1.2)', async () => {
       await builder.end('SIGINT');
       await client.close();
       await server.kill();

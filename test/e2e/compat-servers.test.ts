@@ -49,7 +49,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await site.remove();
     });
 
-    it('COMPAT 1.3: jobs of one server change the functions on both', async () => {
+    it('jobs of one of two job servers change the functions on both (COMPAT 1.3)', async () => {
       assert.equal((await a.client.build('debian', '3')).data, '{"image-id": "3"}');
       await offered(a, [...ALL, ...of('3')]);
       await offered(b, [...ALL, ...of('3')]);
@@ -63,7 +63,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await offered(b, [...ALL, ...of('4')]);
     });
 
-    it('COMPAT 1.3: with one upload worker, uploads of both servers run one after the other', async () => {
+    it('uploads from two job servers run one after the other with one upload worker (COMPAT 1.3)', async () => {
       const uploads = [
         a.client.submit('image-upload:1', uploadArgument('pool', 'trusty')),
         b.client.submit('image-upload:2', uploadArgument('pool', 'trusty')),
@@ -81,7 +81,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.deepEqual(uploaded.toSorted(), ['trusty-1.raw', 'trusty-2.raw', 'trusty-latest.raw']);
     });
 
-    it('COMPAT 1.3: when a server dies during its upload, the other is still served, and so is it when it returns', async () => {
+    it('a job server that dies during its upload is served again when it returns, and the other always (COMPAT 1.3)', async () => {
       const lost = a.client.submit('image-upload:1', uploadArgument('pool', 'trusty'));
       await qemuImg.waiting();
       const waiting = b.client.submit('image-upload:2', uploadArgument('pool', 'trusty'));

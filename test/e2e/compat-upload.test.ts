@@ -94,7 +94,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     return (await cloud.account.images()).filter((image) => image.nodepool_build_id === imageId);
   }
 
-  it("COMPAT 1.4, 1.11: the external-id is Glance's id, and the image has its name, formats and properties", async () => {
+  it('an upload’s external-id is Glance’s id, and the image has its name, formats and properties (COMPAT 1.4, 1.11)', async () => {
     await client.build('debian', '1');
     const { end, data } = await client.upload('1', 'cloud-a', 'trusty');
     assert.equal(end, 'WORK_COMPLETE');
@@ -122,7 +122,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.deepEqual(Object.fromEntries(Object.keys(expected).map((key) => [key, image[key]])), expected);
   });
 
-  it('COMPAT 1.10: template-hostname with all of its fields', async () => {
+  it('template-hostname supports all of its fields (COMPAT 1.10)', async () => {
     await client.build('debian', '2');
     const image = await uploaded((await client.upload('2', 'cloud-b', 'trusty-b')).data);
     assert.match(image.name, /^cloud-b\/trusty-b\/2\/10\/\d{10}$/);
@@ -143,7 +143,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.equal(converted.length, 1, String(converted));
   });
 
-  it('COMPAT 1.5, WORK_EXCEPTION: a refusal by the cloud is passed on with its message, and leaves nothing', async () => {
+  it('a rejection by the cloud ends with WORK_EXCEPTION and its message, and leaves nothing (COMPAT 1.5)', async () => {
     await client.build('debian', '4');
     const body = { message: 'Quota of images is used up' };
     cloud.glance.inject({ method: 'POST', path: /\/v2\/images$/ }, answersWith(403, { body }));
@@ -156,7 +156,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     await builder.logged(/ERROR nodepool\.image\.upload\.cloud-a: .*Quota/);
   });
 
-  it('COMPAT 1.5, WORK_EXCEPTION: the cloud is busy for longer than the time limit of the upload', async () => {
+  it('a cloud that is busy for longer than the upload’s time limit ends with WORK_EXCEPTION (COMPAT 1.5)', async () => {
     await client.build('debian', '5');
     cloud.glance.inject({ times: 1000 }, answersWith(503));
     const { end, data } = await client.upload('5', 'impatient', 'trusty');
@@ -164,7 +164,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.match(data, /took longer than 2 s/);
   });
 
-  it('COMPAT 4: a stalled upload ends after image-upload-timeout and leaves nothing', async () => {
+  it('a stalled upload ends after image-upload-timeout and leaves nothing (COMPAT 4)', async () => {
     await client.build('debian', '6');
     cloud.glance.inject({ method: 'PUT' }, stallsAfter(4));
     const { end } = await client.upload('6', 'impatient', 'trusty');
@@ -172,7 +172,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.deepEqual(await imagesOf('6'), []);
   });
 
-  it('COMPAT 1.7: a temporary error is retried and does not fail the job, which the daemon would not submit again', async () => {
+  it('a temporary error is retried and does not fail the job, which the daemon would not submit again (COMPAT 1.7)', async () => {
     await client.build('debian', '7');
     cloud.glance.inject({ method: 'GET', path: /\/v2\/images\?/ }, answersWith(503));
     cloud.glance.inject({ method: 'PUT' }, cutsAfter(4));
@@ -190,7 +190,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     );
   });
 
-  it('COMPAT 1.5, WORK_FAIL: the file vanishes while its upload is retried', async () => {
+  it('an upload whose file vanishes while it is retried ends with WORK_FAIL (COMPAT 1.5)', async () => {
     await client.build('debian', '10');
     // No attempt succeeds, even if the next one begins before the file is gone.
     cloud.glance.inject({ method: 'PUT', times: 1000 }, answersWith(503));
@@ -201,7 +201,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.deepEqual(await imagesOf('10'), []);
   });
 
-  it('a conflict about other images is not retried', async () => {
+  it('a conflict about other images in the cloud is not retried', async () => {
     await client.build('debian', '11');
     const body = { message: 'SHOULD_FAIL is set' };
     const refused = cloud.glance.inject(
@@ -222,7 +222,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.equal(refused.hits, 1);
   });
 
-  it('COMPAT 1.12: statsd metrics of each request to the cloud and of the upload', async () => {
+  it('each request to the cloud and the upload send their statsd metrics (COMPAT 1.12)', async () => {
     await client.build('debian', '8');
     await client.upload('8', 'cloud-b', 'trusty-b');
     await statsd.received(/^nodepool\.image_update\.trusty-b\.cloud-b:1\|c$/);
@@ -232,7 +232,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     }
   });
 
-  it('an upload has a record until its answer', async () => {
+  it('an upload has a record until its result is sent', async () => {
     await client.build('debian', '9');
     const record = join(site.images, '.nodepool-builder/uploads');
     cloud.glance.inject({ method: 'PUT' }, stallsAfter(4));

@@ -88,19 +88,19 @@ const PRINT = `nodepool-builder() {
 const EXPECTED = LINES.map(([, args]) => args.map((arg) => `${arg}|`).join(''));
 
 describe('the Tab key', () => {
-  it('completes command lines in bash', async () => {
+  it('the Tab key completes command lines in bash', async () => {
     const setup = `PS1='$ '; source completion.bash\n${PRINT}`;
     assert.deepEqual(await type('bash --norc --noprofile -i', setup), EXPECTED);
   });
 
-  it('completes command lines in zsh', async () => {
+  it('the Tab key completes command lines in zsh', async () => {
     const setup = `PS1='$ '; fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -D
 zstyle ':completion:*' insert-tab false
 ${PRINT}`;
     assert.deepEqual(await type('zsh -f -i', setup), EXPECTED);
   });
 
-  it('completes command lines in fish', async () => {
+  it('the Tab key completes command lines in fish', async () => {
     for (const [typed, args] of LINES) {
       const fragment = typed.slice(0, typed.lastIndexOf('→')).split(' ').at(-1);
       const before = [...args.slice(0, -1).map((arg) => `'${arg}'`), fragment].join(' ');
@@ -123,13 +123,13 @@ async function fish(script: string): Promise<readonly string[]> {
 }
 
 describe('the candidates', () => {
-  it('have descriptions in fish', async () => {
+  it('the candidates for completion have descriptions in fish', async () => {
     assert.deepEqual(await fish("complete -C 'nodepool-builder rollb'"), [
       'rollback\tgo back to the image before the newest',
     ]);
   });
 
-  it('are all commands, and all options of each', async () => {
+  it('the candidates for completion are all commands, and all options of each', async () => {
     const program = await createProgram();
     const commands = program.createHelp().visibleCommands(program);
     const found = (await fish("complete -C 'nodepool-builder '")).map((line) => line.replace(/\t.*/, ''));
@@ -148,11 +148,11 @@ describe('the candidates', () => {
     }
   });
 
-  it('run no command that a name contains', () => {
+  it('completion runs no command that a name contains', () => {
     assert.ok(!existsSync(join(directory, 'harm')));
   });
 
-  it('are none if the file cannot be read', async () => {
+  it('completion has no candidates if the file cannot be read', async () => {
     const config = join(directory, 'none.yaml');
     const { code, stdout, stderr } = await runCommand('complete', '--', 'rebuild', '-c', config, '');
     assert.deepEqual([code, stdout, stderr], [0, '', '']);

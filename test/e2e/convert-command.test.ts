@@ -25,7 +25,7 @@ async function qemuImg(...args: readonly string[]): Promise<string> {
   return (await promisify(execFile)('qemu-img', args)).stdout;
 }
 
-test('convert writes the image in another format, with checksums, and replaces a file of that name', async (t) => {
+test('the command convert writes the image in another format, with checksums, and replaces an older file', async (t) => {
   const directory = await createDirectory(t);
   const [raw, qcow2] = ['debian.raw', 'debian.qcow2'].map((name) => join(directory, name)) as [
     string,
@@ -64,7 +64,7 @@ test('convert writes the image in another format, with checksums, and replaces a
   );
 });
 
-test('convert refuses what a builder refuses, and leaves nothing', async (t) => {
+test('the command convert rejects what a builder rejects, and leaves nothing', async (t) => {
   const directory = await createDirectory(t);
   const path = (name: string): string => join(directory, name);
   await qemuImg('create', '-q', '-f', 'qcow2', path('disk.qcow2'), '2G');
@@ -108,7 +108,7 @@ test('convert refuses what a builder refuses, and leaves nothing', async (t) => 
   assert.deepEqual(await readdir(directory), before);
 });
 
-test('SIGTERM stops a conversion; the file of the final name stays as it was', async (t) => {
+test('SIGTERM stops a conversion and leaves the file with the final name unchanged', async (t) => {
   const directory = await createDirectory(t);
   await writeFile(join(directory, 'debian.qcow2'), 'an older image');
   const before = await readdir(directory);

@@ -112,7 +112,7 @@ async function assertWhole(...imageIds: readonly string[]): Promise<void> {
 }
 
 describe('SIGKILL and a restart', () => {
-  it('during a build: the job runs once, and the image is complete', async () => {
+  it('a build job runs once despite SIGKILL and a restart, and the image is complete', async () => {
     const duration = await durationOf('image-build:docs', '{"image-id": "warm-up"}');
     const ids = ['warm-up'];
     for (const [index, moment] of moments(duration).entries()) {
@@ -122,7 +122,7 @@ describe('SIGKILL and a restart', () => {
     }
   });
 
-  it('during an upload: the cloud has one complete image and nothing else', async () => {
+  it('an upload despite SIGKILL and a restart leaves one complete image in the cloud and nothing else', async () => {
     const argument = '{"provider": "pool", "image-name": "docs"}';
     await durationOf('image-build:docs', '{"image-id": "warm-up"}');
     const duration = await durationOf('image-upload:warm-up', argument);
@@ -139,7 +139,7 @@ describe('SIGKILL and a restart', () => {
     }
   });
 
-  it('during a deletion: the image is gone, and the job is answered', async () => {
+  it('a deletion despite SIGKILL and a restart removes the image, and the job gets a result', async () => {
     await durationOf('image-build:docs', '{"image-id": "warm-up"}');
     const duration = await durationOf('image-delete:warm-up', '');
     for (const [index, moment] of moments(duration).entries()) {
@@ -154,7 +154,7 @@ describe('SIGKILL and a restart', () => {
     }
   });
 
-  it('during disk-image-create: its processes, mounts and loop devices are removed', async () => {
+  it('SIGKILL during disk-image-create leaves no processes, mounts and loop devices after a restart', async () => {
     const job = client.submit('image-build:mini', '{"image-id": "0001"}');
     // A job that fails ends the test with its reason.
     await Promise.race([builder.logged(/nodepool\.image\.build\.mini: .*Target: install\.d/), job]);

@@ -27,7 +27,7 @@ echo "$listening"
 `;
 
 describe('the embedded job server', () => {
-  it('runs without gearman-servers, on loopback only', async (t) => {
+  it('the embedded job server runs without gearman-servers, on loopback only', async (t) => {
     const site = await createSite(4730);
     undoAfter(t, () => site.remove());
     const text = await readFile(site.config, 'utf8');
@@ -43,7 +43,7 @@ describe('the embedded job server', () => {
     );
   });
 
-  it('reports that another process listens on its port', async (t) => {
+  it('the embedded job server reports that another process listens on its port', async (t) => {
     const server = await startGearmand();
     undoAfter(t, () => server.stop());
     const site = await createSite(server.port);

@@ -86,7 +86,7 @@ async function sitesByBuild(): Promise<ReadonlyMap<string, readonly Site[]>> {
 describe('the disk images of examples, documents and init', { concurrency: true }, async () => {
   for (const [build, sites] of await sitesByBuild()) {
     const names = [...new Set(sites.map(({ shown }) => shown))].join(', ');
-    it(`disk-image-create builds ${build} as it is in ${names}`, async () => {
+    it(`disk-image-create builds ${build} as shown in ${names}`, async () => {
       const unchanged = ({ elements = [], ...site }: Site) =>
         buildable({ elements, ...site }).length === elements.length;
       const { name, file, release = '' } = sites.find(unchanged) ?? assert.fail('none is buildable');

@@ -17,12 +17,12 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 
 describe('the custom builder', () => {
-  it('is a program of at most 20 lines', async () => {
+  it('the custom builder is a program of at most 20 lines', async () => {
     const lines = (await readFile(CUSTOM_BUILDER, 'utf8')).trimEnd().split('\n');
     assert.ok(lines.length <= 20, `${lines.length} lines`);
   });
 
-  it('makes an image of a directory and uploads it as qcow2', async (t) => {
+  it('the custom builder makes an image of a directory and uploads it as qcow2', async (t) => {
     const server = await startGearmand();
     undoAfter(t, () => server.stop());
     const directory = await mkdtemp(join(tmpdir(), 'custom-builder-'));
@@ -53,7 +53,7 @@ describe('the custom builder', () => {
   });
 });
 
-test('the example scanned-dib scans each image after disk-image-create, and a failed scan refuses it', async (t) => {
+test('the example scanned-dib scans each image after disk-image-create, and a failed scan rejects it', async (t) => {
   const { directory } = await ExampleProject.create(t);
   await cp(join(EXAMPLES, 'scanned-dib'), directory, { recursive: true });
   const { directory: tools } = await createFakeDib(await temporaryDirectory(t));
@@ -81,7 +81,7 @@ test('the example scanned-dib scans each image after disk-image-create, and a fa
 });
 
 for (const example of ['nodepool.yaml', 'all-in-one/nodepool.yaml']) {
-  it(`${example} is valid, without a warning`, async () => {
+  it(`the example ${example} is valid, without a warning`, async () => {
     const { warnings } = await loadConfiguration(join(EXAMPLES, example));
     assert.deepEqual(warnings, []);
   });
@@ -99,7 +99,7 @@ for (const [unit, exposure] of Object.entries({
   });
 }
 
-it('the units of the builder and of all in one differ only in their command and their name', () => {
+it('the units for the builder and for all in one differ only in their command and their name', () => {
   const [builder = '', allInOne = ''] = ['builder', 'all-in-one'].map((name) =>
     readFileSync(join(EXAMPLES, 'systemd', `nodepool-${name}.service`), 'utf8'),
   );

@@ -144,7 +144,7 @@ const commands = program.createHelp().visibleCommands(program);
 
 describe('the exit code', () => {
   for (const [line, reason, error] of CASES) {
-    it(`of "${line}" is that of ${reason}`, async () => {
+    it(`the command "${line}" exits with the code for ${reason}`, async () => {
       const { code, stdout, stderr } = await run(line);
       assert.equal(code, EXIT_CODES[reason].code, stderr);
       assert.equal(stdout, '');
@@ -153,7 +153,7 @@ describe('the exit code', () => {
     });
   }
 
-  it('of a job server or a status page whose port is taken is that of refused', async () => {
+  it('a job server or status page whose port is taken exits with the code for refused', async () => {
     const { port } = listener.address() as { readonly port: number };
     const other = { 'gearman-servers': [{ host: '127.0.0.1', port: await freePort() }] };
     await writeFile('web.yaml', JSON.stringify({ 'images-dir': 'other-images', ...other }));
@@ -182,7 +182,7 @@ describe('the exit code', () => {
       .filter(({ mandatory }) => mandatory)
       .flatMap(({ long, argChoices: [choice] = ['pool'] }) => [long ?? '', choice ?? '']);
 
-    it(`of ${name} is that of usage for unknown options, and too many or too few arguments`, async () => {
+    it(`the command ${name} exits with the code for usage for unknown options, and for too many or too few arguments`, async () => {
       const lines = [
         [...operands, '--no-such-option'],
         ...(command.registeredArguments.some(({ variadic }) => variadic) ? [] : [[...all, 'more']]),
@@ -196,7 +196,7 @@ describe('the exit code', () => {
     });
 
     if (!command.options.some(({ long }) => long === '--config')) continue;
-    it(`of ${name} is that of failed for an invalid file`, async () => {
+    it(`the command ${name} exits with the code for failed for an invalid file`, async () => {
       const more = name === 'prune' ? ['--keep', '1'] : [];
       const line = [name, ...operands, ...options, ...more, '-c', 'invalid.yaml'];
       const { code, stdout, stderr } = await runInProcess(...line);

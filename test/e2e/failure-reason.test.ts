@@ -24,7 +24,7 @@ const REASON =
   'mount: mounting none on /absent/dir failed: No such file or directory; see "nodepool-builder logs ';
 
 for (const embedded of [false, true]) {
-  it(`the first error of disk-image-create reaches the command, over ${embedded ? 'the embedded server' : 'gearmand'}`, async (t) => {
+  it(`a command prints the first error of disk-image-create, over ${embedded ? 'the embedded server' : 'gearmand'}`, async (t) => {
     const server = embedded ? undefined : await startGearmand();
     if (server !== undefined) undoAfter(t, () => server.stop());
     const port = server?.port ?? (await freePort());
@@ -72,7 +72,7 @@ for (const embedded of [false, true]) {
   });
 }
 
-it('the reason of a failed deletion reaches the command, and the image stays', async (t) => {
+it('a command prints the reason for a failed deletion, and the image stays', async (t) => {
   const site = await startGatedSite(t);
   await rm(site.gate);
   const run = (...args: readonly string[]) => runCommand(...args, '-c', site.config);
@@ -88,7 +88,7 @@ it('the reason of a failed deletion reaches the command, and the image stays', a
   assert.equal(code, 0, stderr);
 });
 
-it('a builder that sends no reason is quoted with what Gearman says', async (t) => {
+it('a command quotes Gearman’s words about a builder that sends no reason', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const site = await createSite(server.port);

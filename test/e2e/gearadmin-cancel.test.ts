@@ -73,7 +73,7 @@ const SERVERS: Readonly<Record<string, (t: TestContext) => Promise<Server>>> = {
 
 for (const [name, startServer] of Object.entries(SERVERS)) {
   describe(`gearadmin --cancel-job at ${name}`, () => {
-    test('stops a running build, and its command learns it', async (t) => {
+    test('gearadmin --cancel-job stops a running build, and the waiting command reports it', async (t) => {
       const site = await startSite(t, await startServer(t));
       const build = runCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
       const [handle = ''] = await waitUntil('a job', async () => {
@@ -88,7 +88,7 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
       assert.deepEqual(await readdir(join(site.images, '.nodepool-builder/staging')), []);
     });
 
-    test('stops what the manager waits for; a waiting build never runs', async (t) => {
+    test('gearadmin --cancel-job stops what the manager waits for, and a waiting build never runs', async (t) => {
       const site = await startSite(t, await startServer(t));
       const manager = spawnManager(t, site.config);
       const [waiting = ''] = await waitUntil('a build that waits', async () => {
@@ -125,7 +125,7 @@ for (const [name, startServer] of Object.entries(SERVERS)) {
   });
 }
 
-test('our own job server has the build stopped also if its client knows nothing of cancelling', async (t) => {
+test('our job server also stops a cancelled build whose client does not know of cancelling', async (t) => {
   const site = await startSite(t, (await startGearmandCommand(t)).address);
   const job = site.client.submit('image-build:docs', '{"image-id": "docs-1"}');
   const types = (async (): Promise<readonly string[]> => {

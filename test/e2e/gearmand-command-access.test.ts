@@ -49,7 +49,7 @@ zuul.example.org: { submit: ["image-build:"] }
 builder: { register: [""] }
 `;
 
-test('a certificate may submit what its prefix allows, and nothing else', async (t) => {
+test('a client certificate may submit what its prefix allows, and nothing else', async (t) => {
   const { zuul, builder, logged } = await start(t, RULES);
   const worker = new Worker({ servers: [builder] });
   const client = new Client({ servers: [zuul] });
@@ -65,7 +65,7 @@ test('a certificate may submit what its prefix allows, and nothing else', async 
   await assert.rejects(admin.dropFunction('image-build:x'), { serverCode: 'ACCESS_DENIED' });
 });
 
-test('SIGHUP applies new rules to open connections; invalid rules are logged and the old ones stay', async (t) => {
+test('SIGHUP applies new access rules to open connections, and invalid rules are logged and not applied', async (t) => {
   const { child, zuul, install, logged } = await start(t, RULES);
   const client = new Client({ servers: [zuul] });
   undoAfter(t, () => client.close());
@@ -88,7 +88,7 @@ test('SIGHUP applies new rules to open connections; invalid rules are logged and
   await assert.rejects(submit('image-build:x'), { serverCode: 'ACCESS_DENIED' });
 });
 
-test('an invalid access list is refused with the line of the error', async (t) => {
+test('an invalid access list is rejected with the line of the error', async (t) => {
   const { options, list } = await certificates(t);
   await writeFile(list, 'zuul:\n  submit: image-\n');
   const { code, stderr = '' } = await refusedGearmand(...options, '--access-list', list);

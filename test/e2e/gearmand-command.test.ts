@@ -14,7 +14,7 @@ import {
 import { selfSigned } from '../fixtures/self-signed.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
-test('its help names each option, and what SIGHUP does', async () => {
+test('gearmand’s help names each option, and what SIGHUP does', async () => {
   const help = await gearmandHelp();
   for (const word of [
     '--journal',
@@ -35,7 +35,7 @@ test('its help names each option, and what SIGHUP does', async () => {
   }
 });
 
-test('with --journal a background job survives SIGKILL', async (t) => {
+test('a background job survives SIGKILL of gearmand with --journal', async (t) => {
   const journal = join(await temporaryDirectory(t), 'journal');
   const first = await startGearmandCommand(t, '--journal', journal);
   const client = new Client({ servers: [first.address] });
@@ -53,7 +53,7 @@ test('with --journal a background job survives SIGKILL', async (t) => {
   assert.equal(await done.promise, 'x');
 });
 
-test('TLS with clients’ certificates, reloaded at SIGHUP; an invalid one is logged and the old one stays', async (t) => {
+test('SIGHUP reloads gearmand’s certificates, and an invalid one is logged and not used', async (t) => {
   const directory = await temporaryDirectory(t);
   const [cert, key, ca] = ['cert', 'key', 'ca'].map((name) => join(directory, name)) as [
     string,
@@ -134,7 +134,7 @@ function workerThatDies(port: number): [command: string, args: string[]] {
   ];
 }
 
-test('invalid combinations of options are refused', async (t) => {
+test('invalid combinations of gearmand’s options are rejected', async (t) => {
   const file = join(await temporaryDirectory(t), 'file');
   await writeFile(file, 'nonsense');
   const cases = [

@@ -81,7 +81,7 @@ async function build(
   return { site, log, daemon: builder.log.join('\n') };
 }
 
-it("logs and statements show the names of all variables, and only harmless variables' values", async (t) => {
+it('logs and statements show all variables’ names, and only harmless variables’ values', async (t) => {
   const { site, log, daemon } = await build(t);
   const bundle = await readFile(join(site.images, 'docs-1.d/attestations/build.sigstore.json'), 'utf8');
   const { predicate } = statementIn(bundle);

@@ -32,7 +32,7 @@ before(async () => {
 after(() => rm(site, { recursive: true, force: true }));
 
 describe('npm install nodepool-builder', () => {
-  it('installs no provider of a cloud, and no SDK that only these need', async () => {
+  it('npm install nodepool-builder installs no cloud provider, and no SDK that only these need', async () => {
     const manifests = await readManifests();
     const needed = new Set(ours.flatMap((name) => Object.keys(manifests.get(name)?.dependencies ?? {})));
     const optional = [...manifests]
@@ -49,7 +49,7 @@ describe('npm install nodepool-builder', () => {
     assert.ok(installed.has('nodepool-builder'));
   });
 
-  it(`installs at most ${MOST.packages} packages of others, of at most ${MOST.bytes / 1e6} MB`, async () => {
+  it(`npm install nodepool-builder installs at most ${MOST.packages} foreign packages, of at most ${MOST.bytes / 1e6} MB`, async () => {
     const manifests = await readManifests();
     const own = new Set(ours.map((name) => manifests.get(name)?.name));
     const others = (await installedPackages()).filter(({ name }) => !own.has(name));

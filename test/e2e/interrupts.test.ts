@@ -59,7 +59,7 @@ async function imagesOf(site: GatedSite): Promise<readonly string[]> {
   return (await readdir(site.images)).filter((name) => name.startsWith('docs')).toSorted();
 }
 
-test('on a terminal, Ctrl-C tells where the build runs, and a second one cancels it', async (t) => {
+test('the first Ctrl-C on a terminal shows where the build runs, and a second one cancels it', async (t) => {
   const site = await startGatedSite(t);
   const [file, args] = builderCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
   // Without exec, the shell could end by the same Ctrl-C.
@@ -90,7 +90,7 @@ test('SIGINT leaves a build running, and so does SIGTERM, which ends the command
   assert.deepEqual(await imagesOf(site), ['docs-1.raw']);
 });
 
-test('a build that still waits for a builder is withdrawn by the second SIGINT', async (t) => {
+test('the second SIGINT withdraws a build that still waits for a builder', async (t) => {
   const site = await startGatedSite(t);
   const first = follow(t, site, 'image-build', 'docs', '--image-id', 'docs-1');
   await running(site, 'docs-1');
@@ -129,7 +129,7 @@ test('the second SIGINT cancels an upload', async (t) => {
   );
 });
 
-test('a build that its builder cannot cancel continues; a third SIGINT ends the command', async (t) => {
+test('a build that its builder cannot cancel continues, and a third SIGINT ends the command', async (t) => {
   const site = await startGatedSite(t);
   const worker = new Worker({ servers: [{ host: '127.0.0.1', port: site.port }] });
   undoAfter(t, () => worker.close({ signal: AbortSignal.abort() }));
@@ -153,7 +153,7 @@ test('a build that its builder cannot cancel continues; a third SIGINT ends the 
   await build.shown(/stopped by SIGINT/);
 });
 
-test('an upload is cancelled even if no builder tells where it runs', async (t) => {
+test('an upload is cancelled even if no builder reports where it runs', async (t) => {
   const site = await startGatedSite(t);
   const worker = new Worker({ servers: [{ host: '127.0.0.1', port: site.port }], concurrency: 2 });
   undoAfter(t, () => worker.close({ signal: AbortSignal.abort() }));
@@ -183,7 +183,7 @@ test('an upload is cancelled even if no builder tells where it runs', async (t) 
   assert.deepEqual(argument, { by: ME, 'upload-id': handle });
 });
 
-test('a third SIGINT ends the command at once, also while the builder does not answer', async (t) => {
+test('a third SIGINT ends the command at once, also while the builder does not respond', async (t) => {
   const site = await startGatedSite(t);
   const worker = new Worker({ servers: [{ host: '127.0.0.1', port: site.port }], concurrency: 2 });
   undoAfter(t, () => worker.close({ signal: AbortSignal.abort() }));

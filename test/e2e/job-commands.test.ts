@@ -44,7 +44,7 @@ function pick({ size, md5, sha256, source }: Readonly<Record<string, unknown>>):
 }
 
 describe('in a directory', () => {
-  test('upload converts the file; concurrent and repeated uploads share one image', async (t) => {
+  test('the command upload converts the file, and concurrent and repeated uploads to a directory share one image', async (t) => {
     const directory = await createDirectory(t);
     const image = join(directory, 'built.raw');
     await writeFile(image, Buffer.alloc(1_048_576, 'image'));
@@ -82,7 +82,7 @@ describe('in a directory', () => {
     assert.deepEqual((await readdir(directory)).toSorted(), ['built.raw', 'pool']);
   });
 
-  test('prune deletes old images of jobs, also when run twice at once, and reap the partial file of a killed job', async (t) => {
+  test('the command prune deletes old images in a directory, and reap a killed job’s partial file', async (t) => {
     const directory = await createDirectory(t);
     const pool = join(directory, 'pool');
     const path = join(directory, 'image.qcow2');
@@ -125,7 +125,7 @@ describe('in a directory', () => {
     assert.ok(!(await readdir(pool)).some((name) => name.startsWith('.upload')));
   });
 
-  test('invalid files and options are refused with a reason, and nothing is changed', async (t) => {
+  test('the job commands reject invalid files and options with a reason, and change nothing', async (t) => {
     const directory = await createDirectory(t);
     const provider = ['--provider', `directory:${directory}/pool`];
     const random = join(directory, 'random');
@@ -169,7 +169,7 @@ describe('in a directory', () => {
   });
 });
 
-test('in a cloud, a stopped upload leaves nothing, and reap removes what a killed upload left', async (t) => {
+test('a stopped upload leaves nothing in a cloud, and reap removes what a killed upload left', async (t) => {
   const account = await (await openStack()).createAccount();
   const faulty = await faultyOpenStack(account);
   undoAfter(t, () => faulty.close());

@@ -67,12 +67,12 @@ describe('a command whose job server refuses it names the reason, with the exit 
   const cases: Readonly<
     Record<string, readonly [options: () => JobServerOptions, settings: () => object, error: RegExp]>
   > = {
-    'the certificate of the server is of another authority': [
+    'the server’s certificate is by another authority': [
       () => ({ tls: pem(server) }),
       () => ({ 'ssl-ca': stranger.ca }),
       /TLS with job server 127\.0\.0\.1:\d+ failed: (?:unable to verify|self-signed).*; correct the ssl- keys/,
     ],
-    'the certificate of the server has another name': [
+    'the server’s certificate has another name': [
       () => ({ tls: pem(client) }),
       ours,
       /TLS with job server \S+ failed: .*127\.0\.0\.1 is not cert's CN.*; correct|altnames|cert's/,
@@ -83,19 +83,19 @@ describe('a command whose job server refuses it names the reason, with the exit 
       () => ({}),
       /job server \S+ closed the connection; it may expect TLS; correct the ssl- keys of gearman-servers/,
     ],
-    'the server wants a certificate of the client': [
+    'the server wants a client certificate': [
       () => ({ tls: mutual() }),
       ours,
       /job server \S+ (?:failed: .*certificate required|closed the connection; it may not trust ssl-cert); correct/,
     ],
-    'the server does not trust the certificate of the client': [
+    'the server does not trust the client’s certificate': [
       () => ({ tls: mutual() }),
       () => ({ ...ours(), 'ssl-cert': alien.cert, 'ssl-key': alien.key }),
       /job server \S+ (?:failed: .*|closed the connection; it may not trust ssl-cert); correct the ssl- keys/,
     ],
   };
   for (const [name, [options, settings, error]] of Object.entries(cases)) {
-    it(`because ${name}`, async () => {
+    it(`a command exits with the code for refused if ${name}`, async () => {
       const port = await listen(options());
       for (const line of ['image-build docs', 'image-list --offered', 'logs docs-1', 'cancel docs']) {
         const { code, stderr } = await run(line, port, settings());
@@ -106,7 +106,7 @@ describe('a command whose job server refuses it names the reason, with the exit 
     });
   }
 
-  it('because its access list does not let the client submit the job', async (t) => {
+  it('a command exits with the code for refused if the access list does not let it submit the job', async (t) => {
     const port = await listen({ tls: mutual(), access: { client: { register: ['image-'] } } });
     const tls = { ...pem(client), ca: readFileSync(authority.ca) };
     const worker = new Worker({ servers: [{ host: '127.0.0.1', port, tls }] });

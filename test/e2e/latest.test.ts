@@ -9,7 +9,7 @@ import { cloudsYaml } from '../fixtures/openstack/account.ts';
 import { openStack } from '../fixtures/openstack/openstack.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
-test('latest asks a cloud of clouds.yaml, without any nodepool.yaml', async (t) => {
+test('the command latest queries a cloud in clouds.yaml, without any nodepool.yaml', async (t) => {
   const account = await (await openStack()).createAccount();
   const directory = await mkdtemp(join(tmpdir(), 'latest-'));
   undoAfter(t, () => rm(directory, { recursive: true }));

@@ -30,7 +30,7 @@ const OF_ZUUL = /loads .*(?:\/got\/|\/mqtt\/|zuul-api\.ts)/;
 /** Modules that only on-instance builds need. */
 const OF_INSTANCES = /loads .*(?:\/ssh2\/|xmldom|build-on-instance\.ts)/;
 
-test('--help, --version and usage errors load no other package of this project', async () => {
+test('the options --help and --version and usage errors load no other package of this project', async () => {
   for (const args of [['--help'], ['--version'], ['--no-such-option'], ['no-such-command']]) {
     const loaded = loadedBy(args).filter((line) => line.startsWith('loads file:'));
     assert.deepEqual(
@@ -41,7 +41,7 @@ test('--help, --version and usage errors load no other package of this project',
   }
 });
 
-test('a command that submits a job asks a job server before it loads a module of builders, providers or TLS', async (t) => {
+test('a command that submits a job queries a job server before it loads a module for builders, providers or TLS', async (t) => {
   const site = await createManagedSite(t, { diskimages: [], providers: [] });
   await writeFile(site.config, 'images-dir: /i\ngearman-servers: [{host: 127.0.0.1, port: 1}]\n');
   for (const args of [

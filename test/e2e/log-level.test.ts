@@ -51,18 +51,18 @@ for (const [level, expected] of CASES) {
       return levelsOf(service.log);
     };
 
-    it('limits the log of serve', async (t) => {
+    it(`the option --log-level ${level} limits the log of serve`, async (t) => {
       const start = (config: string): BuilderProcess =>
         spawnBuilder(config, '--embedded-gearmand', '--log-level', level);
       assert.deepEqual(await during(t, start, isOffered), expected);
     });
 
-    it('limits the log of manage', async (t) => {
+    it(`the option --log-level ${level} limits the log of manage`, async (t) => {
       const start = (config: string): BuilderProcess => spawnManager(t, config, '--log-level', level);
       assert.deepEqual(await during(t, start, (_, store) => existsSync(store)), expected);
     });
 
-    it('limits the log of the background process of serve', async (t) => {
+    it(`the option --log-level ${level} limits the log of serve in the background`, async (t) => {
       const site = await createManagedSite(t, { diskimages: [ODD_IMAGE] });
       const pidFile = join(site.directory, 'pid');
       const options = ['-p', pidFile, '--embedded-gearmand', '--log-level', level];
@@ -77,7 +77,7 @@ for (const [level, expected] of CASES) {
       assert.deepEqual(levelsOf(log.split('\n').filter(Boolean)), expected);
     });
 
-    it('limits the log of gearmand', async (t) => {
+    it(`the option --log-level ${level} limits the log of gearmand`, async (t) => {
       const [file, args] = builderCommand('gearmand', '-p', '0', '--log-level', level);
       const server = endAfter(t, spawnDaemon([file, args], 'pipe'));
       const stdout = server.child.stdout ?? assert.fail('no standard output');
@@ -92,7 +92,7 @@ for (const [level, expected] of CASES) {
 }
 
 describe('without --log-level', () => {
-  it('--help names the default of each command', async () => {
+  it('the option --help names each command’s default log level', async () => {
     for (const [command, level] of [
       ['serve', 'debug'],
       ['manage', 'info'],

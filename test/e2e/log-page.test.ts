@@ -39,7 +39,7 @@ truncate -s 1M "$2"
 `;
 
 describe('the page of a build', () => {
-  it('shows the end of the log while "Follow the end" is ticked', async (t) => {
+  it('a build’s page shows the end of the log while "Follow the end" is ticked', async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'log-page-'));
     undoAfter(t, () => rm(directory, { recursive: true }));
     const command = ['bash', '-c', LONG_LINES, 'build', directory, '{output.raw}'];
@@ -75,7 +75,7 @@ describe('the page of a build', () => {
     assert.deepEqual(errors, []);
   });
 
-  it('follows its log, keeps colours harmless, and searches', async (t) => {
+  it('a build’s page follows its log, keeps colours harmless, and searches', async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'log-page-'));
     undoAfter(t, () => rm(directory, { recursive: true }));
     const command = ['sh', '-c', SCRIPT, 'build', directory, '{output.raw}'];

@@ -17,7 +17,7 @@ import { MAY_ACT, startWebSite } from '../fixtures/web-site.ts';
 
 const ME = `${userInfo().username}@${hostname()}`;
 
-test('logs shows the log of a build while it runs, and of an upload, from another host', async (t) => {
+test('the command logs shows a running build’s and an upload’s log, from another host', async (t) => {
   const site = await startGatedSite(t);
   const build = runCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
   await waitUntil('the first line', async () =>
@@ -63,7 +63,7 @@ test('logs shows the log of a build while it runs, and of an upload, from anothe
   );
 });
 
-test('cancel stops a build, which leaves nothing; its client is told who cancelled it', async (t) => {
+test('the command cancel stops a build, which leaves nothing, and its client learns who cancelled it', async (t) => {
   const site = await startGatedSite(t);
   const build = runCommand('image-build', 'docs', '--image-id', 'docs-1', '-c', site.config);
   await waitUntil('the build', async () =>
@@ -84,7 +84,7 @@ test('cancel stops a build, which leaves nothing; its client is told who cancell
   assert.match(again.stderr, /no builder runs a build or an upload with the id docs-1/);
 });
 
-test('a cancelled build is cancelled in the records of the manager, which builds again when it is due', async (t) => {
+test('a cancelled build is cancelled in the manager’s records, and the manager builds again when it is due', async (t) => {
   const site = await createManagedSite(t);
   const gate = join(site.directory, 'gate');
   await writeFile(gate, '');
@@ -118,7 +118,7 @@ test('a cancelled build is cancelled in the records of the manager, which builds
   assert.equal(Date.parse(String(next.when)), due, 'by its rebuild-age');
 });
 
-test('cancel and the API withdraw what waits for a builder, and nothing runs afterwards', async (t) => {
+test('the command cancel and the API withdraw a build that waits for a builder, and nothing runs afterwards', async (t) => {
   const gate = join(await temporaryDirectory(t), 'gate');
   await writeFile(gate, '');
   const script = `while [ -e '${gate}' ]; do sleep 0.1; done; truncate -s 1M "$1"`;
@@ -157,7 +157,7 @@ test('cancel and the API withdraw what waits for a builder, and nothing runs aft
   assert.equal(site.service.log.filter((line) => /BuildWorker: build of \w+: image/.test(line)).length, 1);
 });
 
-test('cancel withdraws an upload that waits for a builder', async (t) => {
+test('the command cancel withdraws an upload that waits for a builder', async (t) => {
   const site = await createManagedSite(t);
   const [gate, hook] = [join(site.directory, 'gate'), join(site.directory, 'hook')];
   await writeFile(gate, '');

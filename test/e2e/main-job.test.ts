@@ -16,7 +16,7 @@ const MINI = `
     elements: [mini-os]
     env-vars: {DIB_JOURNAL_SIZE: '4', MINI_MARK: main job}`;
 
-it('builds, uploads and deletes with the real gearmand, gearman, gearadmin and disk-image-create', async (t) => {
+it('a builder builds, uploads and deletes with the real gearmand, gearman, gearadmin and disk-image-create', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const site = await createSite(server.port, MINI);

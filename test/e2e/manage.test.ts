@@ -37,7 +37,7 @@ function settingsOf(name: string): Record<string, unknown> {
 const ELECTED = /nodepool\.manager: elected leader; /;
 
 describe('manage', () => {
-  it('has a builder of another process build and upload', async (t) => {
+  it('a manager lets another process’s builder build and upload', async (t) => {
     const site = await newSite(t, 'separate');
     endAfter(t, await startBuilder(site.config));
     const manager = spawnManager(t, site.config);
@@ -47,7 +47,7 @@ describe('manage', () => {
     assert.equal(await manager.end('SIGTERM'), 0);
   });
 
-  it('waits until a builder is connected', async (t) => {
+  it('a manager waits until a builder is connected', async (t) => {
     const site = await newSite(t, 'waiting');
     const manager = spawnManager(t, site.config);
     await manager.logged(ELECTED);
@@ -59,7 +59,7 @@ describe('manage', () => {
     await manager.logged(/build waiting-0000000001-\w+ is ready/);
   });
 
-  it('ends immediately at SIGTERM, and loses no running build', async (t) => {
+  it('a manager ends immediately at SIGTERM, and loses no running build', async (t) => {
     const site = await newSite(t, 'ended');
     const dib = await createFakeDib(site.directory);
     const command = join(dib.directory, 'disk-image-create');
@@ -80,7 +80,7 @@ describe('manage', () => {
     assert.equal((await site.list('dib-image-list')).length, 1);
   });
 
-  it('reloads the configuration at SIGHUP; an invalid one changes nothing', async (t) => {
+  it('a manager reloads the configuration at SIGHUP, and an invalid one changes nothing', async (t) => {
     const site = await newSite(t, 'reloaded');
     const builder = endAfter(t, await startBuilder(site.config));
     const manager = spawnManager(t, site.config);
@@ -99,7 +99,7 @@ describe('manage', () => {
     assert.deepEqual(await site.built(), []);
   });
 
-  it('reloads the configuration when the file changes', async (t) => {
+  it('a manager reloads the configuration when the file changes', async (t) => {
     const site = await newSite(t, 'watched');
     endAfter(t, await startBuilder(site.config));
     const manager = spawnManager(t, site.config);
@@ -112,7 +112,7 @@ describe('manage', () => {
     await manager.logged(/build watched-\d+-\w+: its configuration has changed since watched-/);
   });
 
-  it('stands by while another manager is the leader, and takes over when it is killed', async (t) => {
+  it('a manager stands by while another is the leader, and takes over when it is killed', async (t) => {
     const site = await newSite(t, 'stand-by');
     endAfter(t, await startBuilder(site.config));
     const leader = spawnManager(t, site.config);
@@ -127,7 +127,7 @@ describe('manage', () => {
     await standby.logged(/build stand-by-\d+-\w+: it was requested/);
   });
 
-  it('--dry-run prints the plan and changes nothing', async (t) => {
+  it('the option --dry-run of manage prints the plan and changes nothing', async (t) => {
     const site = await newSite(t, 'dry');
     endAfter(t, await startBuilder(site.config));
     const { code, stdout, stderr } = await runCommand('manage', '--dry-run', '-c', site.config);
@@ -144,7 +144,7 @@ describe('the password in the URL of a store', () => {
   };
 
   for (const command of [['manage'], ['plan'], ['image-list'], ['-d', '--all-in-one']]) {
-    it(`is not shown by ${command.join(' ')} when the database cannot be reached`, async (t) => {
+    it(`the command ${command.join(' ')} does not show the store’s password when the database cannot be reached`, async (t) => {
       const site = await createManagedSite(t, settings);
       const { code, stdout, stderr } = await runCommand(...command, '-c', site.config);
       assert.equal(code, 5);
@@ -155,7 +155,7 @@ describe('the password in the URL of a store', () => {
       assert.doesNotMatch(stdout + stderr, /hunter2/);
     });
 
-    it(`is not shown by ${command.join(' ')} for a URL of another database`, async (t) => {
+    it(`the command ${command.join(' ')} does not show the password in a URL of another database`, async (t) => {
       const site = await createManagedSite(t, { manager: { store: 'mysql://nodepool:hunter2@db/nodepool' } });
       const { code, stdout, stderr } = await runCommand(...command, '-c', site.config);
       assert.equal(code, 1);

@@ -45,7 +45,7 @@ describe('the lists', () => {
     return outcome.stdout.trimEnd().split('\n');
   };
 
-  it('image-status shows where a disk image is', async () => {
+  it('the command image-status shows where a disk image is', async () => {
     const [header, ...rows] = await table('image-status');
     assert.match(header ?? '', /^DISKIMAGE +PROVIDER +STATE +READY +NEWEST +AGE +ERROR$/);
     assert.equal(rows.length, 2);
@@ -64,7 +64,7 @@ describe('the lists', () => {
     ]);
   });
 
-  it('dib-image-list shows builds with the reasons of their requests', async () => {
+  it('the command dib-image-list shows builds with the reasons for their requests', async () => {
     const [header, ...rows] = await table('dib-image-list');
     assert.match(header ?? '', /^IMAGE-ID +STATE +AGE +REASON$/);
     assert.equal(rows.length, 1);
@@ -79,7 +79,7 @@ describe('the lists', () => {
     });
   });
 
-  it('image-list shows uploads', async () => {
+  it('the command image-list shows uploads', async () => {
     const [header, ...rows] = await table('image-list');
     assert.match(header ?? '', /^IMAGE-ID +UPLOAD-ID +PROVIDER +STATE +AGE +EXTERNAL-ID +ERROR$/);
     assert.equal(rows.length, 1);
@@ -99,13 +99,13 @@ describe('the lists', () => {
     ]);
   });
 
-  it('image-list --offered shows what builders offer', async () => {
+  it('the command image-list --offered shows what builders offer', async () => {
     const [image, ...others] = await site.list('image-list', '--offered');
     assert.deepEqual(others, []);
     assert.partialDeepStrictEqual(image, { 'image-id': imageId, 'image-name': 'docs', builders: 1 });
   });
 
-  it('plan says when the next build is due', async () => {
+  it('the command plan shows when the next build is due', async () => {
     const [build, ...others] = await site.list('plan');
     assert.deepEqual(others, []);
     const [{ requested } = { requested: '' }] = await site.list('dib-image-list');
@@ -117,7 +117,7 @@ describe('the lists', () => {
     assert.equal(build?.reason, `${imageId} reaches rebuild-age, 24 hours`);
   });
 
-  it('alien-image-list separates orphans from images of others; --dry-run lists the orphans', async () => {
+  it('the command alien-image-list separates orphans from other owners’ images, and --dry-run lists the orphans', async () => {
     const uploaded = join(site.directory, 'east', `docs-${imageId}.qcow2`);
     const manifest = JSON.parse(await readFile(`${uploaded}.json`, 'utf8'));
     const owner = uploadId.split('-')[1];
@@ -149,7 +149,7 @@ describe('the lists', () => {
     assert.equal((await site.uploaded('east')).length, 3);
   });
 
-  it('rebuild lists the disk images if the name is wrong', async () => {
+  it('the command rebuild lists the disk images if the name is wrong', async () => {
     assert.match(
       await errorOf('not-found', site, 'rebuild', 'dosc'),
       /disk image "dosc" is not in .*; choose one of: docs/,
@@ -158,7 +158,7 @@ describe('the lists', () => {
 });
 
 describe('the lists of images with long names', () => {
-  it('fit 100 columns, with every id', async (t) => {
+  it('lists of images with long names fit 100 columns, with every id', async (t) => {
     const [name, cloud] = ['debian-bookworm-arm64', 'openstack-region-one'];
     const site = await createManagedSite(t, {
       diskimages: [docsImage({ name }), docsImage({ name: `${name}-broken`, options: { tree: '/none' } })],
@@ -178,7 +178,7 @@ describe('the lists of images with long names', () => {
 });
 
 describe('plan', () => {
-  it('names paused disk images and providers', async (t) => {
+  it('the command plan names paused disk images and providers', async (t) => {
     const site = await createManagedSite(t, { diskimages: [docsImage({ pause: true })] });
     endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
     const plan = await site.list('plan');
@@ -192,7 +192,7 @@ describe('plan', () => {
     );
   });
 
-  it('names the time of the next try after a failure', async (t) => {
+  it('the command plan names the time of the next attempt after a failure', async (t) => {
     const site = await createManagedSite(t, {
       diskimages: [docsImage({ options: { tree: '/no/such/directory' } })],
     });
@@ -219,7 +219,7 @@ describe('plan', () => {
 });
 
 describe('without a manager', () => {
-  it('image-list shows what builders offer; commands that need records fail with a remedy', async (t) => {
+  it('image-list works without a manager, and commands that need records fail with a remedy', async (t) => {
     const site = await createManagedSite(t);
     endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
     assert.deepEqual(await site.list('image-list'), []);
@@ -242,7 +242,7 @@ describe('without a manager', () => {
 });
 
 describe('export-image-data and import-image-data', () => {
-  it('move the records to another store', async (t) => {
+  it('export-image-data and import-image-data move the records to another store', async (t) => {
     const { site, process: service } = await startService(t);
     const file = join(site.directory, 'images.json');
     const written = await runInProcess('export-image-data', file, '-c', site.config);
@@ -265,7 +265,7 @@ describe('export-image-data and import-image-data', () => {
     assert.deepEqual([await site.list('dib-image-list'), await site.list('image-list')], records);
   });
 
-  it('refuse an invalid file with a reason', async (t) => {
+  it('import-image-data rejects an invalid file with a reason', async (t) => {
     const site = await createManagedSite(t);
     const file = join(site.directory, 'images.json');
     assert.match(
@@ -286,7 +286,7 @@ describe('export-image-data and import-image-data', () => {
 });
 
 describe('--help', () => {
-  it('of each command has an example', async () => {
+  it('the option --help of each command shows an example', async () => {
     const commands = [
       'serve',
       'image-build',

@@ -12,7 +12,7 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 describe('the requests', () => {
-  it('rollback returns to the previous build, and is rejected if there is none', async (t) => {
+  it('the command rollback returns to the previous build, and is rejected if there is none', async (t) => {
     const { site, process: service } = await startService(t);
     await runInProcess('rebuild', 'docs', '-c', site.config);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
@@ -48,7 +48,7 @@ describe('the requests', () => {
     assert.match(String(status?.newest), /^docs-0000000001-/);
   });
 
-  it('are refused while no manager runs, and nothing is done later', async (t) => {
+  it('requests are rejected while no manager runs, and are not handled later', async (t) => {
     const { site, process: service } = await startService(t);
     await runInProcess('rebuild', 'docs', '-c', site.config);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
@@ -93,7 +93,7 @@ describe('the requests', () => {
     assert.equal(withdrawn.length, 1);
   });
 
-  it('rebuild builds what was written to the file before it, and once', async (t) => {
+  it('the command rebuild builds what was written to the file before it, and once', async (t) => {
     const { site, process: service } = await startService(t);
     const options = { tree: join(import.meta.dirname, '../fixtures') };
     await site.configure({ providers: [provider('east')], diskimages: [docsImage({ options })] });
@@ -108,7 +108,7 @@ describe('the requests', () => {
     assert.equal((await site.list('dib-image-list')).length, 2);
   });
 
-  it('image-pause stops builds until image-unpause, whatever the file says', async (t) => {
+  it('the command image-pause stops builds until image-unpause, whatever the file says', async (t) => {
     const { site, process: service } = await startService(t);
     const run = async (...args: readonly string[]): Promise<string> => {
       const { code, stderr } = await runInProcess(...args, '-c', site.config);
@@ -149,7 +149,7 @@ describe('the requests', () => {
     );
   });
 
-  it('upload-delete deletes one upload, which is then made again if it is still configured', async (t) => {
+  it('the command upload-delete deletes one upload, and the image is uploaded again if still configured', async (t) => {
     const { site, process: service } = await startService(t);
     const uploadId = await idOf(site, 'image-list', 'upload-id', '0000000002');
     assert.equal((await runInProcess('upload-delete', uploadId, '-c', site.config)).code, 0);
@@ -163,7 +163,7 @@ describe('the requests', () => {
     );
   });
 
-  it('dib-image-delete deletes a build everywhere', async (t) => {
+  it('the command dib-image-delete deletes a build everywhere', async (t) => {
     const { site, process: service } = await startService(t);
     await runInProcess('rebuild', 'docs', '-c', site.config);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);

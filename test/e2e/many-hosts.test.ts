@@ -79,7 +79,7 @@ async function settled(site: ManyHosts, diskimages: readonly string[]): Promise<
 }
 
 describe('many hosts', { concurrency: true }, () => {
-  it('builds spread over the builders that can make them, and uploads go to the builder that has the file', async (t) => {
+  it('builds spread over the builders on many hosts, and uploads go to the builder that has the file', async (t) => {
     const site = await startManyHosts(t, ALL);
     const { b, c } = site;
     await waitUntil('a build at each builder', () => [b, c].every((host) => atTheGate(host) === 1));
@@ -101,7 +101,7 @@ describe('many hosts', { concurrency: true }, () => {
     assert.ok((await b.images()).some((id) => id.startsWith('debian-efi-')));
   });
 
-  it('when a builder is killed during a build, another one builds, and the first leaves nothing', async (t) => {
+  it('another builder builds when one is killed during a build, and the killed one leaves nothing', async (t) => {
     const site = await startManyHosts(t, DEBIAN);
     const [victim, other] = await whoBuilds(site);
     await victim.builder.end('SIGKILL');
@@ -114,7 +114,7 @@ describe('many hosts', { concurrency: true }, () => {
     assert.deepEqual(ready(site), image, 'one build, as far as the manager knows');
   });
 
-  it("when a builder is cut off during a build, another one builds, and the first one's image is deleted in the end", async (t) => {
+  it('another builder builds when one is cut off during a build, and the first one’s image is finally deleted', async (t) => {
     const site = await startManyHosts(t, DEBIAN);
     const [victim, other] = await whoBuilds(site);
     await victim.network.unplug();
@@ -135,7 +135,7 @@ describe('many hosts', { concurrency: true }, () => {
     assert.deepEqual(await settled(site, ['debian']), ready(site).slice(1));
   });
 
-  it('when a builder is cut off during an upload of its only copy, the image is built again', async (t) => {
+  it('an image is built again when a builder is cut off during an upload of its only copy', async (t) => {
     const site = await startManyHosts(t, DEBIAN);
     for (const host of [site.b, site.c]) await host.holdUploads();
     await openGates(site);
@@ -155,7 +155,7 @@ describe('many hosts', { concurrency: true }, () => {
     assert.equal(hooks(victim), 1, 'the lost image is not uploaded any more');
   });
 
-  it('when the job server is cut off from all builders and returns, everything continues', async (t) => {
+  it('everything continues when the job server is cut off from all builders and returns', async (t) => {
     const site = await startManyHosts(t, ALL);
     const { a, b, c } = site;
     await waitUntil('a build at each builder', () => [b, c].every((host) => atTheGate(host) === 1));

@@ -50,7 +50,7 @@ async function startSite(t: TestContext, entry: Settings, port?: number): Promis
   return { ...site, broken, texts };
 }
 
-test('the manager tells a webhook of a failure with its reason, of the recovery, and of uploads', async (t) => {
+test('the manager notifies a webhook of a failure with its reason, of the recovery, and of uploads', async (t) => {
   const site = await startSite(t, { events: ['build-failed', 'build-succeeded', 'upload-succeeded'] });
   const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
   const first = await waitUntil('the failure', () => site.texts[0]);
@@ -74,7 +74,7 @@ test('the manager tells a webhook of a failure with its reason, of the recovery,
   assert.equal(await service.end('SIGTERM'), 0);
 });
 
-test('a builder tells of the jobs of other clients, such as nodepool, and not of those of its own commands', async (t) => {
+test('a builder notifies of other clients’ jobs, such as nodepool’s, and not of its own commands’ jobs', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const site = await startSite(t, { events: ['build-failed', 'build-succeeded'] }, server.port);
@@ -97,7 +97,7 @@ test('a builder tells of the jobs of other clients, such as nodepool, and not of
   assert.deepEqual([second, others], ['build 2 of docs is ready, the first one after a failure', []]);
 });
 
-test('notify-test prints what a receiver answers, and fails if it refuses', async (t) => {
+test('the command notify-test prints a receiver’s response, and fails if the receiver rejects the event', async (t) => {
   const site = await startSite(t, {});
   const good = await runCommand('notify-test', 'python', '-c', site.config);
   assert.deepEqual(good, { code: 0, stdout: 'python was told: status 204\n', stderr: '' });

@@ -15,7 +15,7 @@ echo "setting up $1 for $NODEPOOL_REGION with $GREETING from $NODEPOOL_SCRIPTDIR
 echo "$1" > /etc/made-of
 `;
 
-it('makes an image on an instance, with the real gearmand, QEMU and an SSH server', async (t) => {
+it('a builder makes an image on an instance, with the real gearmand, QEMU and an SSH server', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const site = await createMiniLinuxSite(server.port, {

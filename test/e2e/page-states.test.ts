@@ -28,7 +28,7 @@ async function untilBuild(site: WebSite, diskimage: string, state: string): Prom
 }
 
 describe('the status page', () => {
-  it('says of a cancelled build who cancelled it, of a ready one why it was requested, and offers what is possible', async (t) => {
+  it('the status page shows who cancelled a build, why a ready one was requested, and what is possible', async (t) => {
     const slow = { name: 'slow', builder: 'command', command: ['sh', '-c', 'sleep 600', '{output.raw}'] };
     const site = await startWebSite(
       t,
@@ -76,7 +76,7 @@ describe('the status page', () => {
     );
   });
 
-  it('keeps the images in sight above many failures, and no state runs into the next column', async (t) => {
+  it('the status page keeps the images visible above many failures, and no state runs into the next column', async (t) => {
     const broken = Array.from({ length: 20 }, (_, index) => ({
       name: `broken-${index}`,
       builder: 'command',

@@ -43,7 +43,7 @@ echo "an image of ${name}" > "$output.raw"
   return { site, openGate: () => writeFile(gate, '') };
 }
 
-it('after a partition, a copy of an image that differs from the record is deleted', async (t) => {
+it('a copy of an image that differs from the record is deleted after a network partition', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const link = await Relay.start(server.port);

@@ -80,12 +80,12 @@ async function builder(t: TestContext): Promise<Client> {
 const COMMAND = 'node_modules/.bin/nodepool-builder';
 
 describe('the example of a plugin, installed from its tarball', () => {
-  it('has a provider of at most 60 lines', async () => {
+  it('the plugin example, installed from its tarball, has a provider of at most 60 lines', async () => {
     const lines = (await readFile(join(EXAMPLE, 'folder-provider.ts'), 'utf8')).trimEnd().split('\n');
     assert.ok(lines.length <= 60, `${lines.length} lines`);
   });
 
-  it('passes the contract tests', async () => {
+  it('the plugin example, installed from its tarball, passes the contract tests', async () => {
     const contract = await readFile(join(EXAMPLE, 'contract.test.ts'), 'utf8');
     const installed = contract.replace('./folder-provider.ts', 'nodepool-builder-provider-folder');
     await writeFile(join(site, 'contract.test.mts'), installed);
@@ -95,13 +95,13 @@ describe('the example of a plugin, installed from its tarball', () => {
     assert.match(report, /^# fail 0$/m);
   });
 
-  it('is part of a configuration that "validate" accepts', async () => {
+  it('the plugin example, installed from its tarball, is part of a configuration that validate accepts', async () => {
     await writeFile(join(site, 'nodepool.yaml'), await readFile(join(EXAMPLE, 'nodepool.yaml'), 'utf8'));
     const output = await run(site, process.execPath, COMMAND, 'validate', '-c', 'nodepool.yaml');
     assert.match(output, /nodepool\.yaml is good: 1 disk image, 1 provider/);
   });
 
-  it('uploads an image that another plugin, a file of TypeScript, builds, as Gearman jobs request', async (t) => {
+  it('the plugin example, installed from its tarball, uploads another plugin’s image for Gearman jobs', async (t) => {
     const client = await builder(t);
     const submit = async (name: string, argument: object = {}): Promise<Record<string, string>> => {
       const result = await client.submit(name, JSON.stringify(argument));

@@ -10,7 +10,7 @@ import { createSite } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-it('after a builder was killed while a hook ran, the job is assigned again and the hook runs again', async (t) => {
+it('a job is assigned and its hook run again after the builder was killed while the hook ran', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const site = await createSite(server.port);

@@ -65,7 +65,7 @@ async function startSlowSite(t: TestContext): Promise<SlowSite> {
   return { ...site, process, buildGate, uploadGate, table };
 }
 
-test('the lists show the progress of what runs', async (t) => {
+test('the lists show the progress of running builds and uploads', async (t) => {
   const site = await startSlowSite(t);
   const builds = await waitUntil('a running build', async () => {
     const found = await site.list('dib-image-list');
@@ -99,7 +99,7 @@ test('the lists show the progress of what runs', async (t) => {
   assert.ok(performance.now() - started < 5000, 'without a job server, the list is not slow');
 });
 
-test('a build that waits is queued, and says for what, in lists, on the page and to who follows it', async (t) => {
+test('a waiting build is shown as queued with the reason, in lists, on the page and to its followers', async (t) => {
   const site = await createManagedSite(t);
   const gate = join(site.directory, 'gate');
   await writeFile(gate, '');
@@ -144,7 +144,7 @@ test('a build that waits is queued, and says for what, in lists, on the page and
   assert.match(await shown, /image-build:second: 0 %, waiting for a free builder/);
 });
 
-test('an upload to a cloud that is down says why it is retried, when, and which attempt follows', async (t) => {
+test('an upload to a cloud that is down shows why it is retried, when, and which attempt follows', async (t) => {
   const port = await freePort();
   const site = await createManagedSite(t, {
     diskimages: [docsImage()],
@@ -184,7 +184,7 @@ test('an upload to a cloud that is down says why it is retried, when, and which 
   assert.match(log.stdout, RegExp(`retrying in \\d+\\.\\d s \\(attempt 2 of 6\\): .*127.0.0.1:${port}`));
 });
 
-test('who follows a build sees the time change, and the time left if the same was built before', async (t) => {
+test('a build’s followers see the time change, and the time left if the same was built before', async (t) => {
   const site = await startSlowSite(t);
   await Promise.all([site.buildGate, site.uploadGate].map((gate) => rm(gate)));
   await site.process.logged(/upload .* to east is ready/);

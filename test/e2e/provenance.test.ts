@@ -105,7 +105,7 @@ function linksOf(report: Report): readonly string[] {
 }
 
 describe('verify', () => {
-  it('does not take a bill of materials in a provider for an attestation', async () => {
+  it('verify does not mistake a bill of materials in a provider for an attestation', async () => {
     await restore();
     const name = 'bom.cdx.json';
     const path = join(site.pool, 'docs-docs-1.qcow2.json');
@@ -118,7 +118,7 @@ describe('verify', () => {
     await verify('unproven', ...UPLOAD);
   });
 
-  it('proves an image, a file and an upload of a builder that works with gearmand', async () => {
+  it('verify proves an image, a file and an upload by a builder that works with gearmand', async () => {
     await restore();
     const image = await verify('proven', 'docs-1');
     assert.deepEqual(linksOf(image).toSorted().slice(0, 2), ['build proven', 'conversion proven']);
@@ -130,7 +130,7 @@ describe('verify', () => {
     assert.ok(linksOf(upload).includes('record proven'));
   });
 
-  it('needs no configuration for a file with its attestations and a key', async () => {
+  it('verify needs no configuration for a file with its attestations and a key', async () => {
     await restore();
     const directory = join(site.directory, 'elsewhere');
     await mkdir(directory);
@@ -142,7 +142,7 @@ describe('verify', () => {
     assert.match(stderr, /^digests of docs-1\.qcow2: 0 %\n(?:.*\n)*digests of docs-1\.qcow2: 100 %\n$/);
   });
 
-  it('says that nothing is proven without attestations, or with another key', async () => {
+  it('verify reports that nothing is proven without attestations, or with another key', async () => {
     await restore();
     const other = join(site.directory, 'other.pub');
     execFileSync('sh', ['-c', `openssl genpkey -algorithm ed25519 | openssl pkey -pubout -out ${other}`]);
@@ -152,7 +152,7 @@ describe('verify', () => {
     await verify('unproven', 'docs-1');
   });
 
-  it('refuses impossible requests', async () => {
+  it('verify rejects impossible requests', async () => {
     await restore();
     const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
       [
@@ -183,7 +183,7 @@ describe('verify', () => {
     );
   });
 
-  it('reports a bundle that is truncated, and refuses one of more than 1 MiB', async () => {
+  it('verify reports a bundle that is truncated, and rejects one of more than 1 MiB', async () => {
     await restore();
     const bundle = join(site.images, 'docs-1.d/attestations/build.sigstore.json');
     await writeFile(bundle, (await readFile(bundle)).subarray(0, 500));
@@ -205,7 +205,7 @@ async function flip(path: string, position: number): Promise<void> {
 }
 
 describe('verify finds every change', () => {
-  it('of a byte anywhere in a file', async () => {
+  it('verify finds a changed byte anywhere in a file', async () => {
     for (const name of ['docs-1.raw', 'docs-1.qcow2']) {
       const { size } = await stat(join(original, 'images', name));
       for (const position of [0, 1, 511, Math.floor(size / 2), size - 2, size - 1]) {
@@ -216,14 +216,14 @@ describe('verify finds every change', () => {
     }
   });
 
-  it('of the length of a file', async () => {
+  it('verify finds a changed length of a file', async () => {
     await restore();
     const path = join(site.images, 'docs-1.raw');
     await writeFile(path, (await readFile(path)).subarray(0, -1));
     await verify('refuted', 'docs-1');
   });
 
-  it('of a byte of an image in the provider', async () => {
+  it('verify finds a changed byte in the provider’s image', async () => {
     const { size } = await stat(join(original, 'pool/docs-docs-1.qcow2'));
     for (const position of [0, Math.floor(size / 2), size - 1]) {
       await restore();
@@ -233,7 +233,7 @@ describe('verify finds every change', () => {
     }
   });
 
-  it('of each value of each statement, and of each signature', async () => {
+  it('verify finds any changed value in any statement, and any changed signature', async () => {
     const names = await readdir(join(original, 'images/docs-1.d/attestations'));
     assert.equal(names.length, 3, names.join(', '));
     for (const name of names) {
@@ -273,7 +273,7 @@ describe('verify finds every change', () => {
     }
   });
 
-  it('of each value of the record of the builder that an attestation or a file proves', async () => {
+  it('verify finds any changed value in the builder’s record that an attestation or a file proves', async () => {
     const name = '.nodepool-builder/manifests/docs-1.json';
     const record = JSON.parse(await readFile(join(original, 'images', name), 'utf8')) as object;
     let found = 0;
@@ -292,7 +292,7 @@ describe('verify finds every change', () => {
     assert.ok(linksOf(await verify('refuted', 'docs-1')).includes('record refuted'));
   });
 
-  it('of each value of the record in the provider that an attestation proves', async () => {
+  it('verify finds any changed value in the provider’s record that an attestation proves', async () => {
     const name = 'docs-docs-1.qcow2.json';
     const record = JSON.parse(await readFile(join(original, 'pool', name), 'utf8')) as Record<
       string,

@@ -95,7 +95,7 @@ for (const variable of ['https_proxy', 'ALL_PROXY']) {
   }
 }
 
-test("Zuul's API, artifacts and webhooks are requested through a proxy", async (t) => {
+test('Zuul’s API, artifacts and webhooks are requested through a proxy', async (t) => {
   const proxy = await startProxy(t);
   const signal = AbortSignal.timeout(60_000);
   const refused = /the proxy 127\.0\.0\.1:\d+ refuses the connection with status 403/;
@@ -128,7 +128,7 @@ test("Zuul's API, artifacts and webhooks are requested through a proxy", async (
   );
 });
 
-test('an artifact on this host or in its network is refused, also where a proxy would connect', async (t) => {
+test('an artifact on this host or in its network is rejected, also where a proxy would connect', async (t) => {
   const proxy = await startProxy(t);
   withVariables(t, { no_proxy: undefined });
   const guard = new AddressGuard({ configuredUrls: [] });

@@ -54,7 +54,7 @@ async function reap(
 }
 
 for (const status of [401, 403, 404, 405]) {
-  test(`reap removes everything where Neutron answers ${status} for floating IPs`, async (t) => {
+  test(`the command reap removes everything where Neutron responds with ${status} for floating IPs`, async (t) => {
     const { code, stderr, images, servers } = await reap(t, { floatingips: status });
     assert.equal(code, 0, stderr);
     assert.deepEqual([stderr, images, servers], ['', 0, 0]);
@@ -62,7 +62,7 @@ for (const status of [401, 403, 404, 405]) {
 }
 
 for (const status of [401, 403, 404]) {
-  test(`reap removes uploads and snapshots where Nova answers ${status}, and warns once`, async (t) => {
+  test(`the command reap removes uploads and snapshots where Nova responds with ${status}, and warns once`, async (t) => {
     const { code, stderr, images, servers } = await reap(t, { 'servers|keypairs': status });
     assert.equal(code, 0, stderr);
     assert.match(
@@ -73,14 +73,14 @@ for (const status of [401, 403, 404]) {
   });
 }
 
-test('reap removes uploads and snapshots in a cloud without compute and network services', async (t) => {
+test('the command reap removes uploads and snapshots in a cloud without compute and network services', async (t) => {
   const none = { compute_endpoint_override: null, network_endpoint_override: null };
   const { code, stderr, images } = await reap(t, {}, none);
   assert.equal(code, 0, stderr);
   assert.deepEqual([stderr, images], ['', 0]);
 });
 
-test('reap removes uploads and snapshots while Nova is down, and then fails', async (t) => {
+test('the command reap removes uploads and snapshots while Nova is down, and then fails', async (t) => {
   const { code, stderr, images } = await reap(
     t,
     { 'servers|keypairs': 503 },

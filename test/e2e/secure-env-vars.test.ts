@@ -54,7 +54,7 @@ function build(imageId: string): Promise<Buffer> {
   return client.submit('image-build:tokens', JSON.stringify({ 'image-id': imageId })).result;
 }
 
-it('reach the real disk-image-create and no log, and are reloaded when the file changes', async (t) => {
+it('secret env-vars reach the real disk-image-create and no log, and are reloaded when the file changes', async (t) => {
   const elements = join(import.meta.dirname, '../elements');
   const site = await newSite(t, ({ directory }) => {
     const variables = `{ELEMENTS_PATH: '${elements}:${directory}/elements', DIB_JOURNAL_SIZE: '4'}`;
@@ -85,7 +85,7 @@ it('reach the real disk-image-create and no log, and are reloaded when the file 
   assert.doesNotMatch([...texts, ...builder.log].join('\n'), new RegExp(`${SECRET}|${OTHER}`));
 });
 
-it('are found in the background with a relative path, too', async (t) => {
+it('secret env-vars are found by a daemon in the background, also with a relative path', async (t) => {
   const site = await newSite(t, ({ directory }) => `{name: tokens, dib-cmd: ${directory}/dib}`);
   const { directory } = site;
   const script = ['#!/bin/sh', `printf %s "$TOKEN" > ${directory}/token`, 'exit 1', ''].join('\n');

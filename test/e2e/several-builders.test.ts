@@ -40,7 +40,7 @@ async function has({ site }: Host, file: string): Promise<boolean> {
   return (await readdir(site.images)).includes(file);
 }
 
-it('builders share the builds, an upload goes to the builder with the image, and a builder that dies loses no job', async (t) => {
+it('several builders share builds, upload the images that they have, and lose no job when one dies', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const hosts = [await startHost(t, server.port), await startHost(t, server.port)] as const;

@@ -50,7 +50,7 @@ async function startBuild(): Promise<Promise<Buffer>[]> {
 }
 
 describe('SIGTERM and SIGINT', () => {
-  it('let the running build finish, and its result arrives', async () => {
+  it('SIGTERM lets the running build finish, and its result arrives', async () => {
     const [result] = await startBuild();
     const ended = builder.end('SIGTERM');
     await builder.logged(/SIGTERM: finishing the running jobs/);
@@ -61,7 +61,7 @@ describe('SIGTERM and SIGINT', () => {
     assert.ok(existsSync(join(site.images, '0001.qcow2')));
   });
 
-  it('stop the build at the second signal, and leave nothing of it', async () => {
+  it('the second SIGINT stops the build, which leaves nothing', async () => {
     const [result] = await startBuild();
     const failed = assert.rejects(result ?? Promise.resolve(), { code: 'job-failed' });
     const ended = builder.end('SIGINT');
@@ -81,7 +81,7 @@ it('a daemon outlives the program that reads its log', async () => {
 });
 
 describe('SIGHUP', () => {
-  it('applies a changed configuration', async () => {
+  it('SIGHUP applies a changed configuration', async () => {
     await site.configure(DOCS);
     builder.child.kill('SIGHUP');
     await builder.logged(/read .*nodepool\.yaml again/);
@@ -92,7 +92,7 @@ describe('SIGHUP', () => {
     assert.equal(await builder.end('SIGTERM'), 0);
   });
 
-  it('reports an invalid configuration and keeps the current one', async () => {
+  it('SIGHUP reports an invalid configuration and keeps the current one', async () => {
     await writeFile(site.config, 'images-dir: [\n');
     builder.child.kill('SIGHUP');
     await builder.logged(/the configuration stays as it was: .*nodepool\.yaml:2:1: /);

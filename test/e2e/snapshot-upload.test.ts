@@ -150,7 +150,7 @@ providers:${PROVIDERS(directory)}
     return images.filter((image) => image.id !== base && image.nodepool_build_id === imageId);
   }
 
-  it('becomes the result of an upload there, without a transfer and with the properties of an upload', async () => {
+  it('a snapshot in a provider becomes the result of an upload there, with an upload’s properties', async () => {
     const snapshot = await build('1');
     const disk = await diskOf(snapshot);
     assert.equal(disk['/etc/made'], 'made\n');
@@ -179,7 +179,7 @@ providers:${PROVIDERS(directory)}
     assert.equal(image?.nodepool_image_name, 'node');
   });
 
-  it('serves one upload: another upload, and other providers, get the file', async () => {
+  it('a snapshot in a provider serves one upload, and other uploads and providers get the file', async () => {
     const snapshot = await build('2');
     const unique = randomUUID();
     assert.equal(await upload('2', 'cloud', 'node', unique), snapshot.id);
@@ -191,7 +191,7 @@ providers:${PROVIDERS(directory)}
     assert.ok((await readdir(join(directory, 'pool'))).includes('node-2.raw'));
   });
 
-  it('uploads the file if the snapshot is gone', async () => {
+  it('an upload sends the file if the snapshot in the provider is gone', async () => {
     const snapshot = await build('3');
     await (await cloud.account.glance()).request('DELETE', `/images/${snapshot.id}`);
     const carried = await upload('3', 'cloud', 'node', randomUUID());
@@ -201,7 +201,7 @@ providers:${PROVIDERS(directory)}
     );
   });
 
-  it('deletes the snapshot with the image, unless an upload has claimed it', async () => {
+  it('a snapshot in a provider is deleted with the image, unless an upload has claimed it', async () => {
     await build('4');
     const claimed = await build('5');
     await upload('5', 'cloud', 'node', randomUUID());
@@ -214,7 +214,7 @@ providers:${PROVIDERS(directory)}
     );
   });
 
-  it('deletes a snapshot of a dead process whose image is gone', async () => {
+  it('a dead process’s snapshot whose image is gone is deleted', async () => {
     const kept = await build('6');
     await build('7');
     await builder.close();
@@ -249,7 +249,7 @@ providers:${PROVIDERS(directory)}
     assert.deepEqual(await remains(), []);
   });
 
-  it('COMPAT 1.5: cannot be uploaded to a provider that only runs instances', async () => {
+  it('an image cannot be uploaded to a provider that only runs instances (COMPAT 1.5)', async () => {
     await assert.rejects(
       upload('6', 'local', 'node', randomUUID()),
       /provider "local" is of type qemu: it takes no images; name another to upload to/,

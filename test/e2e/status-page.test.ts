@@ -34,7 +34,7 @@ async function untilUploaded(site: WebSite, imageId = 'docs'): Promise<void> {
 const BROKEN = { name: 'broken', builder: 'command', command: ['sh', '-c', 'exit 3', '{output.raw}'] };
 
 describe('the status page', () => {
-  it('shows images, builds, uploads, failures and builders without JavaScript', async (t) => {
+  it('the status page shows images, builds, uploads, failures and builders without JavaScript', async (t) => {
     const site = await startWebSite(t, { diskimages: [docsImage(), BROKEN] });
     await untilUploaded(site);
     await site.service.logged(/broken.*fail/);
@@ -57,7 +57,7 @@ describe('the status page', () => {
     assert.match(await page.$eval('body', ({ innerText }) => innerText), /Provider\s+(east|west), as docs/);
   });
 
-  it('updates itself, filters, and breaks no rule of accessibility', async (t) => {
+  it('the status page updates itself, filters, and violates no accessibility rule', async (t) => {
     const site = await startWebSite(t, { diskimages: [docsImage(), { ...BROKEN, pause: true }] });
     await untilUploaded(site);
     const browser = await startBrowser(t);
@@ -88,7 +88,7 @@ describe('the status page', () => {
     assert.deepEqual(errors, []);
   });
 
-  it('loads the builds and uploads of many images when they are unfolded', async (t) => {
+  it('the status page loads the builds and uploads of many images when they are unfolded', async (t) => {
     const others = Array.from({ length: 12 }, (_, index) => ({
       ...BROKEN,
       name: `paused-${index}`,
@@ -113,7 +113,7 @@ describe('the status page', () => {
     assert.match(await page.$eval('body', ({ innerText }) => innerText), /to west as docs/);
   });
 
-  it('rebuilds, rolls back and deletes for who logs in', async (t) => {
+  it('the status page lets a logged-in user rebuild, roll back and delete', async (t) => {
     const site = await startWebSite(t, { diskimages: [docsImage({ keep: 2 })] });
     await untilUploaded(site);
     const browser = await startBrowser(t);

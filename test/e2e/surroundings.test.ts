@@ -42,7 +42,7 @@ async function runScript(
 /** Puts the program into a namespace where it has a user id that is not in passwd. */
 const UNKNOWN_USER = 'unshare --user --map-user=12345';
 
-test('a user without HOME and without an entry in passwd validates, builds and uploads', async (t) => {
+test('a user without HOME and without an entry in passwd can validate, build and upload', async (t) => {
   const directory = await place(t);
   for (const HOME of [undefined, '']) {
     for (const line of [
@@ -72,7 +72,7 @@ for (const [title, HOME] of [
   ['relative', 'home'],
   ['missing', '/nonexistent'],
 ] as const) {
-  test(`a ${title} home directory does not matter`, async (t) => {
+  test(`the command validate works with a ${title} home directory`, async (t) => {
     const { code, stderr } = await runScript('"$@" validate -c nodepool.yaml', await place(t), { HOME });
     assert.equal(code, 0, stderr);
   });
@@ -97,7 +97,7 @@ test('a command in a working directory that has been removed ends with one sente
   assert.equal((await runScript(`${remove}; "$@" --help`, directory, {})).code, 0);
 });
 
-test('a missing directory for temporary files is named in one line', async (t) => {
+test('the error for a missing directory for temporary files names it in one line', async (t) => {
   const directory = await place(t);
   for (const line of ['build docs -c nodepool.yaml --output out', 'init --output new.yaml']) {
     const { code, stderr } = await runScript(`"$@" ${line}`, directory, { TMPDIR: '/nonexistent' });
@@ -106,7 +106,7 @@ test('a missing directory for temporary files is named in one line', async (t) =
   }
 });
 
-test('a working directory that cannot be read does not matter to absolute paths', async (t) => {
+test('a working directory that cannot be read does not affect absolute paths', async (t) => {
   const directory = await place(t);
   await chmod(join(directory, 'home'), 0);
   const line = `validate -c ${directory}/nodepool.yaml`;

@@ -99,7 +99,7 @@ async function copyWithSidecars(from: string, to: string, directory = site.pool)
 }
 
 describe('an image of the same site in place of another one', () => {
-  it('does not exist before anything is changed, so that everything is proven', async () => {
+  it('all images are proven before any of them is swapped', async () => {
     for (const id of ['docs-1', 'docs-2']) {
       const file = `docs-${id}.raw`;
       for (const args of [[id], [image(`${id}.raw`)], [pooled(file)], ['--provider', 'shelf', file]]) {
@@ -108,13 +108,13 @@ describe('an image of the same site in place of another one', () => {
     }
   });
 
-  it('is refuted if it is a file with the id of another image, whose attestations are next to it', async () => {
+  it('another image’s file with its attestations next to it is refuted', async () => {
     await swap(image('docs-1.raw'), image('docs-2.raw'));
     assert.equal((await verify(image('docs-2.raw'))).state, 'refuted');
     assert.equal((await verify('docs-2')).state, 'refuted');
   });
 
-  it('is refuted if its own attestations have that id, too', async () => {
+  it('another image’s file with its own attestations under the wrong id is refuted', async () => {
     await swap(image('docs-1.raw'), image('docs-2.raw'));
     await rm(image('docs-2.d'), { recursive: true });
     await cp(image('docs-1.d'), image('docs-2.d'), { recursive: true });
@@ -125,7 +125,7 @@ describe('an image of the same site in place of another one', () => {
     }
   });
 
-  it('is refuted if it was renamed and its attestations are named on the command line', async () => {
+  it('a renamed file whose attestations are named on the command line is refuted', async () => {
     await rm(image('docs-2.d'), { recursive: true });
     await rename(image('docs-1.raw'), image('docs-2.raw'));
     const { state, reasons } = await verify(image('docs-2.raw'), '--attestations', image('docs-1.d'));
@@ -133,20 +133,20 @@ describe('an image of the same site in place of another one', () => {
     assert.match(reasons, /its bytes are those of docs-1\.raw; give the file that name/);
   });
 
-  it('is refuted in a directory provider, which is read without --download', async () => {
+  it('a swapped image in a directory provider is refuted without --download', async () => {
     await swap(pooled('docs-docs-1.raw'), pooled('docs-docs-2.raw'));
     const { state, reasons } = await verify('--provider', 'pool', 'docs-docs-2.raw');
     assert.equal(state, 'refuted');
     assert.match(reasons, /the provider has other bytes than docs-2\.raw had/);
   });
 
-  it('is not proven in a directory provider if its manifest and attestations were renamed, too', async () => {
+  it('a swapped image in a directory provider is not proven if its manifest and attestations were also renamed', async () => {
     await copyWithSidecars('docs-docs-1.raw', 'docs-docs-2.raw');
     assert.equal((await verify(pooled('docs-docs-2.raw'))).state, 'refuted');
     assert.equal((await verify('--provider', 'pool', 'docs-docs-2.raw')).state, 'unproven');
   });
 
-  it('is not proven in another provider, or under another image name, by a copy of its attestations', async () => {
+  it('a copy of an image with its attestations is not proven in another provider, or under another name', async () => {
     await rm(image('docs-1.d'), { recursive: true });
     await copyWithSidecars('docs-docs-1.raw', 'docs-docs-1.raw', shelf);
     assert.equal((await verify('--provider', 'shelf', 'docs-docs-1.raw')).state, 'unproven');
@@ -157,7 +157,7 @@ describe('an image of the same site in place of another one', () => {
 });
 
 describe('require-attestation', () => {
-  it('refuses an image of images-dir in place of another one, with and without its attestations', async (t) => {
+  it('require-attestation rejects a swapped image in images-dir, with and without its attestations', async (t) => {
     const configured = await readFile(site.config, 'utf8');
     undoAfter(t, () => writeFile(site.config, configured));
     await writeFile(site.config, `${configured}require-attestation: {}\n`);

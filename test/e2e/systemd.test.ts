@@ -12,7 +12,7 @@ import { createSite } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
 describe('a daemon under systemd', () => {
-  it('reports its start, its reload and its end, and keeps the watchdog from acting', async (t) => {
+  it('a daemon under systemd reports its start, its reload and its end, and keeps the watchdog from acting', async (t) => {
     const server = await startGearmand();
     undoAfter(t, () => server.stop());
     const site = await createSite(server.port);
@@ -42,7 +42,7 @@ describe('a daemon under systemd', () => {
   });
 });
 
-it('a log that logrotate has moved is opened again at SIGHUP, before the reload is logged', async (t) => {
+it('a daemon under systemd opens a log that logrotate has moved at SIGHUP, before the reload is logged', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const site = await createSite(server.port);
@@ -107,7 +107,7 @@ async function journalOf(
 }
 
 describe('the journal', () => {
-  it('gets a priority with each line, no second time, and no output of builds', async (t) => {
+  it('the journal gets a priority with each line, no second time, and no output of builds', async (t) => {
     const lines = await journalOf(t, {});
     for (const line of lines) assert.match(line, /^<[3467]>(?:nodepool|gear)\.[\w.]+: \S/);
     assert.ok(
@@ -120,18 +120,18 @@ describe('the journal', () => {
     );
   });
 
-  it('gets the output of builds with --log-level debug', async (t) => {
+  it('the journal gets builds’ output with --log-level debug', async (t) => {
     const lines = await journalOf(t, { args: ['--log-level', 'debug'] });
     assert.ok(lines.some((line) => line.startsWith('<6>nodepool.image.build.traced: + truncate -s 1M ')));
   });
 
-  it('is not mistaken for standard error of a service that goes elsewhere', async (t) => {
+  it('a daemon whose standard error is not the journal logs with the time and level', async (t) => {
     const lines = await journalOf(t, { inherited: true });
     for (const line of lines) assert.match(line, /^[\d-]{10} [\d:,]{12} [A-Z]+ (?:nodepool|gear)\.[\w.]+: /);
     assert.ok(lines.some((line) => / INFO nodepool\.image\.build\.traced: \+ truncate -s 1M /.test(line)));
   });
 
-  it('gets the reason as an error if a daemon does not start', async (t) => {
+  it('the journal gets the reason as an error if a daemon does not start', async (t) => {
     const site = await createSite(1, ' 5');
     undoAfter(t, () => site.remove());
     const path = join(site.directory, 'journal');

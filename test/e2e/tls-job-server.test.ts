@@ -135,7 +135,7 @@ test('builder, manager and commands pass the access list of the documentation, o
   );
 });
 
-test('a builder with a wrong certificate is refused, and logs which job server refused it', async (t) => {
+test('a builder with a wrong certificate is rejected, and logs which job server rejected it', async (t) => {
   const { b, jobServer, configure } = await startHosts(t);
   const plain = await configure('plain', { 'ssl-ca': undefined });
   const certified = await configure('uncertified', {});
@@ -147,7 +147,7 @@ test('a builder with a wrong certificate is refused, and logs which job server r
   assert.doesNotMatch(jobServer.log.join('\n'), /may not/);
 });
 
-test('the access list in --help is the one of the documentation', async () => {
+test('the access list in --help is the one in the documents', async () => {
   const help = await gearmandHelp();
   const lines = help.split('\n').filter((line) => /^ {2}\S+: \{ /.test(line));
   assert.deepEqual(load(lines.join('\n')), load(await accessList()));

@@ -44,7 +44,7 @@ const SERVERS: Readonly<Record<string, (t: TestContext) => Promise<number>>> = {
 };
 
 for (const [name, startServer] of Object.entries(SERVERS)) {
-  it(`jobs for an image that was removed by hand are answered, with ${name}`, async (t) => {
+  it(`jobs for an image that was removed by hand get a result, with ${name}`, async (t) => {
     const port = await startServer(t);
     const { site } = await startHost(t, port);
     const client = await NodepoolClient.connect(port);

@@ -18,7 +18,7 @@ const LIST = /[?&]list-type=2/;
 
 const PAGE = { headers: { 'content-type': 'text/html' }, body: '<html><body>Please sign in.</body></html>' };
 
-test('the page of a proxy in place of a list does not cost an image that is in use', async (t) => {
+test('a proxy’s page in place of a list of images does not delete an image that is in use', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const s3 = await startS3Server();

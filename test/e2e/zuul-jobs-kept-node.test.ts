@@ -57,7 +57,7 @@ test('each job on a kept node makes its own image and deletes the builds and ima
   assert.deepEqual(files.toSorted(), ['debian.d', 'debian.qcow2', 'debian.raw']);
 });
 
-test('an aborted job leaves neither an upload nor credentials on a kept node', async (t) => {
+test('an aborted Zuul job leaves neither an upload nor credentials on a kept node', async (t) => {
   const home = await createHome(t);
   const disk = join(home, 'disk');
   const key = join(home, 'key');

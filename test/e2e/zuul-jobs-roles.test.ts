@@ -9,7 +9,7 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 
 const ROLES = join(ZUUL_JOBS, 'roles');
 
-test('ansible-lint finds nothing in the roles and playbooks', async (t) => {
+test('ansible-lint finds nothing in the roles and playbooks for Zuul', async (t) => {
   const home = await mkdtemp(join(tmpdir(), 'ansible-lint-'));
   undoAfter(t, () => rm(home, { recursive: true, force: true }));
   const copy = join(home, 'zuul-jobs');

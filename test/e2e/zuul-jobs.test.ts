@@ -57,7 +57,7 @@ async function createDirectory(t: TestContext, ...names: readonly string[]): Pro
   return directory;
 }
 
-test("Nodepool deletes images: the job's artifact is imported and uploaded to a cloud", async (t) => {
+test('a Zuul job’s artifact is imported and uploaded to a cloud where Nodepool deletes images', async (t) => {
   const directory = await createDirectory(t, 'home', 'images');
   const account = await (await openStack()).createAccount();
   const nginx = await startNginx();
@@ -149,7 +149,7 @@ async function leavePartial(pool: string, uploadId: string, hoursAgo: number): P
   return name;
 }
 
-test('Zuul deletes images: the job uploads, deletes old images, and removes what an aborted job left', async (t) => {
+test('a Zuul job uploads, deletes old images, and removes what an aborted job left, where Zuul deletes images', async (t) => {
   const directory = await createDirectory(t, 'home', 'pool');
   const [home, pool] = [join(directory, 'home'), join(directory, 'pool')];
   const oldest = await uploadVersion(pool, 10);

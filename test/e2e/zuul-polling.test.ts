@@ -20,7 +20,7 @@ const SIZE = 64 * 1024;
 /** Poll interval in seconds, longer than the test. */
 const LONG = 3600;
 
-test('a fleet imports each build once, by polling or at an MQTT message, and not again after a restart', async (t) => {
+test('a fleet imports each Zuul build once, by polling or at an MQTT message, and not again after a restart', async (t) => {
   const [gearmand, zuul, artifacts, mosquitto] = await Promise.all([
     startGearmand(),
     ZuulDouble.start(),

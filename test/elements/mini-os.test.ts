@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-test('disk-image-create makes a raw and a qcow2 image of mini-os that hold what install.d wrote', async (t) => {
+test('disk-image-create makes a raw and a qcow2 image of mini-os with what install.d wrote', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'mini-os-'));
   t.after(() => rm(directory, { recursive: true }));
   const output = join(directory, 'mini');

@@ -12,13 +12,13 @@ const PACKETS = 100_000;
 const SEED = 1;
 
 for (const target of FUZZ_TARGETS) {
-  test(`malformed packets cause no fault in the ${target.name}`, async () => {
+  test(`malformed packets cause no failure in the ${target.name}`, async () => {
     const { packets, mutated } = await fuzz(target, { packets: PACKETS * target.share, seed: SEED });
     assert.ok(packets >= PACKETS * target.share && mutated > packets / 3);
   });
 }
 
-test('a fault is reported with a minimal session and the command that reproduces it', async () => {
+test('a failure found by fuzzing is reported with a minimal session and the command that reproduces it', async () => {
   const { sessions } = await decoderTarget.open();
   const faulty = {
     sessions,

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { freePort } from '../../scripts/free-port.ts';
 
-test('reserves each free port once', async (t) => {
+test('each free port is reserved once', async (t) => {
   const ports = await Promise.all(Array.from({ length: 100 }, freePort));
   assert.equal(new Set(ports).size, ports.length);
   const server = createServer();

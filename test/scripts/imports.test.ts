@@ -119,7 +119,7 @@ test('a folder of nodepool-builder imports only from folders before it', async (
   assert.deepEqual(backwards, []);
 });
 
-test('no cycle of imports, types included', async () => {
+test('the sources have no cycle of imports, types included', async () => {
   const imports = await readImports();
   const done = new Set<string>();
   const visit = (file: string, path: readonly string[]): void => {
@@ -134,7 +134,7 @@ test('no cycle of imports, types included', async () => {
   for (const file of imports.keys()) visit(file, []);
 });
 
-test('no test of a package imports the tests of another package', async () => {
+test('a package’s tests do not import another package’s tests', async () => {
   const imports = await readImports('packages/*/test/**/*.ts');
   assert.ok(imports.size > 100);
   for (const [file, modules] of imports) {
@@ -149,7 +149,7 @@ test('no test of a package imports the tests of another package', async () => {
   }
 });
 
-test(`the main entry of the core exports at most ${MOST_EXPORTS} names`, async () => {
+test(`the core’s main entry exports at most ${MOST_EXPORTS} names`, async () => {
   const text = await readFile(join(ROOT, 'packages/image-builder/src/index.ts'), 'utf8');
   const lists = [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)];
   const names = lists.flatMap(([, list = '']) => list.split(',').filter((name) => name.trim() !== ''));
@@ -157,7 +157,7 @@ test(`the main entry of the core exports at most ${MOST_EXPORTS} names`, async (
   assert.ok(names.length <= MOST_EXPORTS, `${names.length} names`);
 });
 
-test('a part of the core imports only from its own layer and those before it', async () => {
+test('a part of the core imports only from its own layer and earlier ones', async () => {
   const root = 'packages/image-builder/src';
   const layerOf = (file: string): number => {
     const part = relative(root, file).split('/')[0] ?? '';
@@ -178,7 +178,7 @@ test('the core names no cloud, remote shell or other system that builds images',
   assert.deepEqual(await linesWith(BRANCHES, 'packages/image-builder/src/**/*.ts'), []);
 });
 
-test('no file outside a module compares the type of a builder or provider with a name', async () => {
+test('no file outside a module compares a builder’s or provider’s type with a name', async () => {
   const { builders, providers } = Modules.builtIn;
   const types = [...builders.keys(), ...providers.keys(), ...Object.keys(OPTIONAL_PACKAGES)];
   const comparison = new RegExp(`\\b(?:type|builder)\\)? [!=]== '(?:${types.join('|')})'`);

@@ -29,7 +29,7 @@ test('no regular expression of any package takes more than linear time', async (
   assert.equal(status, 0, stdout);
 });
 
-test('an expression of super-linear time is found', async (t) => {
+test('a regular expression that takes super-linear time is found', async (t) => {
   for (const expression of [
     String.raw`/^ERR (\S+) ?([^\t]*)$/`,
     String.raw`/^(?:\s*\n)*\[/`,

@@ -5,7 +5,7 @@ import { findTestFiles, testsOf } from '../../scripts/test-files.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-test('finds this file', async () => {
+test('the search for test files finds this file', async () => {
   assert.ok((await findTestFiles(root)).includes(relative(root, import.meta.filename)));
 });
 
@@ -19,7 +19,7 @@ const files = [
   'test/scripts/mirror.test.ts',
 ];
 
-test('the tests of a source mirror its name in the same package', () => {
+test('a source’s tests mirror its name in the same package', () => {
   assert.deepEqual(testsOf(['packages/a/src/codec.ts'], files), files.slice(0, 3));
   assert.deepEqual(testsOf(['packages/a/src/deep/queue.ts'], files), [files[4]]);
   assert.deepEqual(testsOf(['scripts/mirror.ts'], files), ['test/scripts/mirror.test.ts']);

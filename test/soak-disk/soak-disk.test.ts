@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { soakDisk } from './soak-disk.ts';
 
 // `npm run soak:disk` runs for ten minutes.
-test('a site ends with exactly the images on record after kills, full and frozen disks and clock shifts', async (t) => {
+test('a site ends with exactly the images on record after kills, full and frozen disks, and clock changes', async (t) => {
   const plan = { duration: 20_000, settlingTime: 480_000 };
   const { faults, builds, looks, ...counts } = await soakDisk(plan, () => {}, t.signal);
   assert.deepEqual(faults, []);

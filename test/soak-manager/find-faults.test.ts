@@ -40,12 +40,12 @@ async function queueWithJob(t: TestContext) {
 
 const FAULT = ['gearmand: 1 jobs of image-delete:a are left'];
 
-test('a queued job with a waiting client is a fault', async (t) => {
+test('a queued job with a waiting client is reported by the soak test', async (t) => {
   const { faults } = await queueWithJob(t);
   assert.deepEqual(await faults(), FAULT);
 });
 
-test('a queued job of a killed manager is not a fault: gearmand lists it but assigns it to no builder', async (t) => {
+test('a killed manager’s queued job is not reported, as gearmand lists it but assigns it to no builder', async (t) => {
   const { address, client, admin, faults } = await queueWithJob(t);
   await client.close();
   await waitUntil('gearmand to see that', async () => (await admin.showJobs())[0]?.ignored);
@@ -61,7 +61,7 @@ test('a queued job of a killed manager is not a fault: gearmand lists it but ass
   assert.equal(given, 0);
 });
 
-test('a withdrawn job is not a fault: gearmand lists it until a builder offers its function', async (t) => {
+test('a withdrawn job is not reported, as gearmand lists it until a builder offers its function', async (t) => {
   const { admin, handle, faults } = await queueWithJob(t);
   await admin.cancelJob(handle);
   assert.deepEqual(
@@ -71,7 +71,7 @@ test('a withdrawn job is not a fault: gearmand lists it until a builder offers i
   assert.deepEqual(await faults(), []);
 });
 
-test('a running job is a fault, even without a client', async (t) => {
+test('a running job is reported by the soak test, even without a client', async (t) => {
   const { address, client, admin, faults } = await queueWithJob(t);
   const begun = Promise.withResolvers<void>();
   const end = Promise.withResolvers<string>();

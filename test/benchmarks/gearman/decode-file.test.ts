@@ -21,7 +21,7 @@ function decoding(decoder: NonNullable<NodeLibrary['decoder']>): NodeLibrary {
   return { work: () => {}, connect: () => () => Promise.resolve(Buffer.alloc(0)), decoder };
 }
 
-test('counts complete passes, also of a decoder that finishes later', async (t) => {
+test('the decoder benchmark counts complete passes, also of a decoder that finishes later', async (t) => {
   const library = decoding((onPacket) => {
     const decoder = new PacketDecoder({ onPacket: () => void setImmediate(onPacket) });
     return (chunk) => decoder.decode(chunk);
@@ -31,12 +31,12 @@ test('counts complete passes, also of a decoder that finishes later', async (t) 
   assert.equal(bytes, (packets / 3) * 120_036);
 });
 
-test('refuses a decoder that finds too many packets', async (t) => {
+test('the decoder benchmark rejects a decoder that finds too many packets', async (t) => {
   const twice = decoding((onPacket) => () => [onPacket(), onPacket(), onPacket(), onPacket()]);
   await assert.rejects(decodeFile(twice, await recorded(t), 1), / packets were decoded, and \d+ were there/);
 });
 
-test('copying counts bytes and no packets', async (t) => {
+test('the decoder benchmark’s copying counts bytes and no packets', async (t) => {
   const file = await recorded(t);
   const [packets, bytes = 0] = (await copyFile(file, 1)).split(' ').map(Number);
   assert.equal(packets, 0);

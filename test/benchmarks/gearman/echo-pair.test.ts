@@ -23,7 +23,7 @@ function onSources([file, ...args]: Command): Command {
 }
 
 for (const [name, prepare] of Object.entries({ libgearman, ours: () => ours, floor: () => floor })) {
-  test(`the programs of ${name} echo jobs through gearmand, one at a time and many`, async (t) => {
+  test(`the benchmark’s ${name} programs echo jobs through gearmand, one at a time and many`, async (t) => {
     const context = contextOf(t);
     const library = await prepare(context);
     const server = await startGearmand('--threads=1');

@@ -56,7 +56,7 @@ async function makeSnapshot(ebs: EBSClient): Promise<string> {
   return SnapshotId;
 }
 
-test('an image goes from blocks to an AMI in another region, and is removed', async (t) => {
+test('an image in the AWS double is made from blocks, copied to another region, and removed', async (t) => {
   const { double, ec2, ebs, settings } = await open(t, { pendingLists: 1 });
   const id = await makeSnapshot(ebs);
   const filter = { Filters: [{ Name: 'tag:nodepool_upload_id', Values: ['u?'] }] };
@@ -103,7 +103,7 @@ test('an image goes from blocks to an AMI in another region, and is removed', as
   assert.deepEqual(double.region().snapshots.all(), []);
 });
 
-test('a request that does not fit the model is refused', async (t) => {
+test('a request that does not fit the model is rejected by the AWS double', async (t) => {
   const { double, settings } = await open(t);
   const raw = async (form: Record<string, string>): Promise<string> => {
     const authorization = 'AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/ec2/aws4_request';
@@ -120,7 +120,7 @@ test('a request that does not fit the model is refused', async (t) => {
   assert.equal(double.requests.length, 1);
 });
 
-test('an import ends after some descriptions, its snapshot has no tags, and a fault has the reason', async (t) => {
+test('an import in the AWS double ends after some descriptions, without tags, and a fault has its reason', async (t) => {
   const { ec2 } = await open(t, {
     pendingLists: 1,
     objectSize: (_bucket, key) => (key === 'there' ? 2 : undefined),
@@ -153,7 +153,7 @@ test('an import ends after some descriptions, its snapshot has no tags, and a fa
   );
 });
 
-test('lists lag, and faults answer in place of the double or lose its answer', async (t) => {
+test('lists in the AWS double lag, and faults replace or lose its responses', async (t) => {
   const { double, ec2, ebs } = await open(t, { lag: 2 });
   const faults = [new AwsRefusal('RequestThrottledException', 'slow down'), 'lost'] as const;
   let count = 0;

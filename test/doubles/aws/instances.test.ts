@@ -24,7 +24,7 @@ async function open(t: TestContext, options: Partial<AwsDoubleOptions> = {}) {
   return { double, ec2, ebs, sts };
 }
 
-test('a launch that AWS refuses is refused', async (t) => {
+test('a launch that AWS would reject is rejected by its double', async (t) => {
   const { double, ec2 } = await open(t);
   const region = double.region();
   const ImageId = addImage(region, 'linux');
@@ -56,7 +56,7 @@ test('a launch that AWS refuses is refused', async (t) => {
   });
 });
 
-test('an instance is unknown for a while, has one state after the other, and stays listed', async (t) => {
+test('an instance in the AWS double is unknown for a while, changes its state, and stays listed', async (t) => {
   const { double, ec2 } = await open(t, { lag: 1 });
   const ImageId = addImage(double.region(), 'linux');
   const launched = await ec2.runInstances({ ImageId, InstanceType: 't3.nano', MinCount: 1, MaxCount: 1 });
@@ -82,7 +82,7 @@ test('an instance is unknown for a while, has one state after the other, and sta
   await assert.rejects(ec2.stopInstances({ InstanceIds }), { name: 'IncorrectInstanceState' });
 });
 
-test('blocks of a captured snapshot need their tokens; the caller has a name', async (t) => {
+test('a captured snapshot’s blocks in the AWS double need their tokens, and the caller has a name', async (t) => {
   const { double, ec2, ebs, sts } = await open(t);
   const ImageId = addImage(double.region(), 'linux');
   const launched = await ec2.runInstances({ ImageId, InstanceType: 't3.nano', MinCount: 1, MaxCount: 1 });

@@ -43,7 +43,7 @@ async function start(
   return { double, request };
 }
 
-test('a request that does not fit the model is refused', async (t) => {
+test('a request that does not fit the model is rejected by the Azure double', async (t) => {
   const { request } = await start(t);
   const { properties, location } = UPLOAD;
   const refused: readonly (readonly [unknown, string])[] = [
@@ -68,7 +68,7 @@ test('a request that does not fit the model is refused', async (t) => {
   assert.equal((await request('PUT', 'disks/d', UPLOAD)).status, 202);
 });
 
-test('a request without a valid token is refused', async (t) => {
+test('a request without a valid token is rejected by the Azure double', async (t) => {
   const double = await startDouble(t, { tokenLifetime: -1 });
   const url = `${double.endpoint}/subscriptions/x?api-version=1`;
   for (const token of ['none', double.issueToken().token]) {
@@ -77,7 +77,7 @@ test('a request without a valid token is refused', async (t) => {
   }
 });
 
-test('lists are paged, and lag', async (t) => {
+test('lists in the Azure double are paged, and lag', async (t) => {
   const { request, double } = await start(t, { lag: 1, pageSize: 2 });
   for (const name of ['a', 'b', 'c']) await request('PUT', `disks/${name}`, UPLOAD);
   assert.deepEqual((await request('GET', 'disks')).body, { value: [] });
@@ -93,7 +93,7 @@ test('lists are paged, and lag', async (t) => {
   );
 });
 
-test('a disk takes pages between the grant and the end of access', async (t) => {
+test('a disk in the Azure double accepts pages between the grant and the end of access', async (t) => {
   const { request, double } = await start(t, { polls: 0 });
   await request('PUT', 'disks/d', UPLOAD);
   await request('GET', 'disks/d');

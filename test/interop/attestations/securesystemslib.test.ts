@@ -34,7 +34,7 @@ function verify(
 
 suite("Debian's securesystemslib", () => {
   for (const [type, create] of Object.entries(KEY_TYPES)) {
-    test(`verifies the attestations of a build, a conversion and an upload with ${type}`, async (t) => {
+    test(`Debian’s securesystemslib verifies a build’s, a conversion’s and an upload’s attestations with ${type}`, async (t) => {
       const directory = await temporaryDirectory(t);
       const { privateKey, publicKey } = create();
       const [key, pub] = [join(directory, 'key.pem'), join(directory, 'key.pub')];

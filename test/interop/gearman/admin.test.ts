@@ -5,7 +5,7 @@ import { SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {
   suite(`admin commands of ${server}`, () => {
-    test('status, workers and jobs list waiting and running jobs', async (t) => {
+    test('the admin commands status, workers and jobs list waiting and running jobs', async (t) => {
       const { admin, connect } = await start(t);
       assert.deepEqual(await admin.status(), []);
       const [client, worker] = [await connect(), await connect()];
@@ -50,7 +50,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       });
     });
 
-    test('version, log level and process id', async (t) => {
+    test('the admin commands return the version, log level and process id', async (t) => {
       const { admin, connect } = await start(t);
       assert.match(await admin.version(), /^\d+\.\d+\.\d+/);
       const peer = await connect();
@@ -60,7 +60,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.ok((await admin.pid()) > 1);
     });
 
-    test('a full queue refuses a job, and only that job', async (t) => {
+    test('a full queue rejects a job, and only that job', async (t) => {
       const { admin, client } = await start(t);
       await admin.createFunction('f'); // gearmand limits only functions that it knows
       await admin.maxQueue('f', 1);
@@ -75,7 +75,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       await client.submit('f').handle;
     });
 
-    test('create and drop work', async (t) => {
+    test('the admin commands create function and drop function work', async (t) => {
       const { admin, worker } = await start(t);
       await admin.createFunction('f');
       assert.deepEqual(await admin.status(), [{ name: 'f', total: 0, running: 0, availableWorkers: 0 }]);

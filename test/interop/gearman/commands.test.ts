@@ -21,7 +21,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.notEqual((await run('gearman', address.port, ['-f', 'fails'], '')).code, 0);
     });
 
-    test('progress reaches the gearman command', async (t) => {
+    test('the gearman command gets a job’s progress', async (t) => {
       const { address, worker } = await start(t);
       worker().add('f', async (job) => {
         job.sendStatus(1, 4);
@@ -54,7 +54,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       });
     });
 
-    test('jobs of the gearman command run by priority', async (t) => {
+    test('jobs from the gearman command run by priority', async (t) => {
       const { address, worker } = await start(t);
       for (const [priority, payload] of [
         ['-L', 'low'],
@@ -73,7 +73,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(order, ['high', 'normal', 'low']);
     });
 
-    test('the job of a killed gearman -w runs on our worker', async (t) => {
+    test('a killed gearman -w’s job runs on our worker', async (t) => {
       const { address, client, worker } = await start(t);
       const kill = startWorker(t, address.port, 'f', 'sleep', '600');
       const job = client.submit('f', 'payload');
@@ -83,7 +83,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await job), 'payload');
     });
 
-    test('gearadmin shows functions, workers and version', async (t) => {
+    test('gearadmin shows our server’s functions, workers and version', async (t) => {
       const { address, client, worker } = await start(t);
       const able = worker();
       able.setFunctions({ 'image-build:debian': () => {} });

@@ -25,7 +25,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       for (const name of names) assert.equal(String(await client.submit(name)), name);
     });
 
-    test('progress, data and warnings arrive in order', async (t) => {
+    test('a job’s progress, data and warnings arrive in order', async (t) => {
       const { client, worker } = await start(t);
       worker().add('f', async (job) => {
         job.sendStatus(1, 3);
@@ -61,7 +61,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await client.submit('works')), 'done');
     });
 
-    test('the last warning of a failed job is part of its error', async (t) => {
+    test('a failed job’s last warning is part of its error', async (t) => {
       const { client, worker } = await start(t);
       worker().setFunctions({ fails: warning(new JobFailure('no')), throws: warning(new Error('boom')) });
       const last = Buffer.from('no space');
@@ -86,7 +86,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(ran, `${handle} payload`);
     });
 
-    test('getStatus returns the status of a running job', async (t) => {
+    test('getStatus returns a running job’s status', async (t) => {
       const { client, worker } = await start(t);
       const { handler, started, end } = held();
       const able = worker();
@@ -108,7 +108,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal((await client.status(await job.handle)).known, false);
     });
 
-    test('jobs of high priority run first', async (t) => {
+    test('jobs with high priority run first', async (t) => {
       const { client, worker } = await start(t);
       const order: string[] = [];
       const jobs = (['low', 'normal', 'high'] as const).map((priority) =>

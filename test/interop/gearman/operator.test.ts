@@ -61,7 +61,7 @@ async function type(socket: Socket, line: string): Promise<string> {
 
 for (const [server, start] of Object.entries(SERVERS)) {
   suite(`the admin text protocol of ${server}`, () => {
-    test('replies are equal to the documented bytes', async (t) => {
+    test('the replies to admin commands equal the documented bytes', async (t) => {
       const { address } = await start(t);
       const socket = connect(address);
       t.after(() => socket.destroy());
@@ -94,7 +94,7 @@ const TWO_ATTEMPTS: Readonly<Record<string, (t: TestContext) => Promise<number>>
 };
 
 for (const [server, start] of Object.entries(TWO_ATTEMPTS)) {
-  test(`${server} fails a job after two workers died while running it`, async (t) => {
+  test(`a job fails on ${server} after two workers died while running it`, async (t) => {
     const { admin, connect: open } = site(t, await start(t));
     const client = await open();
     const [, handle = ''] = await client.ask('SUBMIT_JOB', 'f', '', '');

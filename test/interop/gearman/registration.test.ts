@@ -14,7 +14,7 @@ async function offered({ admin }: Site): Promise<string[]> {
 
 for (const [server, start] of Object.entries(SERVERS)) {
   suite(`functions are registered and deregistered with ${server}`, () => {
-    test('the server lists exactly the declared functions', async (t) => {
+    test('the server lists exactly the functions that workers declared', async (t) => {
       const site = await start(t);
       const worker = site.worker();
       for (const names of [['a', 'b'], ['b', 'c'], [], ['a']]) {
@@ -50,7 +50,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await job), 'done at last');
     });
 
-    test('removing the function of a running job does not interrupt the job', async (t) => {
+    test('removing a running job’s function does not interrupt the job', async (t) => {
       const site = await start(t);
       const { handler, started, end } = held();
       const worker = site.worker();
@@ -95,7 +95,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(runs, rounds);
     });
 
-    test('the job of a disconnected worker runs on another', async (t) => {
+    test('a disconnected worker’s job runs on another worker', async (t) => {
       const site = await start(t);
       const job = site.client.submit('f', 'payload');
       const lost = await site.connect();
@@ -107,7 +107,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await job), 'payload again');
     });
 
-    test('close waits for the running job and leaves waiting jobs to other workers', async (t) => {
+    test('closing a worker waits for the running job and leaves waiting jobs to other workers', async (t) => {
       const site = await start(t);
       const { handler, started, end } = held();
       const worker = site.worker();

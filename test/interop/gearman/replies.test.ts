@@ -57,7 +57,7 @@ async function runningJob({ connect }: Site): Promise<[client: RawPeer, worker: 
 
 for (const [server, start] of Object.entries(SERVERS)) {
   suite(`packets to ${server}`, () => {
-    test('replies to each packet type without context', async (t) => {
+    test('each packet type without context gets the documented reply', async (t) => {
       const { connect } = await start(t);
       for (const [name, { senders, arguments: names }] of Object.entries(PACKETS)) {
         const peer = await connect();
@@ -71,7 +71,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       }
     });
 
-    test('a key of 65 bytes, an unknown option and the magic of a server get an ERROR and keep the connection', async (t) => {
+    test('a key of 65 bytes, an unknown option and a server’s magic get an ERROR and keep the connection', async (t) => {
       const peer = await (await start(t)).connect();
       peer.send('SUBMIT_JOB', 'f', 'x'.repeat(65), '');
       peer.send('OPTION_REQ', 'nonsense');
@@ -93,7 +93,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(await answers(witness), []);
     });
 
-    test('packets of a worker reach the client unchanged', async (t) => {
+    test('a worker’s packets reach the client unchanged', async (t) => {
       const [client, worker, handle] = await runningJob(await start(t));
       worker.send('WORK_STATUS', handle, '1', '3');
       worker.send('WORK_DATA', handle, '\0\0');
@@ -113,7 +113,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(await answers(client), []);
     });
 
-    test('an exception reaches clients that requested exceptions; others get WORK_FAIL', async (t) => {
+    test('an exception reaches clients that requested exceptions, and others get WORK_FAIL', async (t) => {
       for (const asks of [true, false]) {
         const site = await start(t);
         const client = await site.connect();
@@ -131,7 +131,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       }
     });
 
-    test('a worker cannot end a job of another worker', async (t) => {
+    test('a worker cannot end another worker’s job', async (t) => {
       const site = await start(t);
       const [client, worker, handle] = await runningJob(site);
       const stranger = await site.connect();

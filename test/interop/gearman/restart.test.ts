@@ -10,7 +10,7 @@ async function gearmandSite(t: TestContext): Promise<Site & { gearmand: Gearmand
   return { ...site(t, gearmand.port), gearmand };
 }
 
-test('after gearmand was killed and restarted, functions are registered again and jobs run', async (t) => {
+test('functions are registered again and jobs run after gearmand was killed and restarted', async (t) => {
   const { gearmand, admin, client, worker } = await gearmandSite(t);
   const able = worker();
   able.setFunctions({ f: () => 'f', g: () => 'g' });
@@ -38,7 +38,7 @@ test('functions declared while gearmand is down are registered when it returns',
   assert.deepEqual((await admin.status()).map(({ name }) => name).toSorted(), ['g', 'h']);
 });
 
-test('a job that ran when gearmand was killed learns of it, and its slot serves the next job', async (t) => {
+test('a job that ran when gearmand was killed is notified, and its slot serves the next job', async (t) => {
   const { gearmand, client, worker } = await gearmandSite(t);
   const { handler, started } = held();
   const lost = Promise.withResolvers<void>();
@@ -66,7 +66,7 @@ test('a lost job is resubmitted when gearmand returns', async (t) => {
   assert.equal(String(await job), 'payload');
 });
 
-test('close ends worker and client while gearmand is down', async (t) => {
+test('closing a worker and a client works while gearmand is down', async (t) => {
   const { gearmand, client, worker } = await gearmandSite(t);
   const able = worker();
   able.add('f', () => 'f');

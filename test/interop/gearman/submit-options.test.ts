@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { held, SERVERS } from './site.ts';
 
 for (const [name, start] of Object.entries(SERVERS)) {
-  test(`${name}: a job with a start in the past runs at once`, async (t) => {
+  test(`a job with a start time in the past runs at once on ${name}`, async (t) => {
     const { client, worker } = await start(t);
     const { promise: ran, resolve } = Promise.withResolvers<string>();
     worker().add('f', (job) => resolve(String(job.payload)));
@@ -11,7 +11,7 @@ for (const [name, start] of Object.entries(SERVERS)) {
     assert.equal(await ran, 'due');
   });
 
-  test(`${name}: a job with a start in the future waits for it`, async (t) => {
+  test(`a job with a start time in the future waits for it on ${name}`, async (t) => {
     const { client, admin } = await start(t);
     const job = client.submit('f', 'later', { background: true, startAt: new Date(Date.now() + 3_600_000) });
     assert.deepEqual(await client.status(await job.handle), {
@@ -23,7 +23,7 @@ for (const [name, start] of Object.entries(SERVERS)) {
     assert.equal((await admin.status())[0]?.total, 1);
   });
 
-  test(`${name}: a job is found by its unique key`, async (t) => {
+  test(`a job is found by its unique key on ${name}`, async (t) => {
     const { client, worker } = await start(t);
     const { handler, started, end } = held();
     worker().add('f', handler);

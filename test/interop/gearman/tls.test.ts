@@ -36,7 +36,7 @@ function clientOf(t: TestContext, address: ServerAddress): Client {
 const refused = (error: unknown): boolean =>
   error instanceof GearmanError && (error.code === 'connect-failed' || error.code === 'job-lost');
 
-test('client, worker and admin with certificates work with gearmand behind stunnel', async (t) => {
+test('a client, worker and admin with certificates work with gearmand behind stunnel', async (t) => {
   const { address, ca, clients } = await secured(t);
   const server = { ...address, tls: { ...clients[0], ca } };
   const worker = new Worker({ servers: [server] });
@@ -49,7 +49,7 @@ test('client, worker and admin with certificates work with gearmand behind stunn
   assert.equal((await admin.status())[0]?.name, 'echo');
 });
 
-test('the server accepts no job without a certificate or with an unknown one', async (t) => {
+test('a TLS server accepts no job without a certificate or with an unknown one', async (t) => {
   const { address, ca } = await secured(t);
   const stranger = await selfSigned();
   for (const tls of [{ ca }, { ...stranger, ca }]) {
@@ -57,13 +57,13 @@ test('the server accepts no job without a certificate or with an unknown one', a
   }
 });
 
-test('a client submits nothing to a server with a wrong host name', async (t) => {
+test('a client submits nothing to a TLS server with a wrong host name', async (t) => {
   const { address, ca, clients } = await secured(t);
   const tls = { ...clients[0], ca, servername: 'jobs.example.org' };
   await assert.rejects(clientOf(t, { ...address, tls }).submit('f').handle, { code: 'connect-failed' });
 });
 
-test("Debian's gearmand --ssl speaks plain text, and no client, worker or admin that wants TLS falls back to it", async (t) => {
+test('no client, worker or admin with TLS falls back to plain text with Debian’s gearmand --ssl', async (t) => {
   const gearmand = await startGearmand(...SSL);
   t.after(() => gearmand.stop());
   const { address, admin, connect } = site(t, gearmand.port);
@@ -84,7 +84,7 @@ test("Debian's gearmand --ssl speaks plain text, and no client, worker or admin 
   assert.deepEqual(await admin.status(), []);
 });
 
-test('a worker uses a renewed certificate for its next connection and keeps the present connection', async (t) => {
+test('a worker uses a renewed certificate for its next connection and keeps the present one', async (t) => {
   const { address, ca, clients, restart } = await secured(t);
   let certificate: Certificate = clients[0];
   const used: Certificate[] = [];

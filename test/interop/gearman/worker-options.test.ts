@@ -4,7 +4,7 @@ import { Worker } from '@nodepool-builder/gearman-node';
 import { SERVERS } from './site.ts';
 
 for (const [name, start] of Object.entries(SERVERS)) {
-  test(`${name}: a worker with takesReducers gets jobs with and without a reducer`, async (t) => {
+  test(`a worker with takesReducers gets jobs with and without a reducer from ${name}`, async (t) => {
     const { address, client } = await start(t);
     const worker = new Worker({ servers: [address], takesReducers: true });
     t.after(() => worker.close());
@@ -13,13 +13,13 @@ for (const [name, start] of Object.entries(SERVERS)) {
     assert.equal(String(await client.submit('f', 'c', { unique: 'other' })), 'other||c');
   });
 
-  test(`${name}: a worker without takesReducers gets the job without its reducer`, async (t) => {
+  test(`a worker without takesReducers gets the job without its reducer from ${name}`, async (t) => {
     const { client, worker } = await start(t);
     worker().add('f', (job) => `${job.reducer}|${job.payload.toString()}`);
     assert.equal(String(await client.submit('f', 'a', { reducer: 'r', aggregator: 'x' })), '|a');
   });
 
-  test(`${name}: a function with a time limit is registered`, async (t) => {
+  test(`a function with a time limit is registered with ${name}`, async (t) => {
     const { client, admin, worker } = await start(t);
     const timed = worker();
     timed.add('f', { handler: (job) => job.payload, timeout: 60_000 });

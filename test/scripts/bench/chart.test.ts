@@ -8,24 +8,24 @@ const CHART = barChart([
   { group: 'R&D <1', label: 'theirs', value: 5, min: 5, max: 5 },
 ]);
 
-test('bars are as long as their values, on one scale in each group', () => {
+test('the bars in a chart are as long as their values, on one scale in each group', () => {
   const widths = Array.from(CHART.matchAll(/<rect x="300" .* width="(\d+)"/g), ([, width]) => width);
   assert.deepEqual(widths, ['200', '400', '400']);
   assert.match(CHART, /<path d="M400 \d+H700"/);
 });
 
-test('bars of this project stand out', () => {
+test('this project’s bars stand out in a chart', () => {
   const colours = Array.from(CHART.matchAll(/<rect x="300" .* fill="([^"]+)"/g), ([, colour]) => colour);
   assert.equal(colours[0], colours[2]);
   assert.notEqual(colours[0], colours[1]);
 });
 
-test('each group has its title once, and text is escaped', () => {
+test('each group in a chart has its title once, and text is escaped', () => {
   assert.equal(CHART.match(/fast, jobs\/s/g)?.length, 1);
   assert.match(CHART, />R&amp;D &lt;1</);
 });
 
-test('the picture is high enough for all bars', () => {
+test('a chart is high enough for all bars', () => {
   const height = Number(/viewBox="0 0 \d+ (\d+)"/.exec(CHART)?.[1]);
   const lowest = Math.max(...Array.from(CHART.matchAll(/ y="(\d+)"/g), ([, y]) => Number(y)));
   assert.ok(height > lowest, `${height} > ${lowest}`);

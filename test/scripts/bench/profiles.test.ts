@@ -18,7 +18,7 @@ const PROGRAM = `
   console.log('done');
 `;
 
-test('a profile says where a program that SIGTERM ended was busy', async (t) => {
+test('a profile shows where a program that SIGTERM ended was busy', async (t) => {
   const directory = await temporaryDirectory(t);
   await writeFile(join(directory, 'hashes.mjs'), PROGRAM);
   const [profiles, env] = [join(directory, 'profiles'), { ...process.env }];

@@ -7,7 +7,7 @@ const part = (name: string): Benchmark => ({ name, run: async () => [{ what: nam
 const broken = { name: 'broken', run: () => Promise.reject(new Error('no Keystone')) };
 const run = ({ run: measure }: Benchmark) => measure({} as never);
 
-test('a part that cannot run is reported, and what the others measured is kept', async () => {
+test('a benchmark’s part that cannot run is reported, and the others’ results are kept', async () => {
   const reported: string[] = [];
   const { signal } = new AbortController();
   const report = (name: string, error: unknown): void => void reported.push(`${name}: ${String(error)}`);
@@ -20,7 +20,7 @@ test('a part that cannot run is reported, and what the others measured is kept',
   assert.deepEqual(reported, ['broken: Error: no Keystone']);
 });
 
-test('an interrupt ends all parts', async () => {
+test('an interrupt ends all parts of a benchmark', async () => {
   const stop = new AbortController();
   const interrupted: Benchmark = {
     name: 'interrupted',

@@ -34,7 +34,7 @@ test('a table of results writes the common words of consecutive rows once', () =
   ]);
 });
 
-test('the results of a suite replace its earlier ones, and the rest of the page stays', async () => {
+test('a suite’s results replace its earlier ones, and the rest of the page stays', async () => {
   const page = await readFile(join(import.meta.dirname, '../../../docs/benchmarks.md'), 'utf8');
   const [first, second] = ['Results one:\n\n| $& |', 'Results two'];
   const once = replaceResults(page, 'upload', first);
@@ -45,13 +45,13 @@ test('the results of a suite replace its earlier ones, and the rest of the page 
   assert.equal(replaceResults(once, 'upload', second), `${before}\n${second}\n${after}`);
 });
 
-test('each suite has a place for its results in its page', async () => {
+test('each benchmark suite has a place for its results in its page', async () => {
   for (const [name, { page }] of Object.entries(SUITES)) {
     assert.match(replaceResults(await readFile(page, 'utf8'), name, 'new results'), /\nnew results\n/, name);
   }
 });
 
-test('a page without a place for results is refused', () => {
+test('a page without a place for benchmark results is rejected', () => {
   assert.throws(() => replaceResults('# A page', 'web', 'results'), /has no "<!-- results of web/);
   const reversed = '<!-- end of results -->\n<!-- results of web: written with --write -->';
   assert.throws(() => replaceResults(reversed, 'web', 'results'), /has no "<!-- results of web/);

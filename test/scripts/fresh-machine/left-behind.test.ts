@@ -9,7 +9,7 @@ import { grandchildrenOf, newFiles } from '../../../scripts/fresh-machine/left-b
 import { undoAfter } from '../../fixtures/undo-after.ts';
 import { waitUntil } from '../../fixtures/wait-until.ts';
 
-test('new files and empty directories are found, except below ignored paths', async (t) => {
+test('new files and empty directories that commands left are found, except below ignored paths', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'left-behind-'));
   undoAfter(t, () => rm(root, { recursive: true, force: true }));
   const write = async (path: string): Promise<void> => {
@@ -42,7 +42,7 @@ test('new files and empty directories are found, except below ignored paths', as
   assert.deepEqual(await newFiles(root, began, []), []);
 });
 
-test('processes that a child has started are found', async (t) => {
+test('processes that a command’s child has started are found', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'left-behind-'));
   undoAfter(t, () => rm(directory, { recursive: true, force: true }));
   await writeFile(join(directory, 'started'), 'yes');

@@ -33,7 +33,7 @@ deb [arch=amd64] http://mirror.example/bookworm bookworm/ main
 deb-src http://mirror.example/debian-security bookworm-security main
 `;
 
-test("the suite of apt's sources is replaced, and nothing else that contains its name", () => {
+test('the suite in apt’s sources is replaced, and nothing else that contains its name', () => {
   const expected = SOURCES.replace('bookworm bookworm-updates', 'trixie trixie-updates')
     .replace(' bookworm/', ' trixie/')
     .replace('bookworm-security', 'trixie-security');

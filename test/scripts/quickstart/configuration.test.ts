@@ -49,7 +49,7 @@ test("the quickstart fills the template with this machine's settings", async (t)
   );
 });
 
-test('without images it has the same providers and no uploads', async (t) => {
+test('the quickstart without images has the same providers and no uploads', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'quickstart-'));
   t.after(() => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');

@@ -4,7 +4,7 @@ import { atMirror, debianFromApt } from '../../../scripts/quickstart/debian-mirr
 
 const noLists = (path: string): string => assert.fail(`${path} was read`);
 
-test("release, main archive and security archive come from apt's sources", () => {
+test('the Debian release, main archive and security archive come from apt’s sources', () => {
   const debian = debianFromApt(
     `http://mirror.test/debian/ trixie main Debian
 http://mirror.test/debian/ trixie contrib Debian
@@ -22,7 +22,7 @@ http://other.test/ stable main Other Packages
   });
 });
 
-test('a CD is skipped, and a list of mirrors is followed', () => {
+test('a CD in apt’s sources is skipped, and a list of mirrors is followed', () => {
   const { main, security } = debianFromApt(
     `cdrom:[Debian GNU/Linux 12]/ bookworm main Debian
 mirror+file:/etc/apt/mirrors/debian.list/ bookworm main Debian
@@ -42,7 +42,7 @@ for (const [machine, output] of [
   ['with only a CD', 'cdrom:[Debian GNU/Linux 12]/ bookworm main Debian\n'],
   ['with only updates', 'http://mirror.test/debian/ bookworm-updates main Debian\n'],
 ] as const) {
-  test(`a machine ${machine} uses Debian's own archives`, () => {
+  test(`a machine ${machine} uses Debian’s own archives`, () => {
     assert.deepEqual(debianFromApt(output, noLists), {
       release: 'stable',
       main: 'http://deb.debian.org/debian',
@@ -67,7 +67,7 @@ for (const [url, expected] of [
   ['http://deb.debian.org/other', 'http://deb.debian.org/other'],
   ['http://example.org/debian/a.deb', 'http://example.org/debian/a.deb'],
 ] as const) {
-  test(`${url} is fetched from ${expected}`, () => {
+  test(`the quickstart fetches ${url} from ${expected}`, () => {
     assert.equal(atMirror(url, MIRROR), expected);
   });
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { GrownLog } from '../../../scripts/quickstart/grown-log.ts';
 
-test('reads a growing log line by line, however it is cut', async (t) => {
+test('a growing log is read line by line, however it is cut', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'grown-log-'));
   t.after(() => rm(directory, { recursive: true }));
   const file = join(directory, 'log');

@@ -17,7 +17,7 @@ function sudo(...args: string[]): string {
   return execFileSync('sudo', args, { encoding: 'utf8' }).trim();
 }
 
-test('a clean directory has no leftovers', (t) => {
+test('a clean directory has nothing left over', (t) => {
   assert.deepEqual(findLeftovers(temporaryDirectory(t), new Set()), []);
 });
 
@@ -25,7 +25,7 @@ for (const [where, args, environment] of [
   ['arguments', (directory: string) => ['-f', '/dev/null', directory], () => ({})],
   ['environment', () => ['-f', '/dev/null'], (directory: string) => ({ TMP_DIR: directory })],
 ] as const) {
-  test(`finds a process that names the directory in its ${where}, unless it was there before`, async (t) => {
+  test(`a process that names the directory in its ${where} is found, unless it was there before`, async (t) => {
     const directory = temporaryDirectory(t);
     const env = { ...process.env, ...environment(directory) };
     const child = spawn('tail', args(directory), { env, stdio: 'ignore' });
@@ -42,7 +42,7 @@ for (const [where, args, environment] of [
   });
 }
 
-test('finds a mount', (t) => {
+test('a mount that a quickstart left is found', (t) => {
   const directory = temporaryDirectory(t);
   const target = join(directory, 'mnt');
   execFileSync('mkdir', [target]);
@@ -54,7 +54,7 @@ test('finds a mount', (t) => {
   }
 });
 
-test('finds a loop device', (t) => {
+test('a loop device that a quickstart left is found', (t) => {
   const directory = temporaryDirectory(t);
   const image = join(directory, 'image.raw');
   writeFileSync(image, '');

@@ -4,14 +4,14 @@ import { progressIn } from '../../../scripts/quickstart/progress.ts';
 
 const TIME = '2026-11-21 22:39:12,172';
 
-test("reports the manager's progress", () => {
+test('the quickstart reports the manager’s progress', () => {
   assert.deepEqual(progressIn(`${TIME} INFO nodepool.manager: build debian-1 is ready`), {
     kind: 'news',
     text: 'build debian-1 is ready',
   });
 });
 
-test('reports the end of long phases of disk-image-create, and no other output', () => {
+test('the quickstart reports the end of long phases in disk-image-create, and no other output', () => {
   const line = (text: string): string => `${TIME} INFO nodepool.image.build.debian: ${TIME} | ${text}`;
   assert.deepEqual(progressIn(line('dib-run-parts Target: install.d')), {
     kind: 'news',
@@ -22,7 +22,7 @@ test('reports the end of long phases of disk-image-create, and no other output',
   }
 });
 
-test('reports a failed build or upload as a failure', () => {
+test('the quickstart reports a failed build or upload as a failure', () => {
   for (const text of [
     'build debian-1 failed: no builder has offered it',
     'upload 2-a of debian-1 to local failed: the disk is full',
@@ -34,6 +34,6 @@ test('reports a failed build or upload as a failure', () => {
   assert.deepEqual(progressIn(line), { kind: 'failure', text });
 });
 
-test('ignores other loggers', () => {
+test('the quickstart ignores other loggers', () => {
   assert.equal(progressIn(`${TIME} INFO gear.Worker: connected to the job server`), undefined);
 });

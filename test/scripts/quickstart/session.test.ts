@@ -37,7 +37,7 @@ function commandLine(): string[] {
   return [...COMMAND, '--input-type=module', '--eval', PROGRAM];
 }
 
-test('on a terminal, lines fit it, signs of life replace each other, and there are colours', async () => {
+test('the quickstart’s lines on a terminal fit it, have colours, and replace repeated progress', async () => {
   const seen = await runInTerminal(commandLine(), {});
   assert.deepEqual(seen.lines, LINES);
   assert.match(seen.widest, /^ {4}0:0[12] {2}upload /);
@@ -46,12 +46,12 @@ test('on a terminal, lines fit it, signs of life replace each other, and there a
   assert.equal(seen.status, 0);
 });
 
-test('NO_COLOR leaves out the colours', async () => {
+test('NO_COLOR removes the quickstart’s colours', async () => {
   const seen = await runInTerminal(commandLine(), { NO_COLOR: '1' });
   assert.deepEqual([seen.lines, seen.isStyled], [LINES, false]);
 });
 
-test('a pipe gets the same lines, without escape sequences', () => {
+test('a pipe gets the quickstart’s lines without escape sequences', () => {
   const [file = '', ...args] = commandLine();
   const { FORCE_COLOR: _, NODE_TEST_CONTEXT: _context, ...environment } = process.env;
   const { stdout } = spawnSync(file, args, { encoding: 'utf8', env: environment });

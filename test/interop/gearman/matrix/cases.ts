@@ -29,7 +29,7 @@ const DONE = `complete ${hex('done')}`;
 
 /** The cases by title. */
 export const CASES: Readonly<Record<string, Case>> = {
-  'bytes of any value come back as they were': {
+  'a job’s payload of any bytes comes back unchanged': {
     needs: [],
     run: async (combination) => {
       const { submit, work } = stage(combination, 'echo');
@@ -37,7 +37,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       assert.deepEqual(await submit({ payload: EVERY_BYTE }).heard(), [`complete ${hex(EVERY_BYTE)}`]);
     },
   },
-  'a megabyte comes back as it was': {
+  'a job’s payload of a megabyte comes back unchanged': {
     needs: [],
     run: async (combination) => {
       const { submit, work } = stage(combination, 'echo');
@@ -46,7 +46,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       assert.ok(line === `complete ${hex(LARGE)}`, `${line.length} characters: ${line.slice(0, 100)}`);
     },
   },
-  'a function name with a blank and letters of UTF-8': {
+  'a function name may contain a space and UTF-8 letters': {
     needs: [],
     run: async (combination) => {
       const { submit, work } = stage(combination, 'echo', ': für alle');
@@ -54,7 +54,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       assert.deepEqual(await submit({ payload: Buffer.from('a') }).heard(), [`complete ${hex('a')}`]);
     },
   },
-  'an empty payload': {
+  'a job may have an empty payload': {
     needs: [],
     run: async (combination) => {
       const { submit, work } = stage(combination, 'held');
@@ -65,7 +65,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       assert.deepEqual(await job.heard(), [DONE]);
     },
   },
-  'an empty result': {
+  'a job may have an empty result': {
     needs: ['empty result'],
     run: async (combination) => {
       const { submit, work } = stage(combination, 'empty');
@@ -73,23 +73,23 @@ export const CASES: Readonly<Record<string, Case>> = {
       assert.deepEqual(await submit({ payload: EVERY_BYTE }).heard(), ['complete ']);
     },
   },
-  'status while the job runs': {
+  'a client gets a job’s status while it runs': {
     needs: ['status'],
     run: hears('status', ['status 1 2', DONE]),
   },
-  'data while the job runs': {
+  'a client gets a job’s data while it runs': {
     needs: ['data'],
     run: hears('data', [`data ${hex('part\0')}`, DONE]),
   },
-  'a warning while the job runs': {
+  'a client gets a job’s warning while it runs': {
     needs: ['warning'],
     run: hears('warning', [`warning ${hex('part\0')}`, DONE]),
   },
-  'a failure': {
+  'a client gets a job’s failure': {
     needs: [],
     run: hears('fail', ['fail']),
   },
-  'an exception': {
+  'a client gets a job’s exception': {
     needs: ['exception'],
     run: hears('exception', [`exception ${hex('boom\0')}`]),
   },
@@ -102,7 +102,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       await counted(0);
     },
   },
-  'a job whose time has come is served': {
+  'a job whose start time has come runs': {
     needs: ['scheduled'],
     run: async (combination) => {
       const { submit, work, counted } = stage(combination, 'held');
@@ -126,19 +126,19 @@ export const CASES: Readonly<Record<string, Case>> = {
       await counted(0);
     },
   },
-  'a job of high priority is served first': {
+  'a job with high priority runs first': {
     needs: [],
     run: servedInOrder('foreground', ['normal', 'high'], ['high', 'normal']),
   },
-  'jobs of three priorities are served in their order': {
+  'jobs with three priorities run in their order': {
     needs: ['low priority'],
     run: servedInOrder('foreground', ['low', 'normal', 'high'], ['high', 'normal', 'low']),
   },
-  'background jobs of three priorities are served in their order': {
+  'background jobs with three priorities run in their order': {
     needs: ['low priority'],
     run: servedInOrder('background', ['low', 'normal', 'high'], ['high', 'normal', 'low']),
   },
-  'jobs of one key are one job': {
+  'jobs with one unique key are one job': {
     needs: ['handle'],
     run: async (combination) => {
       const { submit, work, counted } = stage(combination, 'held');
@@ -153,7 +153,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       await counted(0);
     },
   },
-  'the status of a job that waits, runs, and is over': {
+  'a client can query a job’s status while it waits and runs, and after its end': {
     needs: ['handle', 'query'],
     run: async (combination) => {
       const { t, port, client } = combination;
@@ -168,7 +168,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       assert.equal(await client.query?.(t, port, handle), 'known 0 running 0');
     },
   },
-  'the status of a job by its key': {
+  'a client can query a job’s status by its unique key': {
     needs: ['handle', 'query by key'],
     run: async (combination) => {
       const { t, port, client, name } = combination;
@@ -183,7 +183,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       await counted(0);
     },
   },
-  'the job of a worker that dies goes to the next': {
+  'a dead worker’s job goes to the next worker': {
     needs: ['requeue'],
     run: async (combination) => {
       const { submit, work, workMortally } = stage(combination, 'held');
@@ -197,7 +197,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       assert.deepEqual(await job.heard(), [DONE]);
     },
   },
-  'the job of a worker that dies fails': {
+  'a dead worker’s job fails': {
     needs: ['fail for the dead'],
     run: async (combination) => {
       const { submit, workMortally } = stage(combination, 'held');
@@ -208,7 +208,7 @@ export const CASES: Readonly<Record<string, Case>> = {
       assert.deepEqual(await job.heard(), ['fail']);
     },
   },
-  'parts of a job go to its reducer': {
+  'a job’s parts go to its reducer': {
     needs: ['reducer'],
     run: async ({ t, port, client, worker, name }) => {
       worker.start(t, port, name('split'));

@@ -41,7 +41,7 @@ export async function testServer(serverName: string, server: TestServer): Promis
         () => {
           for (const [what, { needs, run }] of Object.entries(CASES)) {
             if (!areAble(peers, needs)) continue;
-            test(what, async (t) => {
+            test(`${what} (client ${clientName}, server ${serverName}, worker ${workerName})`, async (t) => {
               count += 1;
               const { port } = running;
               const id = count;
