@@ -1,11 +1,11 @@
 /**
  * Draws texts at random, to read them against the rule of CONTRIBUTING.md on language:
  *
- *     npm run language-sample -- [--count 100] [--seed N] comments|documents
+ *     npm run language-sample -- [--count 100] [--seed N] comments|documents|titles
  *
  * `comments` draws from the comments, log lines and messages of errors in the packages' sources, `documents` from the
- * sentences of all Markdown pages except changelogs. The seed is printed; the same seed draws the same texts from the
- * same commit.
+ * sentences of all Markdown pages except changelogs, `titles` from the titles of tests, without their suites. The seed
+ * is printed; the same seed draws the same texts from the same commit.
  */
 import { randomInt } from 'node:crypto';
 import { glob, readFile } from 'node:fs/promises';
@@ -23,13 +23,16 @@ const COMMENT = /\/\*\*?[\s\S]*?\*\/|(?:^[ \t]*\/\/.*\n)+/gm;
 const COMMENT_MARK = /^\s*(?:\/\*\*?|\*\/|\*|\/\/)|\*\/\s*$/gm;
 const MESSAGE =
   /\b(?:logger|log)\.(?:debug|info|warn|error)\(\s*(`[^`]*`|'[^'\n]*')|new \w*Error\([^`'\n]*(`[^`]*`|'[^'\n]*')/g;
+const TITLE = /\b(?:it|test)\(\s*('(?:[^'\\\n]|\\.)*'|"[^"\n]*"|`[^`]*`)/g;
+/** A key of a table whose keys are titles. */
+const TITLE_KEY = /^ {2}('[^'\n]+ [^'\n]+'): \{/gm;
 const SENTENCE_END = /(?<=[.!?:])\s+(?=[A-Z`*[])|\n\s*(?:[-*]|\d+\.)\s/;
 
 const { values, positionals } = parseArgs({
   options: { count: { type: 'string', default: '100' }, seed: { type: 'string' } },
   allowPositionals: true,
 });
-const readers: Readonly<Record<string, () => Promise<Text[]>>> = { comments, documents };
+const readers: Readonly<Record<string, () => Promise<Text[]>>> = { comments, documents, titles };
 const read = readers[positionals[0] ?? ''];
 if (read === undefined || positionals.length !== 1) {
   console.error(`language-sample: name what to draw from: ${Object.keys(readers).join(' or ')}`);
@@ -69,6 +72,19 @@ async function documents(): Promise<Text[]> {
         if (sentence.includes(' '))
           texts.push(textAt(file, page, page.indexOf(sentence, match.index), sentence));
       }
+    }
+  }
+  return texts;
+}
+
+/** Titles of tests, with the expressions of template literals as they are written. */
+async function titles(): Promise<Text[]> {
+  const texts: Text[] = [];
+  for (const file of await files('{packages/*/test,packages/*/src/testing,test,examples}/**/*.ts')) {
+    const source = await readFile(file, 'utf8');
+    const patterns = source.includes('testSituations(') ? [TITLE, TITLE_KEY] : [TITLE];
+    for (const match of patterns.flatMap((pattern) => [...source.matchAll(pattern)])) {
+      texts.push(textAt(file, source, match.index, (match[1] ?? '').slice(1, -1)));
     }
   }
   return texts;
