@@ -5,7 +5,7 @@ import { unlessAborted } from '../src/unless-aborted.ts';
 
 const forever = new Promise<never>(() => {});
 
-test('an abortable wait settles like its promise and removes its listener', async () => {
+test('an abortable wait settles like its promise and removes its abort listener', async () => {
   const { signal } = new AbortController();
   assert.equal(await unlessAborted(Promise.resolve(1), signal), 1);
   assert.equal(await unlessAborted(Promise.resolve(2), undefined), 2);

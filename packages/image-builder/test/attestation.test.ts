@@ -37,7 +37,7 @@ async function assertNothing({ directory, repository }: RepositoryFixture): Prom
   assert.deepEqual(await readdir(directory), ['.nodepool-builder']);
 }
 
-test('any builder’s image is published with its documents, and deleted with them', async (t) => {
+test('any builder’s image is published and deleted together with its documents', async (t) => {
   const { fixture, attester, build } = await setUp(t);
   await build();
   const document = fixture.path('a.d/attestations/build.sigstore.json');
@@ -160,7 +160,7 @@ test('a converted file names its source, and its conversion is attested', async 
   assert.equal(attester.conversions.length, 1);
 });
 
-test('a missing document about a conversion is made later', async (t) => {
+test('a missing attestation for a conversion is made later', async (t) => {
   const { fixture, attester, build } = await setUp(t);
   await build();
   const { repository } = fixture;
@@ -281,7 +281,7 @@ test('an attestation’s file name may contain no path and no special characters
   }
 });
 
-test('a document that is too large is not read', async (t) => {
+test('an attestation document that is too large is not read', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   const path = join(fixture.outside, 'build.sigstore.json');
   assert.equal(await readAttestation(path), undefined);

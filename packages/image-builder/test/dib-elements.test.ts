@@ -19,7 +19,7 @@ async function createElements(
   return directory;
 }
 
-test('the first directory in ELEMENTS_PATH counts, and a link stands for its target’s name', async (t) => {
+test('the first directory in ELEMENTS_PATH counts, and a link to an element has its target’s name', async (t) => {
   const [one, two] = [
     await createElements(t, { a: [] }),
     await createElements(t, { a: [], b: [], 'c-1': [] }),
@@ -51,7 +51,7 @@ test('the files element-deps and element-provides are followed as disk-image-cre
   assert.deepEqual([conflicts.size, hasOperatingSystem], [0, true]);
 });
 
-test('elements conflict if they provide the same, or what the disk image names', async (t) => {
+test('elements conflict if they provide the same element, or one that the disk image names', async (t) => {
   const directory = await createElements(t, {
     base: [],
     one: ['', 'operating-system'],
@@ -66,7 +66,7 @@ test('elements conflict if they provide the same, or what the disk image names',
   assert.equal((await expandElements(['three'], elements)).hasOperatingSystem, false);
 });
 
-test('the element vm without block-device-* gets a default one', async (t) => {
+test('the element vm without a block-device-* element gets a default one', async (t) => {
   const elements = await findElements([
     await createElements(t, {
       base: [],

@@ -60,7 +60,7 @@ test('a disk’s known blocks are skipped, and zeros are sent over other data', 
   assert.deepEqual(sent, [0, 4, 7, 60, 64]);
 });
 
-test('an error in sending a disk’s blocks stops further ones, and waits for running calls', async (t) => {
+test('an error in sending a disk’s blocks stops further sends, and waits for running ones', async (t) => {
   let running = 0;
   const sent: number[] = [];
   const work = sendBlocks(await disk(t), {

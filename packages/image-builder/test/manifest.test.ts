@@ -22,7 +22,7 @@ test('a manifest is read as it was written', async (t) => {
   assert.deepEqual(await readManifest(path, 'debian-1'), RECORD);
 });
 
-test('an image without a manifest has none', async (t) => {
+test('an image without a manifest file has no manifest', async (t) => {
   assert.equal(await readManifest(join(await temporaryDirectory(t), 'debian-1.json'), 'debian-1'), undefined);
 });
 

@@ -83,7 +83,7 @@ test('a converted file has its checksums from the beginning', async (t) => {
   assert.ok(repository.get('a')?.files.includes(file));
 });
 
-test('a file that was put next to a built image has no checksums', async (t) => {
+test('a file that was added next to a built image has no checksums', async (t) => {
   const fixture = await setUp(t);
   const { repository } = fixture;
   await fixture.write('a.tar');
@@ -131,7 +131,7 @@ test('a format that was removed by hand is converted again', async (t) => {
   );
 });
 
-test('an image that was put there by hand is converted, and still has no name', async (t) => {
+test('an image that was added by hand is converted, and still has no name', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('a.raw', Buffer.alloc(MEBIBYTE, 'x'));
   const repository = await fixture.open();

@@ -70,7 +70,7 @@ test('an abort before the repository is open unlocks the directory', async (t) =
   await (await ImageRepository.open(directory)).close();
 });
 
-test('a lock whose keeper is killed is taken again by the repository', async (t) => {
+test('a repository takes its lock again if the lock’s keeper is killed', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const lock = fixture.path('.nodepool-builder/lock');
   const keeper = keeperOf(lock);

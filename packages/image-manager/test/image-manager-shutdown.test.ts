@@ -39,7 +39,7 @@ test('a manager stops promptly during a build, uploads, deletions and a scan for
     assert.ok(states.includes(state), state);
 });
 
-test('a manager stops promptly while a job server does not answer', async (t) => {
+test('a manager stops promptly while a job server does not respond', async (t) => {
   const sockets = new Set<Socket>();
   const silent = createServer((socket) => sockets.add(socket.on('error', () => {})));
   silent.listen(0, '127.0.0.1');

@@ -91,7 +91,7 @@ describe('an image built on an instance', () => {
     ]);
   });
 
-  test('a build on an instance lists the machine’s packages after the steps if it wants a list', async (t) => {
+  test('a build on an instance lists the machine’s packages after the steps if a list is requested', async (t) => {
     const site = await OnInstanceSite.start(t);
     const install = String.raw`mkdir -p /usr/local/bin
 printf '#!/bin/sh\nprintf "ii deb\\tcurl\\t8.0\\tamd64\\n"; echo a warning >&2\n' > /usr/local/bin/dpkg-query
@@ -146,7 +146,7 @@ chmod +x /usr/local/bin/dpkg-query`;
     assert.deepEqual(site.provider.instances, []);
   });
 
-  test('a build on an instance works without SFTP, and with a key of the base image, which stays', async (t) => {
+  test('a build on an instance works without SFTP, and with the base image’s key, which is kept', async (t) => {
     const site = await OnInstanceSite.start(t, { sftp: false });
     const { privateKey, publicKey } = await site.makeKey();
     await writeFile(join(site.scripts, "it's.sh"), 'echo done > /opt/mark\n');
@@ -183,7 +183,7 @@ chmod +x /usr/local/bin/dpkg-query`;
 });
 
 describe('a step', () => {
-  test('a step’s output is logged while it runs, without secrets', async (t) => {
+  test('a build step’s output is logged while it runs, without secrets', async (t) => {
     const site = await OnInstanceSite.start(t);
     const run = `echo begun with hunter22; echo and on stderr >&2; while [ ! -e /opt/go ]; do sleep 0.05; done; echo gone on`;
     const image = await site.build(site.builder({ steps: [{ run }] }, { secrets: ['hunter22'] }), {
@@ -198,13 +198,13 @@ describe('a step', () => {
     assert.ok(!log.includes('hunter22'));
   });
 
-  test('a step ends with its command, even if one of its processes keeps running', async (t) => {
+  test('a build step ends with its command, even if one of its processes keeps running', async (t) => {
     const site = await OnInstanceSite.start(t);
     const image = await site.build(site.builder({ steps: [{ run: 'sleep 600 & echo $! > /opt/pid' }] }));
     assert.match(site.read(image, 'opt/pid'), /^\d+\n$/);
   });
 
-  test('a failed step is reported with the end of its output and of the console, and a screenshot', async (t) => {
+  test('a failed build step is reported with the end of its output and console, and a screenshot', async (t) => {
     const site = await OnInstanceSite.start(t, { console: 'booting\r\nout of hunter22\r\n' });
     const steps = [{ name: 'install', run: 'echo no such package; exit 3' }, { run: 'touch /opt/reached' }];
     const build = site.build(site.builder({ steps }, { secrets: ['hunter22'] }));
@@ -224,13 +224,13 @@ describe('a step', () => {
     assert.deepEqual(await site.recordFiles(), []);
   });
 
-  test('a step that a signal ends is reported', async (t) => {
+  test('a build step that a signal ends is reported', async (t) => {
     const site = await OnInstanceSite.start(t);
     const build = site.build(site.builder({ steps: [{ run: 'echo dying; kill -TERM $$' }] }));
     await assert.rejects(build, withCode('command-failed', /ended with SIGTERM, saying: dying; /));
   });
 
-  test('a step fails if the connection is lost', async (t) => {
+  test('a build step fails if the connection is lost', async (t) => {
     const site = await OnInstanceSite.start(t);
     const build = site.build(site.builder({ steps: [{ run: 'echo begun; sleep 600' }] }), {
       onLine: (line) => {

@@ -107,7 +107,7 @@ describe('the chain of an image', () => {
     assert.match(reasons(report), new RegExp(`${sha256('raw changed')}.*${sha256('raw of debian-1')}`));
   });
 
-  test('an image’s chain of attestations is refuted by a file that took another’s place, also another image’s', async (t) => {
+  test('an image’s chain of attestations is refuted by a file that replaced another, also from another image', async (t) => {
     const { files, verify, attester, directory, trusted, attestations } = await builtSite(
       temporaryDirectory(t),
     );
@@ -236,7 +236,7 @@ describe('the chain of an upload', () => {
     }
   });
 
-  test('an upload’s chain of attestations is refuted by another build than the uploaded one', async (t) => {
+  test('an upload’s chain of attestations is refuted by an attestation for another build', async (t) => {
     const { verify, attester, directory } = await builtSite(temporaryDirectory(t));
     await attester.attestBuild(await finishBuild(directory, 'debian-1', { materials: [] }));
     const report = await verify({ kind: 'upload', provider: 'cloud', externalId: '7d1f' });

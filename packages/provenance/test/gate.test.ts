@@ -60,7 +60,7 @@ describe('a gate', () => {
     );
   });
 
-  test('a gate rejects another builder', async (t) => {
+  test('a gate rejects an image by another builder', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
     for (const builder of [
       'https://ci.example.org/*',
@@ -76,7 +76,7 @@ describe('a gate', () => {
     }
   });
 
-  test('a gate rejects another source repository, and one with changes', async (t) => {
+  test('a gate rejects an image from another source repository, or from one with changes', async (t) => {
     const gate = gateAt(temporaryDirectory(t));
     const rules = { sourceRepositories: ['https://opendev.org/*'] };
     assert.equal(await gate({ rules }), undefined);

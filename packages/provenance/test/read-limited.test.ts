@@ -16,7 +16,7 @@ const LIMITS = {
 } as const;
 
 describe('reading a file of limited size', () => {
-  test('a limited read returns a file’s bytes up to the limit', async (t) => {
+  test('a read with a size limit returns a file’s bytes up to the limit', async (t) => {
     const path = join(await temporaryDirectory(t), 'file');
     for (const content of ['', '1', '1234567890']) {
       await writeFile(path, content);
@@ -29,13 +29,13 @@ describe('reading a file of limited size', () => {
     );
   });
 
-  test('a limited read of a file without a size stops at the limit', async () => {
+  test('a read with a size limit stops at the limit in a file without a size', async () => {
     const version = await readLimited('/proc/version', { ...LIMITS, limit: 4_096 });
     assert.match(version.toString(), /^Linux version /);
     await assert.rejects(readLimited('/proc/version', LIMITS), provenanceFailure('bundle-too-large'));
   });
 
-  test('a limited read rejects anything that is not a file, and never waits for it', async (t) => {
+  test('a read with a size limit rejects anything that is not a file, and never waits for it', async (t) => {
     const directory = await temporaryDirectory(t);
     const fifo = join(directory, 'fifo');
     execFileSync('mkfifo', [fifo]);
@@ -50,7 +50,7 @@ describe('reading a file of limited size', () => {
     );
   });
 
-  test('a limited read follows a symbolic link only if allowed', async (t) => {
+  test('a read with a size limit follows a symbolic link only if allowed', async (t) => {
     const directory = await temporaryDirectory(t);
     const link = join(directory, 'link');
     await writeFile(join(directory, 'file'), 'content');
@@ -62,7 +62,7 @@ describe('reading a file of limited size', () => {
     );
   });
 
-  test('a limited read rejects a file whose mode is too permissive', async (t) => {
+  test('a read with a size limit rejects a file whose mode is too permissive', async (t) => {
     const path = join(await temporaryDirectory(t), 'file');
     await writeFile(path, 'content', { mode: 0o604 });
     await assert.rejects(

@@ -15,7 +15,7 @@ function read(statement: unknown): ReturnType<typeof readStatement> {
 }
 
 describe('a statement', () => {
-  test('a statement is read, also in the version that cosign 2 writes', () => {
+  test('an attestation’s statement is read, also in the version that cosign 2 writes', () => {
     const expected = {
       subjects: [{ name: 'file', sha256: 'a'.repeat(64) }],
       predicateType: STATEMENT.predicateType,
@@ -25,7 +25,7 @@ describe('a statement', () => {
     assert.deepEqual(read({ ...STATEMENT, _type: 'https://in-toto.io/Statement/v0.1' }), expected);
   });
 
-  test('a statement in another form is rejected', () => {
+  test('an attestation’s statement in another form is rejected', () => {
     for (const [statement, words] of [
       [{ ...STATEMENT, _type: 'https://in-toto.io/Statement/v2' }, '_type'],
       [{ ...STATEMENT, subject: [] }, 'subject'],

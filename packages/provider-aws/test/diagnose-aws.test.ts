@@ -24,7 +24,7 @@ function denying(...operations: string[]): AwsFault {
       : undefined;
 }
 
-test('the AWS diagnosis tries its permissions without a change', async (t) => {
+test('the AWS diagnosis tests permissions without changing anything', async (t) => {
   const { double, open, openInstances } = await instanceFixture(t);
   const region = double.region();
   const images = await collect(open({ 'copy-regions': ['eu-west-1'] }).diagnose());

@@ -27,7 +27,7 @@ const STEPS = [
 for (const [step, count] of STEPS) {
   for (const end of ['upload', 'discard', 'removal'] as const) {
     const gallery = step === 'PUT versions' ? { name: 'ci', targetRegions: [], replicas: 1 } : undefined;
-    test(`an upload to Azure killed at ${step} ${count} is ${titleOf(end)}`, async (t) => {
+    test(`an upload to Azure that was killed at ${step} ${count} is ${titleOf(end)}`, async (t) => {
       const double = await startDouble(t, { relaysPages: true, lag: end === 'upload' ? 2 : 0 });
       double.addGallery('ci');
       // Without the time of the build, the disk decides on the number of a version.

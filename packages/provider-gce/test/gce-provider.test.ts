@@ -68,7 +68,7 @@ const STEPS = ['StartResumableUpload', 'Upload', 'InsertImage', 'DeleteObject'] 
 for (const task of STEPS) {
   for (const end of ['upload', 'discard'] as const) {
     const what = end === 'upload' ? 'finished by another attempt' : 'removed by a discard';
-    test(`an upload to Compute Engine killed at ${task} is ${what}`, async (t) => {
+    test(`an upload to Compute Engine that was killed at ${task} is ${what}`, async (t) => {
       const fixture = await gceFixture(t, { pendingReads: 1 });
       const { double } = fixture;
       const archives = keepArchives(fixture);

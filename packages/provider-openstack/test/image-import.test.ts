@@ -109,7 +109,7 @@ describe('an upload by web-download', () => {
     });
   }
 
-  test('an upload by web-download of another file than was built leaves no image', async (t) => {
+  test('an upload by web-download leaves no image if the file differs from what was built', async (t) => {
     const { settings, images } = await openRealCloud(t);
     const [request, other] = await Promise.all([uploadRequest(t), uploadRequest(t)]);
     const baseUrl = await serveDirectory(t, dirname(other.file.path));

@@ -52,7 +52,7 @@ for (const [task, count] of STEPS) {
     ? (['upload', 'discard'] as const)
     : (['upload'] as const)) {
     const what = end === 'upload' ? 'finished by another attempt' : 'removed by a discard';
-    test(`an upload to S3 killed at ${task} ${count} is ${what}`, async (t) => {
+    test(`an upload to S3 that was killed at ${task} ${count} is ${what}`, async (t) => {
       const fixture = await s3Fixture(t);
       const request = await requestFor(fixture);
       const entry = fixture.entry({ 'upload-concurrency': 1 });

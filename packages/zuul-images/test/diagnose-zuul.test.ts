@@ -31,7 +31,7 @@ async function diagnose(settings: ZuulSettings): Promise<readonly CheckResult[]>
 }
 
 describe('the diagnosis of a Zuul', () => {
-  test('a Zuul diagnosis finds the API, the tenant and the newest build', async (t) => {
+  test('the diagnosis of Zuul finds the API, the tenant and the newest build', async (t) => {
     const zuul = await startZuul(t);
     const missing = await diagnose(settingsOf(zuul.url));
     assert.deepEqual(
@@ -45,7 +45,7 @@ describe('the diagnosis of a Zuul', () => {
     assert.ok(builds.message.includes(uuid));
   });
 
-  test('a Zuul diagnosis warns if the newest build did not return the image', async (t) => {
+  test('the diagnosis of Zuul warns if the newest build did not return the image', async (t) => {
     const zuul = await startZuul(t);
     zuul.table().add([qcowArtifact('1', { image_name: 'jammy' })]);
     const [, builds] = await diagnose(settingsOf(zuul.url, { 'image-name': 'noble' }));
@@ -53,7 +53,7 @@ describe('the diagnosis of a Zuul', () => {
     assert.match(builds.message, /has the image_name "noble" that image-name demands: they have "jammy"$/);
   });
 
-  test('a Zuul diagnosis names an unknown tenant or an unreachable API at once', async (t) => {
+  test('the diagnosis of Zuul names an unknown tenant or an unreachable API at once', async (t) => {
     const zuul = await startZuul(t);
     const [unknown] = await diagnose(settingsOf(zuul.url, { tenant: 'nobody' }));
     assert.partialDeepStrictEqual(unknown, {
@@ -67,7 +67,7 @@ describe('the diagnosis of a Zuul', () => {
     assert.equal(dead.connections(), 1, 'without retries');
   });
 
-  test('a Zuul diagnosis subscribes to the broker, and without it says that builds are found by polling', async (t) => {
+  test('the diagnosis of Zuul subscribes to the broker, and warns if that is not possible', async (t) => {
     const zuul = await startZuul(t);
     const user = { name: 'builder', password: 's3cret-of-mqtt' };
     const broker = await startMosquitto({ user });

@@ -186,7 +186,7 @@ describe('an image-id that names a build', () => {
 });
 
 describe('expired artifacts', () => {
-  test('expired artifacts make the importer fetch the build before, unless the image id names the build', async (t) => {
+  test('expired artifacts make the importer fetch the previous build, unless the image id names one', async (t) => {
     const site = await ZuulSite.start(t, server);
     await site.addQcow2('old.qcow2', server.otherQcow2);
     const gone = await site.addQcow2('gone.qcow2');

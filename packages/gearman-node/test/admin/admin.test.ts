@@ -97,7 +97,7 @@ test('a function name in an admin reply may look like an error or contain a dot'
   );
 });
 
-test('an unanswered admin command fails with server-silent, and the next command reconnects', async (t) => {
+test('an admin command without a reply fails with server-silent, and the next command reconnects', async (t) => {
   const { server, admin } = await scripted(t, 2000);
   await assert.rejects(admin.version(), { code: 'server-silent' });
   await (await server.accept()).closed;

@@ -40,7 +40,7 @@ test('a job’s events arrive in order, before its result', async (t) => {
   assert.equal(String(await job), 'done');
 });
 
-test('a failed job and a job with an exception reject with their own errors', async (t) => {
+test('a failed job and a job with an exception reject with distinct errors', async (t) => {
   const { client, worker } = await working(t);
   worker.setFunctions({
     fails: () => Promise.reject(new JobFailure('no')),

@@ -50,7 +50,7 @@ test('a job’s error follows its last event', async () => {
   await assert.rejects(events.next(), { code: 'job-timeout' });
 });
 
-test('a slow event loop of a caller pauses the connection and resumes it once it has caught up', async () => {
+test('a caller that reads events slowly pauses the connection until it has caught up', async () => {
   const { events, pause, resume } = recorded();
   const loop = events[Symbol.asyncIterator]();
   for (let count = 0; count < 3; count += 1) events.push(piece(HALF));

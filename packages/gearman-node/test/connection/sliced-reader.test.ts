@@ -25,7 +25,7 @@ function spend(milliseconds: number): void {
   while (performance.now() < end);
 }
 
-test('a small chunk is processed at once', async () => {
+test('a small chunk from a socket is processed at once', async () => {
   const socket = fakeSocket();
   const texts: string[] = [];
   read(socket, (bytes) => texts.push(bytes.toString()));
@@ -34,7 +34,7 @@ test('a small chunk is processed at once', async () => {
   assert.deepEqual(texts, ['abc']);
 });
 
-test('the event loop turns between two slices of a chunk that takes long', async () => {
+test('the event loop turns between two slices of a large chunk', async () => {
   const socket = fakeSocket();
   const log: string[] = [];
   read(socket, (bytes) => {

@@ -120,7 +120,7 @@ test('a job is removed with a connection that both submitted and runs it', () =>
   assert.deepEqual([[...queue.jobs], [...queue.functions]], [[], []]);
 });
 
-test('a held job is assigned after its release', () => {
+test('a held job is assigned once it is released', () => {
   const { queue, submit, worker } = new QueueSite();
   const job = submit('f', { isBackground: true, isHeld: true });
   const able = worker('f');

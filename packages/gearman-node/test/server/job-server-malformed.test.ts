@@ -55,7 +55,7 @@ test('a packet with a server’s magic gets an ERROR, and the connection stays o
   assert.deepEqual(await settled(peer), []);
 });
 
-test('packets that only a server sends, and those that no server supports, get an ERROR', async (t) => {
+test('packets that only a server sends or that no server supports get an ERROR', async (t) => {
   const site = await JobServerSite.start(t);
   const peer = await site.connect();
   const unserved = ['ALL_YOURS', 'SUBMIT_JOB_SCHED'] as const;

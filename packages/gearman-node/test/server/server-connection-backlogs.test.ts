@@ -6,7 +6,7 @@ import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 
 const MIB = 1024 * 1024;
 
-test('when slow peers exceed their common limit, the one with the most buffered bytes is disconnected', async (t) => {
+test('the slow peer with the most buffered bytes is disconnected if the common limit is exceeded', async (t) => {
   const warnings: string[] = [];
   const logger = { debug() {}, info() {}, warn: (text: string) => warnings.push(text), error: assert.fail };
   const site = await JobServerSite.start(t, { logger, maxTotalOutput: 20 * MIB });

@@ -24,7 +24,7 @@ async function resolved(promises: readonly Promise<void>[]): Promise<boolean[]> 
   return states;
 }
 
-test('an echo response resolves its request and those before it', async () => {
+test('an echo response resolves its request and the requests before it', async () => {
   const { echo, sent } = recorded();
   const requests = [echo.request(), echo.request(), echo.request()];
   assert.deepEqual(sent, ['1', '2', '3']);

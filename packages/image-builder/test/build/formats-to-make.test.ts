@@ -43,7 +43,7 @@ for (const { wanted, native } of REFUSED) {
   });
 }
 
-test('an unknown format is rejected by the builder', () => {
+test('a builder rejects an unknown format', () => {
   const formats = ['qcow3'] as unknown as readonly ImageFormat[];
   assert.throws(() => formatsToMake({ name: 'debian', formats }, undefined), withCode('format-unknown'));
 });

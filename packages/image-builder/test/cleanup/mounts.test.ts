@@ -30,7 +30,7 @@ test('mounts at and below a directory are found, the last one first, and no othe
   assert.deepEqual(await mountsBelow([one]), [join(one, 'inner'), join(one, 'inner'), one]);
 });
 
-test('a mount that is in use is undone only lazily', async (t) => {
+test('a mount that is in use is unmounted lazily', async (t) => {
   const path = join(await temporaryDirectory(t), 'mount');
   await mountTmpfs(path);
   await writeFile(join(path, 'file'), '');

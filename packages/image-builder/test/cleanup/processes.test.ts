@@ -25,7 +25,7 @@ async function start(t: TestContext, script: string, options: SpawnOptions = {})
 
 const WAIT = 'echo ready; exec sleep 600';
 
-test('a process with its working directory in one of the directories is found, and one next to it is not', async (t) => {
+test('a process whose working directory is below a build’s directories is found, and others are not', async (t) => {
   const [root, other] = [await temporaryDirectory(t), await temporaryDirectory(t)];
   const inside = await start(t, WAIT, { cwd: root });
   await start(t, WAIT, { cwd: other });
@@ -48,7 +48,7 @@ test('a recorded process group is found, including descendants that left it', as
   assert.ok(await endProcesses({ roots: [], groups: [record] }));
 });
 
-test('a process group of another boot, or with another leader by now, is not found', async (t) => {
+test('a process group from another boot, or with another leader by now, is not found', async (t) => {
   const leader = await start(t, WAIT, { detached: true });
   const record = recordOf(leader.pid);
   assert.ok(record);
@@ -84,6 +84,6 @@ test('the builder’s own process is never found among a build’s processes', a
   assert.deepEqual(findProcesses({ roots: [root], groups: [] }), []);
 });
 
-test('a process that has ended has no record', () => {
+test('a process that has ended is not recorded', () => {
   assert.equal(recordOf(2 ** 22 + 1), undefined);
 });

@@ -34,7 +34,7 @@ function rightsWith(...program: readonly string[]): readonly CheckResult[] {
 }
 
 describe('the rights of builds', () => {
-  test('the check of root’s build rights reports no problem', async () => {
+  test('the check of build rights reports no problem for root', async () => {
     const results = await Array.fromAsync(checkBuildRights(new AbortController().signal));
     const subjects = results.map(({ subject }) => subject);
     assert.deepEqual(subjects, ['root', 'mounts and chroot', 'loop devices', 'namespaces']);

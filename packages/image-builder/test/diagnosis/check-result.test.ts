@@ -4,7 +4,7 @@ import { attempt, checkClock } from '../../src/diagnosis/check-result.ts';
 
 const NOW = Date.parse('2026-11-23T12:00:00Z');
 
-test('a clock may differ by half a minute, more is a warning, and too much for tokens a problem', () => {
+test('the check of a clock accepts half a minute, warns above, and reports a problem for tokens', () => {
   const check = (seconds: number) => checkClock('cloud a', new Date(NOW - seconds * 1000).toUTCString(), NOW);
   assert.equal(check(-20)?.status, 'ok');
   assert.deepEqual([check(60)?.status, check(60)?.message], ['warning', 'is 60 s ahead']);

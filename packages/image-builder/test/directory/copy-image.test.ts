@@ -45,7 +45,7 @@ describe('copyImage', () => {
     });
   }
 
-  it('a copied image has holes where there are zeros', async () => {
+  it('a copied image has holes in place of zeros', async () => {
     const source = join(directory, 'sparse');
     const file = await open(source, 'wx');
     await file.write(randomBytes(MIB), 0, MIB, 10 * MIB);

@@ -38,7 +38,7 @@ test('an image’s documents are files next to it, readable by all', async () =>
 });
 
 for (const remove of ['delete', 'discard'] as const) {
-  test(`an image’s documents are removed by ${remove}`, async () => {
+  test(`an image’s documents are removed by a ${remove}`, async () => {
     const { externalId } = await site.provider.upload(await request());
     await site.provider.addAttestations(externalId, [UPLOAD]);
     await site.provider[remove](remove === 'delete' ? externalId : 'u1');
@@ -94,7 +94,7 @@ test('a document name in a manifest that leads elsewhere is ignored', async () =
   assert.deepEqual(await readdir(site.pool), []);
 });
 
-test('many documents that are added at a time all stay', async () => {
+test('many documents that are added to an image at once are all kept', async () => {
   const { externalId } = await site.provider.upload(await request());
   const names = ['a', 'b', 'c', 'd'].map((name) => `${name}.sigstore.json`);
   await Promise.all(names.map((name) => site.provider.addAttestations(externalId, [{ name, text: name }])));

@@ -70,7 +70,7 @@ test('reading a file stops at its size when it was opened', async (t) => {
   assert.ok((await file.read(room, SIZE - 3)).equals(content.subarray(SIZE - 3)));
 });
 
-test('a file that ends early is detected at its end', async (t) => {
+test('a file that becomes shorter while it is read is detected at its end', async (t) => {
   const { path } = await randomFile(t, SIZE);
   const file = await SteadyFile.open(path);
   t.after(() => file.close());

@@ -73,7 +73,7 @@ test('a caller that needs no further page of a list requests none', async () => 
   assert.deepEqual(requested, [undefined, '2']);
 });
 
-test('one list’s responses count together towards its bound, and those outside a list alone', async () => {
+test('one list’s responses count together towards its bound, and other responses count alone', async () => {
   const request = async (marker: string | undefined): Promise<ListPage<number>> => {
     receive();
     return await pagesOf(3)(marker);

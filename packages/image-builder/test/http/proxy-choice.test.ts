@@ -92,7 +92,7 @@ function described(one: Case, proxy: string | null | undefined): string {
   return `${JSON.stringify(one)}: ${proxy ?? 'direct'}`;
 }
 
-test('the proxy for a URL is the one that python3-requests uses', () => {
+test('the proxy for a URL is the same as in python3-requests', () => {
   const excluded = NO_PROXY.flatMap(([url, ...values]) =>
     values.map((value): Case => [url, { http_proxy: PROXY, https_proxy: PROXY, no_proxy: value }]),
   );

@@ -5,7 +5,7 @@ import { combineFilters, filterEntry, parseImageFilter } from '../../src/image-f
 
 const NOW = Date.UTC(2026, 4, 8);
 
-test('an image filter is the same from KEY=VALUE and from YAML entries', () => {
+test('an image filter from KEY=VALUE equals one from YAML entries', () => {
   const texts = ['name=debian-*', 'name=ubuntu-*', 'tag=ci', 'image-name=debian', 'owner=self', 'owner=a1b2'];
   const others = ['architecture=x86_64', 'visibility=private', 'property:os=a=b', 'not-older-than=7d'];
   const filter = {
@@ -81,7 +81,7 @@ for (const [text, reason] of [
   });
 }
 
-test('an image filter is rejected with a key without values, or two values for one time', () => {
+test('an image filter is rejected if a key has no values, or a time has two', () => {
   const empty = [{ name: 'tag', values: [] }];
   assert.throws(() => parseImageFilter(empty), withCode('invalid-filter', /"tag" has no values/));
   const twice = ['not-older-than=1d', 'not-older-than=2d'].map(filterEntry);

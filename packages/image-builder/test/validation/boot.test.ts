@@ -84,7 +84,7 @@ describe('an image whose machine says what is expected', () => {
   });
 
   for (const formats of [['qcow2'], ['vhd'], ['vmdk', 'vdi'], ['vhdx']] as const) {
-    test(`an image in ${formats.join()} is also booted, and stays unchanged`, async (t) => {
+    test(`an image in ${formats.join()} is booted for its test, and stays unchanged`, async (t) => {
       const fixture = await RepositoryFixture.open(t);
       await build(fixture, { formats, boot: { expect: /mini: ready/ } });
       const { path, format } = fixture.repository.get('debian,1')?.files[0] ?? assert.fail();

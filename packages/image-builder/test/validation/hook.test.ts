@@ -43,7 +43,7 @@ describe('a hook', () => {
     assert.deepEqual(fixture.events, ['added debian-1']);
   });
 
-  test('a validation hook that fails keeps the image back, and its output is quoted', async (t) => {
+  test('a failing validation hook prevents the publication, and its output is quoted', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const failed = build(fixture, 'echo no kernel; exit 3');
     const message =
@@ -53,7 +53,7 @@ describe('a hook', () => {
     assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
   });
 
-  test('a missing validation hook keeps the image back, and the error says what to do', async (t) => {
+  test('a missing validation hook prevents the publication, and the error says what to do', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const builder = new ScriptedBuilder(makeImage, { validation: { hook: ['no-such-hook'] } });
     await assert.rejects(

@@ -270,7 +270,7 @@ test('no absence starts or ends while a job server does not respond', () => {
   assert.deepEqual(absencesAfter([statusOf('a'), ['a', 'b']], [incomplete, ['a', 'b']]), [['b', 1000]]);
 });
 
-test('two statuses offer different things if their builders offer different functions', () => {
+test('statuses differ if their builders offer other functions', () => {
   const { offered } = statusOf('a');
   assert.equal(offersTheSame(offered, statusOf('a').offered), true);
   assert.equal(offersTheSame(offered, statusOf('b').offered), false);

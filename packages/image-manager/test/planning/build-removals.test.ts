@@ -73,11 +73,11 @@ testSituations({
     waits: [/^build debian-0000000001-ownerabc: the configuration no longer has diskimage debian/],
   },
 
-  'a build’s deletion without a task is resumed': {
+  'a build’s deletion that is not running is resumed': {
     given: debian().build(1, 'deleting').build(2, 'ready'),
     steps: ['delete-build 1'],
   },
-  'a build’s deletion with a task is not planned again': {
+  'a build’s deletion that is running is not planned again': {
     given: debian().build(1, 'deleting').build(2, 'ready').inProgress(imageId(1)),
     steps: [],
   },

@@ -16,7 +16,7 @@ testSituations({
     given: debian().build(1, 'building').inProgress(imageId(1)),
     steps: [],
   },
-  'a build without a task is resumed': {
+  'a build on record that is not running is resumed': {
     given: debian().build(1, 'building'),
     steps: ['resume-build 1'],
   },
@@ -98,7 +98,7 @@ testSituations({
     steps: [],
     waits: [/the last attempt failed \(broken\); .* its configuration has changed.*\(1 s\)/],
   },
-  'a new configuration does not wait for the back-off of the old one': {
+  'a build with a new configuration does not wait for the old one’s pause': {
     given: debian().build(1, 'failed', { ago: 1, configuration: 'former' }),
     steps: ['build debian'],
   },
@@ -112,7 +112,7 @@ testSituations({
     given: debian({ rebuildAge: DAY }).build(1, 'failed', { ago: DAY, cancelledBy: 'root@here' }),
     steps: ['build debian'],
   },
-  'a cancelled build settles a rebuild that was already due by age': {
+  'a rebuild that was due by age before a cancelled build is no longer due': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'failed', { ago: DAY - 1, cancelledBy: 'root@here' }),
@@ -130,7 +130,7 @@ testSituations({
       .build(2, 'failed', { ago: 61 * MINUTE, cancelledBy: 'root@here' }),
     steps: ['build debian'],
   },
-  'a cancelled build settles a rebuild-cron time before it': {
+  'a rebuild-cron time before a cancelled build is no longer due': {
     given: debian({ rebuildCron: '0 11 * * *' })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'failed', { ago: 59 * MINUTE, cancelledBy: 'root@here' }),

@@ -63,7 +63,7 @@ testSituations({
       .upload(1, 'cloud', 'failed'),
     steps: ['prune builds ; uploads 101'],
   },
-  'a failed upload stays on record while the provider may hold parts of it': {
+  'a failed upload stays on record while the provider may have partial data of it': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { number: 101, leftovers: true })

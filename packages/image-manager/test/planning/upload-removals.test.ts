@@ -98,7 +98,7 @@ testSituations({
     given: three(new Situation().diskimage('debian').provider('cloud', ['debian'], { pause: true })),
     steps: [],
   },
-  'an upload’s deletion with a task is not planned again': {
+  'an upload’s deletion that is running is not planned again': {
     given: three(debianInCloud()).inProgress(uploadId(101)),
     steps: [],
   },
@@ -169,7 +169,7 @@ testSituations({
     waits: [/^provider cloud: image debian: .*credentials are missing.* to delete 0000000101-ownerabc$/],
   },
 
-  'an upload’s deletion without a task is resumed': {
+  'an upload’s deletion that is not running is resumed': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'deleting', { number: 101 })

@@ -30,7 +30,7 @@ testSituations({
     steps: [],
   },
 
-  'an upload without a task is resumed': {
+  'an upload on record that is not running is resumed': {
     given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'uploading'),
     steps: ['resume-upload 101'],
   },

@@ -82,7 +82,7 @@ describe('validate', () => {
     assert.ok(stderr.startsWith(`${secrets}:1:1: diskimages must be a list`), stderr);
   });
 
-  it('validate rejects files given both with and without -c', async (t) => {
+  it('the command validate rejects files given both with and without -c', async (t) => {
     const { good } = await files(t);
     assert.equal((await runInProcess('validate', good, '-c', good)).code, 2);
   });

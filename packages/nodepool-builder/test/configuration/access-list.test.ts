@@ -21,7 +21,7 @@ async function loaded(text: string): Promise<unknown> {
   }
 }
 
-test('an access list gives names rights, and rights prefixes', async () => {
+test('an access list maps names to rights, and rights to prefixes', async () => {
   assert.deepEqual(await loaded('zuul.example.org: { submit: ["image-", ""] }\nidle: {}\n'), {
     'zuul.example.org': { submit: ['image-', ''] },
     idle: {},

@@ -95,7 +95,7 @@ providers:
     assert.deepEqual(configuration['gearman-servers'], []);
   });
 
-  it('a configuration’s env-vars that are not a mapping are ignored, as in nodepool', async () => {
+  it('env-vars in a configuration that are not a mapping are ignored, as in nodepool', async () => {
     const { configuration } = await load('images-dir: /i\ndiskimages: [{name: a, env-vars: nonsense}]\n');
     assert.deepEqual(configuration.diskimages[0]?.envVars, {});
   });
@@ -196,7 +196,7 @@ async function loadWith(env: Readonly<Record<string, string>>, text: string, sec
 }
 
 describe('a variable of the environment in nodepool.yaml', () => {
-  it('an environment variable NODEPOOL_… is replaced anywhere in nodepool.yaml and in the file of -s', async () => {
+  it('an environment variable NODEPOOL_… is replaced anywhere in nodepool.yaml and in the file for -s', async () => {
     const env = {
       NODEPOOL_DIR: '/srv/images',
       NODEPOOL_RELEASE: '15.0',

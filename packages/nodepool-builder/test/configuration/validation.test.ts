@@ -29,7 +29,7 @@ it('a validation hook is split as a shell would, with paths relative to the file
   });
 });
 
-it('a validation’s boot has an expression to wait for', async (t) => {
+it('a boot test’s expected text is read as a regular expression', async (t) => {
   const { read } = await load(
     t,
     '      boot: {expect: "login: $", timeout: 90, memory: 512, accelerator: tcg}',

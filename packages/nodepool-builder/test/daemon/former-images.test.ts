@@ -79,7 +79,7 @@ describe('a job for an image that is no longer here', () => {
     equal(logger.lines.length, 2);
   });
 
-  it('a job for an image that is gone is left to a builder that offers its function, busy or connecting', async (t) => {
+  it('a job for an image that is gone is left to a builder that offers its function, even a busy one', async (t) => {
     const { waiting } = await site(t, [
       [[UPLOAD, 5, 1, 1]],
       [[UPLOAD, 5, 1, 1]],
@@ -112,7 +112,7 @@ describe('a job for an image that is no longer here', () => {
   });
 });
 
-it('a restored image is offered normally', async (t) => {
+it('an image whose file is restored is offered normally', async (t) => {
   const { former, waiting } = await site(t, [[[UPLOAD, 1, 0, 0]], [[UPLOAD, 1, 0, 0]]]);
   deepEqual(await waiting(), [[], [UPLOAD]]);
   former.delete('1');

@@ -101,7 +101,7 @@ describe('the reason of a failed job', () => {
 });
 
 describe('the progress of a job', () => {
-  it('a job’s progress is sent once for each per cent and never decreases', () => {
+  it('a job’s progress is sent once for each percent and never decreases', () => {
     const sent: [number, number][] = [];
     const report = reportProgress({
       sendStatus: (numerator, denominator) => sent.push([numerator, denominator]),

@@ -56,7 +56,7 @@ describe('WinrmShell.run', () => {
     equal(double.asked.filter((action) => action === 'Receive').length, 4);
   });
 
-  it('a command over WinRM gets an end of its input', async (t) => {
+  it('a command over WinRM sees the end of its input', async (t) => {
     const { shell } = await loggedIn(t, { reader: async ({ input }) => (await input).length });
     deepEqual(await shell.run('reader', { signal: t.signal, onLine: () => {} }), { exitCode: 0 });
   });

@@ -75,7 +75,7 @@ test('packages with the same name and different types are different packages', (
   assert.deepEqual([added.length, removed.length, changed.length], [1, 1, 0]);
 });
 
-test('a package that is listed twice counts once', () => {
+test('a package that is listed twice counts once in a comparison', () => {
   assert.deepEqual(lines([debian('curl', '1'), debian('curl', '1')], [debian('curl', '2')]), [
     'curl 1 amd64 > curl 2 amd64',
   ]);

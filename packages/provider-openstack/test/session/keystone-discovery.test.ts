@@ -68,7 +68,7 @@ describe("Keystone's version in its list", () => {
     assert.equal(listedIdentityApi(auth, onlyV3)?.version, 3);
   });
 
-  it('Keystone’s version may come from one version’s root', () => {
+  it('Keystone’s version may be read from the root URL of a single version', () => {
     const answer = { version: version('v3.14', '/identity/v3/') };
     assert.deepEqual(listedIdentityApi(withDomains('http://k/identity'), answer), {
       version: 3,

@@ -138,7 +138,7 @@ describe('the request to Keystone v2', () => {
     });
   });
 
-  it('the request to Keystone v2 contains an unscoped token', () => {
+  it('the request to Keystone v2 contains a token, and no scope', () => {
     assert.deepEqual(V2.body({ type: 'token', url: V2_URL, token: 't', scope: {} }), {
       auth: { token: { id: 't' } },
     });

@@ -82,7 +82,7 @@ describe('the API of a tenant', () => {
     });
   }
 
-  test('a tenant must be configured if there are several', async (t) => {
+  test('a Zuul tenant must be configured if there are several', async (t) => {
     const zuul = await startZuul(t, { tenants: TWO });
     const { logger } = new ApiFixture(zuul);
     const api = new ZuulApi({ apiUrl: zuul.url, logger });
@@ -92,7 +92,7 @@ describe('the API of a tenant', () => {
     await assert.rejects(first, zuulFailure('invalid-settings', 'example, my tenant'));
   });
 
-  test('a tenant must be the white label’s', async (t) => {
+  test('the configured tenant must be the white label’s', async (t) => {
     const zuul = await startZuul(t, { tenants: TWO, whiteLabel: 'example' });
     const fixture = new ApiFixture(zuul, { tenant: 'my tenant' });
     await assert.rejects(
@@ -113,7 +113,7 @@ describe('the API of a tenant', () => {
     });
   }
 
-  test('a tenant is looked up once', async (t) => {
+  test('a Zuul tenant is looked up once', async (t) => {
     const zuul = await startZuul(t);
     const fixture = new ApiFixture(zuul);
     await fixture.builds();
@@ -121,7 +121,7 @@ describe('the API of a tenant', () => {
     assert.equal(zuul.requests.filter(({ path }) => path === '/api/info').length, 1);
   });
 
-  test('a tenant is not found at a wrong api-url', async (t) => {
+  test('a Zuul tenant is not found at a wrong api-url', async (t) => {
     const zuul = await startZuul(t, { prefix: '/zuul' });
     const fixture = new ApiFixture(zuul, { apiUrl: `${zuul.origin}/` });
     await assert.rejects(fixture.builds(), zuulFailure('not-found', 'GET /api/info', 'check the api-url'));

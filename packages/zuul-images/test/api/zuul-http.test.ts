@@ -21,7 +21,7 @@ async function listen(t: TestContext, listener: RequestListener): Promise<string
 }
 
 describe('a certificate', () => {
-  test('a certificate is trusted with ca-file', async (t) => {
+  test('a Zuul server’s certificate is trusted with ca-file', async (t) => {
     const tls = await selfSigned();
     const zuul = await startZuul(t, { tls });
     const { uuid } = zuul.table().add();
@@ -94,7 +94,7 @@ test('an endless response is aborted', { timeout: 60_000 }, async (t) => {
   await assert.rejects(sent, zuulFailure('invalid-answer', 'longer than'));
 });
 
-test('a form is not sent to a redirect’s target', async (t) => {
+test('a form is not sent to the target of a redirect', async (t) => {
   const seen: (string | undefined)[] = [];
   const origin = await listen(t, (request, response) => {
     seen.push(request.url);

@@ -118,7 +118,7 @@ describe('the artifacts of an image', () => {
     );
   });
 
-  test('an image’s artifact may be returned twice', () => {
+  test('an image’s artifact may be returned twice by its job', () => {
     const one = artifact('q', { type: 'image-qcow' });
     assert.deepEqual(found([one, one], SEED), [['qcow2', 'q']]);
   });
@@ -135,7 +135,7 @@ describe('the artifacts of an image', () => {
     assert.deepEqual([image?.sha256, image?.md5, image?.crc32], ['ab'.repeat(32), undefined, '0a0b0c0d']);
   });
 
-  test('an image’s artifacts have the digest md5sum from the zuul-jobs roles', () => {
+  test('an image’s artifacts have the digest md5sum that the zuul-jobs roles return', () => {
     const one = artifact('q', { type: 'image-qcow', md5sum: 'CD'.repeat(16) });
     const [image] = imageArtifacts(makeBuild({ artifacts: [one] }), SEED);
     assert.equal(image?.md5, 'cd'.repeat(16));

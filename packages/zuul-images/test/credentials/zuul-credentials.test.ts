@@ -53,7 +53,7 @@ describe('a token from a file', () => {
   });
 });
 
-test('a token by zuul-admin create-auth-token causes one warning, and its 401 says what to do', async (t) => {
+test('a token from zuul-admin create-auth-token causes one warning, and the error for its 401 says what to do', async (t) => {
   const fixture = await TokenFixture.create(t);
   const { issuer: iss, clientId: aud, secret } = AUTHENTICATOR;
   const now = Math.floor(Date.now() / 1000);
@@ -139,7 +139,7 @@ describe('a minted token', () => {
     assert.equal(tokens(fixture).length, 2);
   });
 
-  test('a minted token for a subject without a rule is forbidden', async (t) => {
+  test('a minted token for a subject without an access rule is forbidden', async (t) => {
     const fixture = await TokenFixture.create(t);
     const credentials = minted(fixture, undefined, 'somebody');
     await assert.rejects(

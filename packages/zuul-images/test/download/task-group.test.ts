@@ -5,14 +5,14 @@ import { runTaskGroup } from '../../src/download/task-group.ts';
 
 const { signal } = new AbortController();
 
-test('results come in the order of the tasks', async () => {
+test('the results of a task group are in the order of its tasks', async () => {
   assert.deepEqual(await runTaskGroup<[number, string]>(signal, [async () => 1, async () => 'two']), [
     1,
     'two',
   ]);
 });
 
-test('the first failed task aborts the others, and its error is thrown once all have ended', async () => {
+test('the first failed task of a group aborts the others, and its error is thrown once all have ended', async () => {
   const first = new Error('first');
   let ended = false;
   const tasks = runTaskGroup<[unknown, unknown]>(signal, [

@@ -106,7 +106,7 @@ describe('a file with a known sha256 on an unusual server', () => {
   }
 });
 
-test('a file that is cut off is downloaded again', async (t) => {
+test('a file whose download is cut off is downloaded again', async (t) => {
   for (const encoding of ['identity', 'gzip']) {
     const fixture = await DownloadFixture.create(t);
     const bytes = encoding === 'gzip' ? PACKED : CONTENT;
@@ -120,7 +120,7 @@ test('a file that is cut off is downloaded again', async (t) => {
   }
 });
 
-test('a file that is always cut off is not downloaded, and the error says so', async (t) => {
+test('a file whose download is always cut off is reported as such', async (t) => {
   const fixture = await DownloadFixture.create(t);
   const server = await oddServer(t, (_, response) => {
     cutOff(response, { 'content-length': CONTENT.length }, CONTENT.subarray(0, BLOCK));

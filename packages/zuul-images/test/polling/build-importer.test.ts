@@ -69,7 +69,7 @@ describe('an importer', () => {
     assert.deepEqual(builders.askedFor, uuidsOf(...rows));
   });
 
-  test('the importer skips a build with expired artifacts for good, and imports the one before', async (t) => {
+  test('the importer skips a build with expired artifacts for good, and imports the previous one', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
     const { builders, expired, logger } = fixture;

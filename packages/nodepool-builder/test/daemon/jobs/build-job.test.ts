@@ -78,7 +78,7 @@ it('a Zuul build that a builder offers is not imported again', async (t) => {
   await assert.rejects(run(imageId, false), /this build is not needed/);
 });
 
-it('a build job returns its image’s checksum if it requests it', async (t) => {
+it('a build job returns its image’s checksum if the client requests it', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const context = contextOf(repository, new SmallBuilder({ name: 'noble', formats: ['raw'] }));

@@ -129,7 +129,7 @@ for (const [what, reason, error, result] of [
   });
 }
 
-it('either of two environment variables turns metrics on', () => {
+it('either STATSD_HOST or STATSD_PORT turns metrics on', () => {
   assert.equal(statsdAddress({}), undefined);
   assert.equal(statsdAddress({ STATSD_HOST: '' }), undefined);
   assert.deepEqual(statsdAddress({ STATSD_HOST: 'graphite' }), { host: 'graphite', port: 8125 });

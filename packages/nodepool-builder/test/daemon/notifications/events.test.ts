@@ -124,7 +124,7 @@ describe('the events of jobs', () => {
   const job = { kind: 'build', 'image-id': 'debian-1', diskimage: 'debian', isInterrupted: false } as const;
   const foreign = { ...job, payload: Buffer.from('{"image-id": "debian-1"}') };
 
-  it('the events for jobs are for other clients’ jobs', () => {
+  it('a daemon’s events report only other clients’ jobs', () => {
     const own = { ...job, payload: Buffer.from('{"image-id": "debian-1", "reason": true}') };
     assert.equal(new JobEvents().eventOf(own), undefined);
     assert.equal(new JobEvents().eventOf(foreign)?.event, 'build-succeeded');
@@ -148,7 +148,7 @@ describe('the events of jobs', () => {
     assert.deepEqual(found, [undefined, 'build-failed']);
   });
 
-  it('the events for jobs distinguish a recovery from a success', () => {
+  it('a daemon’s events distinguish a recovery from a success', () => {
     const events = new JobEvents();
     const errors = [new Error('full'), new CancelledError('root@a'), undefined, undefined];
     assert.deepEqual(
