@@ -58,7 +58,7 @@ test('the best contender has the greatest median, and a name without samples is 
   assert.throws(() => ratioOf(SAMPLES, 'one', 'none'), /"none" was not measured/);
 });
 
-test('one figure is selected from samples with several', () => {
+test('one figure is selected from samples with several figures', () => {
   const samples = new Map([['a', [{ time: 1 }, { time: 2 }]]]);
   assert.deepEqual([...figureOf(samples, ({ time }) => time)], [['a', [1, 2]]]);
 });

@@ -8,7 +8,7 @@ import { codeBlocks, readPage } from './markdown.ts';
 
 const forBuilds = await readmePackages();
 
-test('the walk-through with OpenStack installs as the README does', async () => {
+test('the walk-through with OpenStack installs the same packages as the README', async () => {
   const [install] = codeBlocks(await readPage('docs/openstack-walkthrough.md'), 'sh');
   assert.equal(install, await readmeInstallation());
 });

@@ -72,7 +72,7 @@ test('the configuration in README.md loads without a warning', async (t) => {
   assert.deepEqual((await loadConfiguration(file)).warnings, []);
 });
 
-test('README.md shows examples/custom-builder', async () => {
+test('README.md shows the program in examples/custom-builder unchanged', async () => {
   const example = await readFile(join(ROOT, 'examples/custom-builder/custom-builder.ts'), 'utf8');
   assert.deepEqual(codeBlocks(readme, 'ts'), [example]);
 });

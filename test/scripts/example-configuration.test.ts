@@ -10,7 +10,7 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 const root = join(import.meta.dirname, '../..');
 const templateFile = join(root, 'examples/on-instance/nodepool.yaml');
 
-test("the example's configuration works in any directory, and has its own port", async (t) => {
+test('the on-instance example’s configuration works in any directory, and has its own port', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'example-on-instance-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');

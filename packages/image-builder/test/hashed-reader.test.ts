@@ -107,7 +107,7 @@ test('an abort ends the reading of a file with its reason', async (t) => {
   await assert.rejects(HashedReader.open(path, { signal: abort.signal }), reason);
 });
 
-test('a file that changes throws an error before its last piece, and has no checksums', async (t) => {
+test('a file that changes causes an error before its last piece, and has no checksums', async (t) => {
   const { path } = await randomFile(t, LARGE);
   const reader = await HashedReader.open(path);
   t.after(() => reader.close());

@@ -108,13 +108,13 @@ test('permissions that the Python builder or an earlier release left too wide ar
   assert.ok(logger.lines.includes('info "0000000007.vhd" was writable for other users; tightened its mode'));
 });
 
-test('a directory that the file system rejects throws an error instead of an endless loop of mkdir', async () => {
+test('a directory that the file system rejects causes an error instead of an endless loop of mkdir', async () => {
   for (const path of ['/proc/nothing', '/proc/nothing/below']) {
     await assert.rejects(makeStateDirectory(path), { code: 'ENOENT' });
   }
 });
 
-test('a file in place of a directory throws an error, and keeps its mode', async (t) => {
+test('a file in place of a directory causes an error, and keeps its mode', async (t) => {
   const { directory } = await RepositoryFixture.open(t);
   const path = join(directory, 'file');
   await writeFile(path, '', { mode: 0o644 });

@@ -22,7 +22,7 @@ test('the first record creates its directory, which only this user can read', as
   assert.equal((await stat(records.path)).mode & 0o7777, 0o700);
 });
 
-test('a damaged record throws an error with its path and the reason', async (t) => {
+test('a damaged record causes an error with its path and the reason', async (t) => {
   const records = await openDirectory(t);
   await mkdir(records.path);
   for (const [text, reason] of [

@@ -117,7 +117,7 @@ test('a build step ends at its first failing command', async (t) => {
 
 const GREETING = { text: 'echo hello', asAdministrator: false };
 
-test('a connection that is lost between two scripts throws an error', async (t) => {
+test('a connection that is lost between two scripts causes an error', async (t) => {
   const { machine, instance } = await start(t);
   await instance.sshd.kill();
   await waitUntil('the connection to be lost', () => machine.isClosed);
@@ -128,7 +128,7 @@ test('a connection that is lost between two scripts throws an error', async (t) 
 });
 
 for (const sftp of [true, false]) {
-  test(`a file that cannot be read here or written on the machine throws an error, ${sftp ? 'with' : 'without'} SFTP`, async (t) => {
+  test(`a file that cannot be read here or written on the machine causes an error, ${sftp ? 'with' : 'without'} SFTP`, async (t) => {
     const { logIn, instance } = await launch(t, { sftp });
     const machine = await logIn();
     const files = [{ path: 'file', content: { file: '/nonexistent' } }];

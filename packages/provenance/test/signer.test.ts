@@ -53,7 +53,7 @@ describe('a private key', () => {
     await (await openSigner({ key: path })).sign(DATA);
   });
 
-  test('a private key that cannot be read or used throws an error that does not quote it', async (t) => {
+  test('a private key that cannot be read or used causes an error that does not quote it', async (t) => {
     const directory = await temporaryDirectory(t);
     const { key, publicKey } = await writeKeys(directory);
     const pem = await readFile(key, 'utf8');
@@ -109,7 +109,7 @@ describe('a sign-command', () => {
     ['yes secret', 'wrote more than 4096 bytes'],
   ];
   for (const [script, words] of faults) {
-    test(`a sign-command that runs "${script}" throws an error`, async (t) => {
+    test(`a sign-command that runs "${script}" causes an error`, async (t) => {
       const { publicKey } = await writeKeys(await temporaryDirectory(t));
       const signer = await openSigner({ signCommand: ['sh', '-c', script], publicKey });
       await assert.rejects(signer.sign(DATA), (error: Error) => {
@@ -120,13 +120,13 @@ describe('a sign-command', () => {
     });
   }
 
-  test('a sign-command that is not installed throws an error', async (t) => {
+  test('a sign-command that is not installed causes an error', async (t) => {
     const { publicKey } = await writeKeys(await temporaryDirectory(t));
     const signer = await openSigner({ signCommand: ['no-such-command', 'secret'], publicKey });
     await assert.rejects(signer.sign(DATA), provenanceFailure('signing-failed', 'no-such-command', 'ENOENT'));
   });
 
-  test('a sign-command that signs with another key throws an error', async (t) => {
+  test('a sign-command that signs with another key causes an error', async (t) => {
     const directory = await temporaryDirectory(t);
     const [{ publicKey }, other] = [await writeKeys(directory), await writeKeys(directory, 'other')];
     const signCommand = ['sh', '-c', COMMANDS.Ed25519, other.key];

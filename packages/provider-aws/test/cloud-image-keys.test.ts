@@ -67,7 +67,7 @@ test('an image in AWS must match AWS’s filters and our own keys that mean the 
   });
 });
 
-test('an AWS filter without an equivalent throws an error', () => {
+test('an AWS filter without an equivalent causes an error', () => {
   for (const [name, value] of [
     ['product-code', 'x'],
     ['state', 'pending'],

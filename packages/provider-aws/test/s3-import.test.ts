@@ -132,7 +132,7 @@ for (const method of ['snapshot', 'image'] as const) {
     );
   });
 
-  test(`an AWS ${method} import that is not listed yet is waited for, and aarch64 becomes arm64`, async (t) => {
+  test(`an AWS ${method} import that is not listed yet is awaited, and aarch64 becomes arm64`, async (t) => {
     const { double, directory, open, settings } = await importFixture(t, method);
     const path = join(directory, 'disk.raw');
     await writeDisk(path, { 0: 'a' });

@@ -88,7 +88,7 @@ test('access to an Azure disk that another request replaced again causes no erro
   assert.equal(grants, 3);
 });
 
-test('access to an Azure disk that is denied for good throws an error', async (t) => {
+test('access to an Azure disk that is denied for good causes an error', async (t) => {
   const url = await startServer(t, (_, response) => response.writeHead(403).end());
   let grants = 0;
   const grant = () => Promise.resolve(`${url}?sig=${++grants}`);

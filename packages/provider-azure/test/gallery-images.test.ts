@@ -52,7 +52,7 @@ test('an Azure image version excluded from the latest, or past its end of life, 
   assert.equal((await provider.list()).length, 3);
 });
 
-test('a missing Azure gallery throws an error before anything is created', async (t) => {
+test('a missing Azure gallery causes an error before anything is created', async (t) => {
   const double = await startDouble(t);
   const request = await diskRequest(t, [0]);
   await assert.rejects(openProvider(double, { gallery: GALLERY }).upload(request), (error) => {

@@ -216,7 +216,7 @@ test('an Azure disk that another process deletes while access to it ends causes 
   assert.deepEqual(await double.content(externalId), await readFile(request.file.path));
 });
 
-test('a file that changes during its upload to Azure throws an error and leaves nothing', async (t) => {
+test('a file that changes during its upload to Azure causes an error and leaves nothing', async (t) => {
   const double = await startDouble(t, { relaysPages: true });
   const request = await diskRequest(t, [0, 1]);
   const { path } = request.file;
@@ -279,7 +279,7 @@ test('metadata that cannot be an Azure tag is rejected before anything is create
   assert.deepEqual(double.requests, []);
 });
 
-test('a file in another format is rejected by Azure’s provider', async (t) => {
+test('the Azure provider rejects a file in another format', async (t) => {
   const double = await startDouble(t);
   const request = await diskRequest(t, [0]);
   const qcow2 = { ...request, file: { ...request.file, format: 'qcow2' as const } };

@@ -130,7 +130,7 @@ test('Google credentials that impersonate a service account are accepted without
   assert.equal(warn.mock.callCount(), 0);
 });
 
-test('Google credentials that the library cannot use throw an error that names the file', async (t) => {
+test('Google credentials that the library cannot use cause an error that names the file', async (t) => {
   const fixture = await gceFixture(t);
   const file = { type: 'impersonated_service_account', refresh_token: SECRET };
   await writeFile(join(fixture.directory, 'credentials.json'), JSON.stringify(file));
@@ -143,7 +143,7 @@ test('Google credentials that the library cannot use throw an error that names t
   });
 });
 
-test('Google credentials of another kind throw an error that names their type', async (t) => {
+test('Google credentials of another kind cause an error that names their type', async (t) => {
   const fixture = await gceFixture(t);
   await writeFile(join(fixture.directory, 'credentials.json'), JSON.stringify({ type: 'gdch' }));
   await assert.rejects(fixture.open().list(), /credentials of the type "gdch"/);

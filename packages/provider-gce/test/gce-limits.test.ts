@@ -117,7 +117,7 @@ test('a request to Compute Engine is sent as often as the retry policy says', as
   assert.equal(double.requests.length, 3);
 });
 
-test('an upload to Compute Engine resumes after a failure that comes after ten minutes', async (t) => {
+test('an upload to Compute Engine that has taken ten minutes still resumes after a failure', async (t) => {
   const fixture = await gceFixture(t);
   const { file, ...request } = await requestFor(fixture);
   const bytes = randomBytes(20 * MIB);
@@ -132,7 +132,7 @@ test('an upload to Compute Engine resumes after a failure that comes after ten m
   assert.ok(puts > 2);
 });
 
-test('a disk that changes during the transfer to Compute Engine throws this host’s error', async (t) => {
+test('a disk that changes during the transfer to Compute Engine causes an error about the file', async (t) => {
   const fixture = await gceFixture(t);
   const { file, ...request } = await requestFor(fixture);
   // It is longer than what is read before the first part has arrived.

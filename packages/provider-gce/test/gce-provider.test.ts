@@ -175,7 +175,7 @@ test('a failed import in Compute Engine reports its reasons and leaves nothing',
   assert.ok(!lines.join('\n').includes(SECRET));
 });
 
-test('a Google rejection throws an error with its reason', async (t) => {
+test('a Google rejection causes an error with its reason', async (t) => {
   const fixture = await gceFixture(t);
   const { double } = fixture;
   const request = await requestFor(fixture);

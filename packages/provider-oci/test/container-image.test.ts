@@ -142,7 +142,7 @@ test('an archive with two indexes becomes a container image that every client ca
   assert.equal((await ask(registry, manifest)).status, 200);
 });
 
-test('a damaged tgz is rejected by the OCI provider', async (t) => {
+test('the OCI provider rejects a damaged tgz', async (t) => {
   const fixture = await ociFixture(t);
   const path = join(fixture.directory, 'root.tgz');
   await writeFile(path, 'no gzip'); // random bytes might begin like gzip
@@ -195,7 +195,7 @@ for (const format of ['tar', 'tgz'] as const) {
   });
 }
 
-test('a file of the wrong kind is rejected by the OCI provider, and nothing is left', async (t) => {
+test('the OCI provider rejects a file of the wrong kind, and leaves nothing', async (t) => {
   const fixture = await ociFixture(t);
   const { directory } = fixture;
   const path = join(directory, 'file');

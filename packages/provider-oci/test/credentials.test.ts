@@ -96,7 +96,7 @@ test('a credential helper that is switched off for a registry leaves its entry i
   assert.deepEqual(await find({ ...file, credHelpers: own }), { username: 'a', password: 'b' });
 });
 
-test('a registry’s own entry that cannot be read throws an error without its content', async (t) => {
+test('a credentials entry for a registry that cannot be read causes an error without its content', async (t) => {
   const { find } = await files(t);
   const found = find({ auths: { 'registry.example.com': { auth: [SECRET] } } });
   await assert.rejects(found, (error: Error) => {

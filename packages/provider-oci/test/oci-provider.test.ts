@@ -65,7 +65,7 @@ for (const compression of ['zstd', 'gzip', 'none'] as const) {
   });
 }
 
-test('an image without known checksums gets its bytes’ checksums in the registry', async (t) => {
+test('an image without known checksums gets checksums of its bytes in the registry', async (t) => {
   const fixture = await ociFixture(t);
   const path = join(fixture.directory, 'disk.qcow2');
   await writeDisk(path, 2);
@@ -227,7 +227,7 @@ test('image names that cannot be tags are rejected', async (t) => {
   }
 });
 
-test('a rejected registry password throws an error that names the registry, and no secret', async (t) => {
+test('a rejected registry password causes an error that names the registry, and no secret', async (t) => {
   const fixture = await ociFixture(t);
   const { directory, registry, lines } = fixture;
   const path = join(directory, 'disk.qcow2');

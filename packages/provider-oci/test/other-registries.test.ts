@@ -113,7 +113,7 @@ for (const [name, status] of [
   });
 }
 
-test('a registry that accepts no chunk at all throws an error with its reason', async (t) => {
+test('a registry that accepts no chunk at all causes an error with its reason', async (t) => {
   const { registry, chunks } = await openRegistry(t, {
     refuse(_chunk, response) {
       const errors = [{ code: 'SIZE_INVALID', message: 'no chunks here' }];

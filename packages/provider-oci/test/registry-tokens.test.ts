@@ -123,7 +123,7 @@ test('an account that may not delete can cancel an upload to a registry', async 
   assert.equal(requests.length, 3);
 });
 
-test('a repository that vanishes between two pages of its tags throws an error', async (t) => {
+test('a repository that vanishes between two pages of its tags causes an error', async (t) => {
   const { registry } = await openRegistry(t, ({ url: path = '' }, answer) => {
     if (path.includes('last=')) return answer.writeHead(404).end();
     answer.setHeader('link', '</v2/ci/images/tags/list?n=1&last=a>; rel="next"');

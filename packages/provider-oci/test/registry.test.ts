@@ -77,7 +77,7 @@ test('a registry without deletions is a problem for the diagnosis and deletions,
   assert.deepEqual(await tagsOf(registry), ['debian-debian-0000000001', 'debian-latest']);
 });
 
-test('a registry’s redirect to another host throws an error that names it', async (t) => {
+test('a registry’s redirect to another host causes an error that names it', async (t) => {
   const { registry } = await openRegistry(t, (_request, answer) => {
     answer.writeHead(307, { location: 'https://registry.example.com/v2/ci/images/' }).end();
   });
@@ -86,7 +86,7 @@ test('a registry’s redirect to another host throws an error that names it', as
   await assert.rejects(registry.manifest('a', SIGNAL), { code: 'bad-request' });
 });
 
-test('a web site that is not a registry throws an error', async (t) => {
+test('a web site in place of a registry causes an error', async (t) => {
   const { registry, requests } = await openRegistry(t, (_request, answer) => answer.end('<html>'));
   await assert.rejects(registry.tags(SIGNAL), /127\.0\.0\.1:\d+ is not a registry: it is not JSON/);
   assert.equal(requests.length, 1);

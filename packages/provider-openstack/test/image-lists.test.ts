@@ -57,7 +57,7 @@ it('unreadable images of other clients do not keep a provider from listing its o
   );
 });
 
-it('an own image that cannot be read throws an error instead of appearing to be missing', async (t) => {
+it('one of our own images that cannot be read causes an error instead of appearing to be missing', async (t) => {
   for (const broken of [null, 7, { ...OWN }, { ...image('b', OWN), created_at: null }, { ...OWN, id: 'b' }]) {
     const images = [image('a', OWN), broken];
     const { session } = await cloudWith(t, () => ({ status: 200, json: { images } }));

@@ -242,7 +242,7 @@ const IMAGE_FAULTS: readonly FaultCase[] = [
 
 describe('an image after the upload that', () => {
   for (const { name, fault, code, words } of IMAGE_FAULTS) {
-    test(`an image that ${name} after the upload throws an error and is removed`, async (t) => {
+    test(`an image that ${name} after the upload causes an error and is removed`, async (t) => {
       const { provider, request, glance, images, puts } = await openSite(t);
       glance.inject({ ...GET_IMAGE, ...ALWAYS }, fault);
       await assert.rejects(provider.upload(request), failsWith(code, 'cloud test: ', words));
@@ -284,7 +284,7 @@ describe('the creation of an image', () => {
 });
 
 describe('a cloud', () => {
-  test('an upload to a cloud without an image service throws an error', async (t) => {
+  test('an upload to a cloud without an image service causes an error', async (t) => {
     const { provider, request, keystone, images } = await openSite(t);
     const fault = changesAnswer(({ token }) => ({ token: { ...(token as object), catalog: OTHER_CATALOG } }));
     keystone.inject({ method: 'POST', path: /\/auth\/tokens$/ }, fault);
@@ -295,7 +295,7 @@ describe('a cloud', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('an upload to a cloud with an untrusted certificate throws an error and sends no request', async (t) => {
+  test('an upload to a cloud with an untrusted certificate causes an error and sends no request', async (t) => {
     const { request, settings } = await openSite(t);
     const server = createServer(await selfSigned(), () => assert.fail('a request came through'));
     t.after(() => server.close());
@@ -327,7 +327,7 @@ describe('a cloud', () => {
 });
 
 describe('an image file', () => {
-  test('an image file that is deleted during its upload throws an error and leaves no image', async (t) => {
+  test('an image file that is deleted during its upload causes an error and leaves no image', async (t) => {
     const { provider, request, images } = await openSite(t);
     const upload = provider.upload(request, {
       onProgress: () => rmSync(request.file.path, { force: true }),
@@ -336,14 +336,14 @@ describe('an image file', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('an image file that changes during its upload throws an error and leaves no image', async (t) => {
+  test('an image file that changes during its upload causes an error and leaves no image', async (t) => {
     const { provider, request, images } = await openSite(t);
     const upload = provider.upload(request, { onProgress: () => appendFileSync(request.file.path, 'more') });
     await assert.rejects(upload, failsWith('image-missing-on-disk', request.file.path, 'changed'));
     assert.deepEqual(await images(), []);
   });
 
-  test('an image file that changed since its build throws an error and leaves no image', async (t) => {
+  test('an image file that changed since its build causes an error and leaves no image', async (t) => {
     const { provider, request, images } = await openSite(t);
     const file = { ...request.file, checksums: { md5: 'of another file', sha256: 'of another file' } };
     await assert.rejects(
@@ -353,7 +353,7 @@ describe('an image file', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('an image file whose size differs from the request throws an error before the first request', async (t) => {
+  test('an image file whose size differs from the request causes an error before the first request', async (t) => {
     const { provider, request, glance } = await openSite(t);
     const file = { ...request.file, size: 1 };
     await assert.rejects(

@@ -417,7 +417,7 @@ test('the S3 diagnosis names missing permissions, and leaves nothing', async (t)
   assert.equal((await check(['ListObjectsV2'])).length, 1);
 });
 
-test('a bucket in another region throws an error that names the region', async (t) => {
+test('a bucket in another region causes an error that names the region', async (t) => {
   const { open, request } = await fixtureFor(t);
   for (const [status, code] of [
     [301, 'PermanentRedirect'],

@@ -181,7 +181,7 @@ test('a download from S3 whose bytes differ from the manifest leaves no file', a
   await assert.rejects(readFile(path), { code: 'ENOENT' });
 });
 
-test('rejected credentials and a missing bucket throw S3 errors with the reason, without the secret', async (t) => {
+test('rejected credentials and a missing bucket cause S3 errors with the reason, without the secret', async (t) => {
   const fixture = await s3Fixture(t);
   const request = await requestFor(fixture, { size: 1000 });
   const file = join(fixture.directory, 'wrong');

@@ -162,7 +162,7 @@ describe('an image-id that names a build', () => {
     assert.deepEqual(Object.keys(await site.sent()), ['named.qcow2']);
   });
 
-  test('an image id that names a build throws an error if Zuul no longer lists the build', async (t) => {
+  test('an image id that names a build causes an error if Zuul no longer lists the build', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2();
     site.zuul.table().prune(site.zuul.table().tick());
@@ -174,7 +174,7 @@ describe('an image-id that names a build', () => {
     );
   });
 
-  test('an image id that names a build throws an error if the build returned no image', async (t) => {
+  test('an image id that names a build causes an error if the build returned no image', async (t) => {
     const site = await ZuulSite.start(t, server);
     const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow2' });
     const row = site.zuul.table().add([artifact]);

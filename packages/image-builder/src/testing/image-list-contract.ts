@@ -57,7 +57,7 @@ export function imageListContract(
     });
 
     for (const [title, wrong] of Object.entries(WRONG)) {
-      test(`${title} in place of an image list throws an error that names the provider`, async (t) => {
+      test(`${title} in place of an image list causes an error that names the provider`, async (t) => {
         const { site } = await start(t, open, (response) => send(response, wrong));
         const error = await failure(site.provider);
         assert.equal(error.code, 'invalid-answer', error.message);

@@ -226,7 +226,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       },
     );
 
-    check('an upload from a missing file throws an error and leaves nothing', async (provider, request) => {
+    check('an upload from a missing file causes an error and leaves nothing', async (provider, request) => {
       await rm(request.file.path);
       await assert.rejects(provider.upload(request), (error) => error instanceof Error);
       assert.deepEqual(await provider.list(), []);

@@ -156,7 +156,7 @@ test('a FIFO among the build logs delays no build', async (t) => {
   assert.equal(await readFile(log.path, 'utf8'), HEADER);
 });
 
-test('a build log that cannot be opened throws an error', async (t) => {
+test('a build log that cannot be opened causes an error', async (t) => {
   const directory = await temporaryDirectory(t);
   await mkdir(join(directory, 'debian-1.log'));
   await assert.rejects(openLog(directory), { code: 'EISDIR' });

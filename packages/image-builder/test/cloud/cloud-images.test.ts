@@ -123,7 +123,7 @@ test('a cloud’s failed upload is removed with its record', async (t) => {
   assert.deepEqual(lines, []);
 });
 
-test('an upload whose cleanup fails throws a retriable error, and a discard removes it', async (t) => {
+test('an upload whose cleanup fails causes a retriable error, and a discard removes it', async (t) => {
   const { provider, images, lines } = await open(t);
   provider.failures = { make: new ImageError('image-changed', 'it changed'), remove: new Error('lost') };
   await assert.rejects(provider.upload(REQUEST), (error: CloudError) => {

@@ -137,7 +137,7 @@ test('one connection serves several requests, directly and through a tunnel', as
   assert.equal(proxy.requests.length, 1);
 });
 
-test('a proxy that rejects the password throws an error with a remedy and without the password', async (t) => {
+test('a proxy that rejects the password causes an error with a remedy and without the password', async (t) => {
   const target = await startServer(t);
   const proxy = await startProxy(t, { target, login: 'ci:secret' });
   const wrong = `http://ci:hunter2@127.0.0.1:${proxy.port}`;
@@ -180,7 +180,7 @@ test('the error for an unreachable proxy names it', async (t) => {
   }
 });
 
-test('a SOCKS proxy throws an error that names the variable', async (t) => {
+test('a SOCKS proxy causes an error that names the variable', async (t) => {
   const { message, kind } = await failure(t, 'https://s3.invalid/', { ALL_PROXY: 'socks5://127.0.0.1:1080' });
   assert.match(message, /^all_proxy names a SOCKS proxy, which is not supported; set it to http:/);
   assert.equal(kind, 'not-configured');
@@ -234,7 +234,7 @@ test('certificate authorities come from a file, an openssl rehash directory, or 
   }
 });
 
-test('certificate authorities that cannot be read throw an error that names the variable', async (t) => {
+test('certificate authorities that cannot be read cause an error that names the variable', async (t) => {
   const directory = await temporaryDirectory(t);
   await writeFile(join(directory, 'empty.pem'), '');
   for (const [name, path, message] of [

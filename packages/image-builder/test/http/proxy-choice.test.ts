@@ -144,7 +144,7 @@ test('a proxy variable may have no scheme, and a percent sign in its password', 
   }
 });
 
-test('a proxy that cannot be used throws an error that names the variable, and not its value', () => {
+test('a proxy that cannot be used causes an error that names the variable, and not its value', () => {
   const cases: readonly (readonly [name: string, value: string, message: RegExp])[] = [
     [
       'https_proxy',

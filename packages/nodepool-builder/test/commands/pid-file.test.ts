@@ -109,7 +109,7 @@ describe('the pid file', () => {
     await rm(path);
   });
 
-  it('the pid file in a missing directory throws an error that says what to do', async () => {
+  it('the pid file in a missing directory causes an error that says what to do', async () => {
     await assert.rejects(
       writePidFile(join(directory, 'missing', 'pid')),
       /cannot be written: ENOENT.*make its directory/,

@@ -145,7 +145,7 @@ describe('providers of instances', () => {
     );
   });
 
-  it('an instance provider that is not configured, or runs no instances, throws an error', async (t) => {
+  it('an instance provider that is not configured, or runs no instances, causes an error', async (t) => {
     const providers = open(t);
     providers.configure(await entries(t, '{name: pool, type: directory, directory: /p, images: []}'));
     for (const name of ['cloud', 'pool']) {

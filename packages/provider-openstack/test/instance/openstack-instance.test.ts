@@ -40,7 +40,7 @@ test('a missing instance in Nova ends all waits, and its other resources are rem
   assert.deepEqual(await provider.list(), []);
 });
 
-test('an instance in Nova that cannot be removed throws an error and stays in the list', async (t) => {
+test('an instance in Nova that cannot be removed causes an error and stays in the list', async (t) => {
   const { open, faults } = await openNovaCloud(t);
   const provider = open();
   const instance = await provider.launch(REQUEST);

@@ -33,7 +33,7 @@ describe('the endpoint of a service', () => {
     assert.equal(find({ interface: 'publicURL' }), 'http://glance/public/north');
   });
 
-  it('a service’s endpoint without a URL does not count, and throws an error if it is the wanted one', () => {
+  it('a service’s endpoint without a URL does not count, and causes an error if it is the wanted one', () => {
     const nameless = { ...endpoint('image', 'old', 'public', 'north'), url: undefined };
     assert.equal(find({}, [nameless, ...CATALOG]), 'http://glance/public/north');
     const error = failsWith(
@@ -44,12 +44,12 @@ describe('the endpoint of a service', () => {
     assert.throws(() => find({}, [nameless]), error);
   });
 
-  it('a missing service throws an error that lists the catalog’s services', () => {
+  it('a missing service causes an error that lists the catalog’s services', () => {
     const wrong = failsWith('no-such-service', 'type object-store', 'services of type identity, image');
     assert.throws(() => find({ type: 'object-store' }), wrong);
   });
 
-  it('a service in another region or with another interface throws an error that lists both', () => {
+  it('a service in another region or with another interface causes an error that lists both', () => {
     const wrong = failsWith(
       'no-such-service',
       'no internal endpoint',
@@ -59,7 +59,7 @@ describe('the endpoint of a service', () => {
     assert.throws(() => find({ interface: 'internal', regionName: 'East' }), wrong);
   });
 
-  it('a service without a catalog throws an error that says to name the project', () => {
+  it('a service without a catalog causes an error that says to name the project', () => {
     assert.throws(() => find({}, []), failsWith('no-such-service', 'name the project'));
   });
 });

@@ -117,7 +117,7 @@ describe("Keystone's version in its list", () => {
     assert.equal(listedIdentityApi(withDomains('http://k'), { versions: [broken] }), undefined);
   });
 
-  it('an invalid list of Keystone’s versions throws an error that names the field', () => {
+  it('an invalid list of Keystone’s versions causes an error that names the field', () => {
     const auth = withDomains('http://k');
     assert.throws(() => listedIdentityApi(auth, undefined), /the list of versions is not an object/);
     assert.throws(() => listedIdentityApi(auth, { versions: { values: 3 } }), /values is not a list/);

@@ -71,7 +71,7 @@ describe('Keystone', () => {
     assert.deepEqual(cloud.paths(), ['GET /', 'POST /v3/auth/tokens', 'GET /image/ok']);
   });
 
-  it('Keystone of an old cloud is requested with v2', async (t) => {
+  it('an old cloud’s Keystone is requested with v2', async (t) => {
     const cloud = await cloudOf(t, (url) => ({
       'POST /v2.0/tokens': ({ body }) => (body.includes('tenantName') ? v2Token(url) : { status: 400 }),
       ...OK,
@@ -82,13 +82,13 @@ describe('Keystone', () => {
     assert.equal(await askAs(auth), 200);
   });
 
-  it('Keystone without versions throws an error with a remedy', async (t) => {
+  it('a Keystone without versions causes an error with a remedy', async (t) => {
     const cloud = await cloudOf(t, () => ({}));
     const wrong = failsWith('invalid-settings', 'auth_url', '/v3');
     await assert.rejects(askAs(passwordAuth(cloud.url)), wrong);
   });
 
-  it('Keystone behind a load balancer is requested at auth_url, whatever host and scheme its list names', async (t) => {
+  it('a Keystone behind a load balancer is requested at auth_url, whatever host and scheme its list names', async (t) => {
     const links = [
       'https://inside:5000/identity/v3/',
       'http://inside:5000/identity/v3/',
@@ -106,7 +106,7 @@ describe('Keystone', () => {
     }
   });
 
-  it('Keystone at a wrong path throws an error about auth_url, and makes nothing appear missing', async (t) => {
+  it('a wrong path to Keystone causes an error about auth_url, and makes nothing appear missing', async (t) => {
     for (const status of [404, 410]) {
       const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status } }));
       const wrong = failsWith(
@@ -119,12 +119,12 @@ describe('Keystone', () => {
     }
   });
 
-  it('Keystone at another server’s URL throws an error', async (t) => {
+  it('another server’s URL in place of Keystone’s causes an error', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'GET /': { status: 200, text: '<h1>It works!</h1>' } }));
     await assert.rejects(askAs(passwordAuth(cloud.url)), failsWith('invalid-answer', 'GET'));
   });
 
-  it('Keystone that is briefly unavailable is retried', async (t) => {
+  it('a request to a Keystone that is briefly unavailable is retried', async (t) => {
     const failures: Reply[] = [{ status: 503 }, { status: 500 }];
     const cloud = await cloudOf(t, (url) => ({
       'GET /': () => failures.pop() ?? versions('/v3'),
@@ -134,13 +134,13 @@ describe('Keystone', () => {
     assert.equal(await askAs(passwordAuth(cloud.url)), 200);
   });
 
-  it('Keystone that stays unavailable gets six requests', async (t) => {
+  it('a Keystone that stays unavailable gets six requests', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status: 503 } }));
     await assert.rejects(askAs(passwordAuth(`${cloud.url}/v3`)), failsWith('service-unavailable'));
     assert.equal(cloud.paths().length, 6);
   });
 
-  it('Keystone’s rejection throws an error with its message, without the password or the request', async (t) => {
+  it('Keystone’s rejection causes an error with its message, without the password or the request', async (t) => {
     const cloud = await cloudOf(t, () => ({
       'POST /v3/auth/tokens': ({ body }) => ({
         status: 401,
@@ -155,13 +155,13 @@ describe('Keystone', () => {
     assert.equal(cloud.paths().length, 1);
   });
 
-  it('Keystone’s response without a token throws an error that names the missing field', async (t) => {
+  it('Keystone’s response without a token causes an error that names the missing field', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status: 201, json: {} } }));
     const wrong = failsWith('invalid-answer', 'token is missing');
     await assert.rejects(askAs(passwordAuth(`${cloud.url}/v3`)), wrong);
   });
 
-  it('Keystone at an invalid URL throws an error', async () => {
+  it('an invalid URL for Keystone causes an error', async () => {
     for (const url of ['keystone:5000', 'not a url', 'ftp://keystone/v3']) {
       await assert.rejects(askAs(passwordAuth(url)), failsWith('invalid-settings', 'auth_url'));
     }

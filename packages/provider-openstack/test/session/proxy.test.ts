@@ -73,7 +73,7 @@ it('TLS to a cloud through a proxy verifies the certificate, in a PUT as well', 
   ]);
 });
 
-it('a proxy that requires a password throws a settings error without the password', async (t) => {
+it('a proxy that requires a password causes a settings error without the password', async (t) => {
   const proxy = await startProxy(t, { login: 'ci:secret' });
   withVariables(t, { ...NONE, all_proxy: `http://ci:hunter2@127.0.0.1:${proxy.port}` });
   const transport = transportOf();

@@ -61,7 +61,7 @@ describe('the real Keystone issues a token that the real Glance accepts', () => 
     assert.equal(await ownerOfNewImage({ ...passwordOf(account), url } as CloudAuth), projectId);
   });
 
-  it('the real Keystone issues a token for a token, which the real Glance accepts', async () => {
+  it('the real Keystone issues a token for another token, which the real Glance accepts', async () => {
     const { token, projectId } = await account.issueToken();
     const scope = { project: { id: projectId } };
     const auth: CloudAuth = { type: 'token', url: account.authUrl, token, scope };

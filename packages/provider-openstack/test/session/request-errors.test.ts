@@ -106,7 +106,7 @@ describe('the message in an answer', () => {
     'a proxy': 'The request you have made\r\n requires authentication.',
   };
   for (const [from, body] of Object.entries(bodies)) {
-    it(`the message in a response by ${from} is found`, () =>
+    it(`the message in a response from ${from} is found`, () =>
       assert.equal(errorMessage(body), 'The request you have made requires authentication.'));
   }
 

@@ -110,7 +110,7 @@ describe('a token', () => {
     }
   });
 
-  it('a token that gets a second 401 throws an error without the token', async (t) => {
+  it('a token that gets a second 401 causes an error without the token', async (t) => {
     const cloud = await KeystoneDouble.start(({ headers }) => ({
       status: 401,
       text: `bad token ${String(headers['x-auth-token'])}`,
@@ -130,18 +130,18 @@ describe('an answer', () => {
     assert.equal((await client.json('GET', '/images/1', { expect: [200, 404] })).status, 404);
   });
 
-  it('a response with an unexpected status throws an error', async (t) => {
+  it('a response with an unexpected status causes an error', async (t) => {
     const { client } = await plainClient(t, { status: 200 });
     await assert.rejects(client.json('DELETE', '/x', { expect: [204] }), failsWith('invalid-answer'));
   });
 
-  it('a response with invalid data throws an error', async (t) => {
+  it('a response with invalid data causes an error', async (t) => {
     const { client } = await plainClient(t, { status: 200, json: 5 });
     const wrong = failsWith('invalid-answer', 'GET', '/v2/images', 'it is not a string');
     await assert.rejects(client.json('GET', '/images', { reader: STRING }), wrong);
   });
 
-  it('a response with a web page throws an error', async (t) => {
+  it('a response with a web page causes an error', async (t) => {
     const { client } = await plainClient(t, { status: 200, text: '<html>Welcome to the Wi-Fi</html>' });
     await assert.rejects(client.json('GET', '/images', { reader: STRING }), failsWith('invalid-answer'));
   });
@@ -157,14 +157,14 @@ describe('an endpoint', () => {
     assert.equal(cloud.requests[0]?.path, '/swift/v1/AUTH_p1/images');
   });
 
-  it('an endpoint missing in the catalog throws an error', async (t) => {
+  it('an endpoint missing in the catalog causes an error', async (t) => {
     const cloud = await KeystoneDouble.start(() => ({ status: 200 }));
     t.after(() => cloud[Symbol.asyncDispose]());
     const client = openSession(cloud.url).client({ type: 'object-store', interface: 'public' });
     await assert.rejects(client.json('GET', '/'), failsWith('no-such-service', 'services of type image'));
   });
 
-  it('an endpoint that is not a URL throws an error', async (t) => {
+  it('an endpoint that is not a URL causes an error', async (t) => {
     const { session } = await plainClient(t, { status: 200 });
     const client = session.client({ ...IMAGES, endpointOverride: 'glance:9292' });
     await assert.rejects(client.json('GET', '/'), failsWith('invalid-settings', '"glance:9292"'));

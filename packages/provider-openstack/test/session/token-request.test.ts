@@ -122,7 +122,7 @@ describe('the answer of Keystone v3', () => {
     ],
   ];
   for (const [what, headers, value, message] of invalid) {
-    it(`the response from Keystone v3 with ${what} throws an error that names the field`, () =>
+    it(`the response from Keystone v3 with ${what} causes an error that names the field`, () =>
       assert.throws(() => read({ headers, value, now: NOW }), message));
   }
 });
@@ -189,7 +189,7 @@ describe('the answer of Keystone v2', () => {
     assert.equal(read({ headers: {}, value, now: NOW }).expiresAt, NOW + 3_600_000);
   });
 
-  it('the response from Keystone v2 with a missing field throws an error that names the field', () => {
+  it('the response from Keystone v2 with a missing field causes an error that names the field', () => {
     const value = { access: { ...access, token: { expires: access.token.expires } } };
     assert.throws(() => read({ headers: {}, value, now: NOW }), /access\.token\.id is missing/);
   });

@@ -112,7 +112,7 @@ describe('a redirect', () => {
     assert.deepEqual([last?.method, last?.body, last?.headers['x-auth-token']], ['POST', '{}', 't']);
   });
 
-  it('a redirect that would change the method or drop the body throws an error', async (t) => {
+  it('a redirect that would change the method or drop the body causes an error', async (t) => {
     const http = await startDouble(t, ({ path }) =>
       path === '/303' ? { status: 303, headers: { location: '/other' } } : { status: 200 },
     );
@@ -124,7 +124,7 @@ describe('a redirect', () => {
     );
   });
 
-  it('a redirect to another server throws an error with its target', async (t) => {
+  it('a redirect to another server causes an error with its target', async (t) => {
     const http = await startDouble(t, () => ({
       status: 302,
       headers: { location: 'http://localhost:1/?signature=s' },

@@ -95,13 +95,13 @@ describe('an image after an import', () => {
     });
   }
 
-  test('an image is awaited while another import task runs after one has failed', async (t) => {
+  test('an image is awaited while another import task runs after a failed one', async (t) => {
     const again = { id: 't2', status: 'processing' };
     const statuses = ['importing', 'importing', 'active'];
     assert.equal(await wait(t, { arrival: 'import', statuses, tasks: [[failure, again]] }), 'active');
   });
 
-  test('an image that returned to its earlier status has the cloud’s message, which arrives a moment later', async (t) => {
+  test('a failed import whose image returned to its earlier status reports the cloud’s late message', async (t) => {
     const processing = { ...failure, status: 'processing', message: '' };
     await assert.rejects(
       wait(t, {

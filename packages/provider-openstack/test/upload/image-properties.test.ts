@@ -117,7 +117,7 @@ const REFUSED: readonly (readonly [name: string, value: string, words: string])[
   ...GLANCE_SETS.map((name) => [name, 'x', 'can be set by Glance alone; remove it'] as const),
 ];
 
-test('image metadata that Glance would reject throws an error that names the property', () => {
+test('image metadata that Glance would reject causes an error that names the property', () => {
   for (const [name, value, words] of REFUSED) {
     assert.throws(
       () => imageProperties({ provider: 'cloud', request: request({ [name]: value }), vendor: {} }),

@@ -55,7 +55,7 @@ describe('an upload by an import task', () => {
     assert.equal(object?.['x-object-meta-x-shade-sha256'], image?.['owner_specified.openstack.sha256']);
   });
 
-  test('an import task’s transient failure is retried once, and other failures throw errors', async (t) => {
+  test('an import task’s transient failure is retried once, and other failures cause errors', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(true), {
       formats: ['vhd'],

@@ -78,7 +78,7 @@ test('deleting a missing large object succeeds', async (t) => {
   assert.deepEqual(cloud.swift.names, []);
 });
 
-test('a large object’s segment with other data in the store throws an error', async (t) => {
+test('a large object’s segment with other data in the store causes an error', async (t) => {
   const { cloud, put } = await openStore(t);
   cloud.intercept = ({ path }) =>
     path.endsWith('/000001')
@@ -102,7 +102,7 @@ function source(): { segments: Segments; readings: () => number } {
   return { segments: new Segments(open), readings: () => readings };
 }
 
-test('consecutive segments of a file need one reading', async () => {
+test('consecutive segments of a file are read in one pass', async () => {
   const { segments, readings } = source();
   for (let start = 0; start < SMALL.length; start += 300) {
     const end = Math.min(start + 300, SMALL.length);

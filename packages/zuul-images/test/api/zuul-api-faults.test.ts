@@ -100,13 +100,13 @@ test('a build that cannot be read is ignored with one warning, and the others ar
   assert.match(warnings[0] ?? '', /a build is ignored, because it cannot be read: uuid is not a string$/);
 });
 
-test('a redirect loop of the Zuul API throws an error', async (t) => {
+test('a redirect loop of the Zuul API causes an error', async (t) => {
   const zuul = await startZuul(t);
   zuul.fail(...Array.from({ length: 20 }, () => 'circle' as const));
   await assert.rejects(new ApiFixture(zuul).builds(), zuulFailure('redirected', 'in a loop'));
 });
 
-test('an unreachable Zuul API throws an error', async (t) => {
+test('an unreachable Zuul API causes an error', async (t) => {
   // Nothing listens on port 9, which is outside Linux's range of ephemeral ports.
   const fixture = new ApiFixture(await startZuul(t), { apiUrl: 'http://127.0.0.1:9/' });
   await assert.rejects(fixture.builds(), zuulFailure('connection-failed', 'ECONNREFUSED'));

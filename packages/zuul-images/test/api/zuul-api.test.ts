@@ -117,7 +117,7 @@ describe('pages', () => {
     assert.deepEqual(uuids, rows.map(({ uuid }) => uuid).toReversed());
   });
 
-  test('a list of builds whose pages are all the same throws an error', async (t) => {
+  test('a list of builds whose pages are all the same causes an error', async (t) => {
     const zuul = await startZuul(t);
     for (let count = 0; count < 50; count += 1) zuul.table().add();
     zuul.dropped.add('skip');

@@ -29,7 +29,7 @@ describe('a certificate', () => {
     assert.deepEqual(await fixture.uuids(), [uuid]);
   });
 
-  test('a certificate by an unknown authority throws an error that is not retried', async (t) => {
+  test('a certificate by an unknown authority causes an error that is not retried', async (t) => {
     const zuul = await startZuul(t, { tls: await selfSigned() });
     const fixture = new ApiFixture(zuul);
     await assert.rejects(fixture.builds(), zuulFailure('certificate-untrusted', 'self-signed certificate'));

@@ -62,13 +62,13 @@ describe('a token from a command', () => {
     ['yes secret', 'more than 65536 bytes'],
   ];
   for (const [script, words] of faults) {
-    test(`a token-command that runs "${script}" throws an error`, async () => {
+    test(`a token-command that runs "${script}" causes an error`, async () => {
       const failed = scriptOf(script).token(ON);
       await assert.rejects(failed, zuulFailure('credentials-unusable', 'command "sh" of auth', words));
     });
   }
 
-  test('a token-command that does not exist throws an error', async () => {
+  test('a token-command that does not exist causes an error', async () => {
     const credentials = credentialsOf(['no-such-command', 'secret']);
     await assert.rejects(
       credentials.token(ON),

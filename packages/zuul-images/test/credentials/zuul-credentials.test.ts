@@ -38,7 +38,7 @@ describe('a token from a file', () => {
     assert.deepEqual(tokens(fixture), [old, fresh]);
   });
 
-  test('a token file that is missing or contains no token throws an error with its path', async (t) => {
+  test('a token file that is missing or contains no token causes an error with its path', async (t) => {
     const fixture = await TokenFixture.create(t);
     const path = fixture.path('token');
     const credentials = tokenFile(path);

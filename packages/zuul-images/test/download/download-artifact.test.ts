@@ -91,7 +91,7 @@ test('no message about a download contains a URL’s signature', async (t) => {
   assert.doesNotMatch(fixture.logger.lines.join('\n'), /secret/);
 });
 
-test('a download to a directory that cannot be created throws an error with its path', async (t) => {
+test('a download to a directory that cannot be created causes an error with its path', async (t) => {
   const fixture = await DownloadFixture.create(t);
   await writeFile(fixture.destination, '');
   const directory = join(fixture.destination, 'partial');

@@ -42,7 +42,7 @@ describe('several frames are unpacked', () => {
   }
 });
 
-test('truncated zstd throws an error, wherever it is cut', async () => {
+test('truncated zstd causes an error, wherever it is cut', async () => {
   const packed = zstdCompressSync(
     Buffer.concat([randomBytes(200_000), Buffer.alloc(1000, 'text of some kind')]),
     {

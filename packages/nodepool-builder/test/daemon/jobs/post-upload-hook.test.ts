@@ -152,7 +152,7 @@ it('the post-upload-hook runs again if the builder was stopped during it and the
   assert.equal(readFileSync(site.path('runs'), 'utf8'), 'run\nrun\n');
 });
 
-it('a rejected image that cannot be deleted at once throws a retriable error', async () => {
+it('a rejected image that cannot be deleted at once causes a retriable error', async () => {
   class AwayProvider extends FakeImageProvider {
     override discard(): Promise<void> {
       return Promise.reject(new Error('503'));
