@@ -273,7 +273,7 @@ describe('in the background', () => {
 });
 
 describe('SIGUSR2', () => {
-  it('SIGUSR2 logs the state of the process', async (t) => {
+  it('SIGUSR2 makes a daemon log its state', async (t) => {
     const { config, images } = await newSite(t);
     const builder = endAfter(t, await startBuilder(config));
     builder.child.kill('SIGUSR2');

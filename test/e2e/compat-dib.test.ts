@@ -174,7 +174,7 @@ describe('disk-image-create', () => {
     );
   });
 
-  it('an earlier builder’s files are images, and a dead build’s are not (COMPAT 1.8)', async () => {
+  it('an earlier builder’s files are images, and files from a dead build are not (COMPAT 1.8)', async () => {
     await writeFile(join(site.images, '0000000042.raw'), 'x');
     await mkdir(join(site.images, '0000000042.d'));
     const upload = await client.upload('0000000042', 'pool', 'trusty');

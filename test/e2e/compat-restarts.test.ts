@@ -96,7 +96,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.equal((await client.delete('1')).end, 'WORK_COMPLETE');
     });
 
-    it('a stop waits for the running build, whose result arrives (COMPAT 1.1, mended)', async () => {
+    it('a builder that is stopped waits for its running build, whose result arrives (COMPAT 1.1, mended)', async () => {
       const { answer } = await startGatedBuild('1');
       const ended = builder.end('SIGINT');
       await builder.logged(/SIGINT: finishing the running jobs/);

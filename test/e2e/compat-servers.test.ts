@@ -49,7 +49,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await site.remove();
     });
 
-    it('jobs of one of two job servers change the functions on both (COMPAT 1.3)', async () => {
+    it('jobs from one of two job servers change the functions on both (COMPAT 1.3)', async () => {
       assert.equal((await a.client.build('debian', '3')).data, '{"image-id": "3"}');
       await offered(a, [...ALL, ...of('3')]);
       await offered(b, [...ALL, ...of('3')]);
@@ -81,7 +81,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.deepEqual(uploaded.toSorted(), ['trusty-1.raw', 'trusty-2.raw', 'trusty-latest.raw']);
     });
 
-    it('a job server that dies during its upload is served again when it returns, and the other always (COMPAT 1.3)', async () => {
+    it('a job server that dies during its upload is served again when it returns, and the other one meanwhile (COMPAT 1.3)', async () => {
       const lost = a.client.submit('image-upload:1', uploadArgument('pool', 'trusty'));
       await qemuImg.waiting();
       const waiting = b.client.submit('image-upload:2', uploadArgument('pool', 'trusty'));

@@ -143,7 +143,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.equal(converted.length, 1, String(converted));
   });
 
-  it('a rejection by the cloud ends with WORK_EXCEPTION and its message, and leaves nothing (COMPAT 1.5)', async () => {
+  it('an upload that the cloud rejects ends with WORK_EXCEPTION and the cloud’s message, and leaves nothing (COMPAT 1.5)', async () => {
     await client.build('debian', '4');
     const body = { message: 'Quota of images is used up' };
     cloud.glance.inject({ method: 'POST', path: /\/v2\/images$/ }, answersWith(403, { body }));
@@ -156,7 +156,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     await builder.logged(/ERROR nodepool\.image\.upload\.cloud-a: .*Quota/);
   });
 
-  it('a cloud that is busy for longer than the upload’s time limit ends with WORK_EXCEPTION (COMPAT 1.5)', async () => {
+  it('an upload to a cloud that is busy beyond its time limit ends with WORK_EXCEPTION (COMPAT 1.5)', async () => {
     await client.build('debian', '5');
     cloud.glance.inject({ times: 1000 }, answersWith(503));
     const { end, data } = await client.upload('5', 'impatient', 'trusty');

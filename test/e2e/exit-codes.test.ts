@@ -144,7 +144,7 @@ const commands = program.createHelp().visibleCommands(program);
 
 describe('the exit code', () => {
   for (const [line, reason, error] of CASES) {
-    it(`the command "${line}" exits with the code for ${reason}`, async () => {
+    it(`the command line "${line}" exits with the code "${reason}"`, async () => {
       const { code, stdout, stderr } = await run(line);
       assert.equal(code, EXIT_CODES[reason].code, stderr);
       assert.equal(stdout, '');
@@ -153,7 +153,7 @@ describe('the exit code', () => {
     });
   }
 
-  it('a job server or status page whose port is taken exits with the code for refused', async () => {
+  it('a command whose job server or status page finds its port taken exits with the code "refused"', async () => {
     const { port } = listener.address() as { readonly port: number };
     const other = { 'gearman-servers': [{ host: '127.0.0.1', port: await freePort() }] };
     await writeFile('web.yaml', JSON.stringify({ 'images-dir': 'other-images', ...other }));
@@ -182,7 +182,7 @@ describe('the exit code', () => {
       .filter(({ mandatory }) => mandatory)
       .flatMap(({ long, argChoices: [choice] = ['pool'] }) => [long ?? '', choice ?? '']);
 
-    it(`the command ${name} exits with the code for usage for unknown options, and for too many or too few arguments`, async () => {
+    it(`the command ${name} exits with the code "usage" for unknown options, and for too many or too few arguments`, async () => {
       const lines = [
         [...operands, '--no-such-option'],
         ...(command.registeredArguments.some(({ variadic }) => variadic) ? [] : [[...all, 'more']]),
@@ -196,7 +196,7 @@ describe('the exit code', () => {
     });
 
     if (!command.options.some(({ long }) => long === '--config')) continue;
-    it(`the command ${name} exits with the code for failed for an invalid file`, async () => {
+    it(`the command ${name} exits with the code "failed" for an invalid file`, async () => {
       const more = name === 'prune' ? ['--keep', '1'] : [];
       const line = [name, ...operands, ...options, ...more, '-c', 'invalid.yaml'];
       const { code, stdout, stderr } = await runInProcess(...line);

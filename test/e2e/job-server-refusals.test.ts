@@ -95,7 +95,7 @@ describe('a command whose job server refuses it names the reason, with the exit 
     ],
   };
   for (const [name, [options, settings, error]] of Object.entries(cases)) {
-    it(`a command exits with the code for refused if ${name}`, async () => {
+    it(`a command exits with the code "refused" if ${name}`, async () => {
       const port = await listen(options());
       for (const line of ['image-build docs', 'image-list --offered', 'logs docs-1', 'cancel docs']) {
         const { code, stderr } = await run(line, port, settings());
@@ -106,7 +106,7 @@ describe('a command whose job server refuses it names the reason, with the exit 
     });
   }
 
-  it('a command exits with the code for refused if the access list does not let it submit the job', async (t) => {
+  it('a command exits with the code "refused" if the access list does not let it submit the job', async (t) => {
     const port = await listen({ tls: mutual(), access: { client: { register: ['image-'] } } });
     const tls = { ...pem(client), ca: readFileSync(authority.ca) };
     const worker = new Worker({ servers: [{ host: '127.0.0.1', port, tls }] });

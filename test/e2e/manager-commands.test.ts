@@ -286,7 +286,7 @@ describe('export-image-data and import-image-data', () => {
 });
 
 describe('--help', () => {
-  it('the option --help of each command shows an example', async () => {
+  it('the help for each command shows an example', async () => {
     const commands = [
       'serve',
       'image-build',

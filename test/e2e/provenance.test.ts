@@ -216,7 +216,7 @@ describe('verify finds every change', () => {
     }
   });
 
-  it('verify finds a changed length of a file', async () => {
+  it('verify finds a file whose length has changed', async () => {
     await restore();
     const path = join(site.images, 'docs-1.raw');
     await writeFile(path, (await readFile(path)).subarray(0, -1));

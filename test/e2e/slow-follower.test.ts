@@ -40,7 +40,7 @@ async function linesIn(response: IncomingMessage): Promise<number> {
 }
 
 describe('followers of a log that do not read', () => {
-  it('followers of a log that do not read hold up neither memory nor other followers, and lose no line', async (t) => {
+  it('followers of a log that do not read cost no memory, hold up no other follower, and lose no line', async (t) => {
     const command = ['sh', '-c', SCRIPT, 'build', '{output.raw}'];
     const diskimages = [{ name: 'docs', builder: 'command', command }];
     const site = await startWebSite(t, { diskimages, providers: [] });

@@ -78,7 +78,7 @@ for (const [title, HOME] of [
   });
 }
 
-test('a command in a working directory that has been removed ends with one sentence', async (t) => {
+test('a command in a working directory that has been removed ends with one line of error', async (t) => {
   const directory = await place(t);
   const remove = `mkdir gone; cd gone; rmdir ../gone`;
   for (const line of [

@@ -107,7 +107,7 @@ async function journalOf(
 }
 
 describe('the journal', () => {
-  it('the journal gets a priority with each line, no second time, and no output of builds', async (t) => {
+  it('the journal gets a priority with each line, no second timestamp, and no output of builds', async (t) => {
     const lines = await journalOf(t, {});
     for (const line of lines) assert.match(line, /^<[3467]>(?:nodepool|gear)\.[\w.]+: \S/);
     assert.ok(

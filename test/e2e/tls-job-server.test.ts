@@ -75,7 +75,7 @@ async function startHosts(t: TestContext) {
   return { a, b, jobServer, pool, manager, builder, configure };
 }
 
-test('builder, manager and commands pass the access list of the documentation, on two hosts over TLS', async (t) => {
+test('builder, manager and commands work with the access list in the documents, on two hosts over TLS', async (t) => {
   const { a, b, jobServer, pool, manager, builder, configure } = await startHosts(t);
   const zuul = endAfter(
     t,

@@ -46,7 +46,7 @@ for (const [type, create] of Object.entries(KEY_TYPES)) {
 }
 
 describe('a private key', () => {
-  test('a private key is accepted in the format of "openssl ecparam"', async (t) => {
+  test('a private key is accepted in the format that "openssl ecparam" writes', async (t) => {
     const path = join(await temporaryDirectory(t), 'key.pem');
     const pem = execFileSync('openssl', ['ecparam', '-name', 'prime256v1', '-genkey', '-noout']);
     await writeFile(path, pem, { mode: 0o600 });

@@ -215,7 +215,7 @@ test('a lost response to Compute Engine’s image request results in one image',
   assert.equal(double.images.length, 1);
 });
 
-test('a Compute Engine image with a family is obsolete before it is deleted', async (t) => {
+test('a Compute Engine image with a family is marked obsolete before it is deleted', async (t) => {
   const fixture = await gceFixture(t, { pendingReads: 1 });
   const provider = fixture.open({ 'image-family': 'debian-ci' });
   const { externalId } = await provider.upload(await requestFor(fixture));

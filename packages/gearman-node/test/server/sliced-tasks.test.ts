@@ -48,7 +48,7 @@ test('a worker with many functions is removed in slices', () => {
   assert.deepEqual([...queue.functions], []);
 });
 
-test('a function that is registered again while it is being removed stays', () => {
+test('a function that is registered again while it is being removed stays registered', () => {
   const slices = new Slices();
   const { queue, worker, submit } = new QueueSite({ later: slices.later });
   const peer = worker(...Array.from({ length: 2000 }, (_, index) => `f${index}`));

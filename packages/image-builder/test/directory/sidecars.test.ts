@@ -46,7 +46,7 @@ for (const remove of ['delete', 'discard'] as const) {
   });
 }
 
-test('an image with other bytes gets only its own documents', async () => {
+test('an image that is uploaded again with other bytes gets only its own documents', async () => {
   const { externalId } = await site.provider.upload(await request());
   await site.provider.addAttestations(externalId, [UPLOAD]);
   const again = await request();

@@ -45,7 +45,7 @@ describe('rejected SSH servers', () => {
     await assert.rejects(probeSsh(address, signal), /does not speak SSH/);
   });
 
-  test('a server that keeps sending anything else is not an SSH server', async (t) => {
+  test('a server that keeps sending other data is not an SSH server', async (t) => {
     const address = await listen(t, (client) => void client.write('no SSH-2.0\r\n'.repeat(2_000)));
     await assert.rejects(probeSsh(address, signal), /does not speak SSH/);
   });
