@@ -108,7 +108,7 @@ test('a discard by another host finds the image among 200 by its name, with a fe
   assert.ok(double.requests.length <= FEW, `${double.requests.length} requests`);
 });
 
-test('a process reads the builds before the latest one once, among 200 images', async (t) => {
+test('a process reads earlier builds among 200 images only once', async (t) => {
   const { double, open, request } = await crowdedFixture(t);
   const provider = open();
   for (const round of [1, 2, 3]) {

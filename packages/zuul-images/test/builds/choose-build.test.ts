@@ -126,12 +126,12 @@ describe('an image that several builds return', () => {
     );
   });
 
-  test('an image that several builds return is as old as one that was passed over', () => {
+  test('an image that several builds return is as old as the first of them, even if that was passed over', () => {
     const passedOver = after(build(2), gate);
     assert.equal(chosenOf([promoted], passedOver), undefined);
   });
 
-  test('an image that several builds return is as old as an unprocessed one before the newest import', () => {
+  test('an image that several builds return is as old as the first of them, even if that was not processed', () => {
     assert.equal(chosenOf([promoted, gate], after(build(2))), undefined);
   });
 

@@ -26,7 +26,7 @@ function chosen(id: number): HistoryUpdate {
 }
 
 describe('the processed builds of an image', () => {
-  test('the processed builds are empty at first, and unchanged after a restart', async (t) => {
+  test('the record of processed builds is empty at first, and unchanged after a restart', async (t) => {
     const directory = await temporaryDirectory(t);
     const processed = await ProcessedBuilds.open(directory, 'noble');
     assert.deepEqual(processed.history, { newest: undefined, builds: new Map() });
