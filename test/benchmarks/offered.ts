@@ -9,7 +9,7 @@ const LIMIT = 60_000;
 
 /**
  * Polls gearmand's status until exactly the wanted functions have a worker. The measured time is too long by at most
- * the pause and one answer: together about 10 ms with 4,000 functions.
+ * the pause and one response: together about 10 ms with 4,000 functions.
  *
  * @throws the signal's reason; TimeoutError after a minute
  */

@@ -128,7 +128,7 @@ class EchoProbe {
     this.#ended.catch(() => {}); // end() throws it
   }
 
-  /** Returns the longest time of an answer in milliseconds. */
+  /** Returns the longest time of a response in milliseconds. */
   async end(): Promise<number> {
     this.#isEnding = true;
     await this.#ended;

@@ -29,8 +29,8 @@ export interface Machine {
 export type BootMachine = (disk: Disk, boot: Boot) => Promise<Machine>;
 
 /**
- * A machine with a disk of small files and a shell that knows few words: `echo TEXT > FILE`, `cat FILE`, `poweroff`, and
- * others that do nothing. It reads one line of each connection, and answers with its output.
+ * A machine with a disk of small files and a shell that knows few words: `echo TEXT > FILE`, `cat FILE`, `poweroff`,
+ * and others that do nothing. It reads one line of each connection, and responds with its output.
  */
 export class LineMachine implements Machine {
   console = '[    0.000000] Linux\nlogin: \n';

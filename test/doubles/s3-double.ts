@@ -19,9 +19,9 @@ export interface S3Fault {
   /** Code of an error, in place of the operation. */
   readonly refuse?: string;
   readonly message?: string;
-  /** Whether the operation takes place, and the connection is closed without an answer. */
+  /** Whether the operation takes place, and the connection is closed without a response. */
   readonly loseAnswer?: boolean;
-  /** The answer ends after this number of bytes of its body. */
+  /** The response ends after this number of bytes of its body. */
   readonly cutAfter?: number;
 }
 

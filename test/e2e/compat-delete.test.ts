@@ -86,7 +86,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     for (const name of ['manifests', 'staging', 'trash', 'deletes']) {
       assert.deepEqual(await readdir(join(own, name)), [], name);
     }
-    // The record of an upload stays until the job server has acknowledged the answer.
+    // The record of an upload stays until the job server has acknowledged the response.
     await waitUntil('the record to go', async () => (await readdir(join(own, 'uploads'))).length === 0);
     await waitUntil('its functions to go', async () => Object.keys(await functionsOf(imageId)).length === 0);
   }

@@ -82,7 +82,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
   });
   afterEach(() => cloud.glance.clear());
 
-  /** The image in the cloud, by the builder's answer. */
+  /** The image in the cloud, by the builder's response. */
   async function uploaded(data: string): Promise<GlanceImage> {
     const { 'external-id': id } = JSON.parse(data) as { 'external-id': string };
     const found = (await cloud.account.images()).find((image) => image.id === id);

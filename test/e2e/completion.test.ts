@@ -71,7 +71,9 @@ const LINES: readonly (readonly [typed: string, args: readonly string[]])[] = [
   ['completion zs→', ['completion', 'zsh']],
 ];
 
-/** Types lines into an interactive shell on a terminal. Returns the arguments that each of them runs the command with. */
+/**
+ * Types lines into an interactive shell on a terminal. Returns the arguments that each of them runs the command with.
+ */
 async function type(shell: string, setup: string): Promise<readonly string[]> {
   const terminal = spawn('script', ['-qec', shell, '/dev/null'], { cwd: directory, env });
   const lines = LINES.map(([typed]) => `nodepool-builder ${typed.replaceAll('→', '\t')}\n`);
@@ -80,7 +82,10 @@ async function type(shell: string, setup: string): Promise<readonly string[]> {
   return [...output.matchAll(/GOT<(.*)>GOT/g)].map(([, args = '']) => args);
 }
 
-/** A function of bash and zsh in place of the command: it prints its arguments, but answers the script as the command. */
+/**
+ * A function of bash and zsh in place of the command: it prints its arguments, but responds to the script like the
+ * command.
+ */
 const PRINT = `nodepool-builder() {
   if [[ $1 == complete ]]; then command nodepool-builder "$@"; else printf 'GO''T<'; printf '%s|' "$@"; echo '>GO''T'; fi
 }`;

@@ -146,8 +146,8 @@ describe('SIGKILL and a restart', () => {
       const id = `deleted-${index}`;
       await client.submit('image-build:docs', JSON.stringify({ 'image-id': id }));
       const isDone = await doDespiteKill(`image-delete:${id}`, '', moment);
-      // A builder that was killed just after its answer still has the record of the deletion: its successor offers the
-      // function as long as the job may come again, and answers it.
+      // A builder that was killed just after its response still has the record of the deletion: its successor offers
+      // the function as long as the job may come again, and runs it.
       const isRemembered = existsSync(join(site.images, '.nodepool-builder/deleted', id));
       if (isDone && isRemembered) await client.submit(`image-delete:${id}`, '');
       await assertWhole();

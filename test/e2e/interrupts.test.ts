@@ -208,6 +208,6 @@ test('a third SIGINT ends the command at once, also while the builder does not r
   const begun = performance.now();
   build.child.kill('SIGINT');
   assert.equal(await build.code, 6);
-  const limit = 10_000; // of the builder's answer
+  const limit = 10_000; // of the builder's response
   assert.ok(performance.now() - begun < limit / 2);
 });

@@ -65,7 +65,7 @@ test('the manager notifies a webhook of a failure with its reason, of the recove
     const good = site.texts.filter((text) => text.includes('is ready'));
     return good.length === 3 && good;
   });
-  // The receiver answers each event before it prints it, in a thread for each.
+  // The receiver responds to each event before it prints it, in a thread for each.
   assert.deepEqual(rest.map((text) => text.replace(/docs-\S+/, 'ID')).toSorted(), [
     'build ID of docs is ready, the first one after a failure',
     'upload of ID to east is ready',
@@ -88,7 +88,7 @@ test('a builder notifies of other clients’ jobs, such as nodepool’s, and not
   await rm(site.broken);
   await build('2');
   assert.equal(await builder.end('SIGTERM'), 0);
-  // The receiver answers an event, which the builder waits for, before it prints it.
+  // The receiver responds to an event, which the builder waits for, before it prints it.
   const [first = '', second, ...others] = await waitUntil(
     'both texts',
     () => site.texts.length > 1 && site.texts,

@@ -10,7 +10,7 @@ import { answersWith } from '../fixtures/fault-proxy/faults.ts';
 import { cloudsYaml } from '../fixtures/openstack/account.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
-/** Leaves an upload, a server and a snapshot of killed jobs, and reaps while Nova and Neutron answer like this. */
+/** Leaves an upload, a server and a snapshot of killed jobs, and reaps while Nova and Neutron respond like this. */
 async function reap(
   t: TestContext,
   answers: Readonly<Record<string, number>>,

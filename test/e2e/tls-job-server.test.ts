@@ -116,7 +116,7 @@ test('builder, manager and commands work with the access list in the documents, 
   await command('image-upload', 'docs-1', '--provider', 'pool');
   assert.ok((await readdir(pool)).includes('docs-docs-1.qcow2'));
   await command('image-delete', 'docs-1');
-  // The builder deregisters the functions after its answer.
+  // The builder deregisters the functions after its response.
   await waitUntil(
     'the image to be gone',
     async () => !(await command('image-list', '--offered')).includes('docs-1'),

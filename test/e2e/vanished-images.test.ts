@@ -12,7 +12,7 @@ import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** Time limit for answering a job, in seconds. */
+/** Time limit for the result of a job, in seconds. */
 const LIMIT = 10;
 
 interface Host {

@@ -82,7 +82,7 @@ async function attack(
 }
 
 /**
- * Sends packets. Answers to a grab wait for a grab while the worker keeps up, because an unexpected answer ends the
+ * Sends packets. Responses to a grab wait for a grab while the worker keeps up, because an unexpected response ends the
  * connection. Then it hangs up.
  */
 async function serve(server: RawPeer, session: readonly HostilePacket[]): Promise<void> {

@@ -7,7 +7,7 @@ import { allBlocks, BLOCK_SIZE } from '../doubles/aws/snapshots.ts';
 import type { SoakCloud, SoakImage } from '../soak/soak-cloud.ts';
 import { writeProfile } from './aws-profile.ts';
 
-/** Failures as AWS reports them; the carried out request of a lost answer is the worst one. */
+/** Failures as AWS reports them; the carried out request of a lost response is the worst one. */
 const FAULTS = [
   () => new AwsRefusal('RequestLimitExceeded', 'Request limit exceeded.', 503),
   () => new AwsRefusal('ThrottlingException', 'Rate exceeded', 400),

@@ -7,7 +7,7 @@ import { GceDouble, type GceRequest } from '../doubles/gce/gce-double.ts';
 import { GoogleRefusal } from '../doubles/gce/model.ts';
 import type { SoakCloud } from '../soak/soak-cloud.ts';
 
-/** Failures as Google reports them; the request of a lost answer is carried out. */
+/** Failures as Google reports them; the request of a lost response is carried out. */
 const FAULTS = [
   () => new GoogleRefusal(429, 'rateLimitExceeded', 'Rate Limit Exceeded'),
   () => new GoogleRefusal(500, 'internalError', 'Internal error encountered.'),

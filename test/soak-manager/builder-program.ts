@@ -57,7 +57,7 @@ async function remove(job: WorkerJob): Promise<void> {
   failNowAndThen();
   await rm(join(directory, id), { force: true });
   images.delete(id);
-  offer(); // the worker deregisters it once the job is answered
+  offer(); // the worker deregisters it once the job has its result
 }
 
 function subjectOf(job: WorkerJob): string {

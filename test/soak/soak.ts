@@ -14,7 +14,7 @@ export interface SoakPlan {
   readonly images: number;
   /** Maximum time in milliseconds that a builder serves before it is killed. */
   readonly longestLife: number;
-  /** Number of kills of the builder; with `Infinity`, it is killed until the last answer. */
+  /** Number of kills of the builder; with `Infinity`, it is killed until the last response. */
   readonly builderKills: number;
   /** Number of kills of gearmand, spread evenly over the uploads. */
   readonly gearmandKills: number;
@@ -32,7 +32,7 @@ export interface SoakProgress extends Readonly<Submissions> {
 
 /** Result. */
 export interface SoakReport extends SoakProgress {
-  /** Seconds from the last answer to correct clouds or the time limit. */
+  /** Seconds from the last response to correct clouds or the time limit. */
   readonly settlingSeconds: number;
   /** A sentence for each image that is not in a cloud exactly once, and for each remaining job. */
   readonly faults: readonly string[];

@@ -13,7 +13,7 @@ const KIB = 1024;
 
 /** How a registry differs from the OCI distribution specification. */
 interface Quirks {
-  /** Answers a chunk in place of the registry. @returns whether it did */
+  /** Responds to a chunk in place of the registry. @returns whether it did */
   readonly refuse?: (chunk: Buffer, response: ServerResponse) => boolean;
   /** Status and range of the response to a chunk. */
   readonly answer?: (length: number, chunk: Buffer) => readonly [status: number, range: string];

@@ -5,7 +5,7 @@ import { request } from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import { type DockerRegistry, PASSWORD, USER } from './docker-registry.ts';
 
-/** Answer of a registry to a client that is not ours. */
+/** Response of a registry to a client that is not ours. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];

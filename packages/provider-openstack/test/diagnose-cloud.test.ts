@@ -25,7 +25,7 @@ function problems(results: readonly CheckResult[]): readonly string[] {
   return results.filter(({ status }) => status === 'problem').map(({ subject }) => subject);
 }
 
-/** Answers of Glance to `/v2/info/usage` with one quota. */
+/** Responses of Glance to `/v2/info/usage` with one quota. */
 function usage(quota: string, used: number, limit: number) {
   return answersWith(200, { body: { usage: { [quota]: { limit, usage: used } } } });
 }

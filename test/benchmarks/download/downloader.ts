@@ -1,6 +1,6 @@
 /**
- * Downloads repeatedly: reads lines of `URL DESTINATION CONNECTIONS` and answers each with the duration in seconds and
- * the peak memory of this process in bytes.
+ * Downloads repeatedly: reads lines of `URL DESTINATION CONNECTIONS` and responds to each with the duration in seconds
+ * and the peak memory of this process in bytes.
  */
 import { rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

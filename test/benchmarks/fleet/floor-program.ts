@@ -1,7 +1,7 @@
 /**
  * The floor of a fleet's registration: the same packets as those of fleet-program.ts, as constants over bare sockets.
- * Its arguments are those of fleet-program.ts. It answers a line when the server has processed all packets, which the
- * answer to an ECHO_REQ at the end of each connection says, and ends with its standard input.
+ * Its arguments are those of fleet-program.ts. It responds with a line when the server has processed all packets, which
+ * the response to an ECHO_REQ at the end of each connection says, and ends with its standard input.
  */
 import net from 'node:net';
 import { createInterface } from 'node:readline';

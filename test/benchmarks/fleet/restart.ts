@@ -138,7 +138,7 @@ async function measureFleet(
   const port = await freePort();
   const earlier = await startServer(kind, port, context);
   const program = start('fleet-program.ts', port, builders, context);
-  // The first registration teaches the workers that the server answers ECHO_REQ, on which their confirmations rest.
+  // The first registration teaches the workers that the server responds to ECHO_REQ, on which their confirmations rest.
   while ((await countFunctions(port)) < functions) await delay(20 * PAUSE, undefined, context);
   await end(earlier, 'SIGKILL');
   const state = async (): Promise<readonly [builds: number, images: number, lost: number]> => {

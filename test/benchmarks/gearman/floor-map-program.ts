@@ -1,6 +1,6 @@
 /**
  * The smallest table of functions or jobs: a bare Map, filled in slices as the job server fills its own. Orders come as
- * lines on standard input: a number of records, whose answer is the longest stalls meanwhile, as the numbers of
+ * lines on standard input: a number of records, whose response is the longest stalls meanwhile, as the numbers of
  * `Stalls`. It ends with its input.
  */
 import { createInterface } from 'node:readline';

@@ -3,7 +3,7 @@
  * taken for complete packets, and nothing is checked. No library on Node.js can need less for a job.
  *
  *     floor-program.ts worker HOST PORT FUNCTION
- *     floor-program.ts client HOST PORT FUNCTION     order and answer: see node-program.ts
+ *     floor-program.ts client HOST PORT FUNCTION     order and response: see node-program.ts
  */
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';

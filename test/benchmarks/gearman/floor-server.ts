@@ -1,6 +1,6 @@
 /**
  * The smallest job server on bare `node:net`, for one function, one worker and one client: constant packets, no queue,
- * no checks. It shows how fast a job server on Node can be. Answers each line with its port.
+ * no checks. It shows how fast a job server on Node can be. Responds to each line with its port.
  */
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';

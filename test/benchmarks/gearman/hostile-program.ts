@@ -1,6 +1,6 @@
 /**
- * Hostile peers of the job server at the port that is its argument. The order `start` connects them, `end` disconnects them;
- * the answer to both is their number.
+ * Hostile peers of the job server at the port that is its argument. The order `start` connects them, `end` disconnects
+ * them; the response to both is their number.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

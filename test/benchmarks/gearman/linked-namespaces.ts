@@ -53,7 +53,7 @@ export async function linkNamespaces(context: BenchmarkContext): Promise<LinkedN
   return { server: inside(server), peers: inside(peers) };
 }
 
-/** Starts gearmand on one side and waits until it answers the other. */
+/** Starts gearmand on one side and waits until it responds to the other. */
 export async function startGearmandInside(
   { server, peers }: LinkedNamespaces,
   context: BenchmarkContext,

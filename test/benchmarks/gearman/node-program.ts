@@ -2,12 +2,12 @@
  * A worker, a client, a holder of many functions, or a decoder, on one of the Node libraries:
  *
  *     node-program.ts LIBRARY worker HOST PORT FUNCTION CONCURRENCY
- *     node-program.ts LIBRARY client HOST PORT FUNCTION     order: IN-FLIGHT BYTES MILLISECONDS, answer: JOBS SECONDS
+ *     node-program.ts LIBRARY client HOST PORT FUNCTION     order: IN-FLIGHT BYTES MILLISECONDS, response: JOBS SECONDS
  *     node-program.ts LIBRARY functions HOST PORT           orders: register COUNT, unregister COUNT, stall
- *     node-program.ts LIBRARY decoder                       order: FILE MILLISECONDS, answer: PACKETS BYTES SECONDS
+ *     node-program.ts LIBRARY decoder                       order: FILE MILLISECONDS, response: PACKETS BYTES SECONDS
  *     node-program.ts LIBRARY copier                        as decoder, but only copies, into new memory for each MiB
  *
- * Orders come as lines on standard input; each is answered with one line. It ends with its standard input.
+ * Orders come as lines on standard input; each gets one line in response. It ends with its standard input.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';

@@ -123,7 +123,7 @@ class LongTasks {
   }
 }
 
-/** Sends bytes; returns the answer up to its end. */
+/** Sends bytes; returns the response up to its end. */
 async function answered(
   socket: Socket,
   bytes: Uint8Array,

@@ -1,7 +1,7 @@
 /**
- * A manager in a process of its own. Its arguments are the path of a store and the port of a job server; it answers
- * `plan` with the milliseconds that a planning pass took, `group` with those of the floor of a pass, `manage` once it leads and waits, and `memory` with its peak
- * memory in bytes.
+ * A manager in a process of its own. Its arguments are the path of a store and the port of a job server; it responds to
+ * `plan` with the milliseconds that a planning pass took, `group` with those of the floor of a pass, `manage` once it
+ * leads and waits, and `memory` with its peak memory in bytes.
  */
 import { createInterface } from 'node:readline';
 import { setFlagsFromString } from 'node:v8';

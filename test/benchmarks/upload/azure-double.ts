@@ -1,7 +1,7 @@
 /**
- * The double of Azure in a process of its own: answers the line `address` with its URL, `pages` with that of the page
- * blobs, `environment` with the variables for its tokens, and `received` with the number of the bytes of pages that it has
- * received since the last such line.
+ * The double of Azure in a process of its own: responds to the line `address` with its URL, `pages` with that of the
+ * page blobs, `environment` with the variables for its tokens, and `received` with the number of the bytes of pages
+ * that it has received since the last such line.
  */
 import { createInterface } from 'node:readline';
 import { ArmDouble } from '../../doubles/azure/arm-double.ts';

@@ -1,6 +1,6 @@
 /**
- * A bare HTTP client that sends blocks of a file: reads lines with the path of a {@link BlockOrder}, and answers each with
- * the seconds that it took.
+ * A bare HTTP client that sends blocks of a file: reads lines with the path of a {@link BlockOrder}, and responds to
+ * each with the seconds that it took.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';

@@ -27,7 +27,7 @@ export interface BlockCloud {
   readonly hasDeltas: boolean;
   /** Prepares the target of a bare client. Returns its server, and the requests for blocks. */
   prepare(blocks: readonly BlockSummary[]): Promise<Pick<BlockOrder, 'address' | 'awsKey' | 'blocks'>>;
-  /** Answers `received` with the number of the bytes of blocks that it has received since the last such line. */
+  /** Responds to `received` with the number of the bytes of blocks that it has received since the last such line. */
   readonly double: Program;
 }
 

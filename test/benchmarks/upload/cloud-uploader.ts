@@ -1,7 +1,7 @@
 /**
- * Uploads raw files to the provider of a configuration: `cloud-uploader.ts <nodepool.yaml> <directory for records>`. Reads
- * lines of `PATH IMAGE-ID` and answers each with the seconds that it took, and the peak memory of this process in bytes.
- * A line `delete` deletes all images.
+ * Uploads raw files to the provider of a configuration: `cloud-uploader.ts <nodepool.yaml> <directory for records>`.
+ * Reads lines of `PATH IMAGE-ID` and responds to each with the seconds that it took, and the peak memory of this
+ * process in bytes. A line `delete` deletes all images.
  */
 import { stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';

@@ -1,6 +1,6 @@
 /**
- * The double of AWS in a process of its own: answers the line `address` with its URL, and `received` with the number of
- * the bytes of blocks that it has received since the last such line.
+ * The double of AWS in a process of its own: responds to the line `address` with its URL, and `received` with the
+ * number of the bytes of blocks that it has received since the last such line.
  */
 import { createInterface } from 'node:readline';
 import { AwsDouble } from '../../doubles/aws/aws-double.ts';

@@ -33,8 +33,8 @@ export interface AwsRequest {
 }
 
 /**
- * Answers a request in place of the double. Undefined: the double answers. `lost`: the double carries the request out,
- * but the answer does not arrive.
+ * Responds to a request in place of the double. Undefined: the double responds. `lost`: the double carries the request
+ * out, but the response does not arrive.
  */
 export type AwsFault = (request: AwsRequest) => AwsRefusal | 'lost' | undefined;
 

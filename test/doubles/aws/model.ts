@@ -1,7 +1,7 @@
 import type { NormalizedSchema } from '@smithy/core/schema';
 import type { StaticOperationSchema } from '@smithy/types';
 
-/** A refusal as AWS answers it. */
+/** A refusal as AWS reports it. */
 export class AwsRefusal extends Error {
   readonly code: string;
   readonly status: number;

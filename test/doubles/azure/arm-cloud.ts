@@ -43,7 +43,7 @@ export interface ArmCall {
 export interface ArmAnswer {
   readonly status: number;
   readonly body?: unknown;
-  /** That continues after the answer. */
+  /** That continues after the response. */
   readonly operation?: Operation;
 }
 

@@ -21,8 +21,8 @@ export interface ArmRequest {
 }
 
 /**
- * Answers a request in place of the double. Undefined: the double answers. `lost`: the double carries the request out,
- * but the answer does not arrive. `later`: the operation that it starts fails with the refusal.
+ * Responds to a request in place of the double. Undefined: the double responds. `lost`: the double carries the request
+ * out, but the response does not arrive. `later`: the operation that it starts fails with the refusal.
  */
 export type ArmFault = (
   request: ArmRequest,

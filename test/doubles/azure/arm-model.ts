@@ -1,8 +1,8 @@
-/** A refusal as Azure Resource Manager answers it. */
+/** A refusal as Azure Resource Manager reports it. */
 export class ArmRefusal extends Error {
   readonly code: string;
   readonly status: number;
-  /** Of the answer. */
+  /** Of the response. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: string, message: string, status = 400, headers: Readonly<Record<string, string>> = {}) {
@@ -34,7 +34,7 @@ const FILES = {
 /** Name of a request's model. */
 export type ModelName = (typeof FILES)[keyof typeof FILES][number];
 
-/** Members of answers, which a request may repeat. */
+/** Members of responses, which a request may repeat. */
 const READ_ONLY: ReadonlySet<string> = new Set(['id', 'name', 'type', 'systemData', 'provisioningState']);
 
 /** The published models, as the SDK has them. */
@@ -53,7 +53,7 @@ export class ArmModels {
       const functions = (await import(url.href)) as Readonly<Record<string, Translate | undefined>>;
       for (const name of names) {
         const write = functions[`${name}Serializer`];
-        // A request without an answer of the same shape has no reader: its members have the same names.
+        // A request without a response of the same shape has no reader: its members have the same names.
         if (write === undefined) throw new Error(`the SDK has no model ${name}`);
         models.set(name, { read: functions[`${name}Deserializer`] ?? ((value) => value), write });
       }

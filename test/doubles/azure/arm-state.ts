@@ -84,7 +84,7 @@ export interface Operation {
   rest: number;
   status: 'InProgress' | 'Succeeded' | 'Failed';
   error?: { readonly code: string; readonly message: string };
-  /** Body of the final answer. */
+  /** Body of the final response. */
   result?: unknown;
   readonly finish: () => unknown;
 }
@@ -99,7 +99,7 @@ export class Operations {
   }
 
   /**
-   * @param finish is called at the end; its result is the final answer, and an ArmRefusal makes the operation fail
+   * @param finish is called at the end; its result is the final response, and an ArmRefusal makes the operation fail
    */
   start(target: string, finish: () => unknown): Operation {
     const operation: Operation = {

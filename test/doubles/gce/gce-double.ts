@@ -31,8 +31,8 @@ export interface GceRequest {
 }
 
 /**
- * Answers a request in place of the double. Undefined: the double answers. `lost`: the double carries the request out,
- * but the answer does not arrive. `silent`: the connection stays open, too.
+ * Responds to a request in place of the double. Undefined: the double responds. `lost`: the double carries the request
+ * out, but the response does not arrive. `silent`: the connection stays open, too.
  */
 export type GceFault = (request: GceRequest) => GoogleRefusal | 'lost' | 'silent' | undefined;
 
@@ -59,8 +59,8 @@ const LABEL_VALUE = /^[a-z0-9_-]{0,63}$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * A server that behaves like the images of Compute Engine, and like the uploads of Cloud Storage. It refuses each request
- * that does not fit Google's description, which it takes from the SDK. Clients reach it with `endpoint` and
+ * A server that behaves like the images of Compute Engine, and like the uploads of Cloud Storage. It refuses each
+ * request that does not fit Google's description, which it takes from the SDK. Clients reach it with `endpoint` and
  * `storage-endpoint`, and with credentials whose token it issues.
  */
 export class GceDouble extends LoopbackServer {
@@ -85,7 +85,7 @@ export class GceDouble extends LoopbackServer {
   deprecateError: OperationFailure | undefined;
   /** Tokens and keys of credentials. */
   readonly tokens = new TokenDouble();
-  /** Images in one answer to a list, at most. */
+  /** Images in one response to a list, at most. */
   pageSize = 500;
   readonly #options: GceDoubleOptions;
   readonly #operations = new Operations();

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-/** A refusal as Google answers it. */
+/** A refusal as Google reports it. */
 export class GoogleRefusal extends Error {
   readonly status: number;
   /** `rateLimitExceeded`. */

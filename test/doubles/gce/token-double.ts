@@ -46,7 +46,7 @@ export class TokenDouble {
     this.#keys.delete(id);
   }
 
-  /** Answers a request for a token: with an assertion, an exchange, or one in the name of a service account. */
+  /** Responds to a request for a token: with an assertion, an exchange, or one in the name of a service account. */
   answer(path: string, authorization: string | undefined, body: Buffer): Reply | undefined {
     if (path === '/token') {
       const assertion = new URLSearchParams(body.toString()).get('assertion');

@@ -14,8 +14,8 @@ export interface SeenRequest {
 }
 
 /**
- * What goes wrong with a request. `dropped`: it has no effect, and no answer. `lost`: it has an effect, and no answer. `cut`:
- * the connection ends after so many bytes of the body. Else the answer.
+ * What goes wrong with a request. `dropped`: it has no effect, and no response. `lost`: it has an effect, and no
+ * response. `cut`: the connection ends after so many bytes of the body. Else the response.
  */
 export type Fault = 'dropped' | 'lost' | { readonly cut: number } | Reply;
 
@@ -91,7 +91,7 @@ export class RegistryDouble extends LoopbackServer {
     return this.fault(seen);
   }
 
-  /** @returns the answer to a request without a valid token */
+  /** @returns the response to a request without a valid token */
   #authenticate({ method = '', headers }: IncomingMessage, path: string): Reply | undefined {
     if (this.#options.user === undefined || path === '/token') return undefined;
     const action = method === 'DELETE' ? 'delete' : method === 'GET' || method === 'HEAD' ? 'pull' : 'push';

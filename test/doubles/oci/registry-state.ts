@@ -14,7 +14,7 @@ export interface StateRequest {
 export interface StateOptions {
   /** Whether an upload is lost when a chunk breaks off, as Distribution 2 does. Default false. */
   readonly losesBrokenChunks?: boolean;
-  /** Tags in one answer. Default: as many as the request asks for. */
+  /** Tags in one response. Default: as many as the request asks for. */
   readonly pageSize?: number;
   /** Smallest chunk apart from the last one, in bytes. Default: any. */
   readonly smallestChunk?: number;

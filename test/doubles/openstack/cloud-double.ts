@@ -23,7 +23,7 @@ interface StoredTask {
   result: { image_id?: string } | null;
 }
 
-/** Receives each request first; its result, if any, is the answer. */
+/** Receives each request first; its result, if any, is the response. */
 export type Intercept = (request: DoubleRequest) => Reply | undefined;
 
 /**

@@ -43,7 +43,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       const able = worker();
       able.add('f', () => 'done');
       await client.submit('f');
-      await able.registered(); // answered after an unsuccessful grab
+      await able.registered(); // confirmed after an unsuccessful grab
       const job = client.submit('g');
       await job.handle;
       able.add('g', () => 'done at last');

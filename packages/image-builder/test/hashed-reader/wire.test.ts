@@ -23,7 +23,7 @@ async function certificate(t: TestContext): Promise<{ readonly key: Buffer; read
   return { key: await readFile(key), cert: await readFile(cert) };
 }
 
-/** Answers with the sha512 of the body, which it reads slowly. */
+/** Responds with the sha512 of the body, which it reads slowly. */
 function digestSlowly(incoming: IncomingMessage, answer: { end(text: string): unknown }): void {
   void (async () => {
     const hash = createHash('sha512');

@@ -9,7 +9,7 @@ import { BLOCK, DownloadFixture, nginxFor, oddServer, sendRange } from './downlo
 const LONG_AGO = 'X-Amz-Date=20200101T000000Z&X-Amz-Expires=3600';
 const LATER = 'X-Amz-Date=20200101T000000Z&X-Amz-Expires=3600000000';
 
-/** Answers of nginx, with the error for each. */
+/** Responses of nginx, with the error for each. */
 const ANSWERS: readonly {
   readonly directive: string;
   readonly query?: string;

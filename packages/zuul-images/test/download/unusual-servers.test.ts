@@ -20,7 +20,7 @@ function wholeOr(ranged: Answer): Answer {
   };
 }
 
-/** Answers a request for a range after the first one. */
+/** Responds to a request for a range after the first one. */
 function afterProbe(ranged: Answer): Answer {
   return wholeOr((request, response, count) => {
     if (count === 1) response.end(sendRange(request, response, CONTENT));
