@@ -29,7 +29,7 @@ async function configurations(): Promise<ReadonlyMap<string, string>> {
   );
   for (const page of await allPages()) {
     for (const [index, block] of codeBlocks(await readPage(page), 'yaml').entries()) {
-      // The schema has the keys of the modules that come with nodepool-builder, not those of plugins.
+      // The schema has the keys of the modules that come with nodepool-builder, not the plugins’.
       if (block.includes('plugins:')) continue;
       if (block.includes('images-dir:')) found.set(`${page}, block ${index}`, block);
     }

@@ -57,7 +57,7 @@ test('a command that submits a job queries a job server before it loads a module
   }
 });
 
-/** Modules that a command loads, those of Node.js included. */
+/** Modules that a command loads, including Node.js’s own. */
 function loadedBy(args: readonly string[]): readonly string[] {
   const program = 'packages/nodepool-builder/src/commands/main.ts';
   const code = `

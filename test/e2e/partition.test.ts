@@ -17,7 +17,7 @@ import { Relay } from '../fixtures/relay.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** A builder's host, whose disk-image-create waits for a gate and makes an image unlike those of other hosts. */
+/** A builder's host, whose disk-image-create waits for a gate and makes an image that other hosts do not. */
 interface Host {
   readonly site: ManagedSite;
   openGate(): Promise<void>;

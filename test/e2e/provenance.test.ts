@@ -308,7 +308,7 @@ describe('verify finds every change', () => {
   });
 });
 
-/** Each value in a JSON document that is no object and no array, with a copy of the document in which it is another one. */
+/** Each plain value in a JSON document, with a copy of the document in which the value is another one. */
 function leavesOf(document: object): readonly (readonly [where: string, change: () => object])[] {
   const paths: (readonly (string | number)[])[] = [];
   const walk = (value: unknown, path: readonly (string | number)[]): void => {

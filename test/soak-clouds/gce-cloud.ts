@@ -73,7 +73,7 @@ function keepFile(
   const { name, rawDisk } = input.imageResource as { name: string; rawDisk?: { source?: string } };
   const key = rawDisk?.source?.replace('https://storage.googleapis.com/', '') ?? '';
   const file = storage.objects.get(key)?.bytes;
-  // The name may be that of an image which was removed.
+  // The name may belong to an image that was removed.
   if (file !== undefined && !images.some(({ resource }) => resource.name === name)) files.set(name, file);
 }
 

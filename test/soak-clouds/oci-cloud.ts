@@ -13,7 +13,7 @@ export async function ociCloud(faultRate: number): Promise<SoakCloud> {
   const directory = await mkdtemp(join(tmpdir(), 'nodepool-soak-oci-'));
   const registry = await startRegistry(directory, 'none');
   const authFile = join(directory, 'auth.json');
-  await writeFile(authFile, '{"auths": {}}'); // not that of the user
+  await writeFile(authFile, '{"auths": {}}'); // not the user’s
   const service = await startFaultyService(`http://${registry.host}`, faultRate);
   const repository = `${registry.host}/ci/images`;
   const ask = async (path: string): Promise<Response> => {

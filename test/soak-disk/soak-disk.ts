@@ -117,7 +117,7 @@ async function offeredIncomplete(site: DiskSoakSite): Promise<readonly string[]>
   return faults.flat();
 }
 
-/** Builds and uploads have numbers from one sequence; those of builds are a part of their ids. */
+/** Builds and uploads have numbers from one sequence; a build’s number is a part of its id. */
 function lastNumber(builds: readonly Readonly<Record<string, string | null>>[]): number {
   return Math.max(0, ...builds.map((build) => Number(/-(\d{10})-/.exec(build['image-id'] ?? '')?.[1] ?? 0)));
 }

@@ -1,7 +1,7 @@
 import { waitUntil } from '../fixtures/wait-until.ts';
 import { phaseOf } from './instance-remains.ts';
 
-/** Phases of a build: those of its record, and `publishing` once the record is gone. */
+/** Phases of a build: the phases in its record, and `publishing` once the record is gone. */
 const PHASES = [
   'launching',
   'running',

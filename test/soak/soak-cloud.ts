@@ -16,7 +16,7 @@ export interface StoredImage {
   readonly imageId: string;
   /** The state of an image that is not complete; undefined for a complete one. */
   readonly flaw?: string | undefined;
-  /** Whether its bytes are those of the file. */
+  /** Whether its bytes equal the file’s. */
   isSame(image: SoakImage): boolean | Promise<boolean>;
 }
 

@@ -6,7 +6,7 @@ import type { BenchmarkContext } from '../benchmark.ts';
 
 const GIB = 2 ** 30;
 
-/** Fills half of the image with files of this system, which compress like those of an image; the rest is a hole. */
+/** Fills half of the image with files of this system, which compress like an image’s files; the rest is a hole. */
 const MAKE_IMAGE = `
   while tar --create --file=- --directory=/ usr; do :; done 2>/dev/null | head --bytes="$2" > "$1"
   truncate --size="$(($2 * 2))" "$1"

@@ -2,7 +2,7 @@
  * Many builders in one process, each with a worker for builds and a worker for uploads and deletions, as the daemon has
  * them. Its arguments are the port of a job server, the number of builders, and the number of images of each. It
  * connects at once, and responds to each line with three numbers: the connections of the first kind whose functions the
- * server has confirmed, those of the second kind, and the number of connections that were lost so far.
+ * server has confirmed, the same for the second kind, and the number of connections that were lost so far.
  */
 import { createInterface } from 'node:readline';
 import { Worker, type WorkerFunction } from '@nodepool-builder/gearman-node';

@@ -1,6 +1,6 @@
 /**
- * The floor of a fleet's registration: the same packets as those of fleet-program.ts, as constants over bare sockets.
- * Its arguments are those of fleet-program.ts. It responds with a line when the server has processed all packets, which
+ * The floor of a fleet's registration: the same packets as fleet-program.ts sends, as constants over bare sockets.
+ * It has the arguments of fleet-program.ts. It responds with a line when the server has processed all packets, which
  * the response to an ECHO_REQ at the end of each connection says, and ends with its standard input.
  */
 import net from 'node:net';

@@ -25,7 +25,7 @@ const ROUNDS = 3;
 
 const HOST = '127.0.0.1';
 
-/** Stalls of the job server's event loop in long tasks, and the delay of a job beside a greedy peer. */
+/** Stalls of the job server's event loop in long tasks, and the delay of a job next to a greedy peer. */
 export const serverStalls: Benchmark = { name: 'server-stalls', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

@@ -24,7 +24,7 @@ export interface AwsDoubleOptions {
   readonly importTasks: number;
   /** Entries of a page of a list that asks for no number. */
   readonly pageSize: number;
-  /** GiB of the disk in an object of S3; undefined if there is no such object. Default: every object has 1 GiB. */
+  /** GiB of the disk in an object of S3; undefined without such an object. Default: every object has 1 GiB. */
   readonly objectSize: (bucket: string, key: string) => number | undefined | Promise<number | undefined>;
   /** Types of instances. */
   readonly instanceTypes: readonly DoubleInstanceType[];

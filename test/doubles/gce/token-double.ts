@@ -11,7 +11,7 @@ export interface TokenRefusal {
 /** Audience of the assertions of a service account. */
 const AUDIENCE = 'https://oauth2.googleapis.com/token';
 
-/** Seconds by which the time in an assertion may differ from that of the double. */
+/** Seconds by which the time in an assertion may differ from the double’s. */
 const SKEW = 300;
 
 const ISSUED = 'token';
