@@ -65,7 +65,7 @@ async function failureOf(functionName: string, argument: string): Promise<Gearma
   assert.fail(`${functionName} succeeded`);
 }
 
-describe('a job with an invalid argument ends with WORK_EXCEPTION and a reason of one line', () => {
+describe('jobs with an invalid argument', () => {
   after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
     ['image-build:docs', '', /is invalid: it is not JSON; send \{"image-id": "<id>"\}/],
@@ -101,7 +101,7 @@ describe('a job with an invalid argument ends with WORK_EXCEPTION and a reason o
   }
 });
 
-describe('a job that cannot be done ends with WORK_FAIL, and the log has the reason', () => {
+describe('jobs that cannot be done', () => {
   after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
     ['image-build:missing-command', '{"image-id": "1"}', /"\/does\/not\/exist" is not installed.*install it/],

@@ -43,7 +43,7 @@ function pick({ size, md5, sha256, source }: Readonly<Record<string, unknown>>):
   return { size, md5, sha256, source };
 }
 
-describe('in a directory', () => {
+describe('job commands with a directory', () => {
   test('the command upload converts the file, and concurrent and repeated uploads to a directory share one image', async (t) => {
     const directory = await createDirectory(t);
     const image = join(directory, 'built.raw');

@@ -62,7 +62,7 @@ async function run(line: string, port: number, settings: object) {
   return await runInProcess(...line.split(' '), '-c', config);
 }
 
-describe('a command whose job server refuses it names the reason, with the exit code of a refusal', () => {
+describe('commands that a job server rejects', () => {
   const ours = () => ({ 'ssl-ca': authority.ca });
   const cases: Readonly<
     Record<string, readonly [options: () => JobServerOptions, settings: () => object, error: RegExp]>

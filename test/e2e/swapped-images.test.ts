@@ -98,7 +98,7 @@ async function copyWithSidecars(from: string, to: string, directory = site.pool)
   }
 }
 
-describe('an image of the same site in place of another one', () => {
+describe('swapped images', () => {
   it('all images are proven before any of them is swapped', async () => {
     for (const id of ['docs-1', 'docs-2']) {
       const file = `docs-${id}.raw`;

@@ -83,7 +83,7 @@ const OPERATIONS: readonly Operation[] = [
   { name: 'delete', outcomes: [['raw', 'tar'], []], again: ({ repository }) => repository.delete('a') },
 ];
 
-describe('SIGKILL at each step, and a successor', () => {
+describe('SIGKILL at each step', () => {
   for (const { name, outcomes, again } of OPERATIONS) {
     test(`SIGKILL at each step of a ${name} leaves the complete result or none, and the repeated job succeeds`, async (t) => {
       const fixture = await RepositoryFixture.create(t);

@@ -27,7 +27,7 @@ const UPLOAD: Omit<UploadFacts, 'directory'> = {
   reportedDigests: {},
 };
 
-describe('a site attests', () => {
+describe('the attester of a site', () => {
   test('a site attests a build, and reports where its key is', async (t) => {
     const { attester, directory, keys, trusted, signer } = await createSite(temporaryDirectory(t));
     assert.deepEqual(attester.secretFiles, [keys.key]);

@@ -62,7 +62,7 @@ const ACCEPTED: Readonly<Record<string, Change>> = {
   'has a format that only the cloud knows': { ...NO_DIGEST, disk_format: 'zvhd2', size: 2 * SIZE },
 };
 
-describe('a cloud whose active image', () => {
+describe('images that a cloud has changed', () => {
   for (const [name, change] of Object.entries(ACCEPTED)) {
     test(`an active image that ${name} counts as converted by the cloud, with a warning`, async (t) => {
       const { cloud, provider, request, warnings, puts, open } = await openSite(t, () => change);

@@ -100,7 +100,7 @@ const VISIBLE_TO_OWNER: readonly Readonly<Record<string, string>>[] = [
   { visibility: 'community', os_hidden: 'true' },
 ];
 
-describe('an image with', () => {
+describe('images with special properties', () => {
   for (const metadata of VISIBLE_TO_OWNER) {
     const title = Object.entries(metadata).map((pair) => pair.join(' '));
     for (const shared of [false, true]) {

@@ -240,7 +240,7 @@ const IMAGE_FAULTS: readonly FaultCase[] = [
   },
 ];
 
-describe('an image after the upload that', () => {
+describe('an image after its upload', () => {
   for (const { name, fault, code, words } of IMAGE_FAULTS) {
     test(`an image that ${name} after the upload causes an error and is removed`, async (t) => {
       const { provider, request, glance, images, puts } = await openSite(t);

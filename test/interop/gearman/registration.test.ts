@@ -13,7 +13,7 @@ async function offered({ admin }: Site): Promise<string[]> {
 }
 
 for (const [server, start] of Object.entries(SERVERS)) {
-  suite(`functions are registered and deregistered with ${server}`, () => {
+  suite(`registration of functions with ${server}`, () => {
     test('the server lists exactly the functions that workers declared', async (t) => {
       const site = await start(t);
       const worker = site.worker();

@@ -20,7 +20,7 @@ const SERVER = `
   parentPort.postMessage(await new JobServer().listen(0));
 `;
 
-describe('a job that its caller abandons', () => {
+describe('abandoned jobs', () => {
   for (const how of ['signal', 'timeout'] as const) {
     test(`a job abandoned by its ${how} costs the client no memory but its handle`, async (t) => {
       const thread = new Thread(new URL(`data:text/javascript,${encodeURIComponent(SERVER)}`));

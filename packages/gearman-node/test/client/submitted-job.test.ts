@@ -45,7 +45,7 @@ test('only the first outcome of a job has an effect', async () => {
   assert.equal(String(await job), 'first');
 });
 
-test('a lost server rejects or resubmits the job, as the caller chose', async () => {
+test('a job whose server is lost is rejected or resubmitted, as the caller chose', async () => {
   const cause = new GearmanError('connection-lost', 'm');
   const rejected = submitted();
   rejected.job.lose(cause);

@@ -84,7 +84,7 @@ test('a foreign file is never replaced or removed as a document', async () => {
   assert.equal(await readFile(foreign, 'utf8'), 'of someone else');
 });
 
-test('a document name in a manifest that leads elsewhere is ignored', async () => {
+test('a document name in a manifest that leads to another directory is ignored', async () => {
   const { externalId } = await site.provider.upload(await request());
   const path = join(site.pool, `${externalId}.json`);
   const manifest = JSON.parse(await readFile(path, 'utf8'));

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { HttpClient, NetworkFailure, staysWithHost } from '../../src/http/http-client.ts';
 
-describe('a redirect stays with the host', () => {
+describe('redirects', () => {
   const cases: readonly (readonly [from: string, location: string, stays: boolean])[] = [
     ['https://zuul/api/info', '/zuul/api/info', true],
     ['https://zuul/api/info', 'https://zuul:443/api/info', true],

@@ -37,7 +37,7 @@ function choose(candidates: readonly ImageCandidate[], filter: ImageFilter = {})
   return results[0] ?? [];
 }
 
-describe('of several images that pass', () => {
+describe('the latest image', () => {
   test('the latest image is the one that was built last if all have a time', () => {
     const copied = image('a', { builtOn: 1, createdOn: 9 });
     assert.deepEqual(choose([copied, image('b', { builtOn: 2, createdOn: 3 })]), [

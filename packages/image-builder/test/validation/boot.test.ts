@@ -56,7 +56,7 @@ async function assertNothing({ directory, events }: RepositoryFixture): Promise<
   await assertNoRemains(directory);
 }
 
-describe('an image whose machine says what is expected', () => {
+describe('successful boot tests', () => {
   test('an image that boots as expected is published unchanged, and its console is logged without escapes', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const lines: string[] = [];
@@ -118,7 +118,7 @@ test('a boot test runs without KVM if QEMU fails with it', async (t) => {
   assert.deepEqual(fixture.events, ['added debian-1']);
 });
 
-describe('an image is not published', () => {
+describe('images that are not published', () => {
   test('an image that does not boot in time is not published, and the error quotes the console’s last lines', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const expect = /other login:/;

@@ -232,7 +232,7 @@ diskimages: [{name: a, release: %(NODEPOOL_RELEASE), env-vars: {A: "%(OTHER)", B
   });
 });
 
-describe('a configuration that is refused', () => {
+describe('rejected configurations', () => {
   const cases: readonly (readonly [what: string, text: string, diagnostics: readonly string[]])[] = [
     [
       'a missing images-dir',

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { formatDiagnostic } from '../../src/yaml/diagnostic.ts';
 import { load } from './load-text.ts';
 
-describe('what the Python builder took without a word', () => {
+describe('files that the Python builder accepted', () => {
   it('a duplicate key or name is accepted with a warning, and the later one counts', async () => {
     const { configuration, warnings } = await load(`images-dir: /i
 images-dir: /j

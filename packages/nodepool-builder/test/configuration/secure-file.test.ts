@@ -24,7 +24,7 @@ async function load(t: TestContext, secure: string): Promise<LoadedConfiguration
   return { ...(await loadConfiguration(main, { secure: file })), secure: file };
 }
 
-describe('env-vars that are kept apart', () => {
+describe('secret env-vars', () => {
   it('secret env-vars override nodepool.yaml’s, and keys for other programs are ignored', async (t) => {
     const { configuration, files, warnings, secure } = await load(
       t,

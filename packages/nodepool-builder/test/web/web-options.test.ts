@@ -20,7 +20,7 @@ describe('the address of --web', () => {
   });
 });
 
-describe('the companions of --web', () => {
+describe('options that need --web', () => {
   it('options that need --web are rejected without it', () => {
     checkWebOptions({});
     checkWebOptions({ web: '8080', webTokenFile: 'token' });

@@ -24,7 +24,7 @@ const CHOICES = [
 ];
 
 for (const { what, shown, v4, v6 } of CHOICES) {
-  test(`a server with ${what} gets the preferred address`, () => {
+  test(`a server with ${what} is reached at its preferred address`, () => {
     const server = SERVER_READER.check({ id: '1', status: 'ACTIVE', ...shown });
     assert.deepEqual([chooseAddress(server, false), chooseAddress(server, true)], [v4, v6]);
   });

@@ -81,7 +81,7 @@ describe("Keystone's version in its list", () => {
     assert.equal(listedIdentityApi(withDomains('http://k'), { versions: { values } }), undefined);
   });
 
-  describe('has the scheme and host of auth_url, and the path of the link', () => {
+  describe("the link in Keystone's list", () => {
     const rows: [authUrl: string, href: string, url: string][] = [
       ['https://k', 'http://inside:5000/v3/', 'https://k/v3'],
       ['http://k:5000/identity', 'https://inside/identity/v3/', 'http://k:5000/identity/v3'],

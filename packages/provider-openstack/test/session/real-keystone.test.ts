@@ -49,7 +49,7 @@ async function ownerOfNewImage(auth: CloudAuth): Promise<string> {
   return (await client.json('POST', '/images', { body, reader: { check: fieldOf('owner') } })).value;
 }
 
-describe('the real Keystone issues a token that the real Glance accepts', () => {
+describe('tokens of the real Keystone', () => {
   it('the real Keystone issues a token for a password, which the real Glance accepts', async () => {
     const { projectId } = await account.issueToken();
     assert.equal(await ownerOfNewImage(passwordOf(account)), projectId);
@@ -78,7 +78,7 @@ describe('the real Keystone issues a token that the real Glance accepts', () => 
   });
 });
 
-describe('the real Keystone refuses', () => {
+describe('rejected credentials', () => {
   it('the real Keystone rejects a wrong password', async () => {
     const auth = { ...passwordOf(account), password: 'wrong-pw' } as CloudAuth;
     await assert.rejects(ownerOfNewImage(auth), (error: Error) => {

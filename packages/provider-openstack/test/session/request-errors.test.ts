@@ -15,7 +15,7 @@ function errorOf(
   return answerError(`cloud test: ${method} http://glance/v2/images`, answer, { method, now: NOW });
 }
 
-describe('the error of an answer', () => {
+describe('the error for a response', () => {
   const rows: [number, string, OpenStackErrorCode, boolean][] = [
     [200, '', 'invalid-answer', false],
     [302, '', 'invalid-answer', false],
@@ -92,7 +92,7 @@ describe('the remedy of an error', () => {
   });
 });
 
-describe('the message in an answer', () => {
+describe('the message in a response', () => {
   const bodies = {
     'Keystone as JSON':
       '{"error":{"code":401,"message":"The request you have made requires authentication.","title":"Unauthorized"}}',

@@ -124,7 +124,7 @@ describe('a token', () => {
   });
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   it('a response with an expected status causes no error', async (t) => {
     const { client } = await plainClient(t, { status: 404 });
     assert.equal((await client.json('GET', '/images/1', { expect: [200, 404] })).status, 404);

@@ -48,7 +48,7 @@ describe('the request to Keystone v3', () => {
   });
 });
 
-describe('the answer of Keystone v3', () => {
+describe('the response of Keystone v3', () => {
   const { read } = V3;
   const token = {
     issued_at: '2025-12-31T12:00:00.000000Z',
@@ -145,7 +145,7 @@ describe('the request to Keystone v2', () => {
   });
 });
 
-describe('the answer of Keystone v2', () => {
+describe('the response of Keystone v2', () => {
   const { read } = V2;
   const endpoint = { region: 'DFW', publicURL: 'http://public', internalURL: 'http://internal' };
   const access = {

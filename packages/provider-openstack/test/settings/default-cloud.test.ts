@@ -43,7 +43,7 @@ function onTop(
   };
 }
 
-describe('the cloud of a provider is that of os-client-config 1.22', () => {
+describe('the cloud of a provider', () => {
   for (const [file, variables, row] of EXPECTED) {
     it(`a provider’s cloud with ${file} and ${variables} is the one that os-client-config 1.22 chooses`, async (t) => {
       const env = ENVIRONMENTS[variables];

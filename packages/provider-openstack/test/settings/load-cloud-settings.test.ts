@@ -14,7 +14,7 @@ import { type SettingsTree, settingsTree } from './settings-tree.ts';
 
 const CASES = [...FINDING, ...MERGING, ...ENVIRONMENT, ...CREDENTIALS, ...SERVICES, ...VENDORS];
 
-suite('settings are the same as in openstacksdk', async () => {
+suite('settings in openstacksdk', async () => {
   const trees = await Promise.all(CASES.map((one) => settingsTree({ after }, one)));
   const { release, views } = askOpenStackSdk(CASES, trees);
   for (const [index, one] of CASES.entries()) {

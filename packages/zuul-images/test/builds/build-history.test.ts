@@ -57,7 +57,7 @@ function isNewer(a: BuildRow, b: BuildRow): boolean {
   return endOf(a) > endOf(b) || (endOf(a) === endOf(b) && a.id > b.id);
 }
 
-describe('during weeks of builds', () => {
+describe('weeks of builds', () => {
   test('each image from weeks of builds is imported once by a poll after each event', async () => {
     const random = randomNumbers(0);
     const table = new BuildTable();

@@ -44,7 +44,7 @@ const ANSWERS: readonly {
   { directive: 'return 302 /image.raw;', code: 'artifact-refused', message: /more than 5 times/ },
 ];
 
-describe('an answer of a server', () => {
+describe('responses of a server', () => {
   for (const { directive, query = '', code, message } of ANSWERS) {
     test(`the server response "${directive}" to "${query}" causes the error ${code}`, async (t) => {
       const [nginx, fixture] = await Promise.all([

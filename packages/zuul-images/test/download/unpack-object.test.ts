@@ -89,7 +89,7 @@ const DAMAGES: readonly {
   },
 ];
 
-describe('a damaged artifact is deleted', () => {
+describe('damaged artifacts', () => {
   for (const { what, name, stored, request, code = 'artifact-damaged', message } of DAMAGES) {
     test(`an artifact with ${what} is deleted as damaged: ${name}`, async (t) => {
       const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
@@ -113,7 +113,7 @@ test('unpacking a download stops at the size limit', async (t) => {
   assert.equal(existsSync(fixture.directory), false);
 });
 
-describe('a download fails if the disk is too small', () => {
+describe('downloads to a small disk', () => {
   for (const [what, name, leaveFree] of [
     ['for the object, before it is fetched', 'image.raw', 0],
     ['for the unpacked file', 'image.raw.zst', 0],

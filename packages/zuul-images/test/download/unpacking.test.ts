@@ -26,7 +26,7 @@ async function unpackAll(coding: Coding, packed: Buffer, pieceSize: number): Pro
 }
 
 /** Output of `pzstd`, of `cat`, and of `gzip` when it appends. */
-describe('several frames are unpacked', () => {
+describe('several frames', () => {
   const parts = [randomBytes(3000), Buffer.alloc(700_000), randomBytes(10)];
   for (const [coding, pack] of [
     ['zstd', zstdCompressSync],

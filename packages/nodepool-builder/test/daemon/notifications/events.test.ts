@@ -92,7 +92,7 @@ describe('the event of an upload', () => {
   });
 });
 
-describe('the newest image of each place', () => {
+describe('the newest image of each provider', () => {
   const images = [{ name: 'deb', diskimage: 'debian', pause: false }];
   type Site = Parameters<typeof newestImages>[0];
   const site = (changes: object = {}, entry: object = {}): Site =>

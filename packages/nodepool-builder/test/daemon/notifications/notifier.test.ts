@@ -195,7 +195,7 @@ describe('a webhook', () => {
   });
 });
 
-describe('a webhook in a pause after a fault', () => {
+describe('a webhook in a pause after an error', () => {
   const longPause = 600;
 
   it('a webhook in a pause after an error gets the event once more when the process stops', async (t) => {
