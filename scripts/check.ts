@@ -1,6 +1,6 @@
 /**
  * Checks a change in less than a minute: `npm run check`. Types, lint, format and unit tests of the whole project, and
- * the other tests of the files that differ from HEAD, untracked ones included.
+ * those of the other tests in `npm test` that belong to files that differ from HEAD, untracked ones included.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '..');
 const run = promisify(execFile);
 
 const testProgram = join(import.meta.dirname, 'test.ts');
-const ofChange = testsOf(await changedFiles(), await findTestFiles(root));
+const ofChange = testsOf(await changedFiles(), await findTestFiles(root, 'test'));
 const unitTests = new Set(await unitTestsAmong(ofChange, root));
 const otherTests = ofChange.filter((file) => !unitTests.has(file));
 const checks: readonly (readonly [name: string, command: string, ...args: string[]])[] = [

@@ -2,7 +2,7 @@
 # Sets up a fresh machine: npm packages, Debian packages, and dist/ of each package.
 # Prints nothing and takes well under a second when everything is there.
 #
-# usage: sh scripts/setup.sh quickstart|example|containers|test
+# usage: sh scripts/setup.sh quickstart|example|containers|test|all
 set -eu
 cd "$(dirname "$0")/.."
 purpose=$1
@@ -10,7 +10,7 @@ purpose=$1
 PATH=$PATH:/usr/sbin:/sbin
 
 # Debian package, a command or a file (or a pattern of its path) that proves it is there, and what needs it
-# ("quickstart" is needed by all, "example" by the tests too).
+# ("quickstart" is needed by all, "example" by the tests too, and "all" by `npm run test:all` and benchmarks alone).
 # Two packages have a gearmand: the C one of gearman-job-server, and the Perl one of gearman-server, whose
 # service stays off until /etc/default/gearman-server is edited.
 # Keystone, Glance, Nova, Swift and MariaDB come as Debian's libraries and programs: keystone, glance-api, nova-api, swift-proxy
@@ -28,51 +28,51 @@ debian-archive-keyring    /usr/share/keyrings/debian-archive-keyring.* quickstar
 busybox-static            busybox                            test
 gearman-job-server        /usr/sbin/gearmand                 test
 gearman-tools             gearadmin                          test
-gearman-server            /usr/share/perl5/Gearman/Server.pm test
-libgearman-client-perl    /usr/share/perl5/Gearman/Client.pm test
-libgearman-dev            /usr/include/libgearman/gearman.h  test
-gcc                       gcc                                test
-libc6-dev                 /usr/include/stdlib.h              test
-mmdebstrap                mmdebstrap                         test
+gearman-server            /usr/share/perl5/Gearman/Server.pm all
+libgearman-client-perl    /usr/share/perl5/Gearman/Client.pm all
+libgearman-dev            /usr/include/libgearman/gearman.h  all
+gcc                       gcc                                all
+libc6-dev                 /usr/include/stdlib.h              all
+mmdebstrap                mmdebstrap                         all
 openssl                   openssl                            test
 iproute2                  ss                                 test
-xfsprogs                  mkfs.xfs                           test
+xfsprogs                  mkfs.xfs                           all
 dosfstools                mkfs.vfat                          test
 gdisk                     sgdisk                             test
-rpm                       rpmbuild                           test
+rpm                       rpmbuild                           all
 qemu-system-x86           qemu-system-x86_64                 example
 dropbear-bin              dropbear                           test
 openssh-client            ssh                                example
 openssh-server            /usr/sbin/sshd                     test
-systemd                   systemd-analyze                    test
-stunnel4                  stunnel4                           test
+systemd                   systemd-analyze                    all
+stunnel4                  stunnel4                           all
 curl                      curl                               test
 python3-keystone          keystone-manage                    test
 python3-glance            /usr/lib/python3/dist-packages/glance/common/wsgi_app.py test
-python3-nova              /usr/lib/python3/dist-packages/nova/service.py test
-python3-placement         /usr/lib/python3/dist-packages/placement/deploy.py test
-python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py test
+python3-nova              /usr/lib/python3/dist-packages/nova/service.py all
+python3-placement         /usr/lib/python3/dist-packages/placement/deploy.py all
+python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py all
 python3-swift             /usr/lib/python3/dist-packages/swift/__init__.py test
 python3-openstacksdk      /usr/lib/python3/dist-packages/openstack/__init__.py test
 uwsgi-plugin-python3      uwsgi_python3                      test
-mariadb-server-core       mariadbd                           test
-postgresql                /usr/lib/postgresql/*/bin/postgres test
+mariadb-server-core       mariadbd                           all
+postgresql                /usr/lib/postgresql/*/bin/postgres all
 nginx                     nginx                              test
 docker-registry           docker-registry                    test
-skopeo                    skopeo                             test
+skopeo                    skopeo                             all
 mosquitto                 /usr/sbin/mosquitto                test
 xz-utils                  xz                                 test
 zstd                      zstd                               test
 python3-securesystemslib  /usr/lib/python3/dist-packages/securesystemslib/__init__.py test
 python3-yaml              /usr/lib/python3/dist-packages/yaml/__init__.py test
 python3-winrm             /usr/lib/python3/dist-packages/winrm/protocol.py test
-ansible-core              ansible-playbook                   test
-ansible-lint              ansible-lint                       test
-zsh                       zsh                                test
-fish                      fish                               test
-man-db                    man                                test
-chromium                  chromium                           test
-prometheus                promtool                           test
+ansible-core              ansible-playbook                   all
+ansible-lint              ansible-lint                       all
+zsh                       zsh                                all
+fish                      fish                               all
+man-db                    man                                all
+chromium                  chromium                           all
+prometheus                promtool                           all
 buildah                   buildah                            containers
 uidmap                    newuidmap                          containers
 netavark                  /usr/lib/podman/netavark            containers
@@ -96,7 +96,10 @@ services_of() {
 
 missing_debian_packages() {
   debian_packages | while read -r package proof needed_by; do
-    case $purpose:$needed_by in *:quickstart | test:* | example:example | containers:containers) ;; *) continue ;; esac
+    case $purpose:$needed_by in
+      *:quickstart | test:test | all:test | all:all | test:example | all:example | example:example | containers:containers) ;;
+      *) continue ;;
+    esac
     # shellcheck disable=SC2086 # may be a pattern
     command -v "$proof" >/dev/null || ls $proof >/dev/null 2>&1 || printf '%s ' "$package"
   done
@@ -216,7 +219,7 @@ download_linux() {
 }
 
 fetch_linux() {
-  [ "$purpose" = test ] && [ ! -e "$LINUX" ] || return 0
+  case $purpose in test | all) [ ! -e "$LINUX" ] || return 0 ;; *) return 0 ;; esac
   echo "setup: fetching a kernel for machines under QEMU to $LINUX"
   rm -rf "$LINUX.new"
   mkdir -p "$LINUX.new/modules"
@@ -267,6 +270,6 @@ set_up_npm_packages
 PATH=$PWD/node_modules/.bin:$PATH
 case $purpose in
   # Tests pack all packages.
-  test) with_signs_of_life 'compiling the packages' tsc -b packages/* ;;
+  test | all) with_signs_of_life 'compiling the packages' tsc -b packages/* ;;
   *) with_signs_of_life 'compiling nodepool-builder' tsc -b packages/nodepool-builder ;;
 esac

@@ -1,12 +1,22 @@
-import { glob } from 'node:fs/promises';
+import { glob, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 
 /** Globs of the test files, relative to the top of the project. */
 const TEST_FILES = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts'];
 
-/** Paths of all test files relative to `root`, sorted. */
-export async function findTestFiles(root: string): Promise<string[]> {
+/** First line of a test file that `npm test` leaves out. */
+const ONLY_IN_TEST_ALL = /^\/\/ Only in test:all: \S/;
+
+/** The tests of `npm test`, the rest, or all that `npm run test:all` runs. */
+export type TestSet = 'test' | 'rest' | 'all';
+
+/** Paths of the test files of a set relative to `root`, sorted. */
+export async function findTestFiles(root: string, set: TestSet): Promise<string[]> {
   const files: string[] = [];
-  for await (const file of glob(TEST_FILES, { cwd: root })) files.push(file);
+  for await (const file of glob(TEST_FILES, { cwd: root })) {
+    const isRest = ONLY_IN_TEST_ALL.test(await readFile(join(root, file), 'utf8'));
+    if (set === 'all' || isRest === (set === 'rest')) files.push(file);
+  }
   return files.toSorted();
 }
 

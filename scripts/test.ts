@@ -1,7 +1,11 @@
 /**
- * Runs the tests on the sources: `npm test -- [--unit] [--node LINE] [PART-OF-A-PATH...]`.
+ * Runs the tests on the sources: `npm test -- [PART-OF-A-PATH...]`.
  *
- * --unit runs the unit tests alone, all in one process (`npm run test:unit`).
+ * Without an option it runs all but the files whose first line is `// Only in test:all: REASON`. The unit tests among
+ * them run in one process of their own, next to the others.
+ *
+ * --all runs every test (`npm run test:all`), and --rest those that `npm test` leaves out.
+ * --unit runs the unit tests alone (`npm run test:unit`).
  * --node 22 runs the tests on the newest Node of that line, fetched through npm, in place of this one.
  */
 import { execFile, spawn } from 'node:child_process';
@@ -9,29 +13,41 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { parseArgs, promisify } from 'node:util';
 import { HOST_SOCKET, startHost } from '../test/fixtures/openstack/openstack-host.ts';
 import { findTestFiles } from './test-files.ts';
 import { unitTestsAmong } from './unit-tests.ts';
 
 const { values: options, positionals: parts } = parseArgs({
-  options: { node: { type: 'string' }, unit: { type: 'boolean', default: false } },
+  options: {
+    all: { type: 'boolean' },
+    rest: { type: 'boolean' },
+    unit: { type: 'boolean' },
+    node: { type: 'string' },
+  },
   allowPositionals: true,
 });
 const root = join(import.meta.dirname, '..');
 
-const testFiles = await findTestFiles(root);
-const candidates = options.unit ? await unitTestsAmong(testFiles, root) : testFiles;
+const set = options.rest ? 'rest' : options.all ? 'all' : 'test';
+const testFiles = await findTestFiles(root, set);
+const isUnitTest = new Set(await unitTestsAmong(testFiles, root));
+const candidates = options.unit ? [...isUnitTest] : testFiles;
 // Each part must select a test, so that the name of a moved test does not silently select nothing.
 const unmatched = parts.filter((part) => !candidates.some((file) => file.includes(part)));
 if (unmatched.length > 0) {
-  console.error(`No ${options.unit ? 'unit ' : ''}test file's path contains "${unmatched.join('" or "')}".`);
+  const hint = set === 'test' ? '; "npm run test:all" has more' : '';
+  console.error(`No test file's path contains "${unmatched.join('" or "')}"${hint}.`);
   process.exit(1);
 }
 const files = candidates.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
+const [unitTests = [], otherTests = []] = [true, false].map((unit) =>
+  files.filter((file) => isUnitTest.has(file) === unit),
+);
 
 const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
-const openStackHost = options.unit ? undefined : await startHost();
+const openStackHost = otherTests.length === 0 ? undefined : await startHost();
 // Tests neither read the user's settings nor write to the user's home. A proxy of the site serves npm alone.
 const home = await mkdtemp(join(tmpdir(), 'nodepool-builder-test-home-'));
 const settings = Object.keys(process.env).filter((name) =>
@@ -39,47 +55,65 @@ const settings = Object.keys(process.env).filter((name) =>
 );
 const direct = [process.env.no_proxy, '127.0.0.1', 'localhost', '::1'].filter(Boolean).join(',');
 const isProxied = Object.keys(process.env).some((name) => /^(?:https?|all)_proxy$/i.test(name));
-const child = spawn(
-  node,
-  [
-    '--conditions=@nodepool-builder/source',
-    '--disable-warning=ExperimentalWarning',
-    '--test',
-    `--import=${join(root, 'test/fixtures/end-with-tests.ts')}`,
-    ...(options.unit
-      ? // Node 22 knows this name too.
-        ['--experimental-test-isolation=none', `--import=${join(root, 'scripts/no-programs.ts')}`]
-      : // One more than cores: tests wait for other programs for part of their time.
-        [`--test-concurrency=${availableParallelism() + 1}`]),
-    // Limit for a test, and for a whole file. Only a hang reaches it.
-    '--test-timeout=1800000',
-    `--test-reporter=${options.unit ? 'dot' : 'spec'}`,
-    '--test-reporter-destination=stdout',
-    `--test-reporter=${join(import.meta.dirname, 'refuse-skipped.ts')}`,
-    '--test-reporter-destination=stderr',
-    ...files,
-  ],
-  {
-    cwd: root,
-    stdio: 'inherit',
-    env: {
-      ...process.env,
-      ...Object.fromEntries(settings.map((name) => [name, undefined])),
-      ...(isProxied && { no_proxy: direct, NO_PROXY: direct }),
-      HOME: home,
-      // sudo, which disk-image-create uses, replaces HOME but keeps this.
-      XDG_CACHE_HOME: join(home, '.cache'),
-      PATH: pathFor(node),
-      // Tests start a hundred daemons: with Node's compile cache they start in half the time.
-      NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node-compile-cache'),
-      ...(openStackHost && { [HOST_SOCKET]: openStackHost.socket }),
-    },
-  },
-);
-const [status] = (await once(child, 'exit')) as [number | null];
+const environment = {
+  ...process.env,
+  ...Object.fromEntries(settings.map((name) => [name, undefined])),
+  ...(isProxied && { no_proxy: direct, NO_PROXY: direct }),
+  HOME: home,
+  // sudo, which disk-image-create uses, replaces HOME but keeps this.
+  XDG_CACHE_HOME: join(home, '.cache'),
+  PATH: pathFor(node),
+  // Tests start a hundred daemons: with Node's compile cache they start in half the time.
+  NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node-compile-cache'),
+  ...(openStackHost && { [HOST_SOCKET]: openStackHost.socket }),
+};
+const statuses = await Promise.all([
+  // Node 22 knows the name of the first option too.
+  runTests(
+    unitTests,
+    'dot',
+    '--experimental-test-isolation=none',
+    `--import=${join(root, 'scripts/no-programs.ts')}`,
+  ),
+  // One more than cores: tests wait for other programs for part of their time.
+  runTests(otherTests, 'spec', `--test-concurrency=${availableParallelism() + 1}`),
+]);
 await openStackHost?.close();
 await rm(home, { recursive: true, force: true });
-process.exitCode = status ?? 1;
+process.exitCode = Math.max(...statuses);
+
+/** Runs test files and resolves with the exit status. The output of unit tests follows when they have ended. */
+async function runTests(
+  testFiles: readonly string[],
+  reporter: 'dot' | 'spec',
+  ...nodeOptions: string[]
+): Promise<number> {
+  if (testFiles.length === 0) return 0;
+  const child = spawn(
+    node,
+    [
+      '--conditions=@nodepool-builder/source',
+      '--disable-warning=ExperimentalWarning',
+      '--test',
+      `--import=${join(root, 'test/fixtures/end-with-tests.ts')}`,
+      ...nodeOptions,
+      // Limit for a test, and for a whole file. Only a hang reaches it.
+      '--test-timeout=1800000',
+      `--test-reporter=${reporter}`,
+      '--test-reporter-destination=stdout',
+      `--test-reporter=${join(import.meta.dirname, 'refuse-skipped.ts')}`,
+      '--test-reporter-destination=stderr',
+      ...testFiles,
+    ],
+    { cwd: root, stdio: ['inherit', reporter === 'dot' ? 'pipe' : 'inherit', 'inherit'], env: environment },
+  );
+  const [output, [status]] = await Promise.all([
+    child.stdout === null ? '' : text(child.stdout),
+    once(child, 'exit') as Promise<[number | null]>,
+  ]);
+  process.stdout.write(output);
+  return status ?? 1;
+}
 
 /** The path of a `node` of a release line, from npm's cache or the registry. */
 async function nodeOfLine(line: string): Promise<string> {

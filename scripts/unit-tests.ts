@@ -5,14 +5,14 @@ import { dirname, join, normalize } from 'node:path';
 const STARTS_PROGRAMS: ReadonlySet<string> = new Set(['node:child_process', 'node:cluster', 'execa']);
 
 /** The line with which a test file, or a helper, excludes itself: it starts programs by its source, or takes seconds. */
-const EXCLUSION = /^\/\/ Not a unit test: \S/m;
+const EXCLUSION = /^\/\/ (?:Not a unit test|Only in test:all): \S/m;
 
 /** The specifiers of imports that exist at run time. */
 const IMPORTS = /^(?:import|export)\s(?!type\s)(?:[^'";]*?\sfrom\s)?'([^']+)'/gm;
 
 /**
  * The unit tests among test files: those that, together with the test helpers that they import, import no module that
- * starts programs and have no line `// Not a unit test: REASON`. Helpers are modules outside `src`.
+ * starts programs and have no line `// Not a unit test: REASON` or `// Only in test:all: REASON`. Helpers are modules outside `src`.
  *
  * @param root - the top of the project
  * @param testFiles - paths relative to it

@@ -1,3 +1,4 @@
+// Only in test:all: it walks through a long document.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// Only in test:all: it packs every package.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { test } from 'node:test';

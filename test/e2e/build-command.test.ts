@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { type BuilderProcess, builderCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { createFakeDib, type FakeDib } from '../fixtures/fake-dib.ts';
-import { createMiniLinuxSite } from '../fixtures/mini-linux-site.ts';
 import { startNginx } from '../fixtures/nginx.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
@@ -29,10 +28,9 @@ async function createBuildSite(t: TestContext, diskimages: string = DOCS): Promi
 }
 
 /** A build in a process of its own, with the fake disk-image-create first in PATH. */
-function startBuild(t: TestContext, dib: FakeDib | undefined, ...args: readonly string[]): BuilderProcess {
+function startBuild(t: TestContext, dib: FakeDib, ...args: readonly string[]): BuilderProcess {
   const [command, all] = builderCommand('build', ...args);
-  const path = dib === undefined ? [] : [`PATH=${dib.directory}:${process.env.PATH}`];
-  const build = spawnDaemon(['env', [...path, command, ...all]]);
+  const build = spawnDaemon(['env', [`PATH=${dib.directory}:${process.env.PATH}`, command, ...all]]);
   undoAfter(t, () => (build.child.exitCode === null ? build.end('SIGKILL') : undefined));
   return build;
 }
@@ -206,51 +204,4 @@ test('the command build imports a Zuul build without a daemon', async (t) => {
   const { code, stdout, stderr } = await runCommand('build', 'debian', '-c', config, '--output', output);
   assert.equal(code, 0, stderr);
   assert.deepEqual(await readFile(stdout.trim()), bytes);
-});
-
-describe('a machine under QEMU', () => {
-  test('a machine under QEMU makes an image, and ends when the build ends for any reason', async (t) => {
-    const site = await createMiniLinuxSite(NO_SERVER, {
-      node: {
-        'on-instance': {
-          steps: ['echo made > /etc/made'],
-        },
-      },
-      waits: { 'on-instance': { steps: ['echo "it waits"; sleep 3600'], 'keep-on-failure': 3600 } },
-      fails: { 'on-instance': { steps: ['exit 3'], 'keep-on-failure': 3600 } },
-    });
-    undoAfter(t, () => site.remove());
-    const output = join(site.directory, 'output');
-    const args = ['-c', site.config, '--output', output];
-    const machines = async (): Promise<number> => {
-      const links = (await readdir('/proc')).map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => ''));
-      return (await Promise.all(links)).filter((path) => path.includes(`${output}/`)).length;
-    };
-
-    const built = await runCommand('build', 'node', ...args, '--image-id', 'node-1');
-    assert.deepEqual([built.code, built.stdout], [0, `${join(output, 'node-1.raw')}\n`], built.stderr);
-    const request = ['-R', 'cat /etc/made', join(output, 'node-1.raw')];
-    const stdio = ['ignore', 'pipe', 'ignore'] as const;
-    assert.equal(execFileSync('debugfs', request, { encoding: 'utf8', stdio: [...stdio] }), 'made\n');
-
-    const failed = await runCommand('build', 'fails', ...args, '--image-id', 'fails-1');
-    assert.equal(failed.code, 1);
-    assert.doesNotMatch(failed.stderr, /kept/);
-
-    const stopped = startBuild(t, undefined, 'waits', ...args, '--image-id', 'stopped', '--verbose');
-    await stopped.logged(/it waits/);
-    assert.equal(await machines(), 1);
-    assert.equal(await stopped.end('SIGINT'), 6);
-    assert.equal(await machines(), 0);
-
-    const killed = startBuild(t, undefined, 'waits', ...args, '--image-id', 'killed', '--verbose');
-    await killed.logged(/it waits/);
-    await killed.end('SIGKILL');
-    assert.equal(await machines(), 1);
-    const next = await runCommand('build', 'node', ...args, '--image-id', 'node-2', '--format', 'tgz');
-    assert.match(next.stderr, /is requested as tgz, but its builder makes/);
-    assert.equal(await machines(), 0);
-    const hidden = (await readdir(output)).filter((name) => name.startsWith('.'));
-    assert.deepEqual(hidden, []);
-  });
 });

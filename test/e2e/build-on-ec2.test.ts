@@ -1,4 +1,4 @@
-// Not a unit test: it starts the daemon, gearmand, sshd, and a double of EC2.
+// Only in test:all: it has a further provider of instances.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';

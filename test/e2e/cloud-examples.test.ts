@@ -1,4 +1,4 @@
-// Not a unit test: it starts doubles of clouds, and servers.
+// Only in test:all: it starts a builder for each example of a cloud.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

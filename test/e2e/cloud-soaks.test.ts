@@ -1,4 +1,4 @@
-// Not a unit test: it starts gearmand, builders and clouds.
+// Only in test:all: it kills builders for minutes.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { soak } from '../soak/soak.ts';

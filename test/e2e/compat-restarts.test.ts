@@ -1,3 +1,4 @@
+// Only in test:all: it restarts job servers and builders again and again.
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';

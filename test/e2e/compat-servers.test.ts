@@ -1,3 +1,4 @@
+// Only in test:all: it restarts job servers again and again.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';

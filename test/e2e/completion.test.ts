@@ -1,3 +1,4 @@
+// Only in test:all: it needs zsh and fish.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';

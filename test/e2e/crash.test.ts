@@ -1,3 +1,4 @@
+// Only in test:all: it kills a builder in each of its jobs.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';

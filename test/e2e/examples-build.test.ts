@@ -1,3 +1,4 @@
+// Only in test:all: it builds a Debian image of each example.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { glob, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

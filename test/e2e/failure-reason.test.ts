@@ -1,3 +1,4 @@
+// Only in test:all: it waits for several builds.
 import assert from 'node:assert/strict';
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';

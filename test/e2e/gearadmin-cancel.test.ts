@@ -1,3 +1,4 @@
+// Only in test:all: it repeats two cases for each job server.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdir, rm, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// Not a unit test: it packs all packages, and installs them with npm.
+// Only in test:all: it installs packed packages.
 import assert from 'node:assert/strict';
 import { glob, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

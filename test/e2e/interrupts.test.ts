@@ -1,3 +1,4 @@
+// Only in test:all: it waits for several builds and uploads.
 import assert from 'node:assert/strict';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';

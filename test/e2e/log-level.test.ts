@@ -1,3 +1,4 @@
+// Only in test:all: it starts each process once for each level.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';

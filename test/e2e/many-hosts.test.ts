@@ -1,3 +1,4 @@
+// Only in test:all: it cuts hosts off and waits until they are back.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type BuilderHost, type ManyHosts, startManyHosts } from '../fixtures/many-hosts.ts';

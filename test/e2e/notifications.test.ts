@@ -1,3 +1,4 @@
+// Only in test:all: it waits for several builds and uploads.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { rm, writeFile } from 'node:fs/promises';

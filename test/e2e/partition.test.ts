@@ -1,3 +1,4 @@
+// Only in test:all: it cuts hosts off and waits until they are back.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { chmod, readFile, writeFile } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+// Only in test:all: it starts a manager and builders with each kind of key.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { copyFile, cp, mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+// Only in test:all: it waits for several builds.
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+// Only in test:all: it fills buffers for a minute.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+// Only in test:all: it starts, kills and waits for machines in a cloud.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';

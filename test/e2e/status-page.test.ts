@@ -1,3 +1,4 @@
+// Only in test:all: it needs Chromium.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Page } from 'puppeteer-core';

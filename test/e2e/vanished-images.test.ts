@@ -1,3 +1,4 @@
+// Only in test:all: it repeats its cases for each job server.
 import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// Only in test:all: it repeats one fault for each cloud.
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

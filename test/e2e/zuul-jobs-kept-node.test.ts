@@ -1,3 +1,4 @@
+// Only in test:all: it needs Ansible.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

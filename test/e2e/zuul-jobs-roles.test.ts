@@ -1,3 +1,4 @@
+// Only in test:all: it needs Ansible.
 import assert from 'node:assert/strict';
 import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

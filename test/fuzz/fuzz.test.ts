@@ -1,4 +1,4 @@
-// Not a unit test: it takes seconds.
+// Only in test:all: it sends malformed packets for many seconds.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decoderTarget } from './decoder-target.ts';

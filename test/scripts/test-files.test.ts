@@ -1,12 +1,28 @@
 import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { test } from 'node:test';
 import { findTestFiles, testsOf } from '../../scripts/test-files.ts';
+import { temporaryDirectory } from '../fixtures/scratch-directory.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-test('the search for test files finds this file', async () => {
-  assert.ok((await findTestFiles(root)).includes(relative(root, import.meta.filename)));
+test('the files of npm test contain this file', async () => {
+  assert.ok((await findTestFiles(root, 'test')).includes(relative(root, import.meta.filename)));
+});
+
+test('a test file belongs either to npm test, or, with a reason in its first line, to the rest of test:all', async (t) => {
+  const directory = temporaryDirectory(t);
+  await mkdir(join(directory, 'test'));
+  const sources = {
+    'test/long.test.ts': '// Only in test:all: it takes a minute.\n',
+    'test/no-reason.test.ts': '// Only in test:all:\n',
+    'test/short.test.ts': '// Not a unit test: it starts a program.\n// Only in test:all: no.\n',
+  };
+  for (const [path, source] of Object.entries(sources)) await writeFile(join(directory, path), source);
+  assert.deepEqual(await findTestFiles(directory, 'rest'), ['test/long.test.ts']);
+  assert.deepEqual(await findTestFiles(directory, 'test'), ['test/no-reason.test.ts', 'test/short.test.ts']);
+  assert.deepEqual(await findTestFiles(directory, 'all'), Object.keys(sources));
 });
 
 const files = [

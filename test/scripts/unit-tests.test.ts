@@ -9,7 +9,7 @@ import { unitTestsAmong } from '../../scripts/unit-tests.ts';
 const root = join(import.meta.dirname, '../..');
 
 test('a large part of the tests are unit tests, in every package', async () => {
-  const testFiles = await findTestFiles(root);
+  const testFiles = await findTestFiles(root, 'test');
   const unitTests = await unitTestsAmong(testFiles, root);
   assert.ok(unitTests.length > testFiles.length / 3, `${unitTests.length} of ${testFiles.length}`);
   assert.ok(unitTests.includes(relative(root, import.meta.filename)));
@@ -27,6 +27,7 @@ const files = {
   'test/execa.test.ts': "import { execa } from 'execa';\n",
   'packages/core/test/server.test.ts': "import { server } from '../../../test/doubles/server.ts';\n",
   'test/own-program.test.ts': '// Not a unit test: it starts flock.\n',
+  'test/long.test.ts': '// Only in test:all: it takes a minute.\n',
   'test/helper.ts': "export * from './program.ts';\n",
   'test/program.ts': "import { spawn } from 'node:child_process';\n",
   'src/plan.ts': "import { execFile } from 'node:child_process';\n",

@@ -1,3 +1,4 @@
+// Only in test:all: it kills a daemon for a minute.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { soakDisk } from './soak-disk.ts';

@@ -1,3 +1,4 @@
+// Only in test:all: it kills managers and builders.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { soakManager } from './soak-manager.ts';

@@ -1,3 +1,4 @@
+// Only in test:all: it kills a builder for a minute.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { moments } from './moments.ts';

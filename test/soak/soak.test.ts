@@ -1,3 +1,4 @@
+// Only in test:all: it kills builders and gearmand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openStackClouds } from './openstack-clouds.ts';

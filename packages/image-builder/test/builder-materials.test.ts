@@ -1,3 +1,4 @@
+// Only in test:all: it builds with all elements of a Debian image.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chmod, cp, mkdir, realpath, writeFile } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+// Only in test:all: it kills a builder at each step.
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// Not a unit test: it starts servers.
+// Only in test:all: it repeats the contract for two further ways to import.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Not a unit test: it starts Azurite
+// Only in test:all: it has further variants of an upload.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { latestImage } from '@nodepool-builder/image-builder';

@@ -1,4 +1,4 @@
-// Not a unit test: it starts servers and programs, and kills them
+// Only in test:all: it kills an upload at each step.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

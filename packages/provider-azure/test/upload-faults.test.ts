@@ -1,4 +1,4 @@
-// Not a unit test: it starts Azurite
+// Only in test:all: it has many faults of Azure.
 import assert from 'node:assert/strict';
 import { utimesSync } from 'node:fs';
 import { appendFile, readFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// Not a unit test: it starts servers.
+// Only in test:all: it waits for many limits.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Not a unit test: it starts docker-registry, skopeo and tar.
+// Only in test:all: it needs skopeo.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';

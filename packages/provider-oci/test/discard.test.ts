@@ -1,4 +1,4 @@
-// Not a unit test: it starts servers.
+// Only in test:all: it takes many steps, with 200 images.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Not a unit test: it starts servers.
+// Only in test:all: it has many faults of a registry.
 import assert from 'node:assert/strict';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

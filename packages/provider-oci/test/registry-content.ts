@@ -39,6 +39,21 @@ export async function ask(
   return { status: answer.statusCode ?? 0, headers: answer.headers, body: await buffer(answer) };
 }
 
+interface Layer {
+  readonly mediaType: string;
+  readonly digest: string;
+  readonly size: number;
+  readonly annotations: Record<string, string>;
+}
+
+/** A manifest of an image with one layer. */
+export interface Manifest {
+  readonly artifactType?: string;
+  readonly config: Layer;
+  readonly layers: readonly [Layer];
+  readonly annotations: Record<string, string>;
+}
+
 /** A manifest, parsed. */
 export async function manifestAt(
   registry: DockerRegistry,

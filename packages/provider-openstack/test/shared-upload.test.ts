@@ -1,3 +1,4 @@
+// Only in test:all: it has further variants of an upload.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {

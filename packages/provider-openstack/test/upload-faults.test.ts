@@ -1,3 +1,4 @@
+// Only in test:all: it has many faults of Glance.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { appendFileSync, rmSync } from 'node:fs';

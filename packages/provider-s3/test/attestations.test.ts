@@ -1,4 +1,3 @@
-// Not a unit test: it starts servers.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';

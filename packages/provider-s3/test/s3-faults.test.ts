@@ -1,4 +1,4 @@
-// Not a unit test: it starts servers.
+// Only in test:all: it has many faults of an object store.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,11 +1,11 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { S3 } from '@aws-sdk/client-s3';
-import type { ImageFormat, Logger } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import type { ImageFormat, Logger, UploadRequest } from '@nodepool-builder/image-builder';
+import { checksumsOf, readSettings } from '@nodepool-builder/image-builder/module-kit';
 import { startS3Server } from '../../../test/fixtures/s3/s3-server.ts';
 import { S3Provider } from '../src/s3-provider.ts';
 import { S3_SETTINGS, type S3Entry } from '../src/s3-settings.ts';
@@ -75,5 +75,24 @@ export async function s3Fixture(t: TestContext): Promise<S3Fixture> {
       const { Contents: objects = [] } = await client.listObjectsV2({ Bucket: bucket });
       return objects.map(({ Key = '' }) => Key);
     },
+  };
+}
+
+/** Of three parts. */
+export const SIZE = 40 * 2 ** 20 + 5;
+
+/** An upload of random bytes. */
+export async function requestFor(
+  { directory }: S3Fixture,
+  { number = 1, size = SIZE }: { number?: number; size?: number } = {},
+): Promise<UploadRequest> {
+  const path = join(directory, `image${number}.raw`);
+  await writeFile(path, randomBytes(size));
+  return {
+    uploadId: `u${number}`,
+    imageId: `debian-000000000${number}`,
+    imageName: 'debian',
+    builtAt: new Date(Date.UTC(2026, 4, number)),
+    file: { format: 'raw', path, size, checksums: await checksumsOf(path) },
   };
 }

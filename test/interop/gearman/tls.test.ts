@@ -1,3 +1,4 @@
+// Only in test:all: it needs stunnel.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';

@@ -1,3 +1,4 @@
+// Only in test:all: it needs PostgreSQL.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// Only in test:all: it boots many machines.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// Only in test:all: it needs Nova and MariaDB.
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
