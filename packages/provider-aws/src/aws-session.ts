@@ -19,6 +19,8 @@ export interface SessionOptions {
   readonly concurrency: number;
   /** Attempts of each request. Default 10. */
   readonly attempts?: number | undefined;
+  /** Milliseconds that a server may be silent. Default 120,000. */
+  readonly socketTimeout?: number;
   /** Receives the duration of each request, in milliseconds. */
   readonly onTask?: ((task: string, milliseconds: number) => void) | undefined;
 }
@@ -154,7 +156,8 @@ export class AwsSession {
   }
 
   async #open(name: string | undefined): Promise<AwsRegion> {
-    const { profile, credentialsFile, endpoint, s3Endpoint, attempts = 10, concurrency } = this.options;
+    const { profile, credentialsFile, endpoint, s3Endpoint, concurrency } = this.options;
+    const { attempts = 10, socketTimeout = 120_000 } = this.options;
     const [{ EC2 }, { EBS }, { S3 }, { fromNodeProviderChain }] = await Promise.all([
       import('@aws-sdk/client-ec2'),
       import('@aws-sdk/client-ebs'),
@@ -178,7 +181,7 @@ export class AwsSession {
       maxAttempts: attempts,
       requestHandler: {
         connectionTimeout: 10_000,
-        socketTimeout: 120_000, // the SDK only warns after a requestTimeout
+        socketTimeout, // the SDK only warns after a requestTimeout
         ...agents,
       },
     };

@@ -1,25 +1,30 @@
 // Not a unit test: it starts a server.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { AwsSession } from '../src/aws-session.ts';
 import { awsFixture } from './aws-fixture.ts';
 
-interface Timeouts {
-  /** Milliseconds. */
-  readonly socketTimeout?: number;
-}
-
-test('a request to an AWS server that has fallen silent ends', async (t) => {
+test('a request to an AWS server that has fallen silent ends with an error that names the request', async (t) => {
   const { session } = await awsFixture(t);
-  const opened = new AwsSession({ ...session, name: 'aws' });
+  let connections = 0;
+  const silent = createServer(() => {
+    connections += 1;
+  }).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.after(() => silent.close());
+  const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const opened = new AwsSession({ ...session, name: 'aws', endpoint, attempts: 2, socketTimeout: 50 });
   t.after(() => opened.close());
   const region = await opened.open();
-  await region.call('DescribeImages', t.signal, (options) =>
-    region.ec2.describeImages({ Owners: ['self'] }, options),
+  await assert.rejects(
+    region.call('DescribeImages', t.signal, (options) =>
+      region.ec2.describeImages({ Owners: ['self'] }, options),
+    ),
+    /^CloudError: provider aws: DescribeImages in us-east-1: .*/,
   );
-  const handler: unknown = region.ec2.config.requestHandler;
-  const { socketTimeout } = (handler as { httpHandlerConfigs(): Timeouts }).httpHandlerConfigs();
-  assert.equal(socketTimeout, 120_000);
+  assert.equal(connections, 2);
 });
 
 test('a list from AWS contains all its pages', async (t) => {
