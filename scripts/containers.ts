@@ -13,17 +13,14 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort } from './free-port.ts';
-import { installBaseSystem } from './fresh-machine/base-system.ts';
+import { CHECKOUT, installBaseSystem, openMachineDirectory } from './fresh-machine/base-system.ts';
 import { copyBaseSystem, copyNode } from './fresh-machine/machine.ts';
 import { run } from './fresh-machine/run.ts';
-import { publish, startRegistry } from './rehearse-release/registry.ts';
+import { publishHead } from './rehearse-release/registry.ts';
 
-const checkout = join(import.meta.dirname, '..');
-const containerfile = join(checkout, 'examples/containers/Containerfile');
-const cache = join(checkout, '.cache/fresh-machine');
-const directory = join(cache, `containers-${process.pid}`);
+await using directory = await openMachineDirectory('containers');
 /** Home of the user who builds and runs the containers. This user sees it as /mnt. */
-const home = join(directory, 'home');
+const home = join(directory.path, 'home');
 const site = join(home, 'site');
 
 /** Milliseconds until the image is uploaded. */
@@ -33,35 +30,23 @@ const STORAGE = ['--storage-driver=overlay', '--root=/mnt/storage', '--runroot=/
 /** Needs no runtime for containers, and no systemd. */
 const ISOLATION = '--isolation=chroot';
 
-if (process.getuid?.() !== 0) {
-  console.error('containers: the base image needs root; run it with sudo');
-  process.exit(1);
-}
-
-await mkdir(home, { recursive: true, mode: 0o700 });
-try {
-  // Ids that nobody else has as a rule; they own files only below `home`.
-  await writeFile(join(home, 'subordinate-ids'), 'nobody:1879048192:65536\n');
-  await copyFile(containerfile, join(home, 'Containerfile'));
-  await mkdir(join(home, 'run'));
-  await run('chown', ['-R', 'nobody:', home]);
-  const user = await permittedUser();
-  const registry = await startRegistry(join(checkout, '.cache/verdaccio'), directory, await freePort());
-  try {
-    await publish(registry.url, checkout, directory);
-    await makeBase(user, registry.url);
-    for (const target of ['manager', 'builder']) {
-      const options = [ISOLATION, '--layers', '--build-arg=BASE=localhost/base', `--target=${target}`];
-      await run(...buildah(user, 'bud', ...options, `--tag=localhost/${target}`, '/mnt'));
-    }
-  } finally {
-    await registry[Symbol.asyncDispose]();
+await mkdir(home);
+// Ids that nobody else has as a rule; they own files only below `home`.
+await writeFile(join(home, 'subordinate-ids'), 'nobody:1879048192:65536\n');
+await copyFile(join(CHECKOUT, 'examples/containers/Containerfile'), join(home, 'Containerfile'));
+await mkdir(join(home, 'run'));
+await run('chown', ['-R', 'nobody:', home]);
+const user = await permittedUser();
+{
+  await using registry = await publishHead(directory.path);
+  await makeBase(registry.url);
+  for (const target of ['manager', 'builder']) {
+    const options = [ISOLATION, '--layers', '--build-arg=BASE=localhost/base', `--target=${target}`];
+    await run(...buildah(user, 'bud', ...options, `--tag=localhost/${target}`, '/mnt'));
   }
-  await serve(user);
-  console.log(`containers: as ${user}, the manager had the builder build an image and upload it`);
-} finally {
-  await rm(directory, { recursive: true, force: true });
 }
+await serve();
+console.log(`containers: as ${user}, the manager had the builder build an image and upload it`);
 
 /** The ordinary user if containers can be built as one, otherwise root. */
 async function permittedUser(): Promise<'nobody' | 'root'> {
@@ -77,15 +62,15 @@ async function permittedUser(): Promise<'nobody' | 'root'> {
 }
 
 /** A command line that runs buildah as a user. */
-function buildah(user: string, ...args: readonly string[]): [string, string[]] {
+function buildah(account: string, ...args: readonly string[]): [string, string[]] {
   const enter = join(import.meta.dirname, 'containers/enter.sh');
-  return ['unshare', ['--mount', 'sh', enter, user, home, 'buildah', ...STORAGE, ...args]];
+  return ['unshare', ['--mount', 'sh', enter, account, home, 'buildah', ...STORAGE, ...args]];
 }
 
 /** Makes an image like those of Node.js: a Debian with Node and npm, and with the registries of this machine. */
-async function makeBase(user: string, url: string): Promise<void> {
-  const root = join(directory, 'root');
-  const settings = await copyBaseSystem(await installBaseSystem(cache), root);
+async function makeBase(url: string): Promise<void> {
+  const root = join(directory.path, 'root');
+  const settings = await copyBaseSystem(await installBaseSystem(), root);
   copyNode(root);
   await cp(process.execPath, join(root, 'usr/local/bin/node')); // that of this machine may be too old
   await run('tar', ['-C', root, '-cf', join(home, 'root.tar'), '.']);
@@ -97,7 +82,7 @@ async function makeBase(user: string, url: string): Promise<void> {
 }
 
 /** Runs a job server, the manager and the builder until the image is uploaded. */
-async function serve(user: string): Promise<void> {
+async function serve(): Promise<void> {
   const port = await freePort();
   for (const name of ['etc', 'images', 'pool', 'state']) await mkdir(join(site, name), { recursive: true });
   // The manager's user writes here. Others do not reach it: the directory of all this is only for one user.
@@ -126,8 +111,8 @@ async function serve(user: string): Promise<void> {
   await run('chown', ['-R', `${user}:`, site]);
   const containers: Container[] = [];
   try {
-    containers.push(await start(user, 'manager', ['gearmand', '-L', '127.0.0.1', '-p', `${port}`]));
-    containers.push(await start(user, 'builder'), await start(user, 'manager'));
+    containers.push(await start('manager', ['gearmand', '-L', '127.0.0.1', '-p', `${port}`]));
+    containers.push(await start('builder'), await start('manager'));
     await uploaded();
   } finally {
     for (const container of containers.toReversed()) await container.stop();
@@ -146,7 +131,7 @@ interface Container {
 }
 
 /** Starts the command of an image, or another one of nodepool-builder. */
-async function start(user: string, image: string, command?: readonly string[]): Promise<Container> {
+async function start(image: string, command?: readonly string[]): Promise<Container> {
   const { stdout: id } = await promisify(execFile)(...buildah(user, 'from', `localhost/${image}`));
   const { stdout } = await promisify(execFile)(...buildah(user, 'inspect', id.trim()));
   const { config } = (JSON.parse(stdout) as { OCIv1: { config: { Entrypoint: string[]; Cmd: string[] } } })

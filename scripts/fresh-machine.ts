@@ -10,41 +10,24 @@
  * --user runs them as an ordinary user with sudo, who installs the Debian packages that set-up names.
  * --suite names the machine's Debian, such as trixie; by default it is the release of this machine.
  */
-import { mkdirSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installBaseSystem } from './fresh-machine/base-system.ts';
+import { installBaseSystem, openMachineDirectory } from './fresh-machine/base-system.ts';
 import { parseCommandLine } from './fresh-machine/command-line.ts';
-import { type Machine, prepareMachine } from './fresh-machine/machine.ts';
+import { prepareMachine } from './fresh-machine/machine.ts';
 import { namedInstallation } from './fresh-machine/named-installation.ts';
 import { runInside } from './fresh-machine/run-inside.ts';
 
-const checkout = join(import.meta.dirname, '..');
-const cache = join(checkout, '.cache/fresh-machine');
 const { user, suite, commands } = parseCommandLine(process.argv.slice(2));
 
-if (process.getuid?.() !== 0) {
-  console.error('fresh-machine: namespaces and a Debian system need root; run it with sudo');
-  process.exit(1);
-}
-// A terminal sends these to the command as well: this process waits for it, and removes the machine.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
-
-// Only for root: the settings of registries may hold passwords.
-mkdirSync(cache, { recursive: true, mode: 0o700 });
-const base = await installBaseSystem(cache, suite);
-const root = join(cache, `machine-${process.pid}`);
-try {
-  const machine = await prepareMachine({ base, root, checkout, user });
-  let good = true;
-  for (const command of commands) good = (await succeeds(machine, command)) && good;
-  process.exitCode = good ? 0 : 1;
-} finally {
-  await rm(root, { recursive: true, force: true });
-}
+await using directory = await openMachineDirectory('fresh-machine');
+const base = await installBaseSystem(suite);
+const machine = await prepareMachine({ base, root: join(directory.path, 'machine'), user });
+let good = true;
+for (const command of commands) good = (await succeeds(command)) && good;
+process.exitCode = good ? 0 : 1;
 
 /** Runs a command; if it names Debian packages to install, installs them and runs it once more. */
-async function succeeds(machine: Machine, command: readonly string[]): Promise<boolean> {
+async function succeeds(command: readonly string[]): Promise<boolean> {
   let { status, standardError, leftBehind } = await runInside(machine, command);
   const installation = namedInstallation(standardError);
   if (status !== 0 && machine.user && installation !== undefined) {

@@ -7,55 +7,33 @@
  * --suite names the Debian that installs it, such as trixie; by default it is the release of this machine. --final fails at
  * once if a package.json lacks an address that CONTRIBUTING.md says to fill in; without it, they are only listed.
  */
-import { mkdirSync } from 'node:fs';
-import { chmod, cp, mkdir, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { codeBlocks } from '../test/docs/markdown.ts';
 import { DEVICE_MAPPER_STAND_INS, hasDeviceMapper } from '../test/fixtures/device-mapper.ts';
 import { startDebianProxy } from './debian-proxy.ts';
-import { freePort } from './free-port.ts';
-import { installBaseSystem } from './fresh-machine/base-system.ts';
+import { CHECKOUT, installBaseSystem, openMachineDirectory } from './fresh-machine/base-system.ts';
 import { copyBaseSystem } from './fresh-machine/machine.ts';
 import { runInside } from './fresh-machine/run-inside.ts';
 import { missingAddresses } from './rehearse-release/addresses.ts';
-import { publish, startRegistry } from './rehearse-release/registry.ts';
+import { publishHead } from './rehearse-release/registry.ts';
 
-const checkout = join(import.meta.dirname, '..');
-const cache = join(checkout, '.cache/fresh-machine');
 const { suite, final } = parseArgs({
   options: { suite: { type: 'string' }, final: { type: 'boolean' } },
 }).values;
 
-if (process.getuid?.() !== 0) {
-  console.error('rehearse-release: namespaces and a Debian system need root; run it with sudo');
-  process.exit(1);
-}
-const missing = await missingAddresses(checkout);
+const missing = await missingAddresses(CHECKOUT);
 for (const line of missing) console.error(`rehearse-release: ${line}; see "Releasing" in CONTRIBUTING.md`);
 if (final && missing.length > 0) process.exit(1);
-// A terminal sends these to the command as well: this process waits for it, and removes the machine.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 
-mkdirSync(cache, { recursive: true, mode: 0o700 });
-const base = await installBaseSystem(cache, suite);
-const directory = join(cache, `release-${process.pid}`);
-await mkdir(directory);
-try {
-  const registry = await startRegistry(join(checkout, '.cache/verdaccio'), directory, await freePort());
-  try {
-    await publish(registry.url, checkout, directory);
-    process.exitCode = (await rehearse(registry.url)) ? 0 : 1;
-  } finally {
-    await registry[Symbol.asyncDispose]();
-  }
-} finally {
-  await rm(directory, { recursive: true, force: true });
-}
+await using directory = await openMachineDirectory('rehearse-release');
+await using registry = await publishHead(directory.path);
+process.exitCode = (await rehearse()) ? 0 : 1;
 
-async function rehearse(url: string): Promise<boolean> {
-  const root = join(directory, 'machine');
-  const settings = await copyBaseSystem(base, root);
+async function rehearse(): Promise<boolean> {
+  const root = join(directory.path, 'machine');
+  const settings = await copyBaseSystem(await installBaseSystem(suite), root);
   const systemctl = join(root, 'usr/local/sbin/systemctl');
   await cp(join(import.meta.dirname, 'rehearse-release/systemctl.sh'), systemctl);
   await chmod(systemctl, 0o755);
@@ -67,7 +45,7 @@ async function rehearse(url: string): Promise<boolean> {
   }
   await using proxy = await startDebianProxy();
   const proxies = { http_proxy: proxy.url, no_proxy: '127.0.0.1' };
-  const environment = { ...settings, ...proxies, HOME: '/root', npm_config_registry: url };
+  const environment = { ...settings, ...proxies, HOME: '/root', npm_config_registry: registry.url };
   const machine = { root, user: false, checkout: '/root', home: '/root', path, environment };
   const { status, leftBehind } = await runInside(machine, ['sh', '-eu', '-c', await commands()]);
   if (status !== 0) console.log(`rehearse-release: a command failed with ${status}`);
@@ -79,8 +57,8 @@ async function rehearse(url: string): Promise<boolean> {
 
 /** The commands of the README, a wait for the image, and the commands that remove everything. */
 async function commands(): Promise<string> {
-  const [install = ''] = codeBlocks(await readFile(join(checkout, 'README.md'), 'utf8'), 'sh');
-  const page = await readFile(join(checkout, 'docs/installing.md'), 'utf8');
+  const [install = ''] = codeBlocks(await readFile(join(CHECKOUT, 'README.md'), 'utf8'), 'sh');
+  const page = await readFile(join(CHECKOUT, 'docs/installing.md'), 'utf8');
   const remove = codeBlocks(page.slice(page.indexOf('## Removing')), 'sh')[0] ?? '';
   // doctor fails where only stand-ins make devices of partitions: no other problem is accepted.
   const doctor = (await hasDeviceMapper())

@@ -51,11 +51,11 @@ python3-keystone          keystone-manage                    test
 python3-glance            /usr/lib/python3/dist-packages/glance/common/wsgi_app.py test
 python3-nova              /usr/lib/python3/dist-packages/nova/service.py all
 python3-placement         /usr/lib/python3/dist-packages/placement/deploy.py all
-python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py all
+python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py test
 python3-swift             /usr/lib/python3/dist-packages/swift/__init__.py test
 python3-openstacksdk      /usr/lib/python3/dist-packages/openstack/__init__.py test
 uwsgi-plugin-python3      uwsgi_python3                      test
-mariadb-server-core       mariadbd                           all
+mariadb-server-core       mariadbd                           test
 postgresql                /usr/lib/postgresql/*/bin/postgres all
 nginx                     nginx                              test
 docker-registry           docker-registry                    test

@@ -42,9 +42,8 @@ if (unmatched.length > 0) {
   process.exit(1);
 }
 const files = candidates.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
-const [unitTests = [], otherTests = []] = [true, false].map((unit) =>
-  files.filter((file) => isUnitTest.has(file) === unit),
-);
+const unitTests = files.filter((file) => isUnitTest.has(file));
+const otherTests = files.filter((file) => !isUnitTest.has(file));
 
 const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
 const openStackHost = otherTests.length === 0 ? undefined : await startHost();
@@ -68,27 +67,26 @@ const environment = {
   ...(openStackHost && { [HOST_SOCKET]: openStackHost.socket }),
 };
 const statuses = await Promise.all([
-  // Node 22 knows the name of the first option too.
-  runTests(
-    unitTests,
-    'dot',
+  // Their output follows at their end, unless they run alone. Node 22 knows the name of the first option too.
+  runTests(unitTests, parts.length === 0 ? 'dot' : 'spec', otherTests.length === 0 ? 'inherit' : 'pipe', [
     '--experimental-test-isolation=none',
     `--import=${join(root, 'scripts/no-programs.ts')}`,
-  ),
+  ]),
   // One more than cores: tests wait for other programs for part of their time.
-  runTests(otherTests, 'spec', `--test-concurrency=${availableParallelism() + 1}`),
+  runTests(otherTests, 'spec', 'inherit', [`--test-concurrency=${availableParallelism() + 1}`]),
 ]);
 await openStackHost?.close();
 await rm(home, { recursive: true, force: true });
 process.exitCode = Math.max(...statuses);
 
-/** Runs test files and resolves with the exit status. The output of unit tests follows when they have ended. */
+/** Runs test files and resolves with the exit status. */
 async function runTests(
-  testFiles: readonly string[],
+  paths: readonly string[],
   reporter: 'dot' | 'spec',
-  ...nodeOptions: string[]
+  stdout: 'inherit' | 'pipe',
+  nodeOptions: readonly string[],
 ): Promise<number> {
-  if (testFiles.length === 0) return 0;
+  if (paths.length === 0) return 0;
   const child = spawn(
     node,
     [
@@ -103,9 +101,9 @@ async function runTests(
       '--test-reporter-destination=stdout',
       `--test-reporter=${join(import.meta.dirname, 'refuse-skipped.ts')}`,
       '--test-reporter-destination=stderr',
-      ...testFiles,
+      ...paths,
     ],
-    { cwd: root, stdio: ['inherit', reporter === 'dot' ? 'pipe' : 'inherit', 'inherit'], env: environment },
+    { cwd: root, stdio: ['inherit', stdout, 'inherit'], env: environment },
   );
   const [output, [status]] = await Promise.all([
     child.stdout === null ? '' : text(child.stdout),

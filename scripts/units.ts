@@ -11,18 +11,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
-import { glob, readFile, rm } from 'node:fs/promises';
+import { glob, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readmePackages } from '../test/docs/debian-packages.ts';
 import { codeBlocks, readPage } from '../test/docs/markdown.ts';
-import { installBaseSystem } from './fresh-machine/base-system.ts';
+import { CHECKOUT, installBaseSystem, openMachineDirectory } from './fresh-machine/base-system.ts';
 import { copyBaseSystem } from './fresh-machine/machine.ts';
 import { run } from './fresh-machine/run.ts';
 
-const checkout = join(import.meta.dirname, '..');
-const cache = join(checkout, '.cache/fresh-machine');
-const root = join(cache, `units-${process.pid}`);
+await using directory = await openMachineDirectory('units');
+const root = join(directory.path, 'machine');
 
 /** Time limit in seconds. */
 const TIMEOUT = 400;
@@ -45,11 +44,6 @@ providers:
 /** What a host of the README has, the busybox of the image, and what adds the address of examples/many-hosts. */
 const PACKAGES = ['systemd', 'busybox-static', 'iproute2', ...(await readmePackages())];
 
-if (process.getuid?.() !== 0) {
-  console.error('units: namespaces and a Debian system need root; run it with sudo');
-  process.exit(1);
-}
-mkdirSync(cache, { recursive: true, mode: 0o700 });
 const group = makeControlGroup();
 try {
   await prepare();
@@ -59,11 +53,10 @@ try {
   );
 } finally {
   await removeControlGroup();
-  await rm(root, { recursive: true, force: true });
 }
 
 async function prepare(): Promise<void> {
-  const environment = await copyBaseSystem(await installBaseSystem(cache), root);
+  const environment = await copyBaseSystem(await installBaseSystem(), root);
   const inside = (...command: readonly string[]): Promise<void> =>
     run('env', [
       ...Object.entries(environment).map(([name, value]) => `${name}=${value}`),
@@ -80,8 +73,8 @@ async function prepare(): Promise<void> {
   const command = `#!/bin/sh\nexec node ${program} "$@"\n`;
   writeFileSync(join(root, 'usr/local/bin/nodepool-builder'), command, { mode: 0o755 });
   const units = join(root, 'etc/systemd/system');
-  for await (const unit of glob('*.service', { cwd: join(checkout, 'examples/systemd') })) {
-    cpSync(join(checkout, 'examples/systemd', unit), join(units, unit));
+  for await (const unit of glob('*.service', { cwd: join(CHECKOUT, 'examples/systemd') })) {
+    cpSync(join(CHECKOUT, 'examples/systemd', unit), join(units, unit));
   }
   writeFileSync(join(units, 'test.target'), '[Unit]\nDescription=Test\nDefaultDependencies=no\n');
   for (const path of ['etc/nodepool', 'opt/nodepool/images', 'var/lib/libvirt/images']) {
@@ -100,7 +93,7 @@ async function prepare(): Promise<void> {
 /** Runs systemd in a control group and namespaces of its own, and the commands beside it. */
 async function runUnits(): Promise<void> {
   const namespaces = ['--cgroup', '--mount', '--net', '--pid', '--ipc', '--uts', '--fork', '--kill-child'];
-  const enter = ['sh', join(import.meta.dirname, 'units/enter.sh'), root, checkout];
+  const enter = ['sh', join(import.meta.dirname, 'units/enter.sh'), root, CHECKOUT];
   // The control group first: systemd moves and removes the groups below its own.
   const script = 'echo 0 >"$1/cgroup.procs"; shift; exec "$@"';
   const command = ['unshare', ...namespaces, ...enter];

@@ -1,7 +1,35 @@
-import { access, rename, rm } from 'node:fs/promises';
+import { access, mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { debianMirror } from '../quickstart/machine.ts';
 import { run } from './run.ts';
+
+export const CHECKOUT = join(import.meta.dirname, '../..');
+
+/** Directory of base systems, and of what scripts make of them. */
+const CACHE = join(CHECKOUT, '.cache/fresh-machine');
+
+/** Directory of a script that makes machines. */
+export interface MachineDirectory extends AsyncDisposable {
+  readonly path: string;
+}
+
+/**
+ * Makes the directory of a script that makes machines. Ends the process with an error unless root runs it.
+ *
+ * @param name - name of the script
+ */
+export async function openMachineDirectory(name: string): Promise<MachineDirectory> {
+  if (process.getuid?.() !== 0) {
+    console.error(`${name}: namespaces and a Debian system need root; run it with sudo`);
+    process.exit(1);
+  }
+  // A terminal sends these to the script's commands as well: the script waits for them, and removes its directory.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  const path = join(CACHE, `${name}-${process.pid}`);
+  // Only for root: the settings of registries may hold passwords.
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
 
 /** A minimal Debian in a directory. */
 export interface BaseSystem {
@@ -15,13 +43,12 @@ export interface BaseSystem {
 /**
  * Installs a minimal Debian from the mirror of this machine's apt. It is downloaded once.
  *
- * @param cache - the directory that keeps it
  * @param wanted - code name; default: the release of this machine's apt
  */
-export async function installBaseSystem(cache: string, wanted?: string): Promise<BaseSystem> {
+export async function installBaseSystem(wanted?: string): Promise<BaseSystem> {
   const { release: hostSuite, main } = await debianMirror();
   const suite = wanted ?? hostSuite;
-  const directory = join(cache, `debian-${suite}`);
+  const directory = join(CACHE, `debian-${suite}`);
   const isThere = await access(directory).then(
     () => true,
     () => false,

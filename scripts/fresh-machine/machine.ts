@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import type { BaseSystem } from './base-system.ts';
+import { type BaseSystem, CHECKOUT } from './base-system.ts';
 import { copyRegistrySettings } from './registry-settings.ts';
 import { run } from './run.ts';
 
@@ -44,7 +44,6 @@ export async function copyBaseSystem(
 export async function prepareMachine(options: {
   readonly base: BaseSystem;
   readonly root: string;
-  readonly checkout: string;
   readonly user: boolean;
 }): Promise<Machine> {
   const { base, root, user } = options;
@@ -60,7 +59,7 @@ export async function prepareMachine(options: {
     'clone',
     '--quiet',
     '--no-hardlinks',
-    options.checkout,
+    CHECKOUT,
     join(root, checkout),
   ];
   await run('git', clone);

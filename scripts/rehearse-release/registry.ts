@@ -4,6 +4,8 @@ import { cpSync, existsSync, readdirSync, symlinkSync, writeFileSync } from 'nod
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { freePort } from '../free-port.ts';
+import { CHECKOUT } from '../fresh-machine/base-system.ts';
 import { run } from '../fresh-machine/run.ts';
 
 /** The registry's program and its own dependencies, which our lock file leaves out. */
@@ -20,12 +22,21 @@ export interface Registry extends AsyncDisposable {
 }
 
 /**
- * Starts the registry.
+ * Starts a registry, and publishes all packages of the committed HEAD there.
  *
- * @param program - directory where its program is kept
- * @param data - directory for its packages and its log
+ * @param directory - directory for the registry's packages and for a clone
  */
-export async function startRegistry(program: string, data: string, port: number): Promise<Registry> {
+export async function publishHead(directory: string): Promise<Registry> {
+  await using stack = new AsyncDisposableStack();
+  const { url } = stack.use(await startRegistry(directory));
+  await publish(url, directory);
+  const opened = stack.move();
+  return { url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** @param data - directory for the registry's packages and its log */
+async function startRegistry(data: string): Promise<Registry> {
+  const program = join(CHECKOUT, '.cache/verdaccio');
   await mkdir(program, { recursive: true });
   await writeFile(join(program, 'package.json'), JSON.stringify(MANIFEST));
   // npm 9, which is Debian 13's, does not understand that tag although it is overridden.
@@ -46,7 +57,7 @@ export async function startRegistry(program: string, data: string, port: number)
   };
   const file = join(data, 'registry.json');
   await writeFile(file, JSON.stringify(config));
-  const listen = `127.0.0.1:${port}`;
+  const listen = `127.0.0.1:${await freePort()}`;
   const verdaccio = join(program, 'node_modules/verdaccio/bin/verdaccio');
   const child = spawn(process.execPath, [verdaccio, '--config', file, '--listen', listen], {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -66,24 +77,20 @@ export async function startRegistry(program: string, data: string, port: number)
   };
 }
 
-/**
- * Publishes all packages of the committed HEAD, from a clone: lerna and npm write to the packages while they pack them.
- *
- * @param directory - receives the clone
- */
-export async function publish(url: string, checkout: string, directory: string): Promise<void> {
+/** Publishes from a clone: lerna and npm write to the packages while they pack them. */
+async function publish(url: string, directory: string): Promise<void> {
   const clone = join(directory, 'clone');
-  await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', '--no-hardlinks', checkout, clone]);
-  symlinkSync(join(checkout, 'node_modules'), join(clone, 'node_modules'));
-  for (const name of readdirSync(join(checkout, 'packages'))) {
-    const built = join(checkout, 'packages', name, 'dist');
+  await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', '--no-hardlinks', CHECKOUT, clone]);
+  symlinkSync(join(CHECKOUT, 'node_modules'), join(clone, 'node_modules'));
+  for (const name of readdirSync(join(CHECKOUT, 'packages'))) {
+    const built = join(CHECKOUT, 'packages', name, 'dist');
     if (existsSync(built)) cpSync(built, join(clone, 'packages', name, 'dist'), { recursive: true });
   }
   writeFileSync(join(clone, '.git/info/exclude'), 'node_modules\n'); // lerna publishes no uncommitted changes
   // npm publishes only with a login, which this registry does not check.
   const login = join(directory, 'npmrc');
   writeFileSync(login, `registry=${url}\n${url.replace('http:', '')}:_authToken=rehearsal\n`);
-  const lerna = join(checkout, 'node_modules/.bin/lerna');
+  const lerna = join(CHECKOUT, 'node_modules/.bin/lerna');
   const args = ['publish', 'from-package', '--yes', '--registry', url, '--loglevel=warn'];
   // lerna leaves the packed packages in its temporary directory.
   const variables = [`npm_config_userconfig=${login}`, `TMPDIR=${directory}`];

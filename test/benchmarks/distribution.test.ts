@@ -1,3 +1,4 @@
+// Only in test:all: it tests the benchmarks.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { distributionOf } from './distribution.ts';

@@ -28,9 +28,10 @@ async function createBuildSite(t: TestContext, diskimages: string = DOCS): Promi
 }
 
 /** A build in a process of its own, with the fake disk-image-create first in PATH. */
-function startBuild(t: TestContext, dib: FakeDib, ...args: readonly string[]): BuilderProcess {
+function startBuild(t: TestContext, dib: FakeDib | undefined, ...args: readonly string[]): BuilderProcess {
   const [command, all] = builderCommand('build', ...args);
-  const build = spawnDaemon(['env', [`PATH=${dib.directory}:${process.env.PATH}`, command, ...all]]);
+  const path = dib === undefined ? [] : [`PATH=${dib.directory}:${process.env.PATH}`];
+  const build = spawnDaemon(['env', [...path, command, ...all]]);
   undoAfter(t, () => (build.child.exitCode === null ? build.end('SIGKILL') : undefined));
   return build;
 }

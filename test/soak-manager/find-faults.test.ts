@@ -1,3 +1,4 @@
+// Only in test:all: it tests a soak.
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Admin, Client, Worker } from '@nodepool-builder/gearman-node';

@@ -1,3 +1,4 @@
+// Only in test:all: it tests a soak.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Not a unit test: it starts servers.
+// Only in test:all: it waits for further kinds of images in Glance.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Not a unit test: it takes half a minute.
+// Only in test:all: it waits for half a minute.
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { CloudDouble, type Intercept } from '../../../test/doubles/openstack/cloud-double.ts';

@@ -1,4 +1,4 @@
-// Not a unit test: it starts servers.
+// Only in test:all: it waits for further kinds of images in Glance.
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';

@@ -1,3 +1,4 @@
+// Only in test:all: it tests a benchmark.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// Only in test:all: it tests a benchmark.
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { startGearmand } from '../../fixtures/gearmand.ts';

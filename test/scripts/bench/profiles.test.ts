@@ -1,3 +1,4 @@
+// Only in test:all: it tests the benchmarks.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

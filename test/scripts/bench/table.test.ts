@@ -1,3 +1,4 @@
+// Only in test:all: it tests the benchmarks.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
