@@ -102,6 +102,6 @@ it('a command quotes Gearman’s words about a builder that sends no reason', as
   assert.equal(code, 1);
   assert.match(
     stderr,
-    /^nodepool-builder: job H:\S+ of image-build:docs failed; the worker's log has the reason$/m,
+    /^nodepool-builder: job H:\S+ of image-build:docs failed; see the worker's log for the reason$/m,
   );
 });

@@ -1,19 +1,18 @@
 import { types } from 'node:util';
 import { GearmanError } from './errors.ts';
 
-/** The limit of libgearman. A name of 8 KiB makes gearmand disconnect the worker that grabs its job. */
+/** libgearman's limit. A name of 8 KiB makes gearmand disconnect the worker that grabs its job. */
 export const MAX_FUNCTION_NAME_BYTES = 512;
 
-/** The limit of gearmand, which silently truncates a longer unique key or refuses it. */
+/** gearmand's limit. It truncates a longer unique key without notice, or rejects it. */
 const MAX_UNIQUE_BYTES = 63;
 
-/** The limit of gearmand, which disconnects a client that requests the status of a longer handle. */
+/** gearmand's limit. It disconnects a client that requests the status of a longer handle. */
 const MAX_HANDLE_BYTES = 63;
 
-/** The longest delay of setTimeout, in milliseconds: about 25 days. setTimeout treats a longer delay as 1 ms. */
+/** Maximum delay of setTimeout in milliseconds, about 25 days. setTimeout treats a longer delay as 1 ms. */
 export const MAX_TIMER_DELAY: number = 2 ** 31 - 1;
 
-/** The highest port number. */
 const MAX_PORT = 65_535;
 
 /** Maximum number of characters of an invalid argument in an error message. */
@@ -73,7 +72,10 @@ export function checkRange(what: string, value: number | undefined, min: number,
 /** The name of each option of a type. */
 export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
 
-/** @throws GearmanError `invalid-argument` unless it is an object without other options: a misspelt one has no effect */
+/**
+ * @throws GearmanError `invalid-argument` unless the value is an object without unknown options, because a misspelt
+ * option has no effect
+ */
 export function checkNames<Options extends object>(
   what: string,
   options: Options,
@@ -86,7 +88,7 @@ export function checkNames<Options extends object>(
   }
 }
 
-/** @throws GearmanError `invalid-argument` unless it is a port number or 0 */
+/** @throws GearmanError `invalid-argument` unless the value is a port number or 0 */
 export function checkPort(what: string, port: number): void {
   if (Number.isInteger(port) && port >= 0 && port <= MAX_PORT) return;
   refuse(what, port, `give a whole number up to ${MAX_PORT}`);

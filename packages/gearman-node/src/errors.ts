@@ -1,4 +1,4 @@
-/** The error codes. `retriable`: the same call may succeed later without any change. */
+/** The error codes. If `retriable`, the same call may succeed later without any change. */
 export const GEARMAN_ERRORS = {
   'bad-magic': { retriable: false },
   'unknown-packet': { retriable: false },
@@ -25,7 +25,7 @@ export const GEARMAN_ERRORS = {
   closed: { retriable: false },
 } as const;
 
-/** The code of a {@link GearmanError}; compare codes, never messages. */
+/** The code of a {@link GearmanError}. Compare codes, never messages. */
 export type GearmanErrorCode = keyof typeof GEARMAN_ERRORS;
 
 /** Base class of all errors of this package. The message says what failed, why, and what to do. */
@@ -49,19 +49,19 @@ export class ProtocolError extends GearmanError {
   override readonly name = 'ProtocolError';
 }
 
-/** A server is unreachable, closed the connection, or did not answer in time. */
+/** A server is unreachable, closed the connection, or did not reply in time. */
 export class ConnectionError extends GearmanError {
   override readonly name = 'ConnectionError';
 }
 
-/** The server answered a request with an ERROR packet. */
+/** The server replied to a request with an ERROR packet. */
 export class ServerError extends GearmanError {
   override readonly name = 'ServerError';
   /** The server's error code, for instance `JOB_NOT_FOUND` or `QUEUE_ERROR`. */
   readonly serverCode: string;
 
   constructor(serverCode: string, text: string, options?: ErrorOptions) {
-    super('server-error', `the job server answered ${serverCode}: ${text}`, options);
+    super('server-error', `the job server replied ${serverCode}: ${text}`, options);
     this.serverCode = serverCode;
   }
 }
@@ -70,11 +70,11 @@ export class ServerError extends GearmanError {
 export class JobFailedError extends GearmanError {
   override readonly name = 'JobFailedError';
   readonly handle: string;
-  /** The payload of the job's last WORK_WARNING, if there was one: WORK_FAIL has no room for a reason. */
+  /** The payload of the job's last WORK_WARNING, if any. WORK_FAIL cannot transmit a reason. */
   readonly warning: Buffer | undefined;
 
   constructor(functionName: string, handle: string, warning?: Buffer) {
-    super('job-failed', `job ${handle} of ${functionName} failed; the worker's log has the reason`);
+    super('job-failed', `job ${handle} of ${functionName} failed; see the worker's log for the reason`);
     this.handle = handle;
     this.warning = warning;
   }
@@ -86,7 +86,7 @@ export class JobExceptionError extends GearmanError {
   readonly handle: string;
   /** The payload of the packet, usually one line of text. */
   readonly data: Buffer;
-  /** The payload of the job's last WORK_WARNING, if there was one. */
+  /** The payload of the job's last WORK_WARNING, if any. */
   readonly warning: Buffer | undefined;
 
   constructor(functionName: string, handle: string, data: Buffer, warning?: Buffer) {
@@ -112,8 +112,8 @@ export class JobLostError extends GearmanError {
 }
 
 /**
- * Thrown by a handler to end its job with WORK_FAIL: an expected failure. Any other error that a handler throws ends
- * the job with WORK_EXCEPTION.
+ * Thrown by a handler to end its job with WORK_FAIL, for an expected failure. Any other error ends the job with
+ * WORK_EXCEPTION.
  */
 export class JobFailure extends GearmanError {
   override readonly name = 'JobFailure';

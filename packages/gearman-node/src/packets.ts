@@ -3,7 +3,7 @@
  * The types, the encoder, the decoder and the documentation are derived from it: a new packet type is one row.
  */
 
-/** Sender of a packet. Packets of a server have the magic `\0RES`, all others `\0REQ`. */
+/** Sender of a packet. A server's packets have the magic `\0RES`, all others `\0REQ`. */
 export type Sender = 'client' | 'worker' | 'server';
 
 /** Every packet type: its number, its permitted senders, and its arguments in wire order, separated by one NUL. */
@@ -99,13 +99,13 @@ export interface PacketType {
   readonly number: number;
   readonly senders: readonly Sender[];
   readonly arguments: readonly ArgumentName[];
-  /** Whether the last argument is a payload, which may hold NULs. All other arguments are text. */
+  /** Whether the last argument is a payload, which may contain NULs. All other arguments are text. */
   readonly hasPayload: boolean;
   /** Whether a missing NUL before the payload means an empty payload, as in the WORK_* packets of Perl's workers. */
   readonly mayLackPayload: boolean;
 }
 
-/** Packet types by number; numbers that the protocol does not use are undefined. */
+/** Packet types by number; undefined for unused numbers. */
 export const PACKET_TYPES: readonly (PacketType | undefined)[] = numbered();
 
 function numbered(): (PacketType | undefined)[] {

@@ -37,7 +37,6 @@ export interface QueuedJob {
   readonly retries: number;
   /** Whether all clients of the job have disconnected. */
   readonly ignored: boolean;
-  /** Whether it is a background job. */
   readonly background: boolean;
 }
 
@@ -47,7 +46,7 @@ export type ReplyKind = 'list' | 'line';
 /** Maximum number of characters of a line in an error message. */
 const MAX_SHOWN = 80;
 
-/** The commands of the admin text protocol, as they are sent. */
+/** The commands of the admin text protocol. */
 export const ADMIN_COMMANDS = {
   status: { words: 'status', reply: 'list' },
   priorityStatus: { words: 'prioritystatus', reply: 'list' },
@@ -95,7 +94,7 @@ function fromEnd(line: string, numbers: number): { readonly name: string; readon
   return { name: fields.slice(0, -numbers).join('\t'), values };
 }
 
-/** @param line of the reply, for the error */
+/** @param line the reply line, quoted in the error */
 function parseNumber(text: string, line: string): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number;

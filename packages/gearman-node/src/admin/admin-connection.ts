@@ -25,7 +25,7 @@ interface PendingCommand {
   readonly onLine: (line: string) => void;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
-  /** Error of `onLine`; the rest of the reply is skipped. */
+  /** Error that `onLine` threw. The rest of the reply is then skipped. */
   error?: unknown;
 }
 
@@ -36,7 +36,7 @@ export class AdminConnection {
   readonly #maxReplySize: number;
   readonly #timer: ReplyTimer;
   readonly #pending: PendingCommand[] = [];
-  /** The incomplete line at the end of the input: the first `#heldLength` bytes. */
+  /** The incomplete line at the end of the input, in the first `#heldLength` bytes. */
   #held = Buffer.alloc(0);
   #heldLength = 0;
   /** Size of the current reply so far, in bytes. */
@@ -50,13 +50,13 @@ export class AdminConnection {
     this.#timer = new ReplyTimer(timeout, () => {
       this.#reason ??= new ConnectionError(
         'server-silent',
-        `${peer} did not answer in ${timeout} ms; it may not know the command`,
+        `${peer} did not reply within ${timeout} ms; it may not know the command`,
       );
       socket.destroy();
     });
     socket.on('data', (chunk: Buffer) => {
       this.#read(chunk);
-      // Node.js reads up to 32 chunks before it serves others: 2 MiB of a list would block the event loop.
+      // Node.js reads up to 32 chunks before it serves other sockets. 2 MiB of a list would block the event loop.
       socket.pause();
       setImmediate(() => socket.resume());
     });
@@ -72,7 +72,8 @@ export class AdminConnection {
   /**
    * Sends a command. Resolves at the end of the reply.
    *
-   * @param onLine called with each line of the reply, without the dot that ends a list; what it throws rejects the command
+   * @param onLine called with each line of the reply, without the dot that ends a list; an error that it throws rejects
+   * the command
    */
   run(line: string, kind: ReplyKind, onLine: (line: string) => void): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -82,7 +83,7 @@ export class AdminConnection {
     return promise;
   }
 
-  /** Closes the connection; unanswered commands reject with the reason. */
+  /** Closes the connection. Commands without a reply reject with the reason. */
   async close(reason: GearmanError): Promise<void> {
     this.#reason ??= reason;
     if (this.#socket.destroyed) return;
@@ -122,7 +123,7 @@ export class AdminConnection {
   #rejectOversized(): void {
     this.#reason ??= new ProtocolError(
       'reply-too-large',
-      `a reply of ${this.#peer} is over the limit of ${this.#maxReplySize} bytes; maxReplySize raises it`,
+      `a reply of ${this.#peer} exceeds the limit of ${this.#maxReplySize} bytes; raise maxReplySize`,
     );
     this.#socket.destroy();
   }
@@ -173,7 +174,9 @@ function passOn(command: PendingCommand, line: string): void {
   }
 }
 
-/** The error in a line. A line with a tab is not an error, but belongs to a function whose name looks like one. */
+/**
+ * Returns the error in a line. A line with a tab is not an error, but belongs to a function whose name looks like one.
+ */
 function errorIn(line: string): ServerError | undefined {
   const [start, code = '', ...words] = line.split(' ');
   if (start !== 'ERR' || code === '' || line.includes('\t')) return undefined;

@@ -44,7 +44,7 @@ const DEFAULT_MAX_REPLY_SIZE = 64 * 1024 * 1024;
 /**
  * A client of the admin text protocol for one server. It connects with the first command, and reconnects after the
  * connection was lost. Each method throws a ServerError if the server rejects the command, a ConnectionError, or a
- * ProtocolError if the reply is malformed or too large. The Python server does not answer unknown commands.
+ * ProtocolError if the reply is malformed or too large. The Python server does not reply to unknown commands.
  */
 export class Admin implements AsyncDisposable {
   readonly #address: ServerAddress;
@@ -65,25 +65,25 @@ export class Admin implements AsyncDisposable {
   }
 
   /**
-   * The functions of the server. gearmand also lists functions without workers.
+   * The server's functions. gearmand also lists functions without workers.
    *
-   * @param isWanted false for a function that is left out, which saves memory if there are many. Default: all.
+   * @param isWanted returns false for a function to leave out, which saves memory if there are many. Default: all.
    */
   async status(isWanted?: (status: FunctionStatus) => boolean): Promise<FunctionStatus[]> {
     return await this.#list('status', parseStatus, isWanted);
   }
 
-  /** The functions of the server, with the number of waiting jobs by priority. */
+  /** The server's functions, with the number of waiting jobs by priority. */
   async priorityStatus(): Promise<FunctionPriorityStatus[]> {
     return await this.#list('priorityStatus', parsePriorityStatus);
   }
 
-  /** The connections of the server, with the functions that each one has registered. */
+  /** The server's connections, with the functions that each has registered. */
   async workers(): Promise<WorkerInfo[]> {
     return await this.#list('workers', parseWorker);
   }
 
-  /** The jobs of the server, waiting and running. */
+  /** The server's jobs, waiting and running. */
   async showJobs(): Promise<QueuedJob[]> {
     return await this.#list('showJobs', parseJob);
   }
@@ -98,12 +98,12 @@ export class Admin implements AsyncDisposable {
     return parseValue(await this.#line('version'));
   }
 
-  /** The log level of the server, for instance `ERROR`. */
+  /** The server's log level, for instance `ERROR`. */
   async verbose(): Promise<string> {
     return parseValue(await this.#line('verbose'));
   }
 
-  /** The process id of the server. */
+  /** The server's process id. */
   async pid(): Promise<number> {
     return parsePid(await this.#line('pid'));
   }
@@ -154,7 +154,7 @@ export class Admin implements AsyncDisposable {
     await this.close();
   }
 
-  /** Parses each line when it arrives: together, 100,000 of them would block the event loop. */
+  /** Parses each line when it arrives. Parsing 100,000 lines together would block the event loop. */
   async #list<T>(
     command: AdminCommand,
     parse: (line: string) => T,

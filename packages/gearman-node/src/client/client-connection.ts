@@ -15,7 +15,7 @@ export interface ClientConnectionOptions {
   readonly clientId: string | undefined;
   readonly timeout: number;
   readonly maxPacketSize: number | undefined;
-  /** Called when the server has answered a request. */
+  /** Called when the server has replied to a request. */
   readonly onAnswer: () => void;
   readonly onClose: (error: GearmanError) => void;
 }
@@ -39,7 +39,7 @@ export interface UniqueJobStatus extends JobStatus {
 /** Maximum number of jobs whose status is requested at a time, the least recently requested first. */
 const STATUS_REQUESTS = 100;
 
-/** Packets with data of a job. One over the limit fails only its job. */
+/** Packets with data of a job. A packet over the limit fails only its job. */
 const WORK_PACKETS: ReadonlySet<PacketName> = new Set([
   'WORK_COMPLETE',
   'WORK_EXCEPTION',
@@ -47,13 +47,13 @@ const WORK_PACKETS: ReadonlySet<PacketName> = new Set([
   'WORK_WARNING',
 ]);
 
-/** A client's side of one connection: unanswered requests and jobs in flight. */
+/** A client's side of one connection: requests without a reply, and jobs in flight. */
 export class ClientConnection {
   readonly #options: ClientConnectionOptions;
   readonly #connection: Connection;
   readonly #requests: RequestQueue;
   readonly #jobs = new Map<string, JobSubscribers>();
-  /** Jobs that have paused the connection because their events are not read. */
+  /** Jobs that have paused the connection because no loop reads their events. */
   readonly #pausing = new Set<SubmittedJob>();
   readonly #statusTimer: NodeJS.Timeout;
 
@@ -69,7 +69,7 @@ export class ClientConnection {
       onOversized: (packet, size) => this.#onOversized(packet, size),
       onClose: (error) => this.#onClose(error),
     });
-    // Without waiting for the answer: the Python server sends none.
+    // Does not wait for the reply, because the Python server sends none.
     this.#connection.send('OPTION_REQ', 'exceptions');
     if (options.clientId !== undefined) this.#connection.send('SET_CLIENT_ID', options.clientId);
   }
@@ -85,7 +85,7 @@ export class ClientConnection {
     this.#connection.send(submission.packet, ...submission.arguments);
     this.#requests.push({
       expects: 'JOB_CREATED',
-      // Synchronously: WORK_COMPLETE may be in the same chunk.
+      // Runs synchronously, because WORK_COMPLETE may be in the same chunk.
       onReply: (packet) => this.#accepted(job, packet.key('handle')),
       onFailure: (error) => (error instanceof ServerError ? job.reject(error) : job.lose(error)),
     });
@@ -156,7 +156,7 @@ export class ClientConnection {
     }
   }
 
-  /** Loses a job that the server no longer knows: its final packet would have come before this answer. */
+  /** Loses a job that the server no longer knows. Its final packet would have arrived before this reply. */
   #forgotten(handle: string): void {
     const subscribers = this.#jobs.get(handle);
     this.#jobs.delete(handle);
@@ -199,7 +199,10 @@ export class ClientConnection {
     subscribers.add(job.isSettled ? ABANDONED : job);
   }
 
-  /** Undefined for a job that has ended: some servers send a second final packet. */
+  /**
+   * Returns the subscribers of a packet's job. Undefined for a job that has ended, because some servers send a second
+   * final packet.
+   */
   #subscribers(packet: Packet): JobSubscribers | undefined {
     return this.#jobs.get(packet.key('handle'));
   }
@@ -229,7 +232,7 @@ export class ClientConnection {
       return;
     }
     const { peer, timeout } = this.#options;
-    const message = `${peer} left a request unanswered for ${timeout} ms; its connection is closed`;
+    const message = `${peer} left a request without a reply for ${timeout} ms; its connection is closed`;
     this.#connection.destroy(new ConnectionError('server-silent', message));
   }
 

@@ -20,18 +20,18 @@ export interface ClientOptions {
   readonly clientId?: string | undefined;
   readonly logger?: Logger | undefined;
   /**
-   * Timeout in milliseconds for connecting, and for the answer to a request, after which the connection is closed. It
+   * Timeout in milliseconds for connecting, and for the reply to a request, after which the connection is closed. It
    * does not limit the run time of jobs. Default 30,000.
    */
   readonly timeout?: number | undefined;
   /**
-   * The pauses between attempts to connect to one server. They grow until the server answers a request. Default: from
-   * 100 to 5,000 ms.
+   * The pauses between attempts to connect to one server. They grow until the server replies to a request. Default:
+   * from 100 to 5,000 ms.
    */
   readonly reconnect?: BackoffOptions | undefined;
   /**
-   * Maximum size of a packet in bytes. Only the job of a larger payload or result fails, with `packet-too-large`.
-   * Default 64 MiB.
+   * Maximum size of a packet in bytes. A job with a larger payload or result fails with `packet-too-large`; other jobs
+   * are not affected. Default 64 MiB.
    */
   readonly maxPacketSize?: number | undefined;
 }
@@ -49,7 +49,7 @@ const OPTIONS: OptionNames<ClientOptions> = {
 interface Waiting {
   readonly start: (connection: ClientConnection) => void;
   readonly fail: (error: GearmanError) => void;
-  /** Whether it keeps waiting if no server is reachable. */
+  /** The request keeps waiting even if no server is reachable. */
   readonly keepsWaiting: () => boolean;
 }
 
@@ -99,10 +99,10 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Requests the status of the job with a unique key from the connected server. The Python server never answers: the
+   * Requests the status of the job with a unique key from the connected server. The Python server never replies: the
    * connection is then closed, and its jobs in flight are lost.
    *
-   * @throws as {@link status}
+   * @throws like {@link status}
    */
   async statusByUnique(unique: string): Promise<UniqueJobStatus> {
     checkUnique(unique);
@@ -170,7 +170,7 @@ export class Client implements AsyncDisposable {
     this.#connecting = undefined;
   }
 
-  /** Tries each server once, those with a pause last. Returns the error if none is reachable. */
+  /** Tries each server once, starting with those whose pause is over. Returns the error if none is reachable. */
   async #tryAll(): Promise<ConnectionError | undefined> {
     const { timeout = DEFAULT_TIMEOUT } = this.#options;
     const { signal } = this.#stop;
@@ -209,7 +209,7 @@ export class Client implements AsyncDisposable {
   }
 }
 
-/** Sends a request. One that cannot be sent does not affect the others. */
+/** Sends a request. A request that cannot be sent does not affect the others. */
 function startOn(waiting: Waiting, connection: ClientConnection): void {
   try {
     waiting.start(connection);

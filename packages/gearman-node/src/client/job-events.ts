@@ -6,7 +6,7 @@ export type JobEvent =
   | { readonly type: 'data'; readonly data: Buffer }
   | { readonly type: 'warning'; readonly data: Buffer };
 
-/** Bytes of unread events that are kept for one job. */
+/** Maximum size of the unread events of one job, in bytes. */
 const LIMIT = 1024 * 1024;
 
 /** Overhead of an event in bytes. */
@@ -19,8 +19,8 @@ export interface FlowControl {
 }
 
 /**
- * The events of one job, read by `for await` loops, which share them. Loops that are too slow pause the connection.
- * Before the first loop starts, events are kept up to a limit; above it, all are dropped.
+ * The events of one job, read by `for await` loops, which share them. Slow loops pause the connection. Before the first
+ * loop starts, events are kept up to a limit; above it, all are dropped.
  */
 export class JobEvents implements AsyncIterableIterator<JobEvent> {
   readonly #flow: FlowControl;
@@ -46,7 +46,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
     this.#wakeAll();
   }
 
-  /** Ends the events; after the last one, loops throw the error if one is given. */
+  /** Ends the events. After the last event, loops throw the error if one is given. */
   end(error?: GearmanError): void {
     if (this.#isOver) return;
     this.#isOver = true;

@@ -1,6 +1,6 @@
 import type { SubmittedJob } from './submitted-job.ts';
 
-/** A job as its connection uses it. */
+/** The part of a job that its connection uses. */
 export type Subscriber = Pick<
   SubmittedJob,
   'function' | 'push' | 'endEvents' | 'complete' | 'throwException' | 'fail' | 'reject' | 'lose'
@@ -20,7 +20,7 @@ export const ABANDONED: Subscriber = {
 
 /**
  * The jobs that share a handle because their unique key is the same. A server sends each packet once for each of them,
- * without naming it: the jobs take turns in the order of submission.
+ * without naming the job, so the jobs take turns in the order of submission.
  */
 export class JobSubscribers {
   readonly #jobs: Subscriber[] = [];
@@ -35,22 +35,22 @@ export class JobSubscribers {
     this.#turn = 0;
   }
 
-  /** Forgets a job, whose packets still come. */
+  /** Forgets a job whose packets still arrive. */
   abandon(job: Subscriber): void {
     const index = this.#jobs.indexOf(job);
     if (index >= 0) this.#jobs[index] = ABANDONED;
   }
 
-  /** Returns the job of the next packet. */
+  /** Returns the job that the next packet belongs to. */
   next(): Subscriber {
     const job = this.#jobs[this.#turn % this.#jobs.length] as Subscriber;
     this.#turn += 1;
     return job;
   }
 
-  /** Removes and returns the job of the next packet, which is final. */
+  /** Removes and returns the job that the next packet, its final one, belongs to. */
   takeNext(): Subscriber {
-    // Most jobs are alone.
+    // Most handles have one job.
     const [job] =
       this.#jobs.length === 1 ? [this.#jobs.pop()] : this.#jobs.splice(this.#turn % this.#jobs.length, 1);
     return job as Subscriber;

@@ -3,7 +3,7 @@ import { ReplyTimer } from '../connection/reply-timer.ts';
 import { ConnectionError, type GearmanError, type ServerError } from '../errors.ts';
 import type { PacketName } from '../packets.ts';
 
-/** A request that the server answers with a packet of one type or with ERROR. */
+/** A request to which the server replies with a packet of one type or with ERROR. */
 export interface PendingRequest {
   readonly expects: PacketName;
   readonly onReply: (packet: Packet) => void;
@@ -11,15 +11,15 @@ export interface PendingRequest {
 }
 
 /**
- * The unanswered requests of one connection. A server answers in order, but its answers do not identify the request,
- * and some servers ignore some requests. So an answer belongs to the oldest request that expects its type, and the
- * requests before it have failed.
+ * The requests of one connection that have no reply yet. A server replies in order, but its replies do not identify the
+ * request, and some servers ignore some requests. So a reply belongs to the oldest request that expects its type, and
+ * the requests before it have failed.
  */
 export class RequestQueue {
   readonly #requests = new Set<PendingRequest>();
   readonly #timer: ReplyTimer;
 
-  /** @param onSilence called when requests are unanswered, and none was answered for `timeout` milliseconds */
+  /** @param onSilence called when requests are outstanding, and none has had a reply for `timeout` milliseconds */
   constructor(timeout: number, onSilence: () => void) {
     this.#timer = new ReplyTimer(timeout, onSilence);
   }
@@ -29,7 +29,7 @@ export class RequestQueue {
     this.#timer.sent();
   }
 
-  /** Handles a reply; ignores one without a request. Returns whether it answered a request. */
+  /** Handles a reply; ignores a reply without a request. Returns whether there was one. */
   answer(packet: Packet): boolean {
     for (const request of this.#requests) {
       if (request.expects !== packet.name) continue;
@@ -41,7 +41,7 @@ export class RequestQueue {
     return false;
   }
 
-  /** Handles an ERROR packet, the reply to the oldest request. Returns whether it answered a request. */
+  /** Handles an ERROR packet, the reply to the oldest request. Returns whether there was a request. */
   fail(error: ServerError): boolean {
     for (const request of this.#requests) {
       this.#reject(request, error);
@@ -82,6 +82,6 @@ export class RequestQueue {
 function ignored(request: PendingRequest): ConnectionError {
   return new ConnectionError(
     'server-silent',
-    `the job server sent no ${request.expects}, but answered a later request`,
+    `the job server sent no ${request.expects}, but replied to a later request`,
   );
 }

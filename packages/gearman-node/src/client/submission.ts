@@ -20,13 +20,13 @@ export interface SubmitOptions {
    * key for foreground and background jobs: gearmand may lose the background job.
    */
   readonly unique?: string | undefined;
-  /** Default `normal`, the only priority of jobs with `startAt` or `reducer`. */
+  /** Priority of the job. Default `normal`, the only priority of jobs with `startAt` or `reducer`. */
   readonly priority?: JobPriority | undefined;
-  /** The job does not depend on the client, which gets no result. Default false. */
+  /** Whether the job does not depend on the client, which gets no result. Default false. */
   readonly background?: boolean | undefined;
   /**
    * Earliest start time of a background job, in whole seconds (SUBMIT_JOB_EPOCH). gearmand before 2.0.0 does not wake
-   * sleeping workers for it: it starts with the next grab of a worker. Default: immediately.
+   * sleeping workers for such a job, which starts with a worker's next grab. Default: immediately.
    */
   readonly startAt?: Date | undefined;
   /** A name for workers that use GRAB_JOB_ALL (SUBMIT_REDUCE_JOB). It excludes `startAt`. Default: none. */
@@ -39,7 +39,7 @@ export interface SubmitOptions {
   readonly timeout?: number | undefined;
   /**
    * What to do when the connection to the server is lost while the job is in flight: `reject` (default) with
-   * JobLostError, or `resubmit` it to the first reachable server, however long that takes. The job may then run twice.
+   * JobLostError, or `resubmit` it to the first reachable server, with no time limit. The job may then run twice.
    */
   readonly onServerLost?: 'reject' | 'resubmit' | undefined;
 }
@@ -80,14 +80,14 @@ export function submissionOf(
   checkText('aggregator', aggregator);
   checkWait(options);
   if (startAt === undefined && reducer === undefined) {
-    refuseIf(aggregator !== '', 'aggregator needs a reducer');
+    refuseIf(aggregator !== '', 'aggregator requires a reducer');
     const packet = SUBMIT_PACKETS[background ? 'background' : 'foreground'][priority];
     return { packet, arguments: [functionName, unique, payload] };
   }
   refuseIf(priority !== 'normal', 'a job with startAt or a reducer must have the priority normal');
   if (startAt !== undefined) {
     refuseIf(reducer !== undefined, 'startAt and reducer exclude each other');
-    refuseIf(!background, 'startAt needs a background job');
+    refuseIf(!background, 'startAt requires a background job');
     return { packet: 'SUBMIT_JOB_EPOCH', arguments: [functionName, unique, epochOf(startAt), payload] };
   }
   checkFunctionName(reducer as string);
@@ -106,7 +106,7 @@ function checkWait({ background, signal, timeout, onServerLost = 'reject' }: Sub
   checkChoice('onServerLost', onServerLost, ['reject', 'resubmit']);
 }
 
-/** Whole seconds since 1970, rounded up. */
+/** Seconds since 1970, rounded up. */
 function epochOf(date: Date): number {
   if (!(date instanceof Date)) refuse('startAt', date, 'give a Date');
   const epoch = Math.ceil(date.getTime() / 1000);

@@ -7,7 +7,7 @@ import { type FlowControl, type JobEvent, JobEvents } from './job-events.ts';
 import { type Submission, type SubmitOptions, submissionOf } from './submission.ts';
 
 /**
- * A submitted job: awaitable for its result, async-iterable for the events that its worker sends before the end. A loop
+ * A submitted job. Await it for its result; iterate over it for the events that its worker sends before the end. A loop
  * ends when the job does, and throws the error of a failed job. It also throws a ProtocolError for a status with
  * invalid numbers, and a GearmanError `events-dropped` if it started too late.
  */
@@ -20,7 +20,7 @@ export interface Job extends PromiseLike<Buffer>, AsyncIterable<JobEvent> {
    */
   readonly handle: Promise<string>;
   /**
-   * The payload of WORK_COMPLETE; empty for a background job, once a server has accepted it.
+   * The payload of WORK_COMPLETE. It is empty for a background job, once a server has accepted it.
    *
    * Rejects with JobFailedError, JobExceptionError, JobLostError, ServerError, ConnectionError (no server is
    * reachable), or GearmanError `job-timeout`, `aborted` or `closed`.
@@ -28,9 +28,8 @@ export interface Job extends PromiseLike<Buffer>, AsyncIterable<JobEvent> {
   readonly result: Promise<Buffer>;
 }
 
-/** The connection of a job. */
 export interface JobConnection extends FlowControl {
-  /** Forgets the job: nobody waits for it. */
+  /** Forgets the job, for which nobody waits. */
   readonly abandon: () => void;
 }
 
@@ -45,7 +44,7 @@ export class SubmittedJob implements Job {
   #submission: Submission | undefined;
   #events: JobEvents | undefined;
   #connection: JobConnection | undefined;
-  /** Empty until a server has accepted the job. */
+  /** Handle of the latest submission. Empty until a server has accepted the job. */
   #lastHandle = '';
   #lastWarning: Buffer | undefined;
   #isSettled = false;
@@ -83,7 +82,7 @@ export class SubmittedJob implements Job {
     return this.#result.promise;
   }
 
-  /** The packet to send; undefined once it is no longer needed, so that its memory is freed. */
+  /** The packet to send. Undefined once it is no longer needed, so that its memory is freed. */
   get submission(): Submission | undefined {
     return this.#submission;
   }
@@ -97,7 +96,7 @@ export class SubmittedJob implements Job {
     return this.#isSettled;
   }
 
-  /** Whether the job is being resubmitted, for which it waits for a server without a limit. */
+  /** Whether the job is being resubmitted, and waits for a server without a time limit. */
   get isResubmitted(): boolean {
     return this.#isResubmitted;
   }
@@ -123,7 +122,6 @@ export class SubmittedJob implements Job {
     if (this.isBackground) this.complete(Buffer.alloc(0));
   }
 
-  /** Adds an event. */
   push(event: JobEvent): void {
     if (this.#isSettled) return;
     if (event.type === 'warning') this.#lastWarning = event.data;
@@ -169,13 +167,13 @@ export class SubmittedJob implements Job {
 
   readonly #onTimeout = (): void => {
     const name = this.#lastHandle ? `job ${this.#lastHandle}` : 'a job';
-    const message = `${name} of ${this.function} did not end in ${this.#options.timeout} ms`;
+    const message = `${name} of ${this.function} did not end within ${this.#options.timeout} ms`;
     this.#abandon(new GearmanError('job-timeout', message));
   };
 
   readonly #onAbort = (): void => this.#abandon(abortedError(this.#options.signal as AbortSignal));
 
-  /** Stops waiting for the job, which the server keeps. */
+  /** Stops waiting for the job, which stays on the server. */
   #abandon(error: GearmanError): void {
     this.reject(error);
     this.#connection?.abandon();
@@ -203,8 +201,8 @@ export class SubmittedJob implements Job {
 }
 
 /**
- * A promise that is created on first use, so that the rejection of an unused promise is not unhandled: a caller who
- * awaits the handle of a job need not await its result.
+ * A promise that is created on first use, so that the rejection of an unused promise is not unhandled. A caller who
+ * awaits a job's handle need not await its result.
  */
 export class LazyPromise<T> {
   #deferred: PromiseWithResolvers<T> | undefined;

@@ -3,18 +3,21 @@ import { ProtocolError } from '../errors.ts';
 import { PACKET_TYPES, type PacketType } from '../packets.ts';
 import { HEADER_SIZE, MAGIC_NUMBERS, type Magic, Packet } from './packet.ts';
 
-/** Default limit on the size of a packet: 64 MiB. */
+/** Default maximum size of a packet: 64 MiB. */
 export const DEFAULT_MAX_PACKET_SIZE: number = 64 * 1024 * 1024;
 
 /**
- * Limits the memory that is allocated for a length that a peer declares: this many bytes, or `GROWTH` times the bytes
- * that have arrived.
+ * Initial size of the buffer for a long packet. The buffer then grows to `GROWTH` times the bytes that have arrived, so
+ * that a declared length alone allocates no memory.
  */
 const FIRST_ALLOCATION = 64 * 1024;
 
 const GROWTH = 32;
 
-/** Bytes decoded of a packet over the limit: all arguments but the payload, each of at most 512 bytes. */
+/**
+ * Size of the part that is decoded of a packet over the limit. It covers all arguments but the payload, each of at most
+ * 512 bytes.
+ */
 const OVERSIZED_HEAD = 2048;
 
 const MAX_LINE_SIZE = 8192;
@@ -26,15 +29,15 @@ const { REQ, RES } = MAGIC_NUMBERS;
 export interface DecoderOptions {
   readonly onPacket: (packet: Packet) => void;
   /**
-   * Called with each line of the admin text protocol, without its line ending. Only a server sets it: input that does
-   * not begin with NUL is then text.
+   * Called with each line of the admin text protocol, without its line ending. Only a server sets it: it then takes
+   * input that does not begin with NUL as text.
    */
   readonly onLine?: (line: Buffer) => void;
   /** Maximum size of a packet in bytes, header included. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;
   /**
-   * Called with a packet whose payload exceeds the limit, truncated after 2 KiB, and its full size. The rest is
-   * skipped. Default: the packet is an error. A packet over the limit without a payload always is.
+   * Called with the first 2 KiB of a packet whose payload exceeds the limit, and its full size. The rest is skipped.
+   * Default: the packet is an error. A packet over the limit without a payload always is.
    */
   readonly onOversized?: ((packet: Packet, size: number) => void) | undefined;
 }
@@ -155,9 +158,7 @@ export class PacketDecoder {
     return whole;
   }
 
-  /**
-   * Reads a header. Returns the number of bytes to decode: those of the packet, or of the head of one over the limit.
-   */
+  /** Reads a header. Returns the number of bytes to decode, which excludes most of a packet over the limit. */
   #sizeToRead(bytes: Buffer, at: number): number {
     const opening = bytes.readUInt32BE(at);
     if (opening !== RES && opening !== REQ) {
@@ -176,7 +177,7 @@ export class PacketDecoder {
     if (PACKET_TYPES[number].hasPayload && this.#options.onOversized) return Math.min(size, OVERSIZED_HEAD);
     throw new ProtocolError(
       'packet-too-large',
-      `a packet of ${size} bytes is over the limit of ${this.#maxPacketSize}; maxPacketSize raises it`,
+      `a packet of ${size} bytes exceeds the limit of ${this.#maxPacketSize}; raise maxPacketSize`,
     );
   }
 
@@ -199,7 +200,7 @@ export class PacketDecoder {
     if (length >= MAX_LINE_SIZE) {
       throw new ProtocolError(
         'packet-too-large',
-        `a line of text is over the limit of ${MAX_LINE_SIZE} bytes`,
+        `a line of text exceeds the limit of ${MAX_LINE_SIZE} bytes`,
       );
     }
     if (newline < 0) return this.#hold(bytes, at);
@@ -219,7 +220,7 @@ function allocation(arrived: number, size: number): number {
   return Math.max(arrived, Math.min(size, Math.max(FIRST_ALLOCATION, GROWTH * arrived)));
 }
 
-/** Offsets of the arguments, followed by the offset that a further argument would have. */
+/** Offsets of the arguments, then the offset that a further argument would have. */
 function argumentStarts(type: PacketType, bytes: Buffer, start: number, end: number): readonly number[] {
   const count = type.arguments.length;
   const starts = [start];

@@ -6,17 +6,17 @@ import { HEADER_SIZE, MAGIC_NUMBERS, type Magic } from './packet.ts';
 /** Small packets share a buffer of this size. */
 const SLAB_SIZE = 32 * 1024;
 
-/** Payloads from this size on are passed on without a copy; copying a smaller one is cheaper. */
+/** Minimum size of a payload that is passed on without a copy. Copying a smaller one is cheaper. */
 const PASS_ON_SIZE = 4 * 1024;
 
-/** The maximum of the length field. */
+/** Maximum value of the length field. */
 const MAX_BODY_SIZE = 0xffff_ffff;
 
 /** Encodes packets into as few buffers as possible, so that one system call can write them. It owns no socket. */
 export class PacketEncoder {
   readonly #magic: number;
   #slab: Buffer = Buffer.alloc(0);
-  /** Start and end of the filled part of the slab that is not yet in `#parts`. */
+  /** The range of the slab that is filled and not yet in `#parts`. */
   #start = 0;
   #end = 0;
   #parts: Uint8Array[] = [];
@@ -33,10 +33,11 @@ export class PacketEncoder {
   }
 
   /**
-   * Adds a packet. A large payload is not copied: it must not be modified before it has been written.
+   * Adds a packet. A large payload is not copied, and must not be modified before it has been written.
    *
-   * @throws GearmanError `invalid-argument`, with nothing added, for an argument before the last that contains a NUL
-   * (it would shift the others), for one that is neither text, number nor bytes, or for arguments that are too long
+   * @throws GearmanError `invalid-argument` with nothing added: for an argument before the last that contains a NUL,
+   * which would shift the others, for an argument that is not text, a number or bytes, or for arguments that are too
+   * long
    */
   add<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
     const values = args as readonly ArgumentValue[];
@@ -47,10 +48,7 @@ export class PacketEncoder {
       room += longestEncoding(name, index, values[index] as ArgumentValue, index === values.length - 1);
     }
     if (room + (payload?.length ?? 0) > MAX_BODY_SIZE) {
-      throw new GearmanError(
-        'invalid-argument',
-        `the arguments of ${name} are over 4 GiB; send them in parts`,
-      );
+      throw new GearmanError('invalid-argument', `the arguments of ${name} exceed 4 GiB; send them in parts`);
     }
     this.#reserve(room);
     const header = this.#end;
@@ -64,7 +62,8 @@ export class PacketEncoder {
   }
 
   /**
-   * Adds a packet whose arguments are joined already. It checks nothing and takes a fraction of the time of {@link add}.
+   * Adds a packet whose arguments are already joined. It checks nothing and takes a fraction of the time of
+   * {@link add}.
    *
    * @param text all arguments but the payload, with the NULs after them and one character per byte
    */
@@ -100,7 +99,7 @@ export class PacketEncoder {
     return parts;
   }
 
-  /** Uses the memory of written packets again. All bytes that {@link take} returned must have been written. */
+  /** Reuses the memory of written packets. All bytes that {@link take} returned must have been written. */
   reuse(): void {
     this.#start = 0;
     this.#end = 0;
@@ -137,7 +136,7 @@ export class PacketEncoder {
   }
 }
 
-/** Encodes one packet. Packets of a server have the magic `RES`, all others `REQ`. */
+/** Encodes one packet. A server's packets have the magic `RES`, all others `REQ`. */
 export function encodePacket<N extends PacketName>(
   magic: Magic,
   name: N,
@@ -148,7 +147,7 @@ export function encodePacket<N extends PacketName>(
   return Buffer.concat(encoder.take());
 }
 
-/** The last argument, if it is too long to be worth a copy. */
+/** Returns the last argument if it is too long to copy. */
 function passedOn(value: ArgumentValue | undefined): Uint8Array | undefined {
   if (typeof value === 'string') return value.length < PASS_ON_SIZE ? undefined : Buffer.from(value);
   return types.isUint8Array(value) && value.length >= PASS_ON_SIZE ? value : undefined;

@@ -15,9 +15,8 @@ export function checkPacketSize(
   if (size > limit) throw tooLarge(`a ${name}`, size, limit);
 }
 
-/** The error for a packet over the limit. */
 export function tooLarge(what: string, size: number, limit: number): GearmanError {
-  const message = `${what} of ${size} bytes is over the limit of ${limit}; maxPacketSize raises it`;
+  const message = `${what} of ${size} bytes exceeds the limit of ${limit}; raise maxPacketSize`;
   return new GearmanError('packet-too-large', message);
 }
 

@@ -1,29 +1,27 @@
 import { ProtocolError } from '../errors.ts';
 import type { ArgumentName, PacketName, PacketType } from '../packets.ts';
 
-/** Bytes of a packet's header: magic, type and length. */
+/** Size of a packet's header in bytes: magic, type and length. */
 export const HEADER_SIZE = 12;
 
 /** Maximum number of characters of a malformed argument in an error message. */
 const MAX_SHOWN = 40;
 
-/** The first four bytes of a packet, without their NUL: `RES` for packets of a server, `REQ` for all others. */
+/** The first four bytes of a packet, without their NUL: `RES` for a server's packets, `REQ` for all others. */
 export type Magic = 'REQ' | 'RES';
 
 /** The magics as big-endian numbers. */
 export const MAGIC_NUMBERS: Readonly<Record<Magic, number>> = { REQ: 0x00_52_45_51, RES: 0x00_52_45_53 };
 
 /**
- * A received packet. Its arguments are views of the received bytes, created on demand. A payload keeps the chunk that
- * it arrived in in memory: copy it (`Buffer.from`) to store it.
+ * A received packet. Its arguments are views of the received bytes, created on demand. A payload keeps its whole chunk
+ * in memory: copy it (`Buffer.from`) to store it.
  */
 export class Packet {
   readonly type: PacketType;
   readonly magic: Magic;
   readonly #bytes: Buffer;
-  /**
-   * Offsets of the arguments, followed by the offset that a further one would have; one NUL separates two arguments.
-   */
+  /** Offsets of the arguments, then the offset that a further one would have. One NUL separates two arguments. */
   readonly #starts: readonly number[];
 
   constructor(type: PacketType, magic: Magic, bytes: Buffer, starts: readonly number[]) {
@@ -42,13 +40,13 @@ export class Packet {
     return this.#slice(argument, 'utf8');
   }
 
-  /** An argument as a string with one character per byte, which preserves any byte: for handles and map keys. */
+  /** An argument as a string with one character per byte, for handles and map keys. It preserves any byte. */
   key(argument: ArgumentName): string {
     return this.#slice(argument, 'latin1');
   }
 
   /**
-   * A decimal argument: digits only. An empty one is 0: the Python and Perl servers send it for an unknown job.
+   * A decimal argument: digits only. An empty one is 0, because the Python and Perl servers send it for an unknown job.
    *
    * @throws ProtocolError `invalid-argument` for anything else, and for a number above 2^53 - 1
    */

@@ -2,16 +2,19 @@ import { checkRange, MAX_TIMER_DELAY } from '../argument-checks.ts';
 
 /** Pauses between attempts to connect, in milliseconds. */
 export interface BackoffOptions {
-  /** Maximum of the first pause. Default 100. */
+  /** Maximum first pause. Default 100. */
   readonly minDelay?: number;
-  /** Maximum of all pauses. Default 5,000. */
+  /** Maximum pause. Default 5,000. */
   readonly maxDelay?: number;
 }
 
 const DEFAULT_MIN_DELAY = 100;
 const DEFAULT_MAX_DELAY = 5000;
 
-/** Exponential back-off with jitter: each pause is reduced by up to a half at random, so that a fleet spreads out. */
+/**
+ * Exponential back-off with jitter. Each pause is reduced at random by up to half, so that a fleet does not reconnect
+ * at once.
+ */
 export class Backoff {
   readonly #minDelay: number;
   readonly #maxDelay: number;
@@ -35,7 +38,7 @@ export class Backoff {
     return full * (1 - this.#random() / 2);
   }
 
-  /** Restarts with the shortest pause. */
+  /** Resets the pause to the minimum. */
   reset(): void {
     this.#failures = 0;
   }

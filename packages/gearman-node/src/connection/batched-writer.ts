@@ -3,7 +3,7 @@ import { PacketEncoder } from '../codec/encoder.ts';
 import type { Magic } from '../codec/packet.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 
-/** Batches from this size on are written at once. */
+/** Minimum size of a batch that is written at once. */
 const FULL_BATCH = 64 * 1024;
 
 /** Writes packets to a socket. All packets of one callback of the event loop leave in one system call. */
@@ -26,7 +26,7 @@ export class BatchedWriter {
     return this.#encoder.length + this.#socket.writableLength;
   }
 
-  /** Whether to stop producing until the socket emits `drain`. */
+  /** Whether the producer should stop until the socket emits `drain`. */
   get isFull(): boolean {
     return this.#socket.writableNeedDrain;
   }
@@ -36,7 +36,7 @@ export class BatchedWriter {
     this.#schedule();
   }
 
-  /** Sends a packet whose arguments are joined already: see {@link PacketEncoder.addJoined}. */
+  /** Sends a packet whose arguments are already joined: see {@link PacketEncoder.addJoined}. */
   sendJoined(name: PacketName, text: string, payload?: Uint8Array): void {
     this.#encoder.addJoined(name, text, payload);
     this.#schedule();
@@ -58,7 +58,7 @@ export class BatchedWriter {
     if (this.#socket.writableLength === 0) this.#encoder.reuse();
   }
 
-  /** Only full batches are written until {@link release}. */
+  /** Writes only full batches until {@link release}. */
   hold(): void {
     this.#isHeld = true;
   }
@@ -85,14 +85,14 @@ export class BatchedWriter {
 }
 
 /**
- * Three rounds of promise reactions later, because functions that await the same packet take one to three. A tick of
+ * Runs three rounds of promise reactions later, because functions that await the same packet take one to three.
  * process.nextTick would run after all rounds, but costs more than all other work for a packet.
  */
 function afterReactions(flush: () => void): void {
   void RESOLVED.then(wait).then(wait).then(flush);
 }
 
-/** Its reactions cost a fraction of queueMicrotask. */
+/** A resolved promise, whose reactions cost a fraction of queueMicrotask. */
 const RESOLVED: Promise<void> = Promise.resolve();
 
 const wait = (): void => {};

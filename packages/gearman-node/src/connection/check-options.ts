@@ -10,7 +10,7 @@ import {
 import type { BackoffOptions } from './backoff.ts';
 import type { ServerAddress } from './server-address.ts';
 
-/** Minimum of `maxPacketSize`: the header and the longest handle. */
+/** Minimum of `maxPacketSize`, which fits the header and a handle of the maximum length. */
 const MIN_PACKET_SIZE = 76;
 
 /** Options common to clients and workers. */

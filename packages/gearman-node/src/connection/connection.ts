@@ -17,7 +17,7 @@ export interface ConnectionOptions {
   /** Name of the peer in error messages. */
   readonly peer: string;
   readonly onPacket: (packet: Packet) => void;
-  /** Called with lines of the admin text protocol. Default: they are a protocol error. */
+  /** Called with lines of the admin text protocol. By default they are a protocol error. */
   readonly onLine?: (line: Buffer) => void;
   /** Called once, when the connection has closed, with the reason. */
   readonly onClose: (error: GearmanError) => void;
@@ -82,7 +82,7 @@ export class Connection {
     this.#writer.send(name, ...args);
   }
 
-  /** Sends a packet of a server whose arguments are joined already. */
+  /** Sends a server's packet whose arguments are already joined. */
   sendJoined(name: PacketName, text: string, payload?: Uint8Array): void {
     this.#writer.sendJoined(name, text, payload);
   }
@@ -145,7 +145,7 @@ export class Connection {
     }
   }
 
-  /** An internal error closes this connection, but does not end the process. */
+  /** Closes this connection, but does not end the process. */
   #internalError(cause: unknown): GearmanError {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const message = `a packet from ${this.#options.peer} caused an internal error: ${reason}`;

@@ -2,18 +2,18 @@ import net from 'node:net';
 import { ConnectionError } from '../errors.ts';
 import { DEFAULT_PORT, formatAddress, type ServerAddress } from './server-address.ts';
 
-/** Milliseconds before the first keep-alive probe: a job server may be silent for hours. */
+/** Milliseconds before the first keep-alive probe. A job server may be silent for hours. */
 const KEEP_ALIVE_DELAY = 10_000;
 
 /**
- * All sockets of this thread read into it, one after the other. Node otherwise allocates 64 KiB for each read, and takes
- * its bytes through a stream: together that costs more than all else that a small packet needs.
+ * The buffer into which all sockets of this thread read, one after the other. Node otherwise allocates 64 KiB for each
+ * read, and passes the bytes through a stream, which costs more than all else that a small packet needs.
  */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** Options of {@link openSocket}. */
 export interface OpenOptions {
-  /** Milliseconds to connect, TLS handshake included. */
+  /** Timeout for connecting in milliseconds, including the TLS handshake. */
   readonly timeout: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -42,7 +42,7 @@ export async function openSocket(address: ServerAddress, options: OpenOptions): 
 function connect(address: ServerAddress, { signal, timeout }: OpenOptions): Promise<net.Socket> {
   const { host, port = DEFAULT_PORT } = address;
   return new Promise((resolve, reject) => {
-    // Even without any options `tls` never falls back to plain text.
+    // `tls` never falls back to plain text, even if it has no options.
     const isSecure = address.tls !== undefined;
     const options = typeof address.tls === 'function' ? address.tls() : address.tls;
     const target = {
@@ -78,7 +78,7 @@ function connect(address: ServerAddress, { signal, timeout }: OpenOptions): Prom
       reject(error);
     };
     const onAbort = () => onError(signal?.reason);
-    const timer = setTimeout(() => onError(new Error(`no answer in ${timeout} ms`)), timeout);
+    const timer = setTimeout(() => onError(new Error(`no response within ${timeout} ms`)), timeout);
 
     socket.once('error', onError);
     socket.once(isSecure ? 'secureConnect' : 'connect', () => {

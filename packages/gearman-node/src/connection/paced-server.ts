@@ -4,7 +4,7 @@ import type { ServerAddress } from './server-address.ts';
 
 /**
  * A server and the pauses between attempts to connect to it. The pauses grow across connections until the server
- * answers a request: a server that accepts connections and closes them is as unusable as one that is down.
+ * replies to a request, because a server that accepts connections and closes them is as unusable as one that is down.
  */
 export class PacedServer {
   readonly address: ServerAddress;
@@ -33,7 +33,7 @@ export class PacedServer {
     this.#readyAt = performance.now() + this.#backoff.next();
   }
 
-  /** Records that the server answered a request. */
+  /** Records that the server replied to a request. */
   answered(): void {
     this.#backoff.reset();
   }

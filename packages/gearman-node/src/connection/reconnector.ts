@@ -7,15 +7,15 @@ import type { ServerAddress } from './server-address.ts';
 
 /** Options of a {@link Reconnector}. */
 export interface ReconnectorOptions extends BackoffOptions {
-  /** Milliseconds for one attempt to connect. */
+  /** Timeout of one attempt to connect, in milliseconds. */
   readonly timeout: number;
-  /** Serves a new socket until it closes. It calls `onAnswer` when the server has answered a request. */
+  /** Serves a new socket until it closes. It calls `onAnswer` when the server has replied to a request. */
   readonly serve: (socket: Socket, onAnswer: () => void) => Promise<void>;
   /** Called when an attempt to connect failed; the next one follows. */
   readonly onFailure: (error: ConnectionError) => void;
 }
 
-/** Keeps one connection to a server open: reconnects with growing pauses whenever it is lost. */
+/** Keeps one connection to a server open. It reconnects with growing pauses whenever the connection is lost. */
 export class Reconnector {
   readonly #server: PacedServer;
   readonly #options: ReconnectorOptions;

@@ -1,9 +1,9 @@
-/** Default time for a job server to answer, in milliseconds. */
+/** Default timeout of a job server's reply, in milliseconds. */
 export const DEFAULT_TIMEOUT = 30_000;
 
 /**
- * Detects a silent peer: fires when requests are outstanding and none was answered for `limit` milliseconds. It does
- * not keep the process alive.
+ * Detects a silent peer. It fires when requests are outstanding and none has had a reply for `limit` milliseconds. It
+ * does not keep the process alive.
  */
 export class ReplyTimer {
   readonly #limit: number;
@@ -16,7 +16,7 @@ export class ReplyTimer {
     this.#onSilence = onSilence;
   }
 
-  /** Number of unanswered requests. */
+  /** Number of requests without a reply. */
   get outstanding(): number {
     return this.#outstanding;
   }
@@ -27,7 +27,7 @@ export class ReplyTimer {
     if (this.#outstanding === 1) this.#restart();
   }
 
-  /** Records that requests were answered. */
+  /** Records replies to requests. */
   answered(count = 1): void {
     this.#outstanding = Math.max(0, this.#outstanding - count);
     if (this.#outstanding > 0) this.#restart();
@@ -41,7 +41,7 @@ export class ReplyTimer {
   }
 
   #restart(): void {
-    // One timer for the lifetime of the connection: a new one for each request costs more than the request.
+    // One timer serves the whole connection: a new one for each request costs more than the request.
     this.#timer = this.#timer?.refresh() ?? this.#start();
   }
 

@@ -3,11 +3,10 @@ import type { ConnectionOptions as TlsConnectionOptions } from 'node:tls';
 /** The port that IANA assigned to Gearman. */
 export const DEFAULT_PORT = 4730;
 
-/** Address of a job server. */
 export interface ServerAddress {
   /** Host name or IP address. */
   readonly host: string;
-  /** Default 4730. */
+  /** TCP port. Default 4730. */
   readonly port?: number;
   /**
    * Connect over TLS, with these options of `node:tls` (`ca`, `cert`, `key`, `servername`, …), without a fallback to

@@ -1,18 +1,18 @@
-/** Milliseconds of a turn of the event loop for the peers that cause much work, all together. */
+/** Milliseconds per turn of the event loop for all busy peers together. */
 const BUDGET = 2;
 
 /**
- * Lets the connections of a server that have much work take turns. However many they are, each turn of the event loop
- * serves only as many of them as fit into a few milliseconds, so that peers with little work are served at once.
+ * Lets a server's busy connections take turns. However many there are, each turn of the event loop serves only those
+ * that fit into a few milliseconds, so that other peers are served at once.
  */
 export class SharedTurns {
   #waiting: (() => void)[] = [];
   #isScheduled = false;
-  /** Number of those that may still run in this turn. */
+  /** Number of waiting callers that may still run in this turn. */
   #left = 0;
   #end = 0;
 
-  /** Resolves in a later turn of the event loop. The caller then works for half a millisecond at most. */
+  /** Resolves in a later turn of the event loop. The caller then works for at most half a millisecond. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
@@ -27,7 +27,7 @@ export class SharedTurns {
   }
 
   readonly #begin = (): void => {
-    this.#left = this.#waiting.length; // those that come later wait for the next turn
+    this.#left = this.#waiting.length; // callers that arrive later wait for the next turn
     this.#end = performance.now() + BUDGET;
     this.#continue();
   };
@@ -41,6 +41,6 @@ export class SharedTurns {
     }
     this.#left -= 1;
     resolve();
-    queueMicrotask(this.#continue); // after the work of the one that was resolved
+    queueMicrotask(this.#continue); // runs after the work of the resolved caller
   };
 }

@@ -1,22 +1,24 @@
 import type { Socket } from 'node:net';
 import type { FlushGroup } from './flush-group.ts';
 
-/** Bytes that are processed without a look at the clock. */
+/** Bytes that are processed before the clock is checked. */
 const PIECE = 4 * 1024;
 
-/** Milliseconds after which the other connections are served. */
+/** Milliseconds after which other connections are served. */
 const SLICE = 0.5;
 
-/** Bytes of a read that may be followed by another one at once: Node reads up to 32 times before it serves others. */
+/** Size of a read that another one may follow at once: Node reads up to 32 times before it serves other sockets. */
 const FULL_READ = 64 * 1024;
 
-/** Reads from a socket in slices: other connections are served between two slices of a peer that sends much. */
+/** Reads from a socket in slices. Other connections are served between two slices of a peer that sends much. */
 export class SlicedReader {
   readonly #socket: Socket;
   readonly #group: FlushGroup;
   readonly #onBytes: (bytes: Buffer) => void;
   #isPaused = false;
-  /** True while the socket is paused until a later turn of the event loop. That turn reads the rest of the last chunk. */
+  /**
+   * True while the socket is paused until a later turn of the event loop. That turn reads the rest of the last chunk.
+   */
   #isWaiting = false;
 
   constructor(socket: Socket, group: FlushGroup, onBytes: (bytes: Buffer) => void) {
@@ -24,13 +26,13 @@ export class SlicedReader {
     this.#group = group;
     this.#onBytes = onBytes;
     socket.on('data', (chunk: Buffer) => group.read(this.#read, chunk));
-    // The stream's own way from here to the event costs a third of the processor time of a small packet.
+    // The stream's own path from here to the event takes a third of the CPU time of a small packet.
     const push = socket.push.bind(socket);
     socket.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
       if (chunk === null || socket.readableFlowing !== true || socket.readableLength > 0) {
         return push(chunk, encoding);
       }
-      // One turn may read from hundreds of sockets: a slice for each of them would take it too long.
+      // One turn may read from hundreds of sockets. A slice for each of them would take too long.
       if (chunk.length > PIECE) this.#postpone(chunk);
       else group.read(this.#read, chunk);
       return true;
@@ -62,7 +64,7 @@ export class SlicedReader {
     if (at < chunk.length || chunk.length >= FULL_READ) this.#postpone(chunk.subarray(at));
   };
 
-  /** Gives the rest back to the stream, which emits its end only after it, and resumes in a later turn. */
+  /** Returns the rest to the stream, which emits its end only afterwards, and resumes in a later turn. */
   #postpone(rest: Buffer): void {
     this.#socket.pause();
     if (rest.length > 0) this.#socket.unshift(rest);
@@ -74,7 +76,7 @@ export class SlicedReader {
     await this.#group.turns.next();
     this.#isWaiting = false;
     if (this.#isPaused) return;
-    // Emits the rest in this turn; a resumed stream would do so in a later one, which others may have too.
+    // Emits the rest in this turn. A resumed stream would emit it in a later one, which other connections may share.
     this.#socket.read();
     if (!this.#isWaiting && !this.#isPaused) this.#socket.resume();
   }

@@ -20,8 +20,9 @@ export type JournalRecord =
   | { readonly damaged: true };
 
 /**
- * The first line of a record. The CRC-32 of the header itself, in hexadecimal digits, precedes it, so that a corrupt
- * size or handle is detected. For a job it contains size and CRC-32 of the payload; the payload and a newline follow.
+ * The first line of a record. A CRC-32 of the header, in hexadecimal digits, precedes it, so that a corrupt size or
+ * handle is detected. For a job, the header contains the size and CRC-32 of the payload. The payload and a newline
+ * follow.
  */
 type Header =
   | { readonly added: Omit<JournaledJob, 'payload'>; readonly size: number; readonly crc: number }
@@ -78,7 +79,7 @@ function decodeHeader(line: Buffer): Header | undefined {
     line.subarray(CHECKSUM_LENGTH + 1),
   ];
   if (written !== `${checksum(json)} `) return undefined;
-  // No schema check: the checksum proves that encodeHeader wrote it.
+  // No schema check is needed: the checksum proves that encodeHeader wrote it.
   const header: Header = JSON.parse(json.toString());
   return header;
 }

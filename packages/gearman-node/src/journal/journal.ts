@@ -17,8 +17,8 @@ const MODE = 0o600;
 const BLOCK = 1024 * 1024;
 
 /**
- * An append-only file of background jobs, so that they survive a crash of the process or a power failure. Jobs that are
- * added in one turn of the event loop, or while the disk is busy, are written together.
+ * An append-only file of background jobs, so that they survive a crash or a power failure. Jobs that are added in one
+ * turn of the event loop, or while the disk is busy, are written together.
  */
 export class Journal {
   readonly #directory: string;
@@ -28,7 +28,7 @@ export class Journal {
   #file: FileHandle | undefined;
   #size = 0;
   #sizeWhenNew = 0;
-  /** Records to be written. */
+  /** Records to write. */
   #pending: Buffer[] = [];
   /** The current write, or the last one. */
   #current: Promise<void> = Promise.resolve();
@@ -114,7 +114,7 @@ export class Journal {
       if (!this.#file || this.#size > 2 * this.#sizeWhenNew + SLACK) await this.#rewrite();
       else await this.#append(this.#file);
     } catch (cause) {
-      // The contents of the file are unknown now: the next write creates a new one.
+      // The contents of the file are now unknown, so the next write creates a new file.
       await this.#file?.close().catch(() => {});
       this.#file = undefined;
       const error = failed(this.#directory, cause);
@@ -138,7 +138,7 @@ export class Journal {
     await rm(this.#path('.new'), { force: true }); // left by a crash, or put there by another user
     const file = await open(this.#path('.new'), 'wx', MODE);
     try {
-      await file.chmod(MODE); // whatever the umask
+      await file.chmod(MODE); // regardless of the umask
       await file.writeFile(blocks(jobs));
       await file.sync();
       await rename(this.#path('.new'), this.#path());
@@ -154,7 +154,7 @@ export class Journal {
   }
 
   async #read(): Promise<void> {
-    // Another user's link would lead to another file, and a FIFO would never open.
+    // Another user's link would point to another file, and opening a FIFO would never return.
     const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants;
     const file = await open(this.#path(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, MODE);
     await file.chmod(MODE);
@@ -166,7 +166,7 @@ export class Journal {
     }
   }
 
-  /** Copies a journal with a damaged record before the rewrite drops that record, for the operator to inspect. */
+  /** Copies a journal with a damaged record for the operator to inspect, because the rewrite drops that record. */
   async #backUp(): Promise<void> {
     await rm(this.#path('.damaged'), { force: true });
     await copyFile(this.#path(), this.#path('.damaged'), constants.COPYFILE_EXCL);

@@ -5,8 +5,8 @@ export type AccessRight = 'submit' | 'register' | 'administer';
 
 /**
  * Rights by the common name of a certificate: for each right, the prefixes of the function names that it covers. The
- * empty prefix covers all functions, and with `administer` the command `shutdown`. All else is denied. Every connected
- * peer may read status and lists.
+ * empty prefix covers all functions, and with `administer` the command `shutdown`. Everything else is denied. Every
+ * connected peer may read status and lists.
  */
 export type AccessRules = Readonly<Record<string, Readonly<Partial<Record<AccessRight, readonly string[]>>>>>;
 
@@ -14,7 +14,7 @@ const RIGHTS: OptionNames<AccessRules[string]> = { submit: true, register: true,
 
 /** Checks requests against {@link AccessRules}. */
 export class AccessList {
-  /** Prefixes by certificate and right, with one character per byte, as function names have. */
+  /** Prefixes by certificate and right, with one character per byte, like function names. */
   readonly #prefixes = new Map<string, Map<string, readonly string[]>>();
 
   /** @throws GearmanError `invalid-argument` for an unknown right */

@@ -13,7 +13,7 @@ const DENIED = 'ERR ACCESS_DENIED Not+allowed+to+administer+this\r\n';
 
 const UNKNOWN_SHOW = 'ERR UNKNOWN_SHOW_ARGUMENTS\r\n';
 
-/** The supported commands of the admin text protocol. The replies are those of gearmand. */
+/** The supported commands of the admin text protocol, with gearmand's replies. */
 const REPLIES: Readonly<Record<string, AdminCommand>> = {
   status: (_args, { queue }) =>
     list(queue.functions, ({ name, total, running, workers }) => [name, total, running, workers.size]),
@@ -79,7 +79,7 @@ const REPLIES: Readonly<Record<string, AdminCommand>> = {
     if (!onShutdown) return unknown('shutdown');
     if (rest.length > 0 || (mode !== undefined && mode !== 'graceful')) return incomplete('shutdown');
     if (!permits(from, 'administer', '')) return DENIED;
-    queueMicrotask(() => onShutdown(mode === 'graceful')); // after the reply, which close() would discard
+    queueMicrotask(() => onShutdown(mode === 'graceful')); // runs after the reply, which close() would discard
     return 'OK\r\n';
   },
 };
@@ -110,7 +110,7 @@ function* list<T>(items: Iterable<T>, fields: (item: T) => readonly (string | nu
   yield '.\n';
 }
 
-/** In parts: a connection may offer any number of functions. */
+/** Yields the lines in parts, because a connection may offer any number of functions. */
 function* workerLines(connections: Iterable<ServerConnection>): Iterable<string> {
   for (const { number, ip, clientId, peer } of connections) {
     yield `${number} ${ip} ${clientId} :`;

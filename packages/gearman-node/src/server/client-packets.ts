@@ -7,13 +7,13 @@ import type { ServerJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 
-/** Maximum length of a unique key in bytes: the limit of gearmand, which then truncates the key to 63 bytes. */
+/** Maximum length of a unique key in bytes. gearmand has the same limit and truncates the key to 63 bytes. */
 const MAX_UNIQUE_BYTES = 64;
 
-/** Maximum length of a client id in characters, as in gearmand; a longer one is truncated. */
+/** Maximum length of a client id in characters, as in gearmand. A longer one is truncated. */
 const MAX_CLIENT_ID_LENGTH = 127;
 
-/** Handlers of the packets that a client sends, and of those that any peer sends. */
+/** Handlers of the packets that a client sends, and of the packets that any peer sends. */
 export const CLIENT_PACKETS: PacketHandlers = {
   ...Object.fromEntries(
     PRIORITIES.flatMap((priority) => [
@@ -49,13 +49,13 @@ export const CLIENT_PACKETS: PacketHandlers = {
 
 /** Differences between the packets that submit a job. */
 interface SubmitVariant {
-  /** Default `normal`. */
+  /** Priority of the job. Default `normal`. */
   readonly priority?: JobPriority;
-  /** Default false. */
+  /** Whether the job runs in the background. Default false. */
   readonly isBackground?: boolean;
   /** Earliest start time of the job, in milliseconds since 1970. Default: immediately. */
   readonly due?: (packet: Packet) => number;
-  /** Default: none. */
+  /** Reads the reducer from the packet. Default: the job has no reducer. */
   readonly reducer?: (packet: Packet) => string;
 }
 
@@ -108,7 +108,9 @@ function argumentTooLarge({ function: name, unique, reducer = '' }: JobSubmissio
   return undefined;
 }
 
-/** Writes a job to the journal. Returns a function that answers its client; without a record the job is dropped. */
+/**
+ * Writes a job to the journal. Returns a function that replies to its client. A job that cannot be written is dropped.
+ */
 async function journaled(
   from: ServerConnection,
   job: ServerJob<ServerConnection>,
@@ -129,7 +131,11 @@ async function journaled(
       queue.finish(job);
     }
     return () =>
-      from.send('ERROR', 'QUEUE_ERROR', 'The job cannot be stored; the log of the job server has the reason');
+      from.send(
+        'ERROR',
+        'QUEUE_ERROR',
+        'The job cannot be stored; see the log of the job server for the reason',
+      );
   }
 }
 

@@ -7,21 +7,21 @@ import { WaitingJobs } from './waiting-jobs.ts';
 /** The contents of a packet that submits a job. Strings have one character per byte. */
 export interface JobSubmission {
   readonly function: string;
-  /** Empty for none; `-` to derive it from the payload. */
+  /** Unique key. Empty for none; `-` to derive it from the payload. */
   readonly unique: string;
-  /** Default: none. */
+  /** Name of the reducer. Default: none. */
   readonly reducer?: string;
   readonly payload: Buffer;
   readonly priority: JobPriority;
   readonly isBackground: boolean;
-  /** The job has a start time in the future: it is assigned after {@link JobQueue.release}. */
+  /** Whether the job has a start time in the future. {@link JobQueue.release} makes it assignable. */
   readonly isHeld?: boolean;
 }
 
 /** Result of a submission. */
 export interface Submitted<Owner> {
   readonly job: ServerJob<Owner>;
-  /** False for a submission that joined an existing job. */
+  /** Whether the job is new. False for a submission that joined an existing job. */
   readonly isNew: boolean;
 }
 
@@ -43,9 +43,11 @@ export interface JobQueueOptions<Owner> {
 
 /**
  * State of a job server: jobs, functions, workers and sleepers. It has no socket and no clock, and sees connections
- * only as {@link Peer}s. It behaves like gearmand 2, without these bugs of gearmand: a running job stays with its
- * worker when the worker removes the function; a background job survives the loss of the client of a foreground job
- * with the same key; an unused function is removed.
+ * only as {@link Peer}s. It behaves like gearmand 2, without three of its bugs:
+ *
+ * - A worker that removes a function loses its running job.
+ * - A background job is lost with the client of a foreground job with the same key.
+ * - An unused function is never removed.
  */
 export class JobQueue<Owner> {
   readonly #options: JobQueueOptions<Owner>;
@@ -67,7 +69,7 @@ export class JobQueue<Owner> {
     });
   }
 
-  /** Whether {@link drain} was called: a job that is submitted now would never run. */
+  /** Whether {@link drain} was called. A job that is submitted now would never run. */
   get isDraining(): boolean {
     return this.#drained !== undefined;
   }
@@ -97,7 +99,7 @@ export class JobQueue<Owner> {
     return { job, isNew: !existing };
   }
 
-  /** Adds a job of an earlier process. Later handles have higher numbers. */
+  /** Restores a job of an earlier process. Later handles have higher numbers. */
   restore(handle: string, submission: JobSubmission): ServerJob<Owner> {
     const number = Number(handle.slice(handle.lastIndexOf(':') + 1));
     this.#lastNumber = Math.max(this.#lastNumber, number);
@@ -116,7 +118,7 @@ export class JobQueue<Owner> {
     return this.#jobs.get(handle);
   }
 
-  /** The job with a unique key: the oldest one if several functions have it. */
+  /** The job with a unique key, or the oldest one if several functions have such a job. */
   jobByUnique(unique: string): ServerJob<Owner> | undefined {
     return this.#uniques.oldest(unique);
   }
@@ -138,7 +140,7 @@ export class JobQueue<Owner> {
     this.#removeUnused(queue);
   }
 
-  /** Removes all functions of a worker. If they are many, they list the worker for a while. */
+  /** Removes all functions of a worker. If there are many, they list the worker for a while. */
   withdrawAll(worker: Peer<Owner>): void {
     const { functions } = worker;
     worker.functions = new Set();
@@ -166,10 +168,7 @@ export class JobQueue<Owner> {
     this.#wakeIfUseful(worker);
   }
 
-  /**
-   * Wakes every sleeper that a waiting job has. Usually each job wakes only one worker; this is the remedy if that
-   * worker does not grab it.
-   */
+  /** Wakes every sleeper that a waiting job has. Usually each job wakes only one worker, which may not grab it. */
   wakeAll(): void {
     for (const worker of this.#sleepers) this.#wakeIfUseful(worker);
   }
@@ -186,7 +185,7 @@ export class JobQueue<Owner> {
     this.#options.onFinish?.(job);
   }
 
-  /** Queues a job again that its worker has lost; removes it if it has no client. */
+  /** Requeues a job that its worker has lost; removes it if it has no client. */
   requeue(job: ServerJob<Owner>): void {
     this.#takeBack(job);
     if (!job.isBackground && job.clients.length === 0) {
@@ -210,8 +209,8 @@ export class JobQueue<Owner> {
   }
 
   /**
-   * Removes a closed connection. Queues its running jobs again, and removes waiting jobs that have no other client. If
-   * these are many, connections are served in between.
+   * Removes a closed connection. Requeues its running jobs, and removes waiting jobs that have no other client. If
+   * there are many, other connections are served in between.
    */
   disconnect(peer: Peer<Owner>): void {
     const wokenFor = this.#sleepers.delete(peer);
@@ -220,14 +219,14 @@ export class JobQueue<Owner> {
     if (wokenFor?.hasWaiting) this.#sleepers.wakeFor(wokenFor);
   }
 
-  /** Adds a function for an operator: it persists without jobs and workers. */
+  /** Adds a function for an operator. It persists without jobs and workers. */
   pin(name: string): FunctionQueue<Owner> {
     const queue = this.#function(name);
     queue.isPinned = true;
     return queue;
   }
 
-  /** Removes a function. Returns false if it has jobs or workers, and keeps it. */
+  /** Removes a function. Returns false, and keeps the function, if it has jobs or workers. */
   drop(queue: FunctionQueue<Owner>): boolean {
     if (queue.total > 0 || queue.workers.size > 0) return false;
     return this.#functions.delete(queue.name);

@@ -35,7 +35,7 @@ const MAX_HOST_NAME_LENGTH = 40;
 
 const HANDLERS: PacketHandlers = { ...CLIENT_PACKETS, ...WORKER_PACKETS };
 
-/** The same by number of the packet type, which is faster than by name. */
+/** Handlers by number of the packet type, for faster access than by name. */
 const HANDLERS_BY_NUMBER = PACKET_TYPES.map((type) => type && HANDLERS[type.name]);
 
 /** Options of a {@link JobServer}. */
@@ -48,7 +48,7 @@ export interface JobServerOptions {
   readonly tls?: TlsOptions | undefined;
   /**
    * Rights to submit, register and administer functions, by certificate; requires `tls` with `requestCert`. A denied
-   * request is answered with the code `ACCESS_DENIED`. Default: all peers have all rights.
+   * request gets the error code `ACCESS_DENIED`. Default: all peers have all rights.
    */
   readonly access?: AccessRules | undefined;
   /**
@@ -58,18 +58,18 @@ export interface JobServerOptions {
    */
   readonly journal?: string | undefined;
   /**
-   * Maximum number of connections; further ones are closed and logged. Default: the limit of file descriptors, less
+   * Maximum number of connections. Further ones are closed and logged. Default: the limit of file descriptors, less
    * some for other files.
    */
   readonly maxConnections?: number | undefined;
   /**
-   * Number of workers that may lose a job or exceed its time limit before it fails, as gearmand's `--job-retries`.
+   * Number of workers that may lose a job or exceed its time limit before it fails, like gearmand's `--job-retries`.
    * Default: no limit.
    */
   readonly maxAttempts?: number | undefined;
   /**
-   * Maximum size of a packet in bytes. Of a larger packet only the head is decoded: a submission is rejected, and the
-   * job of a worker's packet fails. Default 64 MiB.
+   * Maximum size of a packet in bytes. A larger submission is rejected, and a larger packet of a worker fails its job.
+   * Default 64 MiB.
    */
   readonly maxPacketSize?: number | undefined;
   /** Bytes buffered for a peer that does not read, before it is disconnected. Default 64 MiB. */
@@ -79,21 +79,23 @@ export interface JobServerOptions {
    * 256 MiB.
    */
   readonly maxTotalOutput?: number | undefined;
-  /** Send WORK_EXCEPTION to clients that did not request it, as gearmand's `--exceptions`. Default false. */
+  /**
+   * Whether to send WORK_EXCEPTION to clients that did not request it, like gearmand's `--exceptions`. Default false.
+   */
   readonly exceptions?: boolean | undefined;
   /**
-   * Called for the admin commands `shutdown` and `shutdown graceful`; it should {@link JobServer.drain} and close the
+   * Called for the admin commands `shutdown` and `shutdown graceful`. It should {@link JobServer.drain} and close the
    * server. Default: the commands are unknown, as in gearmand.
    */
   readonly onShutdown?: ((graceful: boolean) => void) | undefined;
   /**
-   * Text of the WORK_WARNING to the clients of a job that the admin command `cancel job` ends. Default: none, as from
+   * Text of the WORK_WARNING to the clients of a job that the admin command `cancel job` ends. Default: none, as in
    * gearmand.
    */
   readonly cancelWarning?: ((job: CancelledJob) => string | undefined) | undefined;
   /**
-   * Called when the admin command `cancel job` has removed a job that a worker runs. Gearman has no packet that would stop
-   * the worker.
+   * Called when the admin command `cancel job` has removed a job that a worker runs. Gearman has no packet that would
+   * stop the worker.
    */
   readonly onCancelRunning?: ((job: CancelledJob) => unknown) | undefined;
 }
@@ -114,19 +116,18 @@ const OPTIONS: OptionNames<JobServerOptions> = {
   onCancelRunning: true,
 };
 
-/** A job that the admin command `cancel job` ends. */
 export interface CancelledJob {
   readonly handle: string;
   readonly function: string;
-  /** Empty for none. */
+  /** Unique key; empty for none. */
   readonly unique: string;
   readonly payload: Buffer;
 }
 
 /**
- * An embedded job server with the protocol of gearmand, admin text protocol included. It behaves like gearmand 2,
- * without these bugs of gearmand: a running job stays with its worker when the worker removes the function; a
- * background job survives the loss of the client of a foreground job with the same key; an unused function is removed.
+ * An embedded job server with gearmand's protocol, admin text protocol included. It behaves like gearmand 2, without
+ * these bugs: a worker that removes a function loses its running job; a background job is lost with the client of a
+ * foreground job with the same key; an unused function stays.
  */
 export class JobServer implements AsyncDisposable {
   readonly #options: JobServerOptions;
@@ -202,7 +203,7 @@ export class JobServer implements AsyncDisposable {
   }
 
   /**
-   * Replaces the access rules, for existing connections too. Submitted jobs and registered functions stay.
+   * Replaces the access rules, also for existing connections. Submitted jobs and registered functions stay.
    *
    * @throws GearmanError `invalid-argument` without clients' certificates
    */
@@ -210,7 +211,7 @@ export class JobServer implements AsyncDisposable {
     if (!this.#options.tls?.requestCert) {
       throw new GearmanError(
         'invalid-argument',
-        'access rules need client certificates; give the job server the option tls, with requestCert and ca',
+        'access rules require client certificates; give the job server the option tls, with requestCert and ca',
       );
     }
     this.#access = new AccessList(access);
@@ -232,7 +233,7 @@ export class JobServer implements AsyncDisposable {
     clearTimeout(this.#wakeTimer);
     this.#state.timers.stopAll();
     const stopped = this.#listener.stop();
-    await this.#state.journal?.close(); // before the connections: a disconnected worker must not end its job
+    await this.#state.journal?.close(); // precedes the connections: a disconnected worker must not end its job
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
     this.#listener.destroySockets();
     await stopped;
@@ -276,7 +277,7 @@ export class JobServer implements AsyncDisposable {
     else from.send('ERROR', 'ARGUMENT_TOO_LARGE', message);
   }
 
-  /** Answers a malformed argument with an ERROR: the packets that follow can be decoded. */
+  /** Replies to a malformed argument with an ERROR, because the packets that follow can be decoded. */
   #handle(handler: PacketHandler, from: ServerConnection, packet: Packet): void {
     try {
       handler(from, packet, this.#state);

@@ -2,7 +2,7 @@ import { LongTimer } from '../long-timer.ts';
 import type { ServerJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 
-/** The timers of jobs: each job has at most one, for its start time or for its time limit. */
+/** The timers of jobs. Each job has at most one, for its start time or for its time limit. */
 export class JobTimers {
   readonly #timers = new Map<ServerJob<ServerConnection>, LongTimer>();
 

@@ -11,7 +11,7 @@ const KEEP_ALIVE_DELAY = 10_000;
 /** Timeout of a TLS handshake, in milliseconds. */
 const HANDSHAKE_LIMIT = 10_000;
 
-/** File descriptors reserved for other uses: Node, the journal, log files, and the embedding program. */
+/** File descriptors reserved for Node, the journal, log files, and the embedding program. */
 const RESERVED_DESCRIPTORS = 64;
 
 /** Options of a {@link Listener}. */
@@ -23,7 +23,7 @@ export interface ListenerOptions {
   readonly onConnection: (socket: Socket) => void;
 }
 
-/** Address that a server listens on. */
+/** Address on which a server listens. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
@@ -53,7 +53,7 @@ export class Listener {
     this.#server.on('error', (error) => logger?.error(`the job server's listener failed: ${error.message}`));
   }
 
-  /** Undefined while the server does not listen. */
+  /** Address of the server; undefined while it does not listen. */
   get address(): ListenAddress | undefined {
     const address = this.#server.address() as AddressInfo | null;
     return address ? { host: address.address, port: address.port } : undefined;
@@ -129,8 +129,8 @@ export class Listener {
 }
 
 /**
- * Number of connections that the limit of file descriptors allows; undefined if unknown. Node silently closes further
- * ones.
+ * Number of connections that the limit of file descriptors allows; undefined if unknown. Node closes further ones
+ * without notice.
  */
 function descriptorLimit(): number | undefined {
   let limits: string;
@@ -158,6 +158,6 @@ function createTlsServer(options: TlsOptions, onConnection: (socket: Socket) => 
 
 function unusable(cause: unknown): GearmanError {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  const message = `the certificate or its key cannot be used: ${reason}; give both as PEM, the key being that of the certificate`;
+  const message = `the certificate or its key cannot be used: ${reason}; give a certificate and its key, both as PEM`;
   return new GearmanError('invalid-argument', message, { cause });
 }

@@ -13,7 +13,7 @@ export interface ServerJob<Owner> {
   /** Sent to workers that use GRAB_JOB_ALL; empty for none. */
   readonly reducer: string;
   readonly payload: Buffer;
-  /** The job does not depend on its clients. */
+  /** Whether the job does not depend on its clients. */
   isBackground: boolean;
   /** The clients that wait for the job. As in gearmand, a client that submitted it twice is listed twice. */
   clients: Peer<Owner>[];
@@ -28,13 +28,12 @@ export interface ServerJob<Owner> {
 
 /** A connection as the queue sees it: it may submit jobs, run jobs, or do both. */
 export class Peer<Owner> {
-  /** The connection. */
   readonly owner: Owner;
-  /** The functions that it offers. */
+  /** The functions that the connection offers. */
   functions: Set<FunctionQueue<Owner>> = new Set();
-  /** The jobs that it runs. */
+  /** The jobs that the connection runs. */
   readonly running: Set<ServerJob<Owner>> = new Set();
-  /** The foreground jobs that it waits for. */
+  /** The foreground jobs whose results the connection waits for. */
   readonly submitted: Set<ServerJob<Owner>> = new Set();
 
   constructor(owner: Owner) {
@@ -42,7 +41,10 @@ export class Peer<Owner> {
   }
 }
 
-/** Most functions of a large site never have a job here, and their Sets would take most of the memory. */
+/**
+ * Shared by functions without jobs, which are most functions of a large site. Their own Sets would take most of the
+ * memory.
+ */
 const NONE_WAITING: Readonly<Record<JobPriority, Set<never>>> = {
   high: new Set(),
   normal: new Set(),
@@ -54,11 +56,11 @@ export class FunctionQueue<Owner> {
   /** The function name, with one character per byte. */
   readonly name: string;
   readonly workers: Set<Peer<Owner>> = new Set();
-  /** The waiting jobs, the oldest first; a Set, so that any job can be removed quickly. */
+  /** The waiting jobs, the oldest first. A Set allows any job to be removed quickly. */
   waiting: Readonly<Record<JobPriority, Set<ServerJob<Owner>>>> = NONE_WAITING;
-  /** Number of jobs from which on jobs of a priority are rejected; 0 for no limit. */
+  /** Number of jobs at which jobs of a priority are rejected; 0 for no limit. */
   readonly limits: Record<JobPriority, number> = { high: 0, normal: 0, low: 0 };
-  /** Set by an operator who created or limited the function: it persists without jobs and workers. */
+  /** Whether an operator created or limited the function, which then persists without jobs and workers. */
   isPinned = false;
   /** Number of jobs, including those with a start time in the future. */
   total = 0;

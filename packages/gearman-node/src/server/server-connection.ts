@@ -17,7 +17,7 @@ const SLICE = 0.5;
 /** Buffered bytes above which a peer counts as slow. */
 const BACKLOG = 64 * 1024;
 
-/** Fraction of the limit after which the backlogs are added up: adding them up for each packet is too slow. */
+/** Fraction of the limit after which the backlogs are added up, because that is too slow for each packet. */
 const COUNTED_PART = 1 / 16;
 
 /** Overhead of a buffered packet or reply, in bytes. */
@@ -60,7 +60,7 @@ export class ServerConnection {
   clientId = '-';
   /** Whether the client wants WORK_EXCEPTION rather than WORK_FAIL. */
   wantsExceptions: boolean;
-  /** Time limits by function, in milliseconds, from CAN_DO_TIMEOUT. */
+  /** Time limits from CAN_DO_TIMEOUT by function, in milliseconds. */
   readonly timeLimits: Map<string, number> = new Map();
   readonly #connection: Connection;
   readonly #turns: SharedTurns;
@@ -104,7 +104,7 @@ export class ServerConnection {
   }
 
   /**
-   * Sends a packet whose arguments are joined already, which is faster.
+   * Sends a packet whose arguments are already joined, which is faster.
    *
    * @param text all arguments but the payload, with the NULs after them and one character per byte
    */
@@ -120,7 +120,7 @@ export class ServerConnection {
 
   /**
    * Executes an admin command after the commands before it, and sends its reply. A long reply is produced in parts, no
-   * faster than the peer reads it; other connections are served between two parts.
+   * faster than the peer reads it. Other connections are served between two parts.
    */
   reply(command: () => AdminReply): void {
     if (this.#kept.length > 0) {
@@ -137,16 +137,16 @@ export class ServerConnection {
   }
 
   /**
-   * Reserves the place of a later answer: packets sent in the meantime follow it, because a client expects answers in
-   * the order of its requests. Reading is paused until then, so that at most the answers to one chunk are kept.
+   * Reserves the place of a later reply. Packets sent in the meantime follow it, because a client expects replies in
+   * the order of its requests. Reading is paused until then, so that at most the replies to one chunk are kept.
    *
-   * @param answer resolves with a function that sends the answer
+   * @param answer resolves with a function that sends the reply
    */
   sendLater(answer: Promise<() => void>): void {
     this.#keep(async () => {
       const send = await answer;
       const kept = this.#kept;
-      this.#kept = []; // so that send() sends instead of keeping
+      this.#kept = []; // lets send() send instead of keeping
       send();
       this.#kept = kept;
     }, OVERHEAD);
@@ -185,7 +185,7 @@ export class ServerConnection {
         end = performance.now() + SLICE;
       }
     } catch (cause) {
-      const message = `an internal error prevented an answer to ${this.name}: ${String(cause)}`;
+      const message = `an internal error prevented a reply to ${this.name}: ${String(cause)}`;
       this.#connection.destroy(new GearmanError('internal', message, { cause }));
     }
     this.#kept = [];
@@ -207,7 +207,7 @@ export class ServerConnection {
     this.#connection.sendBytes(Buffer.from(piece, 'latin1'));
   }
 
-  /** Closes the connection of a peer that violated the protocol; sends an ERROR first if gearmand does. */
+  /** Closes the connection of a peer that violated the protocol. Sends an ERROR first if gearmand does. */
   #refuse(error: ProtocolError): void {
     const code = ERROR_CODES[error.code];
     if (code === undefined) {
@@ -218,7 +218,7 @@ export class ServerConnection {
     }
   }
 
-  /** Checks the backlog before a packet is added to it: one packet may exceed the limit. */
+  /** Checks the backlog before a packet is added to it, so that one packet may exceed the limit. */
   #checkOutput(size: number): void {
     const { pendingBytes } = this;
     if (pendingBytes > this.#maxOutputBuffer)
@@ -260,7 +260,7 @@ export class Backlogs {
   }
 }
 
-/** Codes of the ERROR packets sent before the connection is closed; after other errors the peer could not read one. */
+/** Codes of the ERROR packets sent before the connection is closed. After other errors the peer could not read one. */
 const ERROR_CODES: Readonly<Record<string, string>> = {
   'argument-missing': 'INVALID_PACKET',
   'packet-too-large': 'ARGUMENT_TOO_LARGE',

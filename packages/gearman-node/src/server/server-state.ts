@@ -11,12 +11,12 @@ import type { ServerConnection } from './server-connection.ts';
 export interface ServerState {
   readonly queue: JobQueue<ServerConnection>;
   readonly timers: JobTimers;
-  /** Undefined if background jobs are kept only in memory. */
+  /** Journal of background jobs. Undefined if they are kept only in memory. */
   readonly journal: Journal | undefined;
   readonly connections: ReadonlySet<ServerConnection>;
-  /** Whether the peer has the right to a function; logs a denial. */
+  /** Returns whether the peer has the right to a function; logs a denial. */
   readonly permits: (from: ServerConnection, right: AccessRight, functionName: string) => boolean;
-  /** Undefined if the command `shutdown` is not supported. */
+  /** Handles the command `shutdown`. Undefined if the command is not supported. */
   readonly onShutdown: ((graceful: boolean) => void) | undefined;
   /** Text for the clients of a job that `cancel job` ends; undefined for none. */
   readonly cancelWarning: (job: ServerJob<ServerConnection>) => string | undefined;
@@ -25,7 +25,7 @@ export interface ServerState {
 }
 
 /**
- * Handles a packet. It parses numbers before it changes anything: when it throws a `ProtocolError`, the packet has no
+ * Handles a packet. It parses numbers before it changes anything: if it throws a `ProtocolError`, the packet has no
  * effect, and the peer gets an ERROR.
  */
 export type PacketHandler = (from: ServerConnection, packet: Packet, server: ServerState) => void;

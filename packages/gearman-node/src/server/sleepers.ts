@@ -1,6 +1,6 @@
 import { type FunctionQueue, firstInBoth, type Peer } from './queue-model.ts';
 
-/** The sleeping workers, the longest sleeper first. Each job wakes only one of them. */
+/** The sleeping workers, longest asleep first. Each job wakes only one of them. */
 export class Sleepers<Owner> {
   readonly #asleep = new Set<Peer<Owner>>();
   /** The functions for which workers were woken, until they grab. */

@@ -11,7 +11,7 @@ export class SlicedTasks {
     this.#later = later;
   }
 
-  /** Runs a task that yields after each step; a short one at once, unless others run. */
+  /** Runs a task that yields after each step. A short task runs at once, unless others are running. */
   run(task: Iterator<unknown>): void {
     if (this.#tasks.push(task) === 1) this.#slice();
   }

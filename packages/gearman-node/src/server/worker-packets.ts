@@ -26,7 +26,7 @@ export const WORKER_PACKETS: PacketHandlers = {
   GRAB_JOB_UNIQ: grab(assignUnique),
   GRAB_JOB_ALL: grab(assignAll),
   WORK_STATUS: ofRunningJob((_from, packet, job) => {
-    // Like gearmand, the server forwards the numbers unchanged; for GET_STATUS an invalid number counts as 0.
+    // Like gearmand, the server forwards the numbers unchanged. For GET_STATUS an invalid number counts as 0.
     job.numerator = numberOrZero(packet.key('numerator'));
     job.denominator = numberOrZero(packet.key('denominator'));
     for (const { owner } of job.clients) {
@@ -55,7 +55,7 @@ export const WORKER_PACKETS: PacketHandlers = {
   ),
 };
 
-/** Fails the job of a packet over the limit: a retry would exceed it too. */
+/** Fails the job whose packet exceeds the limit, because a retry would exceed it again. */
 export function failOversized(message: string): PacketHandler {
   return ofRunningJob((_from, _packet, job, server) => endWithException(job, message, server));
 }
@@ -72,7 +72,10 @@ function endWithException(
   finish(job, server);
 }
 
-/** The time limit in a packet. A value that is not decimal means no limit: npm's gearman sends four binary bytes. */
+/**
+ * The time limit in a packet. A value that is not decimal means no limit, because npm's gearman sends four binary
+ * bytes.
+ */
 function timeLimitOf(packet: Packet): number | undefined {
   const text = packet.key('timeout');
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;

@@ -1,18 +1,18 @@
 /**
- * Number of functions that count as many. gearmand searches all functions of a worker at each CANT_DO: with 200,000 of
- * them, this number of CANT_DO keeps it from its other clients for 0.2 s.
+ * Number of functions above which RESET_ABILITIES may be used. At each CANT_DO gearmand searches all functions of a
+ * worker. With 200,000 functions, this many CANT_DO block its other clients for 0.2 s.
  */
 export const MANY = 128;
 
 /**
- * Minimum part of all functions for RESET_ABILITIES. With 200,000 functions, gearmand takes 9 ms for a CANT_DO, and 4 s to
- * register all of them again in batches, between which it serves other clients.
+ * Minimum fraction of all functions for RESET_ABILITIES. With 200,000 functions, gearmand takes 9 ms for a CANT_DO, and
+ * 4 s to register all of them again in batches, between which it serves other clients.
  */
 const RESET_PART = 0.01;
 
 /**
- * The functions that one connection has registered with its server, and those of them that are no longer wanted. It
- * computes the due packets, but sends none.
+ * The functions that one connection has registered with its server, wanted or no longer wanted. It computes the due
+ * packets, but sends none.
  *
  * gearmand counts a repeated CAN_DO twice, and on a CANT_DO requeues the running jobs of the function. The Python
  * server disconnects a worker that sends CANT_DO for an unregistered function. So each packet is sent once, when it is
@@ -49,9 +49,9 @@ export class Abilities<Handler> {
     return this.#unwanted.get(name);
   }
 
-  /** Whether a function could be removed if no grab were outstanding. */
+  /** Returns whether a function could be removed if no grab were outstanding. */
   hasRemovable(isRunning: (name: string) => boolean): boolean {
-    if (this.#unwanted.size === 0) return false; // for every grab
+    if (this.#unwanted.size === 0) return false; // called for every grab
     for (const name of this.#unwanted.keys()) {
       if (!isRunning(name)) return true;
     }
@@ -59,8 +59,8 @@ export class Abilities<Handler> {
   }
 
   /**
-   * Removes unwanted functions without running jobs. Returns the due packets: if no job is running, and many functions
-   * are unwanted, RESET_ABILITIES and a CAN_DO for each remaining function; else one CANT_DO for each of the first
+   * Removes unwanted functions without running jobs. Returns the due packets: RESET_ABILITIES and a CAN_DO for each
+   * remaining function if no job is running and many functions are unwanted, else one CANT_DO for each of the first
    * functions.
    */
   takeRemovable(isRunning: (name: string) => boolean, isIdle: boolean): Removal {

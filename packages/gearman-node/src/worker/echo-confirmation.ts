@@ -1,13 +1,13 @@
 import { ReplyTimer } from '../connection/reply-timer.ts';
 import type { ServerKnowledge } from './server-knowledge.ts';
 
-/** Time for the first answer of a server to ECHO_REQ, in milliseconds, before it counts as mute. */
+/** Timeout of a server's first ECHO_RES in milliseconds, after which it counts as mute. */
 const FIRST_LIMIT = 1000;
 
 /** Callbacks of an {@link EchoConfirmation}. */
 export interface EchoPort {
   readonly send: (token: string) => void;
-  /** Called when a server that answered before no longer does. */
+  /** Called when a server that replied before no longer does. */
   readonly onSilence: () => void;
 }
 
@@ -20,7 +20,7 @@ export class EchoConfirmation {
   readonly #waiting = new Map<number, () => void>();
   #sent = 0;
 
-  /** @param timeout time limit of an answer, in milliseconds */
+  /** @param timeout timeout of a reply, in milliseconds */
   constructor(server: ServerKnowledge, timeout: number, port: EchoPort) {
     this.#server = server;
     this.#port = port;
@@ -28,7 +28,7 @@ export class EchoConfirmation {
     this.#answers = new ReplyTimer(timeout, port.onSilence);
   }
 
-  /** Resolves when the server has answered, at once if it is known to be mute, or at {@link end}. Never rejects. */
+  /** Resolves when the server has replied, at once if it is known to be mute, or at {@link end}. Never rejects. */
   async request(): Promise<void> {
     if (this.#server.answersEcho === false) return;
     this.#sent += 1;
@@ -40,7 +40,7 @@ export class EchoConfirmation {
     });
   }
 
-  /** Handles ECHO_RES. It answers the earlier requests too: a server answers in order. */
+  /** Handles ECHO_RES. It also completes the earlier requests, because a server replies in order. */
   answered(token: string): void {
     this.#server.answersEcho = true;
     this.#firstAnswer.stop();

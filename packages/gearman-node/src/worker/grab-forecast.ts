@@ -1,11 +1,11 @@
-/** Number of consecutive lone jobs after which the next job is expected to be alone too. */
+/** Number of consecutive lone jobs after which the next job is also expected to be alone. */
 const LIKELY = 4;
 
 /** Interval, in lone jobs, of the grabs that check whether more jobs are queued. */
 const PROBE_INTERVAL = 8;
 
 /**
- * Predicts the number of waiting jobs from the answers to earlier grabs. With a queue, several outstanding grabs save
+ * Predicts the number of waiting jobs from the replies to earlier grabs. With a queue, several outstanding grabs save
  * round trips; with single jobs, skipping the grab after each job saves a third of all packets.
  */
 export class GrabForecast {
@@ -18,7 +18,10 @@ export class GrabForecast {
     return this.#window;
   }
 
-  /** Whether to sleep after this job without a grab: the server answers PRE_SLEEP with NOOP if it has another job. */
+  /**
+   * Whether the worker should sleep after this job without a grab. The server replies to PRE_SLEEP with NOOP if it has
+   * another job.
+   */
   get isLoneJob(): boolean {
     return this.#jobsSinceSleep === 1 && this.#loneJobs >= LIKELY && this.#loneJobs % PROBE_INTERVAL !== 0;
   }

@@ -3,12 +3,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 /** The packets that register and deregister functions. */
 export type RegistrationPacket = 'CAN_DO' | 'CANT_DO' | 'RESET_ABILITIES';
 
-/** Maximum number of packets sent in one turn of the event loop: thousands at once would block it. */
+/** Maximum number of packets sent in one turn of the event loop, which thousands would block. */
 const IN_ONE_TURN = 100;
 
 /**
- * Number of packets after which the server must confirm that it has processed them. gearmand serves no other client while
- * packets of one connection arrive, and needs half a minute for those of 100,000 images.
+ * Number of packets after which the server must confirm that it has processed them. gearmand serves no other client
+ * while packets of one connection arrive, and needs half a minute for the functions of 100,000 images.
  */
 export const BATCH = 1000;
 
@@ -21,7 +21,7 @@ export interface RegistrationPort {
   readonly onEmpty: () => void;
 }
 
-/** Registrations to be sent to a server, in order. A few are sent at once, many from the next turn on, in batches. */
+/** The registrations to send to a server, in order. A few are sent at once, many from the next turn on, in batches. */
 export class RegistrationQueue {
   readonly #port: RegistrationPort;
   #waiting: { readonly packet: RegistrationPacket; readonly names: string[]; sent: number }[] = [];
@@ -37,11 +37,12 @@ export class RegistrationQueue {
     return this.#waiting.length === 0;
   }
 
-  /** @param names the functions, a packet each; for RESET_ABILITIES one empty name */
+  /** @param names the functions, a packet each; one empty name for RESET_ABILITIES */
   add(packet: RegistrationPacket, names: readonly string[]): void {
     if (names.length === 0) return;
     const last = this.#waiting.at(-1);
-    // Names that are added one by one, 100,000 times, must not be as many entries: each would move all others.
+    // 100,000 names that are added one by one must not become as many entries, because each removal would move all
+    // others.
     if (last?.packet === packet) for (const name of names) last.names.push(name);
     else this.#waiting.push({ packet, names: [...names], sent: 0 });
     if (this.#isSending) return;

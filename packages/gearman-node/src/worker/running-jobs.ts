@@ -20,7 +20,7 @@ export class RunningJobs {
     return [...this.#jobs].filter((job) => job.connection === connection);
   }
 
-  /** Aborts the signals of all jobs, and of all later ones. */
+  /** Aborts the signals of all current and later jobs. */
   stopAll(reason: GearmanError): void {
     this.#stopReason = reason;
     for (const job of this.#jobs) job.stop(reason);

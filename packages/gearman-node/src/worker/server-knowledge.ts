@@ -1,17 +1,18 @@
 import type { GearmanError } from '../errors.ts';
 
 /**
- * Maximum factor by which the time limit of requests grows while a server stays silent. gearmand needs minutes for the
- * functions of a large fleet after its restart; a fixed limit would have the fleet reconnect and register without end.
+ * Maximum factor by which the time limit of requests grows while a server stays silent. After its restart, gearmand
+ * needs minutes for the functions of a large fleet. With a fixed limit the fleet would reconnect and register without
+ * end.
  */
 const MAX_FACTOR = 16;
 
-/** Number of functions of a worker that doubles its time limit: those of its fleet are as many for each builder. */
+/** Number of a worker's functions that doubles its time limit, because every builder of its fleet registers as many. */
 const MANY_FUNCTIONS = 1000;
 
-/** Knowledge about a server, from all connections to it, including earlier ones. */
+/** State of a server that persists across connections to it. */
 export class ServerKnowledge {
-  /** Whether the server answers ECHO_REQ: the Python server never does. */
+  /** Whether the server replies to ECHO_REQ, which the Python server never does. */
   answersEcho: boolean | undefined;
   readonly #shortestTimeout: number;
   #timeout: number;
@@ -24,8 +25,8 @@ export class ServerKnowledge {
 
   /**
    * Time limit of the requests on a connection, in milliseconds. It doubles while one connection after another ends in
-   * silence, and grows with the number of functions that the worker registers: after a restart, the server answers only
-   * when it has registered those of all workers.
+   * silence, and grows with the number of functions that the worker registers. After a restart, the server replies only
+   * when it has registered the functions of all workers.
    */
   timeoutFor(functions: number): number {
     const limit = this.#timeout * (1 + functions / MANY_FUNCTIONS);

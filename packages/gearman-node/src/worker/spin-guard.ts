@@ -8,7 +8,7 @@ const FIRST_PAUSE = 10;
 const LONGEST_PAUSE = 1000;
 
 /**
- * Slows down a worker whose server keeps waking it without a job: gearmand does that thousands of times per second
+ * Slows down a worker whose server keeps waking it without a job. gearmand does that thousands of times per second
  * while a job with a start time and a job of low priority wait for the same function.
  */
 export class SpinGuard {

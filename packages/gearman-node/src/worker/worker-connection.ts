@@ -23,10 +23,10 @@ import {
   runHandler,
 } from './worker-job.ts';
 
-/** ERROR codes that never answer a grab, but a WORK_* packet or a CAN_DO. */
+/** ERROR codes that are never a reply to a grab, but to a WORK_* packet or a CAN_DO. */
 const NOT_OF_A_GRAB: ReadonlySet<string> = new Set(['JOB_NOT_FOUND', 'ACCESS_DENIED']);
 
-/** Interval of grabs while asleep, in milliseconds: servers do not send a NOOP for every job. */
+/** Interval of grabs while asleep, in milliseconds, because servers do not send a NOOP for every job. */
 const GRAB_INTERVAL = 30_000;
 
 /** The packets that grab a job, each with its fallback for servers that do not support it. */
@@ -74,7 +74,7 @@ export class WorkerConnection {
    * grabs are outstanding. `asleep`: NOOP wakes the worker.
    */
   #state: 'awake' | 'served' | 'drained' | 'asleep' = 'awake';
-  /** A server that supports only GRAB_JOB answers the first grab with ERROR. */
+  /** The packet that grabs jobs. A server that supports only GRAB_JOB replies to the first grab with ERROR. */
   #grabPacket: keyof typeof GRAB_PACKETS;
   #isGrabSupported = false;
 
@@ -158,7 +158,7 @@ export class WorkerConnection {
     this.#deregisterSoon();
   }
 
-  /** Resolves when the server has processed all sent packets, as far as it confirms that. Never rejects. */
+  /** Resolves when the server has processed all sent packets, if it confirms that. Never rejects. */
   async confirm(): Promise<void> {
     await this.#offered;
     await this.#registrations.empty();
@@ -186,7 +186,7 @@ export class WorkerConnection {
     ERROR: (self, packet) => self.#onError(new ServerError(packet.text('code'), packet.text('text'))),
   };
 
-  /** Registers all functions. Those of 100,000 images, in one turn of the event loop, would block it. */
+  /** Registers all functions, over several turns: the functions of 100,000 images would block the event loop. */
   async #offerAll(): Promise<void> {
     let part: string[] = [];
     for (const name of this.#context.functions().keys()) {
@@ -235,7 +235,7 @@ export class WorkerConnection {
     this.#spinGuard.slept();
   }
 
-  /** Fails the job; otherwise each worker with the same limit would get it in turn. */
+  /** Fails the job. Otherwise each worker with the same limit would get it in turn. */
   #onOversized(packet: Packet, size: number): void {
     const error = tooLarge(
       `the ${packet.name} from ${this.#peer}`,
@@ -318,7 +318,7 @@ export class WorkerConnection {
 
   /** Deregisters the unwanted functions for which that is safe. */
   #deregister(): void {
-    // The server could be assigning a job of the function: it would requeue the job, which would run twice.
+    // The server could be assigning a job of the function. It would requeue the job, which would run twice.
     if (this.#grabs.outstanding > 0 || this.#isDeregistering || !this.#registrations.isEmpty) return;
     const removal = this.#abilities.takeRemovable(this.#isRunning, this.#running.size === 0);
     if (removal.reset) {
@@ -354,7 +354,7 @@ export class WorkerConnection {
 
   #onRegistered(): void {
     this.#deregister();
-    // After a PRE_SLEEP in the meantime the server sends no NOOP for earlier jobs of these functions.
+    // If a PRE_SLEEP was sent in the meantime, the server sends no NOOP for earlier jobs of these functions.
     if (this.#state === 'asleep' && this.#abilities.size > 0) this.#state = 'awake';
     this.#context.dispatch();
   }
@@ -382,7 +382,7 @@ export class WorkerConnection {
   }
 
   #onSilence(request: PacketName): void {
-    const message = `${this.#peer} left ${request} unanswered for ${this.#timeout} ms; reconnecting`;
+    const message = `${this.#peer} did not reply to ${request} within ${this.#timeout} ms; reconnecting`;
     this.#connection.destroy(new ConnectionError('server-silent', message));
   }
 

@@ -25,6 +25,6 @@ export interface WorkerContext {
 /** State shared by all connections to one server. */
 export interface ServerContext {
   readonly known: ServerKnowledge;
-  /** Called whenever the server has answered a request. */
+  /** Called whenever the server has replied to a request. */
   readonly onAnswer: () => void;
 }

@@ -6,7 +6,7 @@ export interface TimedFunction {
   readonly handler: JobHandler;
   /**
    * Time limit of a job in milliseconds, at least 1. The job's signal then aborts with `job-timeout`. The limit is also
-   * registered with the servers (CAN_DO_TIMEOUT): the protocol lets them fail the job; gearmand gives it to another
+   * registered with the servers (CAN_DO_TIMEOUT), and the protocol lets them fail the job. gearmand gives it to another
    * worker, and may choose the wrong job if several run on one connection.
    */
   readonly timeout: number;
@@ -34,7 +34,6 @@ export function handlerOf(declared: WorkerFunction): JobHandler {
   return typeof declared === 'function' ? declared : declared.handler;
 }
 
-/** The time limit in milliseconds; undefined for none. */
 export function timeoutOf(declared: WorkerFunction): number | undefined {
   return typeof declared === 'function' ? undefined : declared.timeout;
 }

@@ -9,13 +9,12 @@ import type { ArgumentValues, PacketName } from '../packets.ts';
 export interface WorkerJob {
   /** The server's identifier of the job, for instance `H:host:42`. */
   readonly handle: string;
-  /** The function of the job. */
   readonly function: string;
   /** The unique key, for coalescing; empty for none. */
   readonly unique: string;
   /** The reducer that the client gave; empty unless the worker has `takesReducers`. */
   readonly reducer: string;
-  /** The argument of the job. It may be part of a larger buffer: copy data that is kept after the job. */
+  /** The argument of the job. It may be part of a larger buffer: copy data that you keep after the job. */
   readonly payload: Buffer;
   /** Aborted when the job must stop; the reason is a GearmanError. */
   readonly signal: AbortSignal;
@@ -25,8 +24,8 @@ export interface WorkerJob {
    */
   readonly connectionLost: AbortSignal;
   /**
-   * Resolves once the server has processed the final packet of this job, or when the server is lost or does not answer
-   * ECHO_REQ. Never rejects. Data that is kept in case the job runs again can be deleted then.
+   * Resolves once the server has processed the final packet of this job, or when the server is lost or does not reply
+   * to ECHO_REQ. Never rejects. Data that is kept in case the job runs again can then be deleted.
    */
   readonly acknowledged: Promise<void>;
 
@@ -42,7 +41,7 @@ export interface WorkerJob {
    * @throws GearmanError `invalid-argument` unless the data is text or bytes, `packet-too-large`
    */
   sendData(data: string | Uint8Array): Promise<void>;
-  /** Sends a warning (WORK_WARNING). Resolves when the connection accepts more data. @throws as {@link sendData} */
+  /** Sends a warning (WORK_WARNING). Resolves when the connection accepts more data. @throws like {@link sendData} */
   sendWarning(data: string | Uint8Array): Promise<void>;
 }
 
@@ -51,7 +50,7 @@ export interface JobConnection {
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void;
   /** Resolves when the connection accepts more data. */
   writable(): Promise<void>;
-  /** Resolves when the server has processed all sent packets, as far as it confirms that. */
+  /** Resolves when the server has processed all sent packets, if it confirms that. */
   confirm(): Promise<void>;
   /** Whether the server expects WORK_FAIL after WORK_EXCEPTION. */
   wantsFailAfterException(): boolean;
@@ -134,7 +133,7 @@ export class AssignedJob implements WorkerJob {
 
   /** Aborts {@link signal} after the time limit, given in milliseconds. */
   timeOut(limit: number): void {
-    const message = `job ${this.handle} of ${this.function} did not end in ${limit} ms`;
+    const message = `job ${this.handle} of ${this.function} did not end within ${limit} ms`;
     this.stop(new GearmanError('job-timeout', message));
   }
 
@@ -143,7 +142,7 @@ export class AssignedJob implements WorkerJob {
     this.#lost.abort(reason);
   }
 
-  /** Sends the final packet, and WORK_FAIL after an exception to servers that expect it. */
+  /** Sends the final packet, followed by WORK_FAIL after an exception if the server expects it. */
   finish(outcome: JobOutcome): void {
     if (outcome.packet !== 'WORK_FAIL') this.connection.send(outcome.packet, this.handle, outcome.data);
     const isException = outcome.packet === 'WORK_EXCEPTION';
@@ -163,7 +162,7 @@ export class AssignedJob implements WorkerJob {
   }
 }
 
-/** Return value of a handler: the payload of WORK_COMPLETE; undefined for an empty one. */
+/** Return value of a handler: the payload of WORK_COMPLETE, or undefined for an empty payload. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler that returns nothing is of type `void`
 export type JobResult = string | Uint8Array | void;
 
@@ -183,13 +182,13 @@ export type JobOutcome =
 const MAX_EXCEPTION_LENGTH = 1000;
 
 /**
- * Runs a handler and returns the outcome: at once if the handler returned a result, and a promise if it returned one. A
+ * Runs a handler. Returns the outcome at once if the handler returned a result, and a promise if it returned one. A
  * result over the packet limit ends the job with an exception.
  */
 export function runHandler(handler: JobHandler, job: AssignedJob): JobOutcome | Promise<JobOutcome> {
   try {
     const result = handler(job);
-    // Also a promise of another kind than Node's is awaited.
+    // Promises of other libraries are also awaited.
     const isThere = result === undefined || typeof result === 'string' || types.isUint8Array(result);
     return isThere ? completion(result, job) : awaitResult(result, job);
   } catch (error) {
@@ -248,7 +247,7 @@ export class LazyAbort {
 }
 
 /**
- * Logs the end of a job that did not succeed, or whose server does not learn of it.
+ * Logs the end of a job that failed, or whose result its server does not get.
  *
  * @param lostPeer server whose connection was lost meanwhile
  */

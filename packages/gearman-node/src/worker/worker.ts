@@ -27,29 +27,32 @@ export interface WorkerOptions {
   /** Maximum number of concurrent jobs, over all servers. Default 1. */
   readonly concurrency?: number | undefined;
   readonly logger?: Logger | undefined;
-  /** False if the handlers log the failures of their jobs themselves. Default true. */
+  /** Whether to log failed jobs. Set it to false if the handlers log failures themselves. Default true. */
   readonly logsFailures?: boolean | undefined;
   /**
-   * Timeout in milliseconds for connecting, and for the answer to a request, after which the connection is closed. For
-   * each thousand functions that are registered, a request has as long again, up to 16 times. Default 30,000.
+   * Timeout in milliseconds for connecting, and for the reply to a request, after which the connection is closed. The
+   * timeout of a request grows with each thousand registered functions, up to 16 times. Default 30,000.
    */
   readonly timeout?: number | undefined;
   /**
-   * The pauses between attempts to connect to one server. They grow until the server answers a request. Default: from
-   * 100 to 5,000 ms.
+   * The pauses between attempts to connect to one server. They grow until the server replies to a request. Default:
+   * from 100 to 5,000 ms.
    */
   readonly reconnect?: BackoffOptions | undefined;
   /**
-   * What happens to a running job when the connection to its server is lost; the server may assign the job to another
+   * What happens to a running job when the connection to its server is lost. The server may assign the job to another
    * worker. `finish` (default) leaves it to the handler, see {@link WorkerJob.connectionLost}; `abort` aborts the job's
    * signal. In both cases the result is discarded.
    */
   readonly onServerLost?: 'finish' | 'abort' | undefined;
-  /** Grab jobs together with their reducers (GRAB_JOB_ALL), which the Python server does not answer. Default false. */
+  /**
+   * Whether to grab jobs together with their reducers (GRAB_JOB_ALL). The Python server does not reply to that. Default
+   * false.
+   */
   readonly takesReducers?: boolean | undefined;
   /**
-   * Maximum size of a packet in bytes. Only the job of a larger payload or result fails, with an exception. Default 64
-   * MiB.
+   * Maximum size of a packet in bytes. A job with a larger payload or result ends in an exception; other jobs are not
+   * affected. Default 64 MiB.
    */
   readonly maxPacketSize?: number | undefined;
 }
@@ -134,8 +137,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /**
    * Declares the complete set of functions. Added functions are registered immediately. Removed functions are
-   * deregistered when none of their jobs is running and no grab is outstanding; a job that is assigned before still
-   * runs.
+   * deregistered when none of their jobs is running and no grab is outstanding. A job that is assigned before then
+   * still runs.
    *
    * @throws GearmanError `invalid-argument`, with nothing changed, for an invalid name or time limit
    */
@@ -152,7 +155,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     );
   }
 
-  /** Adds a function, or replaces its handler. @throws as {@link setFunctions} */
+  /** Adds a function, or replaces its handler. @throws like {@link setFunctions} */
   add(name: string, declared: WorkerFunction): void {
     this.#declare(new Map([[name, declared]]), []);
   }
@@ -164,8 +167,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /**
    * Resolves once every connected server has processed the functions that were added so far. It does not wait for
-   * removed functions, so a handler may await it. A server that does not answer ECHO_REQ, such as Python's, is waited
-   * for one second the first time, and not at all afterwards.
+   * removed functions, so a handler may await it. It waits one second for a server that does not reply to ECHO_REQ,
+   * such as Python's, and afterwards not at all.
    *
    * @throws GearmanError `aborted` when the signal aborts first
    */
@@ -177,8 +180,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /**
    * Drains the worker: grabs no further jobs, waits for the running ones, sends their results, and closes the
-   * connections. It may be called again, for instance with a signal, which aborts the signals of all running jobs. It
-   * always waits for their handlers.
+   * connections. A second call may pass a signal, which aborts the signals of all running jobs. It always waits for
+   * their handlers.
    */
   async close(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
     checkNames('the options of close', options, WAIT_OPTIONS);
@@ -209,7 +212,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   #apply(added: ReadonlyMap<string, WorkerFunction>, removed: readonly string[]): void {
     for (const connection of this.#connections) connection.drop(removed);
     for (const name of removed) this.#functions.delete(name);
-    // Copying ten thousand functions at once takes a fraction of the time of adding them one by one.
+    // Copying ten thousand functions at once takes a fraction of the time that adding them one by one takes.
     if (this.#functions.size === 0) this.#functions = new Map(added);
     else for (const [name, declared] of added) this.#functions.set(name, declared);
     for (const connection of this.#connections) connection.offer(added.keys());
@@ -254,7 +257,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const stopped = Promise.all(this.#reconnectors.map((reconnector) => reconnector.stop()));
     const { slots } = this.#context;
     const names = [...this.#functions.keys()];
-    // Servers drop the functions of a closed connection. They are deregistered only while a job delays the close.
+    // Servers drop the functions of a closed connection. They are deregistered here only while a job delays the close.
     while (names.length > 0 && !slots.areAllFree) {
       this.#apply(NO_FUNCTIONS, names.splice(-BATCH));
       await nextTurn();

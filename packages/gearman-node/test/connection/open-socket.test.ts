@@ -45,7 +45,7 @@ test('connecting to an unknown host fails with connect-failed', async () => {
 test('a TLS handshake without a response times out', async () => {
   const server = await muteServer();
   const address = { host: '127.0.0.1', port: server.port, tls: {} };
-  await assert.rejects(openSocket(address, { timeout: 50 }), failed(/no answer in 50 ms/));
+  await assert.rejects(openSocket(address, { timeout: 50 }), failed(/no response within 50 ms/));
   server.close();
 });
 

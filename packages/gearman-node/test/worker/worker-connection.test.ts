@@ -161,7 +161,11 @@ test('a function’s time limit is registered with the server, and aborts the jo
   const { server } = await scripted(t, { f: { handler: untilStopped, timeout: 20 }, g: () => {} });
   await expect(server, ['CAN_DO_TIMEOUT', 'f', '20'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
   assign(server, 'f');
-  await expect(server, ['WORK_EXCEPTION', 'H:x:1', 'job H:x:1 of f did not end in 20 ms'], ['GRAB_JOB_UNIQ']);
+  await expect(
+    server,
+    ['WORK_EXCEPTION', 'H:x:1', 'job H:x:1 of f did not end within 20 ms'],
+    ['GRAB_JOB_UNIQ'],
+  );
 });
 
 test('ERROR for a lost job does not count as the response to a grab', async (t) => {
@@ -186,7 +190,7 @@ test('a silent server gets twice the time limit on the next connection', async (
   const limits: (string | undefined)[] = [];
   for (let connection = 0; connection < 2; connection += 1) {
     const [, error] = await once(worker, 'disconnect');
-    limits.push(/unanswered for (\d+) ms/.exec(error.message)?.[1]);
+    limits.push(/within (\d+) ms/.exec(error.message)?.[1]);
   }
   assert.deepEqual(limits, ['200', '400']);
 });
