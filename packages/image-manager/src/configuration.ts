@@ -10,29 +10,29 @@ export interface ManagedDiskImage {
   readonly name: string;
   /** Digest of the settings that define the image's content. A rebuild is due when it changes. */
   readonly digest: string;
-  /** True while the image is neither built nor uploaded. */
+  /** Whether builds and uploads of the image are paused. */
   readonly pause: boolean;
   /** Age of the newest build, counted from its request, at which the next build is due. */
   readonly rebuildAge?: number;
   /** Cron expression for the times at which builds are due, in the local time zone. */
   readonly rebuildCron?: string;
   /**
-   * True for an image that Zuul builds. Builders import each build on their own, and the manager adopts it. The manager
-   * asks for an import only on request, or when the newest image is absent. Default false.
+   * Whether Zuul builds the image. Builders then import each build on their own, and the manager adopts it. The manager
+   * requests an import only on request, or when the newest image is absent. Default false.
    */
   readonly isImported?: boolean;
   /** Number of ready images to keep, on disk and in each provider. At least 1. */
   readonly keep: number;
-  /** Time limit for a running build. */
+  /** Timeout of a running build. */
   readonly buildTimeout: number;
 }
 
 /** One entry of `providers`. */
 export interface ManagedProvider {
   readonly name: string;
-  /** True while nothing is uploaded to the provider; its images stay. */
+  /** Whether uploads to the provider are paused; images in it stay. */
   readonly pause: boolean;
-  /** Time limit for a running upload. */
+  /** Timeout of a running upload. */
   readonly uploadTimeout: number;
   readonly images: readonly ManagedProviderImage[];
 }
@@ -41,7 +41,7 @@ export interface ManagedProvider {
 export interface ManagedProviderImage {
   readonly name: string;
   readonly diskimage: string;
-  /** True while the image is not uploaded; uploaded images stay. */
+  /** Whether uploads of the image are paused; uploaded images stay. */
   readonly pause: boolean;
 }
 
@@ -49,7 +49,7 @@ export interface ManagedProviderImage {
 export interface Timing {
   /** Pause after a first failure; each further failure doubles it. Default 60. */
   readonly retryDelay: number;
-  /** Longest pause after a failure. Default 3,600. */
+  /** Maximum pause after a failure. Default 3,600. */
   readonly maxRetryDelay: number;
   /** Time between two scans for orphans. Default 600. */
   readonly orphanScanInterval: number;

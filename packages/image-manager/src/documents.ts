@@ -4,11 +4,11 @@ import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { errorMessage } from './errors.ts';
 
 /**
- * A document about the origin of an image, which a builder returned with the result of a job. The store keeps it for as
- * long as the record of the build, or that of the upload if it has one.
+ * A document about the origin of an image, which a builder returned with the result of a job. The store keeps it as
+ * long as the record of the build, or of the upload if it has one.
  */
 export interface ImageDocument {
-  /** `attestation`: a sigstore bundle. `packages`: the list of packages in the image, in gzip and base64. */
+  /** `attestation`: a sigstore bundle. `packages`: the package list of the image, in gzip and base64. */
   readonly kind: 'attestation' | 'packages';
   /** Id of the build. */
   readonly imageId: string;
@@ -17,10 +17,10 @@ export interface ImageDocument {
   readonly text: string;
 }
 
-/** Largest size of a document, in bytes. */
+/** Maximum size of a document, in bytes. */
 const LARGEST = 2 ** 20;
 
-/** Number of attestations that one job may return. */
+/** Maximum number of attestations that one job may return. */
 const MOST_ATTESTATIONS = 16;
 
 /** Predicate type of the statement about an upload. */
@@ -51,10 +51,10 @@ export interface ReturnedDocuments {
 }
 
 /**
- * Reads the documents in the result of a job. Signatures are verified by those who read them. A document that cannot be
- * stored is left out with a warning: a job never fails for it.
+ * Reads the documents in the result of a job. Signatures are verified by the readers of the documents. A document that
+ * cannot be stored is left out with a warning, because a job never fails for it.
  *
- * @param uploadId of the upload whose job returned them
+ * @param uploadId id of the upload whose job returned them
  */
 export function documentsOf(
   { attestations = [], packages }: ReturnedDocuments,
@@ -88,15 +88,15 @@ export function documentsOf(
       checkDocument('packages', packages);
       documents.push({ kind: 'packages', imageId, text: packages });
     } catch (error) {
-      leaveOut('the list of packages', errorMessage(error));
+      leaveOut('the package list', errorMessage(error));
     }
   }
   return documents;
 }
 
-/** @throws Error if a store cannot keep this as the text of a document of that kind */
+/** @throws Error if a store cannot keep this as the text of a document of this kind */
 export function checkDocument(kind: ImageDocument['kind'], text: unknown): asserts text is string {
-  if (typeof text !== 'string') throw new Error('it is not a text');
+  if (typeof text !== 'string') throw new Error('it is not text');
   const size = Buffer.byteLength(text);
   if (size > LARGEST) throw new Error(`it has ${size} bytes, and the limit is ${LARGEST}`);
   if (!text.isWellFormed()) throw new Error('it is not valid Unicode');
@@ -110,7 +110,7 @@ function predicateTypeOf(bundle: string): string {
   return STATEMENT.parse(Buffer.from(payload, 'base64').toString('utf8')).predicateType;
 }
 
-/** Key of a document among those of its image: SHA-256 of its text, in hexadecimal. */
+/** Key of a document within its image: the SHA-256 of its text, in hexadecimal. */
 export function digestOf({ text }: Pick<ImageDocument, 'text'>): string {
   return createHash('sha256').update(text).digest('hex');
 }

@@ -18,14 +18,14 @@ export class StoreError extends Error {
     this.code = code;
   }
 
-  /** True if the same call may succeed later. Of an error that says this, commands print only the message. */
+  /** Whether the same call may succeed later. Commands print only the message of such an error. */
   get retriable(): boolean {
     return ['not-leader', 'store-not-usable', 'store-unreachable', 'store-refused'].includes(this.code);
   }
 
-  /** Another manager may be the leader by now. */
+  /** Another manager may now be the leader. */
   static notLeader(location: string, options?: ErrorOptions): StoreError {
-    const reason = `this manager is no longer the leader of ${location}: nothing was written`;
+    const reason = `this manager is no longer the leader of ${location}; nothing was written`;
     return new StoreError('not-leader', `${reason}; wait to be elected again`, options);
   }
 }

@@ -18,7 +18,10 @@ export interface ImageManagerOptions {
   /** Job servers of the builders. */
   readonly servers: readonly ServerAddress[];
   readonly logger: Logger;
-  /** True while a changed configuration is being loaded here or, on this host, by builders: no step starts meanwhile. */
+  /**
+   * Returns true while a changed configuration is being loaded here, or by builders on this host. No step starts in the
+   * meantime.
+   */
   readonly isReloading?: (() => Promise<boolean>) | undefined;
   /** Milliseconds between two polls of job servers and requests. Default 2,000. */
   readonly pollInterval?: number;
@@ -70,7 +73,7 @@ export class ImageManager {
           await this.#lead(fleet, signal);
         } catch (error) {
           if (signal.aborted) return;
-          logger.error(`the manager failed and starts again: ${errorMessage(error)}`);
+          logger.error(`the manager failed and restarts: ${errorMessage(error)}`);
           await delay(PAUSE, undefined, { signal }).catch(() => {});
         }
       }

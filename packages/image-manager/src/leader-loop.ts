@@ -26,14 +26,16 @@ export interface LeaderLoopOptions extends ManagerSite {
   readonly onRecords: ((state: ManagerState | undefined) => void) | undefined;
 }
 
-/** Idle time after a planning pass, as a multiple of its duration: planning takes at most a fifth of the time. */
+/**
+ * Idle time after a planning pass, as a multiple of its duration, so that planning takes at most a fifth of the time.
+ */
 const REST = 4;
 
-/** Maximum wait for a changed configuration, and the pause between two looks, in milliseconds. */
+/** Maximum wait for a changed configuration, and the pause between two checks, in milliseconds. */
 const MAX_SETTLE_TIME = 10_000;
 const SETTLE_PAUSE = 100;
 
-/** Longest time between two planning passes, in milliseconds, in case no event reports a change. */
+/** Maximum time between two planning passes, in milliseconds, in case no event reports a change. */
 const LONGEST_PAUSE = 60_000;
 
 /**
@@ -59,7 +61,7 @@ export class LeaderLoop {
   #plannedFor: OfferedFunctions | undefined;
   /** Time of the next planning pass on the monotonic clock. */
   #planDue = -Infinity;
-  /** Milliseconds. */
+  /** Idle time in milliseconds. */
   #rest = 0;
   #wake: (() => void) | undefined;
 
@@ -110,7 +112,7 @@ export class LeaderLoop {
     }
   }
 
-  /** Waits for the configuration that was written last. Returns false if it changes all the time. */
+  /** Waits until the last written configuration is loaded. Returns false if it keeps changing. */
   async #settle(signal: AbortSignal): Promise<boolean> {
     const end = performance.now() + MAX_SETTLE_TIME;
     while (await this.#isReloading()) {
@@ -151,8 +153,8 @@ export class LeaderLoop {
   }
 
   /**
-   * Records the builds of Zuul that builders have imported, corrects dates that a clock ahead has written, and forgets
-   * that somebody unpaused what the configuration no longer pauses.
+   * Records the builds of Zuul that builders have imported, corrects future dates from a fast clock, and removes
+   * unpause records that the configuration no longer needs.
    */
   async #correctRecords(configuration: ManagerConfiguration): Promise<void> {
     const { fleet, now, logger } = this.#options;
@@ -206,7 +208,7 @@ export class LeaderLoop {
     const pending = await this.#options.store.requests();
     const known = new Set([...this.#buildRequests.values()].flat());
     if (pending.length === known.size && pending.every(({ number }) => known.has(number))) return;
-    // Somebody may have written the file just before the request: the next pass handles it.
+    // A user may have written the file just before the request, so the next pass handles it.
     if (isSettled && (await this.#isReloading())) return;
     const requested = await handleRequests(this.#context, pending, this.#tasks);
     const byDiskimage = Map.groupBy(requested, ({ diskimage }) => diskimage);
@@ -216,7 +218,10 @@ export class LeaderLoop {
     this.#planDue = -Infinity;
   }
 
-  /** An upload whose image is gone with its builder never ends; another image is uploaded instead. */
+  /**
+   * Fails uploads whose image is gone with its builder, because they would never end. Another image is uploaded
+   * instead.
+   */
   #failUploadsOfAbsentImages(): void {
     const limit = this.#options.configuration().timing.absenceTimeout;
     for (const id of this.#tasks.ids) {
@@ -240,7 +245,7 @@ export class LeaderLoop {
       const id = `copies of ${imageId}`;
       if (state !== 'ready' || checksum === undefined || this.#tasks.ids.has(id)) continue;
       if ((this.#comparisons.all.get(imageId) ?? -Infinity) > elapsed()) continue;
-      this.#comparisons.failed(imageId); // schedules the next comparison, should copies remain
+      this.#comparisons.failed(imageId); // schedules the next comparison, in case copies remain
       this.#tasks.start(id, (signal) => compareCopy(this.#context, imageId, signal));
     }
   }

@@ -6,7 +6,7 @@ import type { ManagerLeadership, StateChange } from './store/leadership.ts';
 /** Computes a change from the records at the time of the write. */
 type Derivation = (current: CurrentRecords) => StateChange;
 
-/** The records, with the earlier changes of the same write. */
+/** The records, including the earlier changes of the same write. */
 interface CurrentRecords {
   readonly build: (id: string) => Build | undefined;
   readonly upload: (id: string) => Upload | undefined;
@@ -19,8 +19,8 @@ interface Batch {
 }
 
 /**
- * The state while this manager is the leader. A change is in the store before it shows here. Changes that arrive during
- * a write are written together by the next one.
+ * The state while this manager is the leader. A change is in the store before it is visible here. The next write
+ * combines all changes that arrive during a write.
  */
 export class LeaderState implements ManagerState {
   readonly builds: Map<string, Build>;
@@ -51,8 +51,8 @@ export class LeaderState implements ManagerState {
   }
 
   /**
-   * Changes fields of a build, and adds its documents to the store in the same write. A build that was pruned meanwhile
-   * stays pruned.
+   * Changes fields of a build, and adds its documents to the store in the same write. Does nothing for a build that was
+   * pruned in the meantime.
    */
   updateBuild(id: string, fields: Partial<Build>, documents: readonly ImageDocument[] = []): Promise<void> {
     return this.#enqueue(({ build }) => {
@@ -74,7 +74,7 @@ export class LeaderState implements ManagerState {
     return this.builds.get(id)?.checksum;
   }
 
-  /** Changes fields of an upload, as {@link updateBuild} does. */
+  /** Changes fields of an upload, like {@link updateBuild}. */
   updateUpload(id: string, fields: Partial<Upload>, documents: readonly ImageDocument[] = []): Promise<void> {
     return this.#enqueue(({ upload }) => {
       const uploads = updated(upload(id), fields);

@@ -4,7 +4,7 @@ import { newestFirst } from './planning/survey.ts';
 import type { Build, ManagerState, Upload } from './records.ts';
 import type { StateChange } from './store/leadership.ts';
 
-/** A step that runs again after an error that is in no record. */
+/** A step that runs again after an error that no record contains. */
 export type RetriedStep =
   | 'resume-build'
   | 'resume-upload'
@@ -25,7 +25,7 @@ export type ManagerEvent =
   | { readonly kind: 'scanned'; readonly orphans: readonly UnrecordedImage[] }
   /** An orphan was deleted, or its deletion failed. */
   | { readonly kind: 'orphan'; readonly orphan: UnrecordedImage; readonly isDeleted: boolean }
-  /** This manager has become the leader, or is no longer. */
+  /** This manager has become the leader, or no longer is. */
   | { readonly kind: 'leadership'; readonly isLeader: boolean };
 
 const RUNNING: ReadonlySet<string> = new Set(['building', 'uploading']);
@@ -59,7 +59,7 @@ function isOfSameTarget(one: Build | Upload, other: Build | Upload): boolean {
   return one.provider === other.provider && one.imageName === other.imageName;
 }
 
-/** Returns the step that a record was in. */
+/** Returns the current step of a record. */
 export function stepOf(id: string, { builds, uploads }: ManagerState): RetriedStep {
   const build = builds.get(id);
   if (build !== undefined) return build.state === 'deleting' ? 'delete-build' : 'resume-build';

@@ -26,13 +26,13 @@ export function uploadIdOf(number: number, owner: string): string {
   return `${String(number).padStart(DIGITS, '0')}-${owner}`;
 }
 
-/** True for an image-id or upload id of this owner. */
+/** Returns whether an image-id or upload id has this owner. */
 export function isOwn(id: string, owner: string): boolean {
   const mark = new RegExp(`(?:^|.-)\\d{${DIGITS},}-${owner}$`);
   return mark.test(id);
 }
 
-/** Returns the end of an image-id, which fits in a unique key whatever the name of the disk image. */
+/** Returns the end of an image-id, which fits in a unique key for any name of the disk image. */
 export function buildKeyOf(imageId: string): string {
   return imageId.split('-').slice(-2).join('-');
 }

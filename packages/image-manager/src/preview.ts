@@ -12,7 +12,7 @@ export interface PreviewOptions extends Pick<ImageManagerOptions, 'configuration
   readonly store: Pick<StateStore, 'owner' | 'read' | 'requests'>;
 }
 
-/** Plans what a manager would do next. Running builds and uploads are left out. */
+/** Plans a manager's next steps. Running builds and uploads are left out. */
 export async function previewPlan({ configuration, store, servers, logger }: PreviewOptions): Promise<Plan> {
   const fleet = new BuilderFleet({ servers, logger });
   try {

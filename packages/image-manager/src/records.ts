@@ -16,28 +16,28 @@ export const BUILD = {
     /** `diskimages[].name`. */
     diskimage: TEXT,
     /**
-     * `building` until a builder has answered, then `ready` or `failed`; `deleting` until no builder offers the image any
-     * longer, then `deleted`.
+     * `building` until a builder has replied, then `ready` or `failed`; `deleting` until no builder offers the image
+     * any longer, then `deleted`.
      */
     state: { enum: ['building', 'ready', 'failed', 'deleting', 'deleted'] },
     /** Digest of the `diskimages` entry at the time of the request. A rebuild is due when the digest changes. */
     configuration: TEXT,
-    /** Why it was requested, in words. */
+    /** Reason of the request. */
     reason: TEXT,
-    /** For an adopted build of Zuul: the time at which it ended there. */
+    /** Time at which an adopted build ended in Zuul. */
     requestedAt: TIME,
-    /** When it became ready or failed. */
+    /** Time at which it became ready or failed. */
     endedAt: TIME,
     /** Rolled back: never uploaded again, and deleted from each provider that has an older image. */
     withdrawn: FLAG,
     /**
      * Format and sha256 of a file of the build. After a network partition, two builders may have built different images
-     * under one image-id; the copy that differs is deleted. Absent if no builder has reported it.
+     * under one image-id, and the copy that differs is deleted. Absent if no builder has reported it.
      */
     checksum: TEXT,
-    /** Why it failed. */
+    /** Error if it failed. */
     error: TEXT,
-    /** Who cancelled it, as `root@host`; it counts as failed. */
+    /** User who cancelled it, as `root@host`. It counts as failed. */
     cancelledBy: TEXT,
   },
 } as const;
@@ -68,21 +68,24 @@ export const UPLOAD = {
     provider: TEXT,
     /** `providers[].images[].name`. */
     imageName: TEXT,
-    /** As of a build, for the image in a provider; `missing` while the provider no longer lists an image that was ready. */
+    /**
+     * State of the image in a provider, like a build's state. It is `missing` while the provider no longer lists an
+     * image that was ready.
+     */
     state: { enum: ['uploading', 'ready', 'missing', 'failed', 'deleting', 'deleted'] },
     /** The provider's id of the image, once it is ready. */
     externalId: TEXT,
     reason: TEXT,
     requestedAt: TIME,
-    /** When it became ready or failed. */
+    /** Time at which it became ready or failed. */
     endedAt: TIME,
-    /** The provider may hold parts of the failed upload, which are discarded by the upload's id. */
+    /** The provider may have parts of the failed upload, which are discarded by the upload's id. */
     leftovers: FLAG,
     /** The provider has listed the image. From then on, its absence from a list means that it is missing. */
     seen: FLAG,
-    /** Why it failed. */
+    /** Error if it failed. */
     error: TEXT,
-    /** Who cancelled it, as `root@host`; it counts as failed. */
+    /** User who cancelled it, as `root@host`. It counts as failed. */
     cancelledBy: TEXT,
   },
 } as const;
@@ -95,9 +98,9 @@ export const PAUSE = {
   properties: {
     /** `diskimages[].name`. */
     id: TEXT,
-    /** False for a disk image that the configuration pauses, but that is built all the same. */
+    /** False for a disk image that the configuration pauses, but that is built anyway. */
     isPaused: FLAG,
-    /** Who paused or unpaused it, as `root@host`. */
+    /** User who paused or unpaused it, as `root@host`. */
     by: TEXT,
     since: TIME,
   },
@@ -109,21 +112,21 @@ export type Build = SettingsOf<typeof BUILD>;
 /** An upload of a build to a provider, and its image there. */
 export type Upload = SettingsOf<typeof UPLOAD>;
 
-/** A request to pause or unpause a disk image, which counts instead of `pause` in the configuration. */
+/** A request to pause or unpause a disk image, which overrides `pause` in the configuration. */
 export type Pause = SettingsOf<typeof PAUSE>;
 
 /** All records of a manager. */
 export interface ManagerState {
-  /** By id. */
+  /** Builds by id. */
   readonly builds: ReadonlyMap<string, Build>;
-  /** By id. */
+  /** Uploads by id. */
   readonly uploads: ReadonlyMap<string, Upload>;
-  /** By the name of the disk image. */
+  /** Pauses by the name of the disk image. */
   readonly pauses: ReadonlyMap<string, Pause>;
 }
 
 /**
- * Says who has paused a disk image: `paused by root@host since 2026-03-10T12:00:00.000Z`. A record counts, or else the
+ * Describes who has paused a disk image: `paused by root@host since 2026-03-10T12:00:00.000Z`. A record overrides the
  * configuration. Returns undefined if the disk image is not paused.
  */
 export function whyPaused(
@@ -141,10 +144,10 @@ export type Request =
   | { readonly kind: 'build'; readonly diskimage: string }
   | { readonly kind: 'delete-build'; readonly imageId: string }
   | { readonly kind: 'delete-upload'; readonly uploadId: string }
-  /** Rejected if another image than `imageId` is the newest by then. */
+  /** Rejected if the newest image is no longer `imageId`. */
   | { readonly kind: 'rollback'; readonly diskimage: string; readonly imageId?: string | undefined }
   | { readonly kind: 'pause' | 'unpause'; readonly diskimage: string; readonly by: string }
-  /** Of a build or an upload by its id, or of what is requested or built of a disk image by its name. */
+  /** Cancels a build or an upload by its id, or the requested or running build of a disk image by its name. */
   | { readonly kind: 'cancel'; readonly id: string; readonly by: string };
 
 /** A request in the store that this release cannot handle. */

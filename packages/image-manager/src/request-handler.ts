@@ -49,7 +49,7 @@ export async function handleRequests(
   return builds;
 }
 
-/** Ends a build or an upload: a running task cancels its job; without one, the record changes at once. */
+/** Ends a build or an upload. A running task cancels its job; without a task, the record changes at once. */
 function cancel(
   { state, now }: TaskContext,
   tasks: Pick<Tasks, 'ids' | 'abort'>,
@@ -71,7 +71,10 @@ function cancel(
   };
 }
 
-/** The record says who paused or unpaused it first. Unpausing needs a record only against the configuration. */
+/**
+ * Pauses or unpauses a disk image. The record names the user who did so first. Unpausing needs a record only to
+ * override the configuration.
+ */
 function pause(
   { state, configuration, now, logger }: TaskContext,
   { kind, diskimage, by }: Extract<Request, { kind: 'pause' | 'unpause' }>,
@@ -110,7 +113,7 @@ function outcomeOf(
   }
 }
 
-/** Deletes all uploads too, even the last good ones: a request overrides `keep`. */
+/** Deletes a build and all its uploads, even the last good ones, because a request overrides `keep`. */
 function deleteBuild({ builds, uploads }: ManagerState, imageId: string): Outcome {
   const build = builds.get(imageId);
   if (build?.state !== 'ready') return `no image ${imageId} to delete; dib-image-list shows all images`;
@@ -151,7 +154,7 @@ export function rollbackChoices({ builds, uploads }: ManagerState): (diskimage: 
 /**
  * Withdraws the newest of the {@link rollbackChoices}, so that the previous one is in use again.
  *
- * @param imageId the build to withdraw; with another one as the newest, the rollback is rejected. Default: the newest.
+ * @param imageId the build to withdraw; the rollback is rejected if it is no longer the newest. Default: the newest.
  */
 export function rollback(state: ManagerState, diskimage: string, imageId?: string): Outcome {
   const [newest, previous] = rollbackChoices(state)(diskimage);

@@ -29,7 +29,7 @@ test('a build whose builder returns no documents causes no warning', () => {
 for (const [what, text, reason] of [
   ['is too large', JSON.stringify({ more: 'x'.repeat(2 ** 20) }), 'it has 1048587 bytes, and the limit is'],
   ['is not JSON', BUILD_BUNDLE.slice(0, -1), 'it is not JSON'],
-  ['is not a text', 7, 'it is not a text'],
+  ['is not a text', 7, 'it is not text'],
   ['is half a character', `${BUILD_BUNDLE}\ud83c`, 'it is not valid Unicode'],
   ['is not a bundle', '{}', 'dsseEnvelope is missing'],
   ['contains no statement', JSON.stringify({ dsseEnvelope: { payload: 'AAAA' } }), 'it is not JSON'],
@@ -55,7 +55,7 @@ test('a list of attestations that is not an array, or too long, is omitted with 
   const { documents, lines } = read({ attestations: BUILD_BUNDLE, packages: '<>' });
   assert.deepEqual(documents, []);
   assert.match(lines.join('\n'), /the list of attestations .* it is not an array/);
-  assert.match(lines.join('\n'), /the list of packages .* it is not base64/);
+  assert.match(lines.join('\n'), /the package list .* it is not base64/);
   const many = read({ attestations: Array.from({ length: 20 }, () => BUILD_BUNDLE) });
   assert.equal(many.documents.length, 16);
   assert.match(many.lines.join('\n'), /attestation 17 and the rest .* the limit is 16 attestations/);

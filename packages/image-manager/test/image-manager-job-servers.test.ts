@@ -13,15 +13,15 @@ test('a build keeps its id when the job server is lost during the build', async 
   await hold.reached;
   const [port = 0] = site.ports;
   await site.stopServer(port);
-  await site.logged(/^warn job server .* does not answer/);
+  await site.logged(/^warn job server .* does not respond/);
   hold.release();
   await waitUntil('the image', () => builder.images.size === 1);
   await site.restartServer(port);
-  await site.logged(/^info job server .* answers again/);
+  await site.logged(/^info job server .* responds again/);
   const imageId = await site.untilInUse();
   const { builds } = await site.store.read();
   assert.deepEqual([...builds.keys()], [imageId]);
-  assert.equal(site.countLogged(/^warn job server .* does not answer/), 1);
+  assert.equal(site.countLogged(/^warn job server .* does not respond/), 1);
 });
 
 test('an upload is resumed when the job server is lost during the upload', async (t) => {
@@ -69,7 +69,7 @@ test('a manager that starts without a job server waits for it', async (t) => {
   const [port = 0] = site.ports;
   await site.stopServer(port);
   site.manage();
-  await site.logged(/^warn job server .* does not answer/);
+  await site.logged(/^warn job server .* does not respond/);
   await site.restartServer(port);
   await site.builder();
   await site.untilInUse();
@@ -93,5 +93,5 @@ test('a manager that cannot read its store logs the error and tries again', asyn
   });
   site.manage(store);
   await site.untilInUse();
-  assert.equal(site.countLogged(/^error the manager failed and starts again: the disk is away/), 1);
+  assert.equal(site.countLogged(/^error the manager failed and restarts: the disk is away/), 1);
 });

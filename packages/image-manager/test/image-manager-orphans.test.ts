@@ -122,6 +122,6 @@ test('a provider that cannot be listed causes a warning, and orphans elsewhere a
   site.provider('east').plant({ externalId: 'orphan', uploadId: `0000000099-${site.store.owner}` });
   site.manage();
   await waitUntil('the orphan to be deleted', () => !site.provider('east').images.has('orphan'));
-  await site.logged(/^warn provider west cannot be listed: 401/);
+  await site.logged(/^warn cannot list provider west: 401/);
   await site.untilInUse();
 });

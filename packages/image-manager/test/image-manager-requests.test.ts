@@ -211,7 +211,7 @@ test('invalid requests are rejected with a warning and do not delay others', asy
     [last - 6, 'delete-build: no image no-such to delete'],
     [last - 5, 'delete-upload: no upload no-such to delete'],
     [last - 4, 'rollback: .*no-such'],
-    [last - 3, 'invalid: this release does not know it; update the manager'],
+    [last - 3, 'invalid: this release does not support it; update the manager'],
     [last - 2, 'invalid: diskimage is not a string; make the request again'],
     [last - 1, 'invalid: it is not an object; make the request again'],
   ] as const) {

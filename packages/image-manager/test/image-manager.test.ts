@@ -191,8 +191,8 @@ test('a deletion that a provider rejects is retried and does not delay others', 
   await site.untilGone(first);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [second]);
   assert.equal(refusals, 3);
-  assert.equal(site.countLogged(/^warn .*it is in use; trying again in 0\.05 s/), 1);
-  assert.equal(site.countLogged(/^warn .*it is in use; trying again in 0\.1 s/), 1);
+  assert.equal(site.countLogged(/^warn .*it is in use; retrying in 0\.05 s/), 1);
+  assert.equal(site.countLogged(/^warn .*it is in use; retrying in 0\.1 s/), 1);
 });
 
 /** Records the smallest number of images in a provider since its first image. */

@@ -11,7 +11,7 @@ import { cancelFunction } from '../protocol/image-cancel.ts';
 import { stopAtBuilder } from './cancellation.ts';
 import { type Canceller, type RunLimits, runJob } from './run-job.ts';
 
-/** Timeout for a job server's answer, in milliseconds. */
+/** Timeout of a job server's reply, in milliseconds. */
 const TIMEOUT = 10_000;
 
 export interface BuilderFleetOptions {
@@ -22,7 +22,7 @@ export interface BuilderFleetOptions {
 /** Functions that the builders offer, according to the job servers. */
 export interface FleetStatus {
   readonly offered: OfferedFunctions;
-  /** True if every server answered. Only then is a function that is not listed known to be gone. */
+  /** Whether every server replied. Only then is a function that is not listed known to be gone. */
   readonly isComplete: boolean;
   /** Ids of images that more than one builder offers at one job server. */
   readonly copied: ReadonlySet<string>;
@@ -34,7 +34,7 @@ interface Server {
   readonly name: string;
   readonly admin: Admin;
   readonly client: Client;
-  /** Numbers of workers by function in its last answer; empty while it does not answer. */
+  /** Numbers of workers by function in the server's last reply; empty while it does not reply. */
   workers: ReadonlyMap<string, number>;
   isAway: boolean;
 }
@@ -72,14 +72,14 @@ export class BuilderFleet implements AsyncDisposable {
     }));
   }
 
-  /** The last answer of {@link status}; before the first, it is empty and not complete. */
+  /** The last result of {@link status}. Before the first, it is empty and not complete. */
   get lastStatus(): FleetStatus {
     return this.#lastStatus;
   }
 
   /**
-   * Asks all job servers what the builders offer. Servers that do not answer are left out, with a warning. Concurrent
-   * callers share one answer.
+   * Queries all job servers for the functions that builders offer. Servers that do not reply are left out, with a
+   * warning. Concurrent callers share one result.
    */
   status(): Promise<FleetStatus> {
     this.#asking ??= this.#askAll().finally(() => {
@@ -92,7 +92,8 @@ export class BuilderFleet implements AsyncDisposable {
     await Promise.all(this.#servers.map((server) => this.#ask(server)));
     const [offered, known] = [this.#offeredBy(1), this.#lastStatus.offered];
     this.#lastStatus = {
-      // Reused while nothing changes: the leader keeps that of its last plan, and two copies of very many names are large.
+      // Reused while nothing changes, because the leader keeps the set of its last plan, and two copies of very many
+      // names are large.
       offered: offersTheSame(offered, known) ? known : offered,
       isComplete: this.#servers.every(({ isAway }) => !isAway),
       copied: this.#offeredBy(2).uploads,
@@ -101,7 +102,7 @@ export class BuilderFleet implements AsyncDisposable {
   }
 
   /**
-   * Has a builder do a job, and waits for its result.
+   * Has a builder run a job, and waits for its result.
    *
    * @param unique submissions with the same key share one job and its result; the upload-id of an upload
    * @throws GearmanError, see {@link runJob}
@@ -131,11 +132,11 @@ export class BuilderFleet implements AsyncDisposable {
     };
     const cancel = async (handle: string, { by, isEarly }: Canceller): Promise<void> => {
       if (await isRunning(handle)) {
-        // Before the cancelling: then our job server has the builder stop for an operator, whoever cancels.
+        // Precedes the cancellation. Otherwise our job server would have the builder stop on behalf of an operator.
         await stop(by, isEarly);
         if (isEarly) return;
       }
-      // The job may have ended by now. If the server cannot cancel it, a builder at worst runs it once more.
+      // The job may have ended since. If the server cannot cancel it, at worst a builder runs it once more.
       await admin.cancelJob(handle).catch(() => {});
       if (isEarly && (await isRunning(handle))) await stop(by, isEarly); // a builder had just started it
     };
@@ -145,7 +146,7 @@ export class BuilderFleet implements AsyncDisposable {
     });
   }
 
-  /** Closes all connections. Pending questions count as unanswered. */
+  /** Closes all connections. Pending queries count as failed. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(this.#servers.flatMap(({ admin, client }) => [admin.close(), client.close()]));
@@ -155,7 +156,10 @@ export class BuilderFleet implements AsyncDisposable {
     return this.close();
   }
 
-  /** The function of a builder whose configuration pauses a disk image, unless another builder offers the usual one. */
+  /**
+   * Returns the function of a builder whose configuration pauses a disk image, unless another builder offers the usual
+   * one.
+   */
   #nameOffered(functionName: string): string {
     const paused = functionName.replace(/^image-build:/, 'image-build-paused:');
     const isOffered = (name: string): boolean =>
@@ -163,7 +167,7 @@ export class BuilderFleet implements AsyncDisposable {
     return !isOffered(functionName) && isOffered(paused) ? paused : functionName;
   }
 
-  /** Chooses a server where a builder offers the function; otherwise one that answers, where the job then waits. */
+  /** Chooses a server at which a builder offers the function; otherwise one that replies, where the job then waits. */
   #serverFor(functionName: string): Server {
     this.#turn += 1;
     const inTurn = this.#servers.map((_, index) =>
@@ -181,19 +185,19 @@ export class BuilderFleet implements AsyncDisposable {
     try {
       const status = await server.admin.status();
       server.workers = new Map(status.map(({ name, availableWorkers }) => [name, availableWorkers]));
-      if (server.isAway) this.#logger.info(`job server ${server.name} answers again`);
+      if (server.isAway) this.#logger.info(`job server ${server.name} responds again`);
       server.isAway = false;
     } catch (error) {
       if (!(error instanceof GearmanError)) throw error;
       if (!server.isAway && !this.#isClosed) {
-        this.#logger.warn(`job server ${server.name} does not answer: ${error.message}`);
+        this.#logger.warn(`job server ${server.name} does not respond: ${error.message}`);
       }
       server.workers = new Map();
       server.isAway = true;
     }
   }
 
-  /** Functions of builders by verb that a server has at least this many workers for. */
+  /** Returns the functions, by verb, for which a server has at least this many workers. */
   #offeredBy(workers: number): OfferedFunctions {
     const offered = { builds: new Set<string>(), uploads: new Set<string>(), deletes: new Set<string>() };
     for (const server of this.#servers) {
@@ -209,7 +213,7 @@ export class BuilderFleet implements AsyncDisposable {
 
 const KINDS = ['builds', 'uploads', 'deletes'] as const satisfies readonly (keyof OfferedFunctions)[];
 
-/** True if builders offer the same functions in both answers. */
+/** Returns whether builders offer the same functions in both replies. */
 export function offersTheSame(one: OfferedFunctions, other: OfferedFunctions): boolean {
   return KINDS.every(
     (kind) => one[kind].size === other[kind].size && [...one[kind]].every((name) => other[kind].has(name)),
@@ -217,11 +221,11 @@ export function offersTheSame(one: OfferedFunctions, other: OfferedFunctions): b
 }
 
 /**
- * Returns since when each expected image has been absent from all builders, by image-id. While a job server does not
- * answer, no absence starts or ends.
+ * Returns the start of each expected image's absence from all builders, by image-id. While a job server does not reply,
+ * no absence starts or ends.
  *
  * @param since the absences so far
- * @param now the time from which new absences count
+ * @param now the start of new absences
  */
 export function absencesIn(
   { offered, isComplete }: FleetStatus,

@@ -2,10 +2,10 @@ import { Client, JobFailedError, type ServerAddress } from '@nodepool-builder/ge
 import { cancelFunction, encodeCancel } from '../protocol/image-cancel.ts';
 import { causeOf, decodeFailure, encodeOperatorCancellation, GEARADMIN } from '../protocol/job-failure.ts';
 
-/** Abort reason for a task that somebody cancels. */
+/** Abort reason for a task that a user cancels. */
 export class CancelRequest extends Error {
   override readonly name = 'CancelRequest';
-  /** Who cancels it: `root@host`. */
+  /** User who cancels it: `root@host`. */
   readonly by: string;
 
   constructor(by: string) {
@@ -14,7 +14,7 @@ export class CancelRequest extends Error {
   }
 }
 
-/** Returns who cancelled a job, for its record. */
+/** Returns the user who cancelled a job, for its record. */
 export function cancellationOf(error: unknown, signal: AbortSignal): { readonly cancelledBy?: string } {
   if (signal.reason instanceof CancelRequest) return { cancelledBy: signal.reason.by };
   const by = causeOf(error)?.['cancelled-by'];
@@ -22,10 +22,10 @@ export function cancellationOf(error: unknown, signal: AbortSignal): { readonly 
 }
 
 /**
- * Recognizes a job that an operator has cancelled with `gearadmin --cancel-job`: our job server says so, and gearmand
- * still knows the job, unlike one whose worker has failed.
+ * Recognises a job that an operator has cancelled with `gearadmin --cancel-job`. Our job server reports it, and
+ * gearmand still has the job, unlike a job whose worker has failed.
  *
- * @param client the one that got the error
+ * @param client the client that got the error
  * @returns the error with that reason; undefined for another error
  */
 export async function operatorCancellation(
@@ -41,13 +41,14 @@ export async function operatorCancellation(
   return new JobFailedError(functionName, error.handle, Buffer.from(encodeOperatorCancellation()));
 }
 
-/** Time limit for a builder to stop a job, in milliseconds. */
+/** Timeout for a builder to stop a job, in milliseconds. */
 const STOP_TIMEOUT = 10_000;
 
 /**
- * Has the builder that runs a build or an upload stop it. If it has just begun, waits until the builder offers that.
+ * Requests the builder that runs a build or an upload to stop it. If the job has just started, waits until the builder
+ * offers that function.
  *
- * @param by who cancels it: `root@host`
+ * @param by user who cancels it: `root@host`
  * @throws GearmanError
  */
 export async function stopAtBuilder(

@@ -9,7 +9,7 @@ export class ImageGoneError extends Error {
   override readonly name = 'ImageGoneError';
 }
 
-/** The builder reported success, but its result is missing something or contradicts the record. */
+/** The builder reported success, but its result is incomplete or contradicts the record. */
 export class InvalidResultError extends Error {
   override readonly name = 'InvalidResultError';
 }
@@ -18,33 +18,33 @@ export interface RunLimits {
   /** Time limit in seconds. It starts with the builder's first WORK_STATUS, or else when the job is submitted. */
   readonly time: number;
   /**
-   * Stops waiting. The job stays in the queue, so that the next manager can resume it; with {@link ImageGoneError} or
-   * {@link CancelRequest} as the reason, as after a timeout, it is cancelled.
+   * Stops waiting. The job stays in the queue, so that the next manager can resume it. With {@link ImageGoneError} or
+   * {@link CancelRequest} as the reason, and after a timeout, the job is cancelled.
    */
   readonly signal: AbortSignal;
 }
 
 export interface RunOptions extends RunLimits {
-  /** Cancels the job with this handle, so that no builder starts it later. A builder that runs it stops, too. */
+  /** Cancels the job with this handle, so that no builder starts it later. A builder that runs it also stops. */
   readonly cancel?: (handle: string, canceller: Canceller) => Promise<void>;
 }
 
-/** Who cancels a job. */
+/** The user who cancels a job. */
 export interface Canceller {
-  /** `root@host`; the manager adds why. */
+  /** `root@host`; the manager adds the reason. */
   readonly by: string;
-  /** The job may have just begun, so that its builder does not offer yet to stop it. */
+  /** Whether the job may have just started, so that its builder does not yet offer to stop it. */
   readonly isEarly: boolean;
 }
 
-/** Time that a job may wait for a builder, in milliseconds: other jobs may be ahead of it. */
+/** Maximum time that a job may wait for a builder, in milliseconds, because other jobs may be ahead of it. */
 const QUEUE_LIMIT = 24 * 3_600_000;
 
 /**
- * Submits a job and waits for its result. While the job waits in the queue, its time limit does not run: it starts with
- * the first WORK_STATUS. If a builder sends none, the limit includes the time in the queue.
+ * Submits a job and waits for its result. Its time limit starts with the first WORK_STATUS, so that it excludes the
+ * time in the queue. If a builder sends none, the limit includes that time.
  *
- * @throws GearmanError `job-failed`, `job-exception`: the builder's answer, with its reason if it gives one
+ * @throws GearmanError `job-failed`, `job-exception`: the builder's result, with its reason if it sends one
  * @throws JobLostError, ConnectionError: the fate of the job is unknown
  * @throws GearmanError `job-timeout`, `aborted`
  */
@@ -89,7 +89,7 @@ export async function runJob(
       );
     }
     if (!timeout.signal.aborted) throw withReason(cancellation ?? error);
-    const remedy = isRunning ? "see the builder's log, or raise its time limit" : 'start more of them';
+    const remedy = isRunning ? "check the builder's log, or raise its time limit" : 'start more of them';
     throw new GearmanError('job-timeout', `the job ${functionName} ${timeout.signal.reason}; ${remedy}`, {
       cause: error,
     });
@@ -98,7 +98,9 @@ export async function runJob(
   }
 }
 
-/** Who cancels a job that has rejected; undefined if it ends by itself, or the next manager resumes it. */
+/**
+ * Returns the user who cancels a job that has rejected; undefined if it ends by itself, or the next manager resumes it.
+ */
 function cancellerOf(
   { reason }: AbortSignal,
   timeout: AbortSignal,
@@ -107,7 +109,7 @@ function cancellerOf(
   if (reason instanceof CancelRequest) return { by: reason.by, isEarly: true };
   if (isCancelledByOperator) return { by: GEARADMIN, isEarly: true };
   const manager = `image-manager@${hostname()}`;
-  if (timeout.aborted) return { by: `${manager}, as it ${timeout.reason}`, isEarly: false };
+  if (timeout.aborted) return { by: `${manager}, because it ${timeout.reason}`, isEarly: false };
   if (reason instanceof ImageGoneError) return { by: `${manager}, as ${reason.message}`, isEarly: false };
   return undefined;
 }

@@ -15,7 +15,7 @@ export type UnrecordedImage =
       readonly location: 'provider';
       readonly provider: string;
       readonly image: ProviderImage;
-      /** True if the image carries the mark of this store. The manager never touches other images. */
+      /** Whether the image carries the mark of this store. The manager never touches other images. */
       readonly isOurs: boolean;
     }
   | { readonly location: 'builder'; readonly imageId: string; readonly isOurs: boolean };
@@ -49,26 +49,27 @@ export function findUnrecordedImages({
       return build === undefined || build.state === 'failed' || build.state === 'deleted';
     })
     .map((imageId): UnrecordedImage => {
-      // Adopted images carry no mark; their record shows that they are ours.
+      // Adopted images carry no mark, but their record shows that they are ours.
       const isOurs = isOwn(imageId, owner) || state.builds.has(imageId);
       return { location: 'builder', imageId, isOurs };
     });
   return [...inProviders, ...atBuilders];
 }
 
-/** How the uploads to a provider compare with the images that it lists. */
+/** Comparison of the uploads to a provider with the images that it lists. */
 export interface UploadPresence {
-  /** Listed for the first time, or listed again after they were missing. */
+  /** Listed for the first time, or listed again after being missing. */
   readonly appeared: readonly Upload[];
   /** Listed once before, but no longer. */
   readonly vanished: readonly Upload[];
-  /** Never listed, although ready before the listing began: manager and builder look at different places. */
+  /** Never listed, although ready before the listing began, because manager and builder use different locations. */
   readonly invisible: readonly Upload[];
 }
 
 /**
- * Compares the uploads to a provider that were ready before its listing began with the listed images. An image belongs to
- * the upload whose id it carries: where images are named after their builds, a later upload has the same external id.
+ * Compares the uploads to a provider that were ready before its listing began with the listed images. An image belongs
+ * to the upload whose id it carries, because where images are named after their builds, a later upload has the same
+ * external id.
  */
 export function compareUploads(
   uploads: Iterable<Upload>,
@@ -90,7 +91,7 @@ export function compareUploads(
   return { appeared, vanished, invisible };
 }
 
-/** True if the provider may hold an image of this upload. */
+/** Returns whether the provider may have an image of this upload. */
 function mayHaveImage(upload: Upload | undefined): boolean {
   return upload !== undefined && upload.state !== 'failed' && upload.state !== 'deleted';
 }
@@ -111,7 +112,7 @@ export async function listProvider(
     return images && { provider: name, images };
   } catch (error) {
     if (signal.aborted) throw error;
-    logger.warn(`provider ${name} cannot be listed: ${errorMessage(error)}`);
+    logger.warn(`cannot list provider ${name}: ${errorMessage(error)}`);
     return undefined;
   }
 }

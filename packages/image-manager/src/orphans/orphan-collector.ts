@@ -18,7 +18,7 @@ export class OrphanCollector {
   readonly #context: TaskContext;
   /** Keys of the orphans and vanished uploads that the last scan found. */
   #found: ReadonlySet<string> = new Set();
-  /** On the monotonic clock; never while a scan is running. */
+  /** Time of the next scan on the monotonic clock; Infinity while a scan is running. */
   #nextScan = -Infinity;
   #scanning: Promise<void> = Promise.resolve();
   /** Providers that have had the warning about invisible uploads. */
@@ -53,7 +53,7 @@ export class OrphanCollector {
     const { state, owner, now, fleet, configuration, onEvent } = this.#context;
     const unrecorded: (readonly UnrecordedImage[])[] = [];
     const presences: UploadPresence[] = [];
-    // One provider after the other, so that only one listing, which may be long, is in memory.
+    // Providers are listed one after the other, so that only one listing, which may be long, is in memory.
     for (const { name } of configuration().providers) {
       const begun = now();
       const listing = await listProvider(name, this.#context, signal);
@@ -92,7 +92,7 @@ export class OrphanCollector {
     const { state, logger } = this.#context;
     const upload = state.uploads.get(id);
     if (upload?.state === 'ready') await state.updateUpload(id, { seen: true });
-    if (upload?.state !== 'missing') return; // it may have been deleted since
+    if (upload?.state !== 'missing') return; // it may have been deleted in the meantime
     await state.updateUpload(id, { state: 'ready' });
     logger.info(`upload ${id}: ${upload.provider} lists image ${upload.externalId} again; it is ready`);
   }
@@ -107,9 +107,7 @@ export class OrphanCollector {
     } catch (error) {
       if (signal.aborted) throw error;
       onEvent?.({ kind: 'orphan', orphan, isDeleted: false });
-      logger.warn(
-        `orphan: ${describe(orphan)} was not deleted; the next scan tries again: ${errorMessage(error)}`,
-      );
+      logger.warn(`orphan: cannot delete ${describe(orphan)}; the next scan retries: ${errorMessage(error)}`);
     }
   }
 

@@ -1,14 +1,14 @@
 import type { Timing } from '../configuration.ts';
 import type { Build, Upload } from '../records.ts';
 
-/** True if a build or upload once succeeded, even if it has been deleted since. */
+/** Returns whether a build or upload once succeeded, even if it has been deleted since. */
 export function succeeded(record: Build | Upload): boolean {
   return ['ready', 'missing', 'deleting', 'deleted'].includes(record.state) && record.error === undefined;
 }
 
 /**
  * Returns the failures since the last success. If the digest of the current configuration is given, a build with
- * another configuration ends the series, too.
+ * another configuration also ends the series.
  *
  * @param records newest first
  */
@@ -22,7 +22,7 @@ export function failuresInARow<R extends Build | Upload>(
   return (end === -1 ? records : records.slice(0, end)).filter(({ state }) => state === 'failed');
 }
 
-/** Seconds to wait after one or more failures in a row. Each failure doubles them, up to the longest pause. */
+/** Seconds to wait after one or more consecutive failures. Each failure doubles them, up to the maximum pause. */
 export function pauseAfter(failures: number, { retryDelay, maxRetryDelay }: Timing): number {
   return Math.min(retryDelay * 2 ** (failures - 1), maxRetryDelay);
 }
@@ -40,7 +40,7 @@ export function failuresThatCount(timing: Timing): number {
   return ratio > 1 && Number.isFinite(ratio) ? 1 + Math.ceil(Math.log2(ratio)) : 1;
 }
 
-/** Formats failures with the reason of the newest, which is first: `the last 3 attempts failed (no space left)`. */
+/** Formats failures with the error of the newest, which is first: `the last 3 attempts failed (no space left)`. */
 export function failuresInWords(failures: readonly (Build | Upload)[]): string {
   const { length } = failures;
   const { error } = failures[0] ?? {};

@@ -2,7 +2,7 @@ import type { Build } from '../records.ts';
 import { type Pass, type PlanItem, stepOfRecord } from './pass.ts';
 import { keptOf, type SurveyedDiskImage, type Target } from './survey.ts';
 
-/** Plans the deletion of builds that are no longer needed, but never of a configured disk image's last build. */
+/** Plans the deletion of builds that are no longer needed, except the last build of a configured disk image. */
 export function* planBuildRemovals(pass: Pass): Iterable<PlanItem> {
   for (const diskimage of pass.survey.diskimages.values()) {
     for (const build of diskimage.builds) {

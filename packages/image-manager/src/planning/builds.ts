@@ -73,7 +73,7 @@ function* planNewBuild(
   yield { kind: 'build', diskimage: name, reason };
 }
 
-/** The next builds; after a cancelled one, says so. */
+/** Yields the next builds, or a note after a cancelled one. */
 function* later(
   diskimage: SurveyedDiskImage,
   entry: ManagedDiskImage,

@@ -4,7 +4,7 @@ import type { Build, ManagerState, Upload } from '../records.ts';
 
 /**
  * Makes records for the builds of Zuul that builders have imported on their own. A build's age is its age in Zuul,
- * whenever it was imported. A build with a record is not adopted again, even if it is deleted.
+ * regardless of the import. A build with a record is not adopted again, even if it is deleted.
  *
  * @param builds by image-id
  * @param offered image-ids
@@ -40,7 +40,7 @@ export function buildsToAdopt(
   return adopted;
 }
 
-/** Finds the disk images that somebody unpaused, and that the configuration no longer pauses. */
+/** Finds the disk images that a user unpaused, and that the configuration no longer pauses. */
 export function uselessPauses(
   { diskimages }: Pick<ManagerConfiguration, 'diskimages'>,
   { pauses }: Pick<ManagerState, 'pauses'>,
@@ -53,14 +53,15 @@ export function uselessPauses(
 /** Tolerated difference between the clocks of two hosts, in milliseconds. */
 const TOLERANCE = 60_000;
 
-/** Records that were written while a clock was ahead. */
+/** Records that were written while a clock was fast. */
 export interface FutureDates {
   readonly builds: readonly Build[];
   readonly uploads: readonly Upload[];
 }
 
 /**
- * Replaces dates in the future by the present. Until such a date, nothing would be due by age, and no pause would end.
+ * Replaces dates in the future with the present. Until such a date, nothing would be due by age, and no pause would
+ * end.
  *
  * @param now in milliseconds since 1970
  */

@@ -5,7 +5,7 @@ import type { Pass } from './pass.ts';
 import type { SurveyedDiskImage } from './survey.ts';
 import { needsUpload } from './uploads.ts';
 
-/** A reason to build, and the time from which it holds. */
+/** A reason to build, and the time from which it applies. */
 export interface Occasion {
   /** Milliseconds since 1970. */
   readonly at: number;
@@ -15,7 +15,7 @@ export interface Occasion {
 
 /**
  * Finds the reasons to build a disk image, now or later. For an image that Zuul builds, only its absence counts. A
- * cancelled build settles the reasons that held when it was requested; then the times after it count.
+ * cancelled build settles the reasons that applied when it was requested. After that, only later times count.
  */
 export function* occasionsToBuild(
   pass: Pass,
@@ -37,7 +37,9 @@ export function* occasionsToBuild(
   yield* [...byAbsence(pass, diskimage)].filter(isNew);
 }
 
-/** The newest build of a disk image, if somebody cancelled it; undefined if the configuration has changed since. */
+/**
+ * Returns the newest build of a disk image, if a user cancelled it; undefined if the configuration has changed since.
+ */
 export function cancelledBuild(
   { builds: [newest] }: SurveyedDiskImage,
   { digest }: ManagedDiskImage,
@@ -97,7 +99,7 @@ const UNITS = [
   SECOND,
 ];
 
-/** Formats a duration as `25 hours`: in the largest unit that gives at least two, rounded down; never below 0. */
+/** Formats a duration as `25 hours`, in the largest unit that gives at least two, rounded down, and never below 0. */
 export function durationInWords(seconds: number): string {
   const unit = UNITS.find((each) => seconds >= 2 * each.seconds) ?? SECOND;
   const count = Math.max(0, Math.floor(seconds / unit.seconds));

@@ -26,7 +26,7 @@ export type RecordStep =
       readonly reason: string;
     };
 
-/** A step to take now, and why. */
+/** A step to take now, and the reason. */
 export type Step =
   | NewStep
   | RecordStep
@@ -38,9 +38,9 @@ export type Step =
       readonly reason: string;
     };
 
-/** A step that has to wait, and why. */
+/** A step that has to wait, and the reason. */
 export interface Wait {
-  /** The subject of the step, as `diskimage debian` or `provider cloud: image debian`. */
+  /** The subject of the step, such as `diskimage debian` or `provider cloud: image debian`. */
   readonly subject: string;
   readonly reason: string;
   /** End of the wait, in milliseconds since 1970; undefined if it depends on an event. */
@@ -72,13 +72,13 @@ export interface Observation {
   readonly now: number;
   /** Functions that builders offer now; only those with a worker. */
   readonly offered: OfferedFunctions;
-  /** Ids of builds and uploads with a running task: nothing is planned for them. */
+  /** Ids of builds and uploads with a running task, for which nothing is planned. */
   readonly inProgress: ReadonlySet<string>;
   /** Times since which no builder has offered an image, by image-id. */
   readonly absentSince: ReadonlyMap<string, number>;
   /** Times of the next attempts of tasks whose failure is not on record (deletions), by id. */
   readonly retryAt: ReadonlyMap<string, number>;
-  /** Disk images with a request for a build: due at once, despite age and back-off. */
+  /** Disk images with a request for a build, which is due at once, regardless of age and back-off. */
   readonly requested: ReadonlySet<string>;
 }
 

@@ -17,7 +17,7 @@ const RULES: readonly ((pass: Pass) => Iterable<PlanItem>)[] = [
 ];
 
 /**
- * Plans the next steps. A pure function: equal arguments give equal plans. It never plans to delete the last good
+ * Plans the next steps. It is a pure function: equal arguments give equal plans. It never plans to delete the last good
  * upload of an image that a provider is configured to have, nor the last build of a configured disk image.
  */
 export function plan(

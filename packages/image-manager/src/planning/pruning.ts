@@ -3,7 +3,7 @@ import { failuresInARow, failuresThatCount, succeeded } from './back-off.ts';
 import type { Pass, PlanItem } from './pass.ts';
 import type { SurveyedDiskImage, Target } from './survey.ts';
 
-/** Number of failures in a row to keep for display; more are kept only while the back-off grows with them. */
+/** Number of consecutive failures to keep for display. More are kept only while the back-off grows with them. */
 const SHOWN_FAILURES = 10;
 
 /** Plans the deletion of records that are no longer needed: deleted images, and failures before a success. */
@@ -26,7 +26,7 @@ export function* planPruning(pass: Pass): Iterable<PlanItem> {
 }
 
 function prunableUploads({ binding, uploads }: Target, keptFailures: number): readonly Upload[] {
-  // Most targets have ready uploads only, and need none of the lists below.
+  // Most targets have only ready uploads, and need none of the lists below.
   if (uploads.every(({ state }) => state === 'ready')) return [];
   const failures = surplusFailures(uploads, binding === undefined ? 0 : keptFailures);
   const lastSuccess = uploads.findIndex(succeeded);
@@ -45,7 +45,7 @@ function prunableBuilds(
   keptFailures: number,
 ): readonly Build[] {
   const deleted = builds.filter(({ state }) => state === 'deleted');
-  // Without the record, an image that was withdrawn would be adopted again when a builder comes back with it.
+  // Without the record, a withdrawn image would be adopted again when a builder with the image returns.
   const isRemembered = (build: Build): boolean =>
     entry !== undefined && (build === newestSuccess || (build.withdrawn && entry.isImported === true));
   return [

@@ -11,15 +11,18 @@ import { succeeded } from './back-off.ts';
 /** A disk image that is configured or has builds. */
 export interface SurveyedDiskImage {
   readonly name: string;
-  /** Undefined if the configuration no longer has it. */
+  /** Entry in the configuration; undefined if it was removed. */
   readonly entry: ManagedDiskImage | undefined;
-  /** Who has paused it, in words; undefined if it is not paused. */
+  /** Describes who has paused it; undefined if it is not paused. */
   readonly paused: string | undefined;
   /** Newest first. */
   readonly builds: readonly Build[];
   /** Ready builds that are not withdrawn, newest first. Every provider should have the first. */
   readonly good: readonly Build[];
-  /** May be withdrawn or deleted by now, which is no reason to build again at once. */
+  /**
+   * The newest successful build. It may since have been withdrawn or deleted, which is not a reason to build again at
+   * once.
+   */
   readonly newestSuccess: Build | undefined;
   /** Targets that are configured to have it. */
   readonly targets: readonly Target[];
@@ -27,10 +30,10 @@ export interface SurveyedDiskImage {
 
 /** Configuration and state, indexed once for a planning pass. */
 export interface Survey {
-  /** By name. */
+  /** Disk images by name. */
   readonly diskimages: ReadonlyMap<string, SurveyedDiskImage>;
   readonly targets: readonly Target[];
-  /** Places of builds among those of their disk image, by image-id; that of the newest is 0. */
+  /** Rank of each build within its disk image, by image-id, starting with 0 for the newest. */
   readonly ages: ReadonlyMap<string, number>;
   /** Uploads of an image, by its id. */
   readonly uploadsOf: (imageId: string) => readonly Upload[];
@@ -60,7 +63,7 @@ export function surveyOf(configuration: ManagerConfiguration, state: ManagerStat
       targets: targetsOf.get(name) ?? [],
     });
   }
-  // Most passes need none.
+  // Most passes do not need it.
   let grouped: ReadonlyMap<string, readonly Upload[]> | undefined;
   const uploadsOf = (id: string): readonly Upload[] => {
     grouped ??= Map.groupBy(state.uploads.values(), ({ imageId }) => imageId);
@@ -69,7 +72,7 @@ export function surveyOf(configuration: ManagerConfiguration, state: ManagerStat
   return { diskimages, targets, ages, uploadsOf };
 }
 
-/** Number of ready images to keep; at least 1, because the last good one must stay. */
+/** Number of ready images to keep. It is at least 1, because the last good one must stay. */
 export function keptOf({ keep }: ManagedDiskImage): number {
   return Math.max(1, keep);
 }
@@ -78,7 +81,7 @@ export function keptOf({ keep }: ManagedDiskImage): number {
 export interface Target {
   readonly provider: string;
   readonly imageName: string;
-  /** False if the provider has left the configuration, and with it the credentials. */
+  /** Whether the provider is still configured. If not, its credentials are missing. */
   readonly providerConfigured: boolean;
   /** The configured image; undefined if the configuration has no such image. */
   readonly binding: ImageBinding | undefined;
@@ -93,7 +96,7 @@ export interface ImageBinding {
   readonly provider: ManagedProvider;
   readonly image: ManagedProviderImage;
   readonly diskimage: ManagedDiskImage;
-  /** What is paused, in words: `provider cloud is paused`. Undefined if nothing is. */
+  /** Describes what is paused: `provider cloud is paused`. Undefined if nothing is. */
   readonly paused: string | undefined;
 }
 
@@ -117,7 +120,7 @@ function surveyTargets(
   ages: ReadonlyMap<string, number>,
 ): readonly Target[] {
   const entries = new Map(providers.map((provider) => [provider.name, provider]));
-  // Sorted once, and not for each of very many targets.
+  // Sorts once, not for each of very many targets.
   const all = newestFirst([...state.uploads.values()]);
   const uploadsOf = Map.groupBy(all, ({ provider }) => provider);
   const targets: Target[] = [];
@@ -163,7 +166,7 @@ function goodOnes(
     upload.diskimage === diskimage &&
     builds.get(upload.imageId)?.withdrawn !== true;
   const ageOf = ({ imageId }: Upload): number => ages.get(imageId) ?? 0;
-  // Most targets have good uploads only, in order: they share the list instead of each having a new one.
+  // Most targets have only good uploads, in order, and share the list instead of copying it.
   const good = uploads.every(isGood) ? uploads : uploads.filter(isGood);
   const isSorted = good.every(
     (upload, index) => index === 0 || ageOf(good[index - 1] ?? upload) <= ageOf(upload),
@@ -172,8 +175,8 @@ function goodOnes(
 }
 
 /**
- * Sorts records, the newest first: by the store's numbers, or by date if a record has none. A clock that was set back
- * therefore does not change the order. Records of one date are ordered by id.
+ * Sorts records, newest first, by the store's numbers, or by date if a record has no number. The order does not depend
+ * on a clock that was set back. Records of one date are ordered by id.
  */
 export function newestFirst<R extends Pick<Build, 'id' | 'requestedAt'>>(
   records: readonly R[],

@@ -19,14 +19,14 @@ export function* planUploads(pass: Pass): Iterable<PlanItem> {
   }
 }
 
-/** True if a target lacks a build and is not paused. */
+/** Returns whether a target lacks a build and is not paused. */
 export function needsUpload(pass: Pass, target: Target, wanted: Build): boolean {
   return target.binding !== undefined && target.binding.paused === undefined && lacks(pass, target, wanted);
 }
 
 function lacks({ survey }: Pass, target: Target, wanted: Build): boolean {
   const [best] = target.good;
-  // The target may have a newer build whose file is gone. An older upload would be deleted again.
+  // The target may have a newer build whose file is gone. An older upload would then be deleted again.
   const age = survey.ages.get(best?.imageId ?? '');
   if (age !== undefined && age <= (survey.ages.get(wanted.id) ?? 0)) return false;
   return !target.uploads.some(({ state, imageId }) => state === 'uploading' && imageId === wanted.id);
@@ -45,7 +45,7 @@ function planNewUpload(
   if (paused !== undefined) return { subject, reason: `${reason}; ${paused}` };
   const other = target.uploads.find(({ state }) => state === 'uploading');
   if (other !== undefined) {
-    return { subject, reason: `${reason}; its upload starts after that of ${other.imageId}` };
+    return { subject, reason: `${reason}; its upload starts after the upload of ${other.imageId}` };
   }
   if (!observation.offered.uploads.has(wanted.id)) {
     return { subject, reason: `${reason}; no builder offers image-upload:${wanted.id}` };
@@ -70,16 +70,16 @@ function planNewUpload(
   return { kind: 'upload', imageId, diskimage, provider, imageName, reason: whyUploaded(target) };
 }
 
-/** The `reason` of a new upload's record, where it must still be true once the image is ready. */
+/** The `reason` in the record of a new upload. It must still be true once the image is ready. */
 function whyUploaded({ good: [best], uploads }: Target): string {
   if (best !== undefined) return `it replaces ${best.imageId}`;
   return uploads.some(succeeded) ? 'the last image there was deleted or lost' : 'the first image there';
 }
 
 /**
- * Plans the deletion of uploads that are no longer needed. The last good upload of a configured target stays; in a
+ * Plans the deletion of uploads that are no longer needed. The last good upload of a configured target stays. In a
  * target without a good upload, all ready uploads stay. A missing upload is kept like a ready one, because its image
- * may be listed again. Uploads of one build count as one: each of their images may be in use.
+ * may be listed again. Uploads of one build count as one, because each of their images may be in use.
  */
 export function* planUploadRemovals(pass: Pass): Iterable<PlanItem> {
   for (const target of pass.survey.targets) {
@@ -116,7 +116,7 @@ function removalOf(
 ): RecordStep | undefined {
   const uploadId = upload.id;
   if (upload.state === 'failed' && upload.leftovers) {
-    return { kind: 'discard', uploadId, reason: 'it failed, and the provider may hold parts of it' };
+    return { kind: 'discard', uploadId, reason: 'it failed, and the provider may have parts of it' };
   }
   const reason = whyNotNeeded(upload, target, ages);
   return reason === undefined ? undefined : { kind: 'delete-upload', uploadId, reason };
@@ -136,7 +136,7 @@ function whyNotNeeded(
   const [best] = good;
   if (best === undefined) return undefined;
   if (upload.diskimage !== binding.diskimage.name) {
-    return `the image is now of diskimage ${binding.diskimage.name}, and the provider has ${best.imageId}`;
+    return `the image now belongs to diskimage ${binding.diskimage.name}, and the provider has ${best.imageId}`;
   }
   if (isReady && !good.includes(upload)) {
     return `its build, ${upload.imageId}, was withdrawn, and the provider has ${best.imageId}`;

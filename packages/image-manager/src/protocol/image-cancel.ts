@@ -5,7 +5,7 @@ const ARGUMENT = {
   type: 'object',
   required: ['by'],
   properties: {
-    by: { type: 'string' }, // who cancels it: `root@host`
+    by: { type: 'string' }, // user who cancels it: `root@host`
     'upload-id': { type: 'string' }, // for an upload of the image instead of its build
   },
 } as const;
@@ -26,7 +26,7 @@ export function encodeCancel(by: string, uploadId: string | undefined): string {
   return JSON.stringify({ by, 'upload-id': uploadId });
 }
 
-/** @throws Error if it is not valid */
+/** @throws Error if the argument is not valid */
 export function decodeCancel(payload: Buffer): SettingsOf<typeof ARGUMENT> {
   return READER.parse(payload.toString());
 }

@@ -14,9 +14,9 @@ const FAILURE = {
     host: TEXT,
     /** Process id of the builder, which has logged the failure. */
     pid: { type: 'integer' },
-    /** Start of that process, `performance.timeOrigin`: containers of one host name have the same process ids. */
+    /** Start of that process (`performance.timeOrigin`), because containers with one host name share process ids. */
     started: { type: 'number' },
-    /** Who cancelled the job, if it was cancelled: `root@host`. */
+    /** User who cancelled the job, if it was cancelled: `root@host`. */
     'cancelled-by': TEXT,
   },
 } as const;
@@ -24,8 +24,8 @@ const FAILURE = {
 const READER = new JsonReader(FAILURE);
 
 /**
- * Why a job failed. A builder sends it in WORK_WARNING, right before WORK_FAIL or WORK_EXCEPTION, to clients whose
- * argument has `"reason": true`. nodepool's daemon would take any warning for the result.
+ * Reason of a failed job. A builder sends it in WORK_WARNING, right before WORK_FAIL or WORK_EXCEPTION, to clients
+ * whose argument has `"reason": true`, because nodepool's daemon would take any warning for the result.
  */
 export type Failure = SettingsOf<typeof FAILURE>;
 
@@ -44,7 +44,7 @@ export function encodeFailure(reason: string, cancelledBy?: string): string {
   return JSON.stringify(failure);
 }
 
-/** Who has cancelled a job at the job server: an operator with the admin command `cancel job`. */
+/** `cancelled-by` of a job that an operator cancelled at the job server with the admin command `cancel job`. */
 export const GEARADMIN = 'gearadmin';
 
 /** Formats the failure of a job that `gearadmin --cancel-job` ends at the job server. */
@@ -57,7 +57,7 @@ export function encodeOperatorCancellation(): string {
   return JSON.stringify(failure);
 }
 
-/** Returns what the builder said about a failed job; undefined for other errors, and from builders that say nothing. */
+/** Returns the builder's report of a failed job; undefined for other errors, and from builders that send none. */
 export function decodeFailure(error: unknown): Failure | undefined {
   if (!(error instanceof JobFailedError || error instanceof JobExceptionError)) return undefined;
   try {
@@ -67,7 +67,7 @@ export function decodeFailure(error: unknown): Failure | undefined {
   }
 }
 
-/** Returns a failed job's error with the builder's reason as its message; any other value as it is. */
+/** Returns a failed job's error with the builder's reason as its message. Returns any other value unchanged. */
 export function withReason(error: unknown): unknown {
   const failure = decodeFailure(error);
   if (failure === undefined) return error;
@@ -80,7 +80,7 @@ export function causeOf(error: unknown): Failure | undefined {
   return error instanceof GearmanError ? decodeFailure(error.cause) : undefined;
 }
 
-/** True if a builder in this process has failed, and has logged it. */
+/** Returns whether a builder in this process has failed, and has logged it. */
 export function isLogged(error: unknown): boolean {
   const { host, pid, started } = causeOf(error) ?? {};
   return pid === process.pid && started === performance.timeOrigin && host === hostname();

@@ -1,11 +1,11 @@
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 
-/** Keys of a result that only our own clients ask for. */
+/** Keys of a result that only our own clients request. */
 interface FurtherResults {
   readonly checksum?: string | undefined;
   /** Bundles of sigstore. */
   readonly attestations?: readonly string[] | undefined;
-  /** List of packages, in gzip and base64. */
+  /** Package list, in gzip and base64. */
   readonly packages?: string | undefined;
 }
 
@@ -40,7 +40,7 @@ const READER = new JsonReader({
   },
 });
 
-/** Reads the result of a builder; one that is not valid has no fields. */
+/** Reads the result of a builder. An invalid result has no fields. */
 export function decodeResult(result: Buffer): ReturnType<typeof READER.parse> {
   try {
     return READER.parse(result.toString('utf8'));

@@ -3,8 +3,8 @@ import type { StoreError } from '../errors.ts';
 export type Row = Readonly<Record<string, unknown>>;
 
 /**
- * Runs one statement, in which `$1` stands for the first value. It has each number once, in ascending order. Rows are
- * read at once, and only once.
+ * Runs one statement, in which `$1` stands for the first value. It contains each number once, in ascending order. Rows
+ * must be read at once, and only once.
  */
 export type Query = (sql: string, ...values: readonly (string | number | null)[]) => Promise<Iterable<Row>>;
 
@@ -17,9 +17,9 @@ export interface Dialect {
   /** Begins a transaction that reads a snapshot. */
   readonly beginRead: string;
   readonly beginWrite: string;
-  /** Follows a `select` of a row that no other transaction may change meanwhile. */
+  /** Suffix of a `select` of a row that no other transaction may change in the meantime. */
   readonly forUpdate: string;
-  /** Largest number of records that one statement writes. */
+  /** Maximum number of records that one statement writes. */
   readonly batch: number;
   /** Query for keys from the JSON array `$1`. */
   readonly keysFrom: (type: 'text' | 'bigint') => string;
@@ -30,17 +30,20 @@ export interface Database {
   /** Name for messages. */
   readonly location: string;
   readonly dialect: Dialect;
-  /** Runs queries without others of this connection in between. A transaction that is still open afterwards is undone. */
+  /**
+   * Runs queries without others of this connection in between. A transaction that is still open afterwards is rolled
+   * back.
+   */
   use<T>(work: (query: Query) => Promise<T>): Promise<T>;
   openSession(): Promise<Session>;
   /** Describes the manager that holds the leader lock; undefined if none does. */
   describeLeader(): Promise<string | undefined>;
-  /** Converts an error to a StoreError with a remedy. A StoreError is returned as it is. */
+  /** Converts an error to a StoreError with a remedy. Returns a StoreError unchanged. */
   asStoreError(error: unknown): StoreError;
   close(): Promise<void>;
 }
 
-/** A session of the database that can hold the lock of the leader. */
+/** A database session that can hold the leader lock. */
 export interface Session {
   /** Aborts when the session or its lock is lost. Its reason is a StoreError. */
   readonly lost: AbortSignal;
@@ -48,7 +51,7 @@ export interface Session {
   use<T>(work: (query: Query) => Promise<T>): Promise<T>;
   /** Returns false if another session has the lock. */
   tryLock(): Promise<boolean>;
-  /** Undoes an open transaction after an error. After `not-leader` the session is lost. */
+  /** Rolls back an open transaction after an error. After `not-leader` the session is lost. */
   rollBack(reason: StoreError): Promise<void>;
   /** Waits for running queries and releases the lock. */
   close(): Promise<void>;

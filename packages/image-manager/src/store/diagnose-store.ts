@@ -5,20 +5,22 @@ import type { CheckResult } from '@nodepool-builder/image-builder';
 import { attempt, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import { checkVersion } from './tables.ts';
 
-/** Subjects of the results. */
+/** Subject of the results. */
 const STORE = 'store of the manager';
 const LEADER = 'leading manager';
 
-/** What a look at a store found. */
+/** Result of inspecting a store. */
 interface Look {
   readonly location: string;
-  /** Undefined if no manager has created the tables yet. */
+  /** Version of the tables; undefined if no manager has created them yet. */
   readonly version: number | undefined;
-  /** Whether a manager holds the lock of the leader, in words; undefined if none does. */
+  /** Describes the manager that holds the leader lock; undefined if none does. */
   readonly leader: string | undefined;
 }
 
-/** Checks a store without a change: that it can be used, the version of its tables, and whether a manager leads. */
+/**
+ * Checks a store without changing it: whether it can be used, the version of its tables, and whether a manager leads.
+ */
 export async function* diagnoseStore(location: string, signal: AbortSignal): AsyncGenerator<CheckResult> {
   const look = await attempt(STORE, signal, () =>
     /^postgres(?:ql)?:\/\//.test(location) ? lookAtPostgres(location) : lookAtSqlite(location),
@@ -67,7 +69,7 @@ async function lookAtSqlite(path: string): Promise<Look> {
 
 async function readSqliteVersion(path: string): Promise<number> {
   const { DatabaseSync } = await import('node:sqlite');
-  // Without a write-ahead log, even a reader would create one, unless the file is taken for immutable.
+  // Without a write-ahead log, even a reader would create one, unless the file is opened as immutable.
   const hasLog = (await unlessMissing(stat(`${path}-wal`))) !== undefined;
   const database = new DatabaseSync(hasLog ? path : immutable(path), { readOnly: true });
   try {
@@ -83,11 +85,11 @@ function immutable(path: string): URL {
   return url;
 }
 
-/** Time limit of a query, in milliseconds. */
+/** Timeout of a query, in milliseconds. */
 const QUERY_TIMEOUT = 5000;
 
 async function lookAtPostgres(url: string): Promise<Look> {
-  // Imported on demand: most sites need no PostgreSQL.
+  // Imported on demand, because most sites do not use PostgreSQL.
   const [{ Client }, { asStoreError, parseAccess }, { leaderIn, LEADER_QUERY }] = await Promise.all([
     import('pg'),
     import('./postgres-access.ts'),
@@ -95,7 +97,7 @@ async function lookAtPostgres(url: string): Promise<Look> {
   ]);
   const { config, location } = parseAccess(url);
   const client = new Client({ ...config, query_timeout: QUERY_TIMEOUT });
-  client.on('error', () => {}); // the query fails, too
+  client.on('error', () => {}); // the query also fails
   try {
     await client.connect();
     await client.query('begin read only');

@@ -10,7 +10,7 @@ import type { StoredState } from './leadership.ts';
 import type { StateStore } from './state-store.ts';
 import { BUILDS, type Column, PAUSES, type RecordTable, UPLOADS } from './tables.ts';
 
-/** A record in an export: with `requested-at` for `requestedAt` and times in ISO 8601. */
+/** A record in an export, with `requested-at` for `requestedAt` and times in ISO 8601. */
 export type ExportedRecord = Readonly<Record<string, string | boolean>>;
 
 /** A document in an export. */
@@ -29,7 +29,10 @@ export interface ExportedState {
   readonly builds: readonly ExportedRecord[];
   readonly uploads: readonly ExportedRecord[];
   readonly pauses?: readonly ExportedRecord[];
-  /** Absent from {@link exportState}, because together they need much memory; see {@link exportDocuments}. */
+  /**
+   * Exported documents. Absent from {@link exportState}, because together they need much memory; see
+   * {@link exportDocuments}.
+   */
   readonly documents?: readonly ExportedDocument[];
 }
 
@@ -46,7 +49,7 @@ export async function exportState(store: StateStore): Promise<ExportedState> {
   };
 }
 
-/** Yields the documents of the builds and uploads in an export; keeps those of one build in memory. */
+/** Yields the documents of the builds and uploads in an export. It keeps the documents of one build in memory. */
 export async function* exportDocuments(
   store: Pick<StateStore, 'documents'>,
   { builds, uploads }: Pick<ExportedState, 'builds' | 'uploads'>,
@@ -55,17 +58,17 @@ export async function* exportDocuments(
   for (const { id } of builds) {
     for (const { kind, imageId, uploadId, text } of await store.documents(String(id))) {
       if (uploadId === undefined) yield { kind, 'image-id': imageId, text };
-      // The others are of uploads that are newer than the export.
+      // The others belong to uploads that are newer than the export.
       else if (uploadIds.has(uploadId)) yield { kind, 'image-id': imageId, 'upload-id': uploadId, text };
     }
   }
 }
 
 /**
- * Imports an export into an empty store, which then owns the images. Waits to be elected leader: the manager that is
- * the leader has to be stopped.
+ * Imports an export into an empty store, which then owns the images. Waits to be elected leader, so the leading manager
+ * has to be stopped.
  *
- * @param options.documents beside those in the JSON; read one by one, so that they need little memory
+ * @param options.documents in addition to those in the JSON; read one by one, so that they need little memory
  * @throws StoreError `invalid-export`, `store-not-empty`: the store is unchanged; the signal's reason
  */
 export async function importState(
@@ -219,7 +222,7 @@ function keyOf({ name }: Column): string {
   return name.replaceAll('_', '-');
 }
 
-/** Parses a time as {@link exportState} writes it: in UTC, with milliseconds. */
+/** Parses a time in the format of {@link exportState}: in UTC, with milliseconds. */
 function toTime(text: string, place: string): number {
   const time = Date.parse(text);
   if (!Number.isNaN(time) && new Date(time).toISOString() === text) return time;

@@ -6,17 +6,20 @@ import { BUILDS, PAUSES, type RecordTable, toRow, UPLOADS } from './tables.ts';
 
 /** An atomic change of the records. */
 export interface StateChange {
-  /** Inserted, or replace the records with the same ids. */
+  /** Inserts them, or replaces the records with the same ids. */
   readonly builds?: readonly Build[];
-  /** Inserted, or replace the records with the same ids. Their builds are in the store or in this change. */
+  /** Inserts them, or replaces the records with the same ids. Their builds are in the store or in this change. */
   readonly uploads?: readonly Upload[];
-  /** Added. Their builds and uploads are in the store or in this change. One that is stored already stays as it is. */
+  /**
+   * Adds them. Their builds and uploads are in the store or in this change. A document that is already stored is
+   * unchanged.
+   */
   readonly documents?: readonly ImageDocument[];
-  /** Ids of builds to delete. All uploads of a build are deleted before, or in the same change. */
+  /** Ids of builds to delete. All uploads of a build are deleted earlier or in the same change. */
   readonly prunedBuilds?: readonly string[];
   /** Ids of uploads to delete. */
   readonly prunedUploads?: readonly string[];
-  /** Inserted, or replace the records with the same ids. */
+  /** Inserts them, or replaces the records with the same ids. */
   readonly pauses?: readonly Pause[];
   /** Ids of pauses to delete. */
   readonly endedPauses?: readonly string[];
@@ -69,10 +72,10 @@ export class Leadership {
   }
 
   /**
-   * Writes a change durably: it survives a crash of this host.
+   * Writes a change durably, so that it survives a crash of this host.
    *
-   * @throws StoreError `not-leader` if leadership was lost before: nothing was written; `store-not-usable` if the write
-   * failed: nothing was written, unless {@link lost} has aborted as well, which leaves the outcome open
+   * @throws StoreError `not-leader` if leadership was lost earlier: nothing was written; `store-not-usable` if the
+   * write failed: nothing was written, unless {@link lost} has also aborted, which leaves the outcome open
    */
   async write(change: StateChange): Promise<void> {
     await this.#transaction((query) => this.#apply(query, change));
@@ -83,7 +86,7 @@ export class Leadership {
    *
    * @param documents read one by one; an error of the iterable undoes everything
    * @throws StoreError `store-not-empty` if the store has a record, or a number was ever taken: nothing was written;
-   * otherwise as {@link write}
+   * otherwise like {@link write}
    */
   async restore(
     { owner, nextNumber, builds, uploads, pauses }: StoredState,
@@ -113,7 +116,7 @@ export class Leadership {
     this.#onRestored(owner);
   }
 
-  /** Finishes pending writes and gives up leadership, so that another manager takes over at once. */
+  /** Finishes pending writes and releases leadership, so that another manager takes over at once. */
   async release(): Promise<void> {
     if (this.#isReleased) return;
     this.#isReleased = true;
@@ -152,7 +155,7 @@ export class Leadership {
     await this.#remove(query, 'requests where number', 'bigint', change.handledRequests ?? []);
   }
 
-  /** Adds one document by each statement, because a statement must be short. */
+  /** Adds one document per statement, because a statement must be short. */
   async #add(query: Query, document: ImageDocument): Promise<void> {
     const { imageId, uploadId = null, kind, text } = document;
     await query(

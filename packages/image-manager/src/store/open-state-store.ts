@@ -9,13 +9,13 @@ import type { StateStore } from './state-store.ts';
  * @throws StoreError `store-not-usable`, `store-too-new`
  */
 export async function openStateStore(location: string): Promise<StateStore> {
-  // Each is loaded on demand: Node 22 prints a warning about its SQLite, and most sites need no PostgreSQL.
+  // Loaded on demand, because Node 22 prints a warning about its SQLite, and most sites do not use PostgreSQL.
   if (/^postgres(?:ql)?:\/\//.test(location)) {
     const { openPostgresStore } = await import('./postgres-store.ts');
     return await openPostgresStore(location);
   }
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(location)) {
-    // The location may have a password, so the message leaves it out.
+    // The message omits the location, which may contain a password.
     throw new StoreError(
       'store-not-usable',
       'the URL of the store does not name a PostgreSQL database; ' +

@@ -1,7 +1,7 @@
 import { Client, type ClientConfig, types } from 'pg';
 import { StoreError, type StoreErrorCode } from '../errors.ts';
 
-/** Access to a database. */
+/** Settings of a connection to a database. */
 export interface PostgresAccess {
   readonly config: ClientConfig;
   /** The database without user and password, for messages. */
@@ -25,7 +25,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 /** SQLSTATEs of a wrong user or password, and of missing rights. */
 const REFUSED: ReadonlySet<string> = new Set(['28000', '28P01', '42501']);
 
-/** SQLSTATEs of lost connections and of a server that starts, stops or has no connection left. */
+/** SQLSTATEs of lost connections and of a server that is starting, stopping or out of connections. */
 const UNREACHABLE = /^(?:08...|57P0[1-3]|53300)$/;
 
 /**
@@ -48,7 +48,7 @@ export function parseAccess(url: string): PostgresAccess {
     const { host, port, database } = new Client(config);
     return { config, location: `PostgreSQL database "${database}" at ${host}:${port}` };
   } catch (error) {
-    // The cause is left out, because it may have the URL with its password.
+    // The cause is omitted, because it may contain the URL with its password.
     const { code } = error as NodeJS.ErrnoException;
     const reason = code === 'ERR_INVALID_URL' ? 'it is not a URL' : (error as Error).message;
     throw new StoreError(
@@ -59,9 +59,9 @@ export function parseAccess(url: string): PostgresAccess {
 }
 
 /**
- * Converts an error to a StoreError with a remedy. A StoreError is returned as it is.
+ * Converts an error to a StoreError with a remedy. Returns a StoreError unchanged.
  *
- * @param otherwise code of an error of which neither the server nor the system says more
+ * @param otherwise code of an error that neither the server nor the system explains
  */
 export function asStoreError(
   error: unknown,
@@ -77,7 +77,7 @@ export function asStoreError(
   return new StoreError(known || (code === '' ? otherwise : 'store-not-usable'), text, { cause: error });
 }
 
-/** Makes pg read `sslmode` as libpq does; by default pg gives it another meaning. */
+/** Makes pg read `sslmode` like libpq, because pg gives it another meaning by default. */
 function withLibpqModes(url: string): string {
   if (/[?&]uselibpqcompat=/.test(url)) return url;
   return `${url}${url.includes('?') ? '&' : '?'}uselibpqcompat=true`;

@@ -7,7 +7,7 @@ import { asStoreError, type PostgresAccess } from './postgres-access.ts';
 
 /** First key of our advisory locks: "imag" in ASCII. */
 export const LOCKS = 0x696d6167;
-/** Second key of the leader's lock. */
+/** Second key of the leader lock. */
 export const LEADER_LOCK = 1;
 
 /** Query for the host of the manager that holds the lock. */
@@ -18,7 +18,7 @@ export const LEADER_QUERY: string = `
     and database = (select oid from pg_database where datname = current_database())
 `;
 
-/** Describes the manager of the row of {@link LEADER_QUERY}; undefined without a row. */
+/** Describes the manager in a row of {@link LEADER_QUERY}; undefined without a row. */
 export function leaderIn(row: Row | undefined): string | undefined {
   return typeof row?.host === 'string' ? `a manager leads, on ${row.host}` : undefined;
 }
@@ -26,7 +26,7 @@ export function leaderIn(row: Row | undefined): string | undefined {
 /** Time after which the server ends an idle session and releases its locks, in milliseconds. */
 const SERVER_TIMEOUT = 3000;
 
-/** Timeout for an answer, in milliseconds. It is shorter than the server's, so that this side gives up first. */
+/** Timeout of a response, in milliseconds. It is shorter than the server's, so that this side gives up first. */
 const CLIENT_TIMEOUT = 2500;
 
 /** Heartbeat interval, in milliseconds. */
@@ -34,7 +34,7 @@ const HEARTBEAT = 1000;
 
 /**
  * A process that is stopped by SIGSTOP keeps its connection, and its kernel still acknowledges packets. Only the server
- * can notice that it is idle. Neither a long statement nor an unread answer may keep the session alive.
+ * can notice that it is idle. Neither a long statement nor an unread response may keep the session alive.
  */
 const SETTINGS = `
   set idle_session_timeout = ${SERVER_TIMEOUT};
@@ -44,7 +44,7 @@ const SETTINGS = `
 `;
 
 /**
- * A connection of its own, so that all writes fail once the lock is lost. Both ends notice its loss within seconds. The
+ * A separate connection, so that all writes fail once the lock is lost. Both ends notice its loss within seconds. The
  * client notices first, so that it never acts as the leader after the server has released the lock.
  */
 export class PostgresSession implements Session {
@@ -91,7 +91,7 @@ export class PostgresSession implements Session {
   }
 
   async close(): Promise<void> {
-    // A lost connection has released the lock.
+    // A lost connection has already released the lock.
     await this.use((query) => query('select pg_advisory_unlock_all()')).catch(() => undefined);
     this.#closing = true;
     clearInterval(this.#heartbeat);
@@ -111,7 +111,7 @@ export class PostgresSession implements Session {
     try {
       await this.#client.connect();
       this.#silence = setTimeout(
-        () => this.#cut(new Error(`no answer for ${CLIENT_TIMEOUT / 1000} s`)),
+        () => this.#cut(new Error(`no response for ${CLIENT_TIMEOUT / 1000} s`)),
         CLIENT_TIMEOUT,
       );
       await this.#client.query(SETTINGS);

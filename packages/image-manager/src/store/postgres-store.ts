@@ -19,7 +19,7 @@ const DIALECT: Dialect = {
   beginRead: 'begin transaction isolation level repeatable read read only',
   beginWrite: 'begin',
   forUpdate: 'for update',
-  batch: 100, // while a statement runs, the connection does not answer heartbeats
+  batch: 100, // while a statement runs, the connection does not respond to heartbeats
   keysFrom: (type) => `select key::${type} from json_array_elements_text($1) as key`,
 };
 

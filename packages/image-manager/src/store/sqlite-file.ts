@@ -10,16 +10,16 @@ import { checkVersion, SCHEMA_VERSION, tablesOf } from './tables.ts';
 /** Timeout for another process that is writing, in milliseconds. */
 const BUSY_TIMEOUT = 5000;
 
-/** Only the manager's user may read the state or make requests. */
+/** Mode of the files, so that only the manager's user can read the state or make requests. */
 const MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
 /** Remedies by SQLite's result codes. */
 const REMEDIES: Readonly<Record<number, string>> = {
   1: 'it is a database of another program; name another file',
-  3: 'give this user the right to read and write it and its directory',
+  3: 'grant this user read and write access to it and its directory',
   5: `another process has locked it for more than ${BUSY_TIMEOUT / 1000} s; stop that process`,
-  8: 'give this user the right to read and write it and its directory',
+  8: 'grant this user read and write access to it and its directory',
   10: 'check the disk',
   11: 'the file is damaged; import an export into a new one',
   13: 'free space on the disk',
@@ -100,7 +100,7 @@ export async function describeLeader(path: string): Promise<string | undefined> 
     database.prepare('select count(*) from sqlite_schema').get();
     return undefined;
   } catch (error) {
-    // Nobody may read a file with an exclusive lock.
+    // No other process can read a file with an exclusive lock.
     if (resultCode(error) === SQLITE_BUSY) return 'a manager of this host leads';
     throw error;
   } finally {
@@ -108,7 +108,7 @@ export async function describeLeader(path: string): Promise<string | undefined> 
   }
 }
 
-/** Converts an error to a StoreError with a remedy. A StoreError is returned as it is. */
+/** Converts an error to a StoreError with a remedy. Returns a StoreError unchanged. */
 export function asStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   const remedy = REMEDIES[resultCode(error) ?? -1] ?? 'check the path and the permissions of this user';
@@ -130,7 +130,7 @@ async function create(path: string): Promise<void> {
     } finally {
       database.close();
     }
-    // Fails if another process was faster; its database is used then.
+    // Fails if another process was faster, whose database is then used.
     await link(draft, path).catch(ignore('EEXIST'));
   } finally {
     await rm(draft, { force: true });
@@ -142,15 +142,15 @@ function configure(database: DatabaseSync): void {
 }
 
 /**
- * Creates a file with the right mode, which SQLite would not do. An existing file must not be opened: closing any
- * handle of a file releases all locks that the process has on it.
+ * Creates a file with the right mode, which SQLite would not do. An existing file must not be opened, because closing
+ * any handle of a file releases all locks that the process has on it.
  */
 async function touch(path: string): Promise<void> {
   const handle = await open(path, 'wx', MODE).catch(ignore('EEXIST'));
   await handle?.close();
 }
 
-/** Removes permissions of other users. SQLite gives new files beside a database the mode of the database. */
+/** Removes permissions of other users. SQLite gives new files next to a database the database's mode. */
 async function tighten(path: string): Promise<void> {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
     const state = await stat(file).catch(ignore('ENOENT'));

@@ -13,7 +13,7 @@ import {
 import { StateStore } from './state-store.ts';
 
 /**
- * Opens a store in a local file, with Node's own SQLite. The leader locks `<file>-leader`; the kernel releases the lock
+ * Opens a store in a local file, with Node's SQLite. The leader locks `<file>-leader`, and the kernel releases the lock
  * when the process ends, even by a crash.
  *
  * @throws StoreError `store-not-usable`, `store-too-new`
@@ -48,7 +48,7 @@ class SqliteDatabase implements Database {
       try {
         return await work(this.#query);
       } catch (error) {
-        // A statement that failed while its rows were read reports the same error at its next use.
+        // A statement that failed while its rows were read would report the same error at its next use.
         this.#statements.clear();
         throw this.asStoreError(error);
       } finally {

@@ -17,7 +17,7 @@ import {
 /** Milliseconds between two attempts of a standby manager to become the leader. */
 const RETRY_INTERVAL = 250;
 
-/** Records of one query: the whole answer of PostgreSQL is in memory. */
+/** Maximum number of records of one query, because PostgreSQL's whole response is in memory. */
 const PAGE = 1_000;
 
 /** Settings of {@link StateStore.lead}. */
@@ -41,8 +41,8 @@ export class StateStore implements AsyncDisposable {
   }
 
   /**
-   * Mark of this store's images: a random text in every id. The value is that of when the store was opened, or when
-   * this process became the leader; only {@link Leadership.restore} changes it.
+   * Mark of this store's images: random characters in every id. The value was read when the store was opened, or when
+   * this process became the leader. Only {@link Leadership.restore} changes it.
    */
   get owner(): string {
     return this.#owner;
@@ -116,12 +116,12 @@ export class StateStore implements AsyncDisposable {
       : documents.filter((one) => one.uploadId === undefined || one.uploadId === uploadId);
   }
 
-  /** Returns the list of packages of a build, in gzip and base64; undefined if no builder returned one. */
+  /** Returns the package list of a build, in gzip and base64; undefined if no builder returned one. */
   async packages(imageId: string): Promise<string | undefined> {
     return (await this.documents(imageId, 'packages'))[0]?.text;
   }
 
-  /** Returns the documents of one build. {@link read} leaves them out, because they need much memory. */
+  /** Returns the documents of one build. {@link read} omits them, because they need much memory. */
   async documents(imageId: string, kind?: ImageDocument['kind']): Promise<readonly ImageDocument[]> {
     const { prefix } = this.#database.dialect;
     const columns = `image_id, upload_id, kind, text from ${prefix}documents`;
@@ -162,9 +162,9 @@ export class StateStore implements AsyncDisposable {
   }
 
   /**
-   * Adds a request unless the same one is pending, whoever asks at the same time.
+   * Adds a request unless the same one is pending, even with concurrent callers.
    *
-   * @returns its number, and whether it is new
+   * @returns the number of the request, and whether it is new
    */
   async askOnce(request: Request): Promise<{ readonly number: number; readonly isNew: boolean }> {
     const { prefix, beginWrite, forUpdate } = this.#database.dialect;
@@ -172,7 +172,7 @@ export class StateStore implements AsyncDisposable {
     const insert = `insert into ${prefix}requests (request) select $1
       where not exists (select 1 from ${prefix}requests where request = $2) returning number`;
     return await this.#use(async (query) => {
-      // In SQLite, one statement is atomic; a transaction could block another store in this process.
+      // In SQLite, one statement is atomic. A transaction could block another store in this process.
       if (forUpdate !== '') {
         await query(beginWrite);
         await this.#settings(query, 'select * from', forUpdate);
@@ -184,7 +184,7 @@ export class StateStore implements AsyncDisposable {
     });
   }
 
-  /** Gives up leadership and closes all connections. */
+  /** Releases leadership and closes all connections. */
   async close(): Promise<void> {
     if (this.#closed.signal.aborted) return;
     this.#closed.abort(this.#database.asStoreError(new Error('it was closed')));

@@ -33,7 +33,7 @@ export interface Column {
 export interface RecordTable<T> {
   readonly name: 'builds' | 'uploads' | 'pauses';
   readonly columns: readonly Column[];
-  /** Returns a valid record. @throws Error with the place and the reason */
+  /** Returns a valid record. @throws Error with the location and the reason */
   readonly check: (record: unknown) => T;
 }
 
@@ -106,7 +106,7 @@ export function checkVersion(version: number, location: string): void {
   throw new StoreError(
     'store-too-new',
     `${location} was written by a later release: its tables have version ${version}, ` +
-      `but this release knows version ${SCHEMA_VERSION}; install the later release`,
+      `but this release supports version ${SCHEMA_VERSION}; install the later release`,
   );
 }
 
@@ -119,13 +119,13 @@ export function toRow<T extends object>(
   return columns.map(({ field }) => toSql(fields[field]));
 }
 
-/** Replaces NULs, which PostgreSQL rejects: an error message of a builder or a cloud may have some. */
+/** Replaces NULs, which PostgreSQL rejects. An error message of a builder or a cloud may contain some. */
 function toSql(value: string | number | boolean | undefined): string | number | null {
   if (typeof value === 'string') return value.toWellFormed().replaceAll('\0', '\uFFFD');
   return value === undefined ? null : Number(value);
 }
 
-/** Reads and validates records from rows. Equal texts share one string, because many records have the same names. */
+/** Reads and validates records from rows. Equal texts share one string, because many records contain the same names. */
 export class RowReader {
   readonly #location: string;
   readonly #texts = new Map<string, string>();
@@ -136,7 +136,8 @@ export class RowReader {
   }
 
   /**
-   * One damaged record stops all reading: without it, the manager would delete its images as orphans.
+   * Reads one row. A damaged record stops all reading, because without it, the manager would delete its images as
+   * orphans.
    *
    * @throws StoreError `store-not-usable`
    */
@@ -200,7 +201,7 @@ const TEXT = { type: 'string' } as const;
 
 const REQUEST = new JsonReader({ type: 'object', required: ['kind'], properties: { kind: TEXT } });
 
-/** Readers of the properties that each kind of request has beside its kind. */
+/** Readers of the properties that each kind of request has in addition to its kind. */
 const PROPERTIES = new Map([
   ['build', readerOf('diskimage')],
   ['delete-build', readerOf('imageId')],
@@ -224,9 +225,9 @@ export function parseRequest(text: string): Request | InvalidRequest {
   try {
     const request = REQUEST.parse(text);
     const properties = PROPERTIES.get(request.kind);
-    // The other properties are not checked: those of a newer release may have any type.
+    // The other properties are not checked, because those of a newer release may have any type.
     if (properties === undefined) {
-      return { kind: 'invalid', reason: 'this release does not know it; update the manager' };
+      return { kind: 'invalid', reason: 'this release does not support it; update the manager' };
     }
     properties.check(request);
     return request as Request;

@@ -8,7 +8,7 @@ import { decodeResult } from '../protocol/job-result.ts';
 import type { Build } from '../records.ts';
 import { recordFailure, type TaskContext } from './tasks.ts';
 
-/** Time limit for comparing a copy, in seconds: the builder may have to read all of it. */
+/** Time limit for comparing a copy, in seconds. The builder may have to read all of it. */
 const COMPARE_TIME = 3600;
 
 /** Makes the record of a build. It is written before {@link followBuild} starts the build. */
@@ -30,9 +30,9 @@ export function newBuild(
 }
 
 /**
- * Submits the job of a build and waits for its end. The job may have started or ended before.
+ * Submits the job of a build and waits for its end. The job may already have started or ended.
  *
- * @throws GearmanError if the fate of the job is unknown; the record stays as it is, and the build is resumed later
+ * @throws GearmanError if the fate of the job is unknown; the record is unchanged, and the build is resumed later
  */
 export async function followBuild(context: TaskContext, imageId: string, signal: AbortSignal): Promise<void> {
   const { state, logger } = context;
@@ -60,7 +60,7 @@ export async function followBuild(context: TaskContext, imageId: string, signal:
   logger.info(`build ${imageId} is ready`);
 }
 
-/** A disk image that is no longer configured gets the longest limit of all. */
+/** Returns the time limit of a build. A disk image that is no longer configured gets the maximum of all limits. */
 function timeLimit(context: TaskContext, name: string): number {
   const { diskimages } = context.configuration();
   const found = diskimages.find((diskimage) => diskimage.name === name);
@@ -68,8 +68,8 @@ function timeLimit(context: TaskContext, name: string): number {
 }
 
 /**
- * Asks one of the builders that offer an image to compare its copy with the checksum on record; the job server
- * chooses which. That builder deletes a copy that differs.
+ * Requests one of the builders that offer an image to compare its copy with the checksum on record. The job server
+ * chooses the builder, which deletes a copy that differs.
  */
 export async function compareCopy(
   { fleet, state, logger }: TaskContext,
@@ -78,7 +78,7 @@ export async function compareCopy(
 ): Promise<void> {
   const checksum = state.builds.get(imageId)?.checksum;
   if (checksum === undefined) return;
-  logger.warn(`several builders offer image ${imageId}; asking one to compare its copy with the record`);
+  logger.warn(`several builders offer image ${imageId}; requesting one to compare its copy with the record`);
   try {
     const unique = `compare-${randomUUID()}`;
     await fleet.run(`image-upload:${imageId}`, { compare: checksum }, unique, { time: COMPARE_TIME, signal });

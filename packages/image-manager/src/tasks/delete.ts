@@ -18,7 +18,7 @@ const POLL_INTERVAL = 250;
 /** Number of consecutive polls without the image after which its deletion counts as stuck. */
 const POLLS_WITHOUT_IMAGE = 2;
 
-/** Deletes an image in its provider. After a failure the record stays `deleting`, and the manager tries again. */
+/** Deletes an image in its provider. After a failure the record stays `deleting`, and the manager retries. */
 export async function deleteUpload(
   context: TaskContext,
   uploadId: string,
@@ -32,18 +32,18 @@ export async function deleteUpload(
   const deleting = deletionOf(upload);
   if (upload.state !== 'deleting') {
     await state.change({ uploads: [deleting] });
-    logger.info(`${description} is being deleted: ${reason}`);
+    logger.info(`deleting ${description}: ${reason}`);
   }
   const provider = providerOf(context, upload.provider);
   if (deleting.externalId === undefined) await provider.discard(uploadId, { signal, image: upload });
   else await provider.delete(deleting.externalId, { signal });
   await state.updateUpload(uploadId, { state: 'deleted', leftovers: false });
-  logger.info(`${description} is deleted`);
+  logger.info(`deleted ${description}`);
 }
 
 /**
- * Returns the record of an upload that is being deleted. A missing one loses its external id, which a later upload of its
- * build may have, and is deleted by the id of the upload.
+ * Returns the record of an upload that is being deleted. A missing upload loses its external id, which a later upload
+ * of its build may have, and is deleted by the upload's id.
  */
 export function deletionOf(upload: Upload): Upload {
   if (upload.state !== 'missing') return { ...upload, state: 'deleting' };
@@ -72,8 +72,8 @@ function providerOf(context: TaskContext, name: string): ImageProvider {
 }
 
 /**
- * Has builders delete an image's files, one builder after the other, until none offers the image. A builder that has
- * the files may be away: an image that no builder offered counts as deleted after `absence-timeout`.
+ * Has builders delete an image's files, one builder after the other, until none offers the image. A builder with the
+ * files may be away. An image that no builder offered counts as deleted after `absence-timeout`.
  */
 export async function deleteBuild(
   context: TaskContext,
@@ -86,13 +86,13 @@ export async function deleteBuild(
   if (build === undefined) return;
   if (build.state !== 'deleting') {
     await state.updateBuild(imageId, { state: 'deleting' });
-    logger.info(`build ${imageId} is being deleted: ${reason}`);
+    logger.info(`deleting build ${imageId}: ${reason}`);
   }
   const isGone = (await deleteFiles(fleet, imageId, signal)) || context.isLongAbsent(imageId);
-  // If a builder comes back with the image later, the scan for orphans finds it.
+  // If a builder returns with the image later, the scan for orphans finds it.
   if (!isGone) throw new Error('a builder that is away may still have its files');
   await state.updateBuild(imageId, { state: 'deleted' });
-  logger.info(`build ${imageId} is deleted`);
+  logger.info(`deleted build ${imageId}`);
 }
 
 /**
@@ -114,7 +114,7 @@ export async function deleteFiles(
   } catch (error) {
     signal.throwIfAborted();
     if (vanished.signal.aborted) return false;
-    // The builder may no longer know the image; the polls below decide.
+    // The builder may no longer have the image. The polls below decide.
     if (!(error instanceof GearmanError) || error.code !== 'job-failed') throw error;
   } finally {
     vanished.stop();
@@ -128,7 +128,7 @@ export async function deleteFiles(
   return false;
 }
 
-/** Without a worker for its function, a job could stay in the queue forever. */
+/** Aborts a job when no worker offers its function, because the job could stay in the queue forever. */
 function watchForVanishing(
   fleet: TaskContext['fleet'],
   imageId: string,

@@ -10,7 +10,7 @@ import { pauseAfter } from '../planning/back-off.ts';
 import { isLogged } from '../protocol/job-failure.ts';
 import type { ManagerLeadership } from '../store/leadership.ts';
 
-/** Surroundings of a leading manager. */
+/** Environment of a leading manager. */
 export interface ManagerSite {
   /** Returns the current configuration. */
   readonly configuration: () => ManagerConfiguration;
@@ -24,13 +24,13 @@ export interface ManagerSite {
   readonly onEvent?: ((event: ManagerEvent) => void) | undefined;
 }
 
-/** Everything that tasks share. */
+/** State that tasks share. */
 export interface TaskContext extends ManagerSite {
   readonly state: LeaderState;
   readonly leadership: Pick<ManagerLeadership, 'takeNumbers'>;
   readonly owner: string;
   readonly fleet: Pick<BuilderFleet, 'run' | 'status' | 'lastStatus'>;
-  /** True if no builder has offered this image for `absence-timeout`. */
+  /** Returns whether no builder has offered this image for `absence-timeout`. */
   readonly isLongAbsent: (imageId: string) => boolean;
 }
 
@@ -66,7 +66,7 @@ export async function recordFailure(
   }
 }
 
-/** Times of the next attempts after failures. Each failure in a row doubles the pause, up to a limit. */
+/** Times of the next attempts after failures. Each consecutive failure doubles the pause, up to a limit. */
 export class RetryTimes {
   readonly #site: Pick<ManagerSite, 'configuration' | 'elapsed'>;
   readonly #failures = new Map<string, number>();
@@ -148,7 +148,7 @@ export class Tasks {
     } catch (error) {
       const pause = retries.failed(id);
       if (signal.aborted) return;
-      logger.warn(`${id}: ${errorMessage(error)}; trying again in ${pause} s`);
+      logger.warn(`${id}: ${errorMessage(error)}; retrying in ${pause} s`);
       retried?.(id);
     } finally {
       this.#controllers.delete(id);

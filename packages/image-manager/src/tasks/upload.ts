@@ -30,7 +30,7 @@ export function newUpload(
  * Submits the job of an upload and waits for its end. Submitting it again resumes the same upload, at the job server
  * and at the builder, so that the provider gets one image.
  *
- * @throws GearmanError if the fate of the job is unknown; the record stays as it is, and the upload is resumed later
+ * @throws GearmanError if the fate of the job is unknown; the record is unchanged, and the upload is resumed later
  */
 export async function followUpload(
   context: TaskContext,
@@ -56,7 +56,7 @@ export async function followUpload(
     const { 'external-id': externalId, checksum, ...more } = decodeResult(result);
     if (!externalId) {
       const shown = JSON.stringify(result.toString('utf8').slice(0, 80));
-      throw new InvalidResultError(`the builder returned ${shown} without an external-id; see its log`);
+      throw new InvalidResultError(`the builder returned ${shown} without an external-id; check its log`);
     }
     if (checksum) await verifyChecksum(context, upload, checksum);
     await state.updateUpload(

@@ -86,7 +86,7 @@ test('an unreachable job server causes one warning and an incomplete status', as
   assert.equal(logger.lines.filter((line) => line.startsWith('warn job server')).length, 1);
   await startServer(t, port);
   assert.equal((await fleet.status()).isComplete, true);
-  assert.match(logger.lines.at(-1) ?? '', /^info job server .* answers again$/);
+  assert.match(logger.lines.at(-1) ?? '', /^info job server .* responds again$/);
 });
 
 test('concurrent callers share one request for the fleet’s status', async (t) => {
@@ -191,7 +191,7 @@ test('a job at its time limit is stopped at its builder with the reason', async 
   const [fleet] = fleetOf(t, address);
   const uploading = fleet.run('image-upload:a', {}, 'upload-1', { time: 0.1, signal: t.signal });
   await assert.rejects(uploading, { code: 'job-timeout' });
-  const by = `image-manager@${hostname()}, as it took longer than 0.1 s`;
+  const by = `image-manager@${hostname()}, because it took longer than 0.1 s`;
   assert.deepEqual(stopped, [{ by, 'upload-id': 'upload-1' }]);
 });
 

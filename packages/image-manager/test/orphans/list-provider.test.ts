@@ -16,7 +16,7 @@ test('a provider that cannot be listed and an unknown provider are omitted from 
     ['good', 'bad', 'unknown'].map((name) => listProvider(name, { provider, logger }, AbortSignal.any([]))),
   );
   assert.deepEqual(found, [{ provider: 'good', images: [...good.images.values()] }, undefined, undefined]);
-  assert.deepEqual(logger.lines, ['warn provider bad cannot be listed: 401']);
+  assert.deepEqual(logger.lines, ['warn cannot list provider bad: 401']);
 });
 
 test('an aborted listing warns about no provider', async () => {

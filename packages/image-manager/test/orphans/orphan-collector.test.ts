@@ -119,7 +119,7 @@ test('an orphan scan deletes other orphans after a failed deletion, and the next
   assert.deepEqual([...provider.images.keys()], ['orphan 8']);
   assert.match(
     log.lines[1] ?? '',
-    /^warn orphan: image orphan 8 .* was not deleted; the next scan tries again: it is in use$/,
+    /^warn orphan: cannot delete image orphan 8 .*; the next scan retries: it is in use$/,
   );
   collection.now = 2 * INTERVAL;
   await collection.scan();

@@ -203,6 +203,6 @@ test('the reason for a deletion names the disk image that replaces another', () 
   const [step] = replaced.plan().steps;
   equal(
     step?.reason,
-    'the image is now of diskimage trixie, and the provider has trixie-0000000002-ownerabc',
+    'the image now belongs to diskimage trixie, and the provider has trixie-0000000002-ownerabc',
   );
 });

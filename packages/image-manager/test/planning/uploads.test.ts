@@ -45,7 +45,7 @@ testSituations({
       .upload(1, 'cloud', 'uploading')
       .inProgress(uploadId(101)),
     steps: [],
-    waits: [/its upload starts after that of debian-0000000001-ownerabc/],
+    waits: [/its upload starts after the upload of debian-0000000001-ownerabc/],
   },
 
   'a cancelled upload of a build is not tried again': {

@@ -38,7 +38,7 @@ test('a task’s failure is logged with the pause before the next attempt, which
     throw new Error('it is in use');
   });
   await end;
-  assert.deepEqual(logger.lines, ['warn a: it is in use; trying again in 60 s']);
+  assert.deepEqual(logger.lines, ['warn a: it is in use; retrying in 60 s']);
   assert.equal(retries.all.get('a'), 61_000);
   end = anEnd();
   tasks.start('a', async () => {});

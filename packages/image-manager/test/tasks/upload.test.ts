@@ -65,7 +65,7 @@ for (const answer of [
     assert.equal(after?.leftovers, true);
     assert.equal(
       after?.error,
-      `the builder returned ${JSON.stringify(answer)} without an external-id; see its log`,
+      `the builder returned ${JSON.stringify(answer)} without an external-id; check its log`,
     );
   });
 }
