@@ -16,7 +16,7 @@ interface BuildInputs {
 /**
  * Reports the base image, the scripts and the steps of a build.
  *
- * @param image base image of the launch; unknown for a build that another release began
+ * @param image base image of the launch; undefined for a build that another release started
  */
 export async function addMaterials(inputs: BuildInputs, image: string | undefined): Promise<void> {
   const { settings, context } = inputs;
@@ -44,8 +44,8 @@ async function addBaseImage({ context, provider }: BuildInputs, image: string): 
     });
   } catch (error) {
     signal.throwIfAborted();
-    // The name of the image is known, and the launch has found it.
-    log(`the base image ${image} cannot be described: ${String(error)}`);
+    // The name of the image is known, because the launch has found it.
+    log(`cannot describe the base image ${image}: ${String(error)}`);
     addMaterial({ name: `base image ${image}`, digest: {}, annotations: { provider: provider.name, image } });
   }
 }

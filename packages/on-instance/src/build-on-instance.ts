@@ -27,16 +27,16 @@ import { type Identity, identityOf } from './ssh/identity.ts';
 import { sshLogin } from './ssh/ssh-login.ts';
 import { configurationDigest, scriptFiles, stepEnvironment } from './step-inputs.ts';
 
-/** Time limit for destroying an instance at the end of a build, in milliseconds; the reaper deletes the rest. */
+/** Timeout for destroying an instance at the end of a build, in milliseconds. The reaper deletes the rest. */
 const END_TIMEOUT = 60_000;
 
-/** Time limit for the state of a failed instance, in milliseconds. */
+/** Timeout for reading the state of a failed instance, in milliseconds. */
 const STATE_TIMEOUT = 10_000;
 
 /** User data that permits the login of root, which cloud-init disables by default. */
 const CLOUD_CONFIG = '#cloud-config\ndisable_root: false\n';
 
-/** Required state of the machine for resuming in a phase. In other phases a build cannot be resumed. */
+/** Required state of the machine for resuming in a phase. A build cannot be resumed in other phases. */
 const RESUMABLE: Readonly<Partial<Record<InstanceRecord['phase'], readonly InstanceState[]>>> = {
   running: ['running'],
   cleaned: ['running', 'stopped'],
@@ -44,7 +44,7 @@ const RESUMABLE: Readonly<Partial<Record<InstanceRecord['phase'], readonly Insta
   captured: ['stopped'],
 };
 
-/** Build that an earlier process started. */
+/** A build that an earlier process started. */
 interface EarlierBuild {
   readonly entry: InstanceRecord;
   readonly instance: Instance;
@@ -102,7 +102,7 @@ export async function buildOnInstance(
 }
 
 /**
- * Returns the earlier build of the same image if it can be resumed, or removes it.
+ * Returns the earlier build of the same image if it can be resumed; otherwise removes it.
  *
  * @throws ImageError `invalid-configuration` if its provider is no longer configured
  */
@@ -138,9 +138,12 @@ async function loginOf(
 ): Promise<Login> {
   if (connection === 'ssh') return sshLogin(username, identity, hostKey);
   if (settings === undefined) {
-    throw new ImageError('invalid-configuration', 'the connection winrm needs settings "winrm"; add them');
+    throw new ImageError(
+      'invalid-configuration',
+      'connection: winrm requires the settings "winrm"; add them',
+    );
   }
-  // imported on demand: SSH needs no HTTP client
+  // imported on demand, because SSH needs no HTTP client
   const { winrmLogin } = await import('./winrm/winrm-login.ts');
   return winrmLogin(username, settings, hostKey);
 }
@@ -155,14 +158,14 @@ class InstanceBuild {
     this.#entry = parts.entry;
   }
 
-  /** Returns whether a snapshot, and the claim with it, outlives the call until the image is published. */
+  /** Returns whether a snapshot, and with it the claim, outlives the call until the image is published. */
   async run(existing: Instance | undefined): Promise<boolean> {
     const { signal } = this.#parts.context;
     let instance = existing;
     try {
       instance ??= await this.#launch();
       const materials = addMaterials(this.#parts, this.#entry.image);
-      materials.catch(() => {}); // the steps need not wait for digests
+      materials.catch(() => {}); // the steps do not wait for digests
       const snapshot = await this.#customize(instance);
       await materials;
       if (snapshot !== undefined) await this.#addSnapshot(snapshot);
@@ -203,12 +206,12 @@ class InstanceBuild {
       { signal },
     );
     await this.#update({ phase: 'running' });
-    context.log(`instance ${instance.id} is launched`);
+    context.log(`launched instance ${instance.id}`);
     context.progress(5, 100);
     return instance;
   }
 
-  /** Name or id of the base image, which filters may choose. */
+  /** Returns the name or id of the base image, which filters may select. */
   async #baseImage(): Promise<string> {
     const { settings, services, context, provider } = this.#parts;
     const { 'base-image': choice } = settings;
@@ -234,7 +237,7 @@ class InstanceBuild {
         await powerOff({ instance, settings }, machine, signal, context.log);
         await this.#update({ phase: 'stopped' });
       } else {
-        await discardCaptures(provider, imageId, { signal }); // a capture from before a crash, complete or partial
+        await discardCaptures(provider, imageId, { signal }); // a complete or partial capture from before a crash
       }
     } finally {
       machine?.close();
@@ -310,7 +313,7 @@ class InstanceBuild {
       await claim.remove();
     } catch (error) {
       context.log(
-        `the instance of image ${imageId} in provider ${provider.name} was not removed: ${String(error)}; ` +
+        `cannot remove the instance of image ${imageId} in provider ${provider.name}: ${String(error)}; ` +
           'the next scan retries',
       );
     }
@@ -333,7 +336,7 @@ class InstanceBuild {
       context.log(advice);
       return advice;
     } catch (error) {
-      context.log(`the instance cannot be kept: ${String(error)}`);
+      context.log(`cannot keep the instance: ${String(error)}`);
       return undefined;
     }
   }

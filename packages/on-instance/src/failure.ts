@@ -10,11 +10,11 @@ import {
 const CONSOLE_LINES = 20;
 const CONSOLE_LINES_IN_ERROR = 3;
 
-/** Time limit for reading the console or the display, in milliseconds. */
+/** Timeout for reading the console or the display, in milliseconds. */
 const TIMEOUT = 10_000;
 
 /**
- * Adds the state of the machine to an error. The console is logged, and a screenshot is saved beside the log.
+ * Adds the state of the machine to an error. The console is logged, and a screenshot is saved next to the log.
  *
  * @param advice remedy at the end of the message
  */
@@ -27,7 +27,7 @@ export async function explainedError(
   if (!(error instanceof ImageError)) return error;
   const parts = [error.message];
   const consoleLog = instance?.consoleLog({ signal: AbortSignal.timeout(TIMEOUT) });
-  const lines = lastLines((await consoleLog?.catch(() => '')) ?? ''); // it only explains the failure
+  const lines = lastLines((await consoleLog?.catch(() => '')) ?? ''); // the console only explains the failure
   for (const line of lines) await buildLog.write(`console: ${line}`);
   if (lines.length > 0) {
     const end = lines.slice(-CONSOLE_LINES_IN_ERROR).join(' / ');

@@ -22,13 +22,13 @@ import type { OnInstance } from './on-instance-settings.ts';
 /** Milliseconds between two scans. */
 const INTERVAL = 5 * 60_000;
 
-/** Time limit for the deletion of one resource, in seconds: it may hang, and the others wait for it. */
+/** Time limit for the deletion of one resource, in seconds. It may hang while the others wait for it. */
 const TIME_LIMIT = 120;
 
-/** Milliseconds after the start for which a resumable build may come back. */
+/** Milliseconds after the start during which a resumable build may be assigned again. */
 const RESUME_PERIOD = 60 * 60_000;
 
-/** Part of a daemon that an {@link InstanceReaper} needs. */
+/** The part of a daemon that an {@link InstanceReaper} needs. */
 export interface ReaperSite extends Pick<BuilderSite, 'instanceProviders' | 'logger' | 'onOrphanDeleted'> {
   /** Repository of the builds. */
   readonly repository: Pick<ImageRepository, 'recordDirectory' | 'images' | 'on'>;
@@ -56,7 +56,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
     this.#logger = site.logger('nodepool.builder');
     this.#recorded = recorded;
     site.repository.on('removed', ({ snapshots }) => {
-      if (snapshots !== undefined) this.#reap(); // a snapshot that no upload has claimed is an orphan now
+      if (snapshots !== undefined) this.#reap(); // a snapshot that no upload has claimed is now an orphan
     });
   }
 
@@ -143,7 +143,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
     const provider = entry && providers.get(entry.provider);
     if (entry !== undefined && provider === undefined) {
       this.#logger.error(
-        `the instance of image ${imageId} in provider ${entry.provider} cannot be deleted: the provider is no longer ` +
+        `cannot delete the instance of image ${imageId} in provider ${entry.provider}: the provider is no longer ` +
           'configured; configure it again, or delete the instance by hand and remove its record in ' +
           this.#records.directory,
       );
@@ -152,10 +152,10 @@ export class InstanceReaper implements BuilderService<OnInstance> {
     if (provider !== undefined) await destroyInstances(provider, imageId, { signal });
     await claim.remove();
     if (provider !== undefined) this.#site.onOrphanDeleted?.(provider.name);
-    this.#logger.info(`image ${imageId}: the instances of an earlier build are deleted`);
+    this.#logger.info(`image ${imageId}: deleted the instances of an earlier build`);
   }
 
-  /** Deletes an instance without a record: its record is lost, or no build of this host launched it. */
+  /** Deletes an instance without a record, because its record is lost or no build of this host launched it. */
   async #destroyOrphan(instance: Instance, { name }: InstanceProvider, signal: AbortSignal): Promise<void> {
     const { buildId, id } = instance;
     const destroy = async (): Promise<void> => {
@@ -182,7 +182,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
       if ((await claim.read()) !== undefined) return;
       const { snapshots = [] } = this.#site.repository.images.get(imageId) ?? {};
       if (snapshots.some((known) => known.provider === name && known.externalId === externalId)) return;
-      // Listed again under the lock: an upload may have claimed it meanwhile.
+      // Listed again under the lock, because an upload may have claimed it in the meantime.
       const now = (await provider.captures?.({ signal }))?.find((other) => other.externalId === externalId);
       if (now === undefined) return;
       await now.discard({ signal });
@@ -199,7 +199,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
     return afterRestart === 'resume' && Date.now() < this.#startedAt + RESUME_PERIOD;
   }
 
-  /** Skips the instance of a running build. */
+  /** Runs work with the claim of an image. Skips the instance of a running build. */
   async #withClaim(imageId: string, work: (claim: InstanceClaim) => Promise<void>): Promise<void> {
     const claim = this.#records.tryClaim(imageId);
     if (claim === undefined) return;
@@ -210,7 +210,7 @@ export class InstanceReaper implements BuilderService<OnInstance> {
     }
   }
 
-  /** Undefined if the work fails, which is logged, or exceeds the time limit. */
+  /** Returns undefined if the work fails, which is logged, or exceeds the time limit. */
   async #unlessFailing<T>(what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const { signal } = this.#closing;
     if (signal.aborted) return undefined;
@@ -228,6 +228,6 @@ export class InstanceReaper implements BuilderService<OnInstance> {
   /** Logs a failure, which the next scan retries. */
   #logFailure(what: string, error: unknown): void {
     if (this.#closing.signal.aborted) return;
-    this.#logger.error(`${what} could not be checked for orphans: ${String(error)}`);
+    this.#logger.error(`cannot check ${what} for orphans: ${String(error)}`);
   }
 }

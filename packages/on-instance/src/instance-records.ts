@@ -20,20 +20,20 @@ const SCHEMA = {
     /** `providers[].name`. */
     provider: { type: 'string' },
     /**
-     * Progress of the build. `running` includes the steps; `cleaning` may have removed the login; `ending` means that only
-     * the end of the instance is missing.
+     * Progress of the build. The steps run in `running`. The login may be gone from `cleaning` on. In `ending`, the
+     * build only has to end the instance.
      */
     phase: { enum: ['launching', 'running', 'cleaning', 'cleaned', 'stopped', 'captured', 'ending'] },
     /** Number of steps that have succeeded. */
     stepsDone: { type: 'integer' },
     afterRestart: { enum: ['destroy', 'resume'] },
-    /** Digest of the configuration: a build resumes only with the same one. */
+    /** Digest of the configuration. A build resumes only with the same digest. */
     recipe: { type: 'string' },
     /** Host key or certificate of the machine in base64, after the first login. */
     hostKey: { type: 'string' },
     /** Base image of the launch. */
     image: { type: 'string' },
-    /** ISO 8601. The instance of a failed build is kept for inspection until then. */
+    /** ISO 8601 time until which the instance of a failed build is kept for inspection. */
     keptUntil: { type: 'string' },
   },
 } as const;
@@ -53,7 +53,7 @@ const claims = new Map<string, Promise<void>>();
 export class InstanceRecords {
   readonly #records: RecordDirectory<typeof SCHEMA>;
 
-  /** @param site of the builds; the directory is created with the first record. */
+  /** @param site site of the builds; the directory is created with the first record. */
   constructor(site: { recordDirectory(name: string): string }) {
     this.#records = new RecordDirectory(site.recordDirectory('instances'), SCHEMA, [KEY]);
   }
@@ -75,7 +75,7 @@ export class InstanceRecords {
     }
   }
 
-  /** Claims the instance of an image; undefined while another task has it. */
+  /** Claims the instance of an image. Returns undefined while another task has claimed it. */
   tryClaim(imageId: string): InstanceClaim | undefined {
     const key = this.#records.file(imageId);
     if (claims.has(key)) return undefined;
@@ -96,7 +96,7 @@ export class InstanceRecords {
 /** The right to use the instance of one image, and its record. */
 export class InstanceClaim {
   readonly imageId: string;
-  /** Path of the private key for the login, if it has to outlive this process. */
+  /** Path of the private key of the login, if it has to outlive this process. */
   readonly keyFile: string;
   /** Passes the claim to the next task. */
   readonly release: () => void;
@@ -109,7 +109,7 @@ export class InstanceClaim {
     this.#records = records;
   }
 
-  /** Undefined if the record does not exist or is damaged. */
+  /** Reads the record. Returns undefined if it does not exist or is damaged. */
   async read(): Promise<InstanceRecord | undefined> {
     try {
       return await this.#records.read(this.imageId);
@@ -119,7 +119,7 @@ export class InstanceClaim {
     }
   }
 
-  /** The record survives a loss of power once this resolves. */
+  /** Writes the record, which survives a power failure once this resolves. */
   async write(record: InstanceRecord): Promise<void> {
     await this.#records.write(this.imageId, record);
   }
@@ -130,7 +130,7 @@ export class InstanceClaim {
     await writeDurably(this.keyFile, privateKey);
   }
 
-  /** Removes the key and the record; the record last. */
+  /** Removes the key, then the record. */
   async remove(): Promise<void> {
     await this.#records.remove(this.imageId);
   }

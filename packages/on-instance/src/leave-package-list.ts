@@ -4,13 +4,16 @@ import { type FullBuildContext, withTimeout } from '@nodepool-builder/image-buil
 import type { Machine } from './machine.ts';
 import type { ScriptLanguage } from './script-language.ts';
 
-/** Max seconds for which a machine may list its packages. */
+/** Time limit for the package list of a machine, in seconds. */
 const TIME_LIMIT = 120;
 
-/** Max length of a list in characters: 10,000 packages have a tenth of it. */
+/** Maximum length of a list in characters, which is ten times that of a list with 10,000 packages. */
 const MAX_LENGTH = 8 * 2 ** 20;
 
-/** Leaves a list of the machine's packages if the build wants one. A failure is logged: the image is good without the list. */
+/**
+ * Writes a list of the machine's packages if the build requests one. A failure is only logged, because the image is
+ * good without the list.
+ */
 export async function leavePackageList(
   machine: Pick<Machine, 'run'>,
   { listPackages }: Pick<ScriptLanguage, 'listPackages'>,
@@ -28,15 +31,15 @@ export async function leavePackageList(
     await withTimeout(
       TIME_LIMIT,
       signal,
-      async (stop) => await machine.run('the list of packages', 'packages', script, { signal: stop, onLine }),
+      async (stop) => await machine.run('the package list', 'packages', script, { signal: stop, onLine }),
       () => {
         throw new ImageError('instance-failed', `the machine listed no packages within ${TIME_LIMIT} s`);
       },
     );
-    if (length > MAX_LENGTH) throw new ImageError('command-failed', 'the list of packages is too long');
+    if (length > MAX_LENGTH) throw new ImageError('command-failed', 'the package list is too long');
     await writeFile(packageList, lines.join('\n'));
   } catch (error) {
     signal.throwIfAborted();
-    log(`the image gets no list of packages: ${String(error)}`);
+    log(`the image has no package list: ${String(error)}`);
   }
 }

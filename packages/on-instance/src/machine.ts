@@ -18,7 +18,7 @@ export const SCRIPT_LANGUAGES: Readonly<Record<OnInstance['shell'], ScriptLangua
   powershell: POWERSHELL_SCRIPTS,
 };
 
-/** Milliseconds between two login attempts: a service may answer before its users are created. */
+/** Milliseconds between two login attempts. A service may respond before its users are created. */
 const RETRY_INTERVAL = 1_000;
 
 /** Parts of a {@link Machine}. Its output is written to the build's log. */
@@ -63,10 +63,10 @@ export class Machine {
       }
     };
     const shell = await withTimeout(bootTimeout, context.signal, retry, () => {
-      const reason = refusal === undefined ? 'nothing answers there' : (refusal as Error).message;
+      const reason = refusal === undefined ? 'nothing responds there' : (refusal as Error).message;
       throw new ImageError(
         'instance-failed',
-        `instance ${instance.id} could not be logged in to within ${bootTimeout} s: ${reason}`,
+        `cannot log in to instance ${instance.id} within ${bootTimeout} s: ${reason}`,
         { cause: refusal },
       );
     });
@@ -82,11 +82,11 @@ export class Machine {
   /**
    * Runs a script.
    *
-   * @param title for messages
-   * @param name of its file on the machine
-   * @param options further files to write, and a reader of the output in place of the build's log
+   * @param title name in messages
+   * @param name file name on the machine
+   * @param options further files to write, and a reader of the output that replaces the build's log
    * @throws ImageError `command-failed` unless it exits with 0; `instance-failed` if the connection is lost;
-   *   `host-key-changed`
+   * `host-key-changed`
    */
   async run(
     title: string,
@@ -121,7 +121,7 @@ export class Machine {
     return new ImageError('command-failed', this.#parts.context.buildLog.mask(message));
   }
 
-  /** Consoles show host keys late, possibly after the login. */
+  /** Checks the host key against the console. Consoles show host keys late, possibly after the login. */
   async #confirmHostKey(signal: AbortSignal): Promise<void> {
     const { login, hostKey, context } = this.#parts;
     if (login.announcedKeys === undefined || hostKey.isConfirmed) return;

@@ -9,8 +9,8 @@ import { type FullBuildContext, isConvertible } from '@nodepool-builder/image-bu
 import type { OnInstance } from './on-instance-settings.ts';
 
 /**
- * Builds images on running machines: launches an instance of a base image, runs steps on it, cleans it, powers it off
- * and captures its disk. After a crash the build is resumed, or the `InstanceReaper` deletes the instance.
+ * Builds images on running machines. It launches an instance of a base image, runs steps on it, cleans it, powers it
+ * off and captures its disk. After a crash the build is resumed, or the `InstanceReaper` deletes the instance.
  */
 export class OnInstanceBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[] = FORMAT_NAMES.filter(isConvertible);
@@ -32,7 +32,7 @@ export class OnInstanceBuilder extends BaseImageBuilder {
    *   `host-key-changed`, `command-failed`, `format-unavailable`, `conversion-failed`, `disk-full`
    */
   protected override async createImage(context: FullBuildContext): Promise<void> {
-    // imported on demand: a daemon without such images loads no SSH client
+    // imported on demand, so that a daemon without such images loads no SSH client
     const { buildOnInstance } = await import('./build-on-instance.ts');
     await buildOnInstance(this.#settings, this.#services, context);
   }

@@ -26,7 +26,7 @@ export const ON_INSTANCE_MODULE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnIn
       pointer: `/on-instance${diagnostic.pointer}`,
     })),
   read: ({ 'on-instance': block }, context) => read(block, context),
-  // Neither timeouts nor the way to log in change the image.
+  // Neither timeouts nor the login change the image.
   describe: ({ provider, 'base-image': baseImage, shell, steps, sysprep }) => ({
     content: [provider, baseImage, shell, steps.map(({ run }) => run), sysprep],
     snapshotProvider: provider,
@@ -36,10 +36,10 @@ export const ON_INSTANCE_MODULE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnIn
       properties: PROVIDER_IMAGE_KEYS,
       reason: ({ setup: script, 'min-ram': minRam }, module, { scriptDir }) => {
         if (module?.instances === undefined) {
-          return `means nothing to a provider of type ${module?.type}: it runs no machines`;
+          return `has no effect: a provider of type ${module?.type} does not run instances`;
         }
-        if (Number.isNaN(Number(minRam ?? 0))) return 'has a min-ram beside it that is not a number';
-        if (textOf(script) === '') return 'has no setup beside it: the image would be the base image';
+        if (Number.isNaN(Number(minRam ?? 0))) return 'has a min-ram next to it that is not a number';
+        if (textOf(script) === '') return 'has no setup next to it: the image would be the base image';
         return scriptDir === undefined ? 'has a setup of script-dir, which is not set' : undefined;
       },
       diskimage: (image, name) => ({ 'on-instance': blockOf(image, name) }),
@@ -67,17 +67,17 @@ function* diagnostics(
     const reason =
       module === undefined
         ? `"${provider}" is not among providers`
-        : `"${provider}" is of type ${module.type}: it runs no machines`;
-    const remedy = 'name one that runs instances, or none, for QEMU on this host';
+        : `"${provider}" is of type ${module.type}, which does not run instances`;
+    const remedy = 'name a provider that runs instances, or none, for QEMU on this host';
     yield { pointer: '/provider', reason, remedy };
   }
   yield* baseImageDiagnostics(block, module, cloudImages?.(provider) ?? []);
   if (connection === 'winrm' && winrm === undefined) {
-    const reason = 'lacks the key "winrm", which connection: winrm needs';
+    const reason = 'lacks the key "winrm", which connection: winrm requires';
     yield { pointer: '', reason, remedy: 'name the file with the password there: password-file' };
   }
   if (connection !== 'winrm' && winrm !== undefined) {
-    const reason = `means nothing, as the connection is ${connection}`;
+    const reason = `has no effect with connection: ${connection}`;
     yield { pointer: '/winrm', reason, remedy: 'write "connection: winrm", or remove it' };
   }
   if (connection === 'winrm' && winrm !== undefined) yield* certificate(winrm);
@@ -100,7 +100,7 @@ function* diagnostics(
   }
 }
 
-/** Checks a base image that is chosen when the build starts. */
+/** Checks a base image that is selected when the build starts. */
 function* baseImageDiagnostics(
   { provider, 'base-image': baseImage }: OnInstanceBlock,
   module: ProviderModule | undefined,
@@ -113,7 +113,7 @@ function* baseImageDiagnostics(
   if ((name === undefined) === (filters == null || filters.length === 0)) {
     yield { pointer, reason: 'needs either image-filters or cloud-image', remedy };
   } else if (module !== undefined && module.images === undefined) {
-    const reason = `cannot be chosen: provider "${provider}" is of type ${module.type} and lists no images`;
+    const reason = `cannot be selected: provider "${provider}" is of type ${module.type} and lists no images`;
     yield { pointer, reason, remedy: 'write the image itself' };
   } else if (name !== undefined && !cloudImages.includes(name)) {
     const reason = `"${name}" is not among cloud-images of provider "${provider}"`;
@@ -141,21 +141,21 @@ function* certificate({
   }
   if (fingerprint === undefined && caFile === undefined) {
     const reason =
-      'has neither "fingerprint" nor "ca-file": only a certificate that the console announces is trusted';
+      'has neither "fingerprint" nor "ca-file", so only a certificate that the console announces is trusted';
     const remedy =
       'add one of them, unless the base image prints the fingerprint of its certificate to the console';
     yield { pointer: '/winrm', severity: 'warning', reason, remedy };
   }
 }
 
-/** WinRM reaches only Windows. */
+/** Returns the shell. WinRM reaches only Windows. */
 function shellOf({ shell, connection }: Pick<OnInstanceBlock, 'shell' | 'connection'>): OnInstance['shell'] {
   return shell ?? (connection === 'winrm' ? 'powershell' : 'posix');
 }
 
 const USERS: Readonly<Record<OnInstance['shell'], string>> = { posix: 'root', powershell: 'Administrator' };
 
-/** Commands that run nodepool's set-up script, which may have arguments of its own. */
+/** Commands that run nodepool's set-up script, which may have its own arguments. */
 const SETUPS: Readonly<Record<OnInstance['shell'], (setup: string, name: string) => string>> = {
   posix: (script, name) => `./${script} '${name.replaceAll("'", `'\\''`)}'`,
   powershell: (script, name) => `.\\${script} '${name.replaceAll("'", "''")}'`,
@@ -184,7 +184,7 @@ function read(
   };
 }
 
-/** Block of an image in the place of `providers[].images`. */
+/** Returns the `on-instance` block of an image in `providers[].images`. */
 function blockOf(image: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
   const text = (key: string): Readonly<Record<string, string>> =>
     image[key] == null ? {} : { [key]: textOf(image[key]) };
@@ -199,7 +199,7 @@ function blockOf(image: Readonly<Record<string, unknown>>, name: string): Readon
   };
 }
 
-/** Text that YAML may have taken for a number. */
+/** Returns a scalar as text, because YAML may have parsed it as a number. */
 function textOf(value: unknown): string {
   return value == null ? '' : `${value as string | number}`;
 }

@@ -15,7 +15,7 @@ const WINRM = {
       ...FILE,
       description:
         'File with the password of `username`. Default: the password that the base image sets at its first boot, with a ' +
-        'provider that tells it (`aws`).',
+        'provider that reports it (`aws`).',
     },
     'ca-file': {
       ...FILE,
@@ -45,7 +45,7 @@ const BLOCK = {
   type: 'object',
   required: ['base-image'],
   additionalProperties: false,
-  description: 'For `builder: on-instance`: how the image is built on a running instance.',
+  description: 'For `builder: on-instance`: how to build the image on a running instance.',
   $comment: 'set at least its base-image, and steps or setup',
   properties: {
     provider: {
@@ -63,7 +63,7 @@ const BLOCK = {
         'image-filters': {
           ...IMAGE_FILTERS,
           description:
-            'The latest image that passes these filters when the build starts. Default owner: `self`.',
+            'The latest image that matches these filters when the build starts. Default owner: `self`.',
         },
         'cloud-image': {
           ...TEXT,
@@ -89,7 +89,7 @@ const BLOCK = {
     },
     'private-key': {
       ...FILE,
-      description: 'Private key that the base image accepts. Default: a key pair made for each build.',
+      description: 'Private key that the base image accepts. Default: a key pair generated for each build.',
     },
     connection: { enum: ['ssh', 'winrm'], default: 'ssh', description: 'Protocol of the connection.' },
     winrm: WINRM,
@@ -116,20 +116,20 @@ const BLOCK = {
     'boot-timeout': {
       ...SECONDS,
       default: 600,
-      description: 'Time limit from the launch to the first login, in seconds.',
+      description: 'Timeout from the launch to the first login, in seconds.',
     },
-    'stop-timeout': { ...SECONDS, default: 300, description: 'Time limit of the shutdown, in seconds.' },
+    'stop-timeout': { ...SECONDS, default: 300, description: 'Timeout of the shutdown, in seconds.' },
     'keep-on-failure': {
       ...SECONDS,
       description:
-        'Seconds for which the instance of a failed build is kept for inspection; the log says how to log in. Default: ' +
+        'Seconds for which the instance of a failed build is kept for inspection; the log shows how to log in. Default: ' +
         'it is deleted at once.',
     },
     'after-restart': {
       enum: ['destroy', 'resume'],
       default: 'destroy',
       description:
-        'Whether the instance of a build that was interrupted by the end of the daemon is deleted, or kept for the next ' +
+        '`destroy` deletes the instance of a build that was interrupted by the end of the daemon. `resume` keeps it for the next ' +
         'job for the same image, which resumes after the last completed step.',
     },
   },
@@ -151,31 +151,31 @@ export type WinrmSettings = SettingsOf<typeof WINRM>;
 /** Step with its command. */
 export type InstanceStep = Exclude<SettingsOf<typeof STEP>, string>;
 
-/** Settings of the builder: the block with all defaults; `setup` is the first step. */
+/** Settings of the builder: the block with all defaults, and `setup` as the first step. */
 export interface OnInstance extends Omit<OnInstanceBlock, 'setup'> {
   readonly username: string;
   readonly shell: NonNullable<OnInstanceBlock['shell']>;
   readonly steps: readonly InstanceStep[];
 }
 
-/** Text that YAML may take for a number. */
+/** Text that YAML may parse as a number. */
 const SCALAR = { type: ['string', 'number', 'null'] } as const;
 
-/** Keys of `providers[].images` that describe an image as nodepool's set-up scripts make it. */
+/** Keys of `providers[].images` that describe an image like nodepool's set-up scripts. */
 export const PROVIDER_IMAGE_KEYS = {
   'base-image': {
     ...SCALAR,
     description:
-      'Without `diskimage`: image that a machine boots to make this one, as in nodepool (see ' +
-      '`on-instance` of `diskimages`). It is offered as `image-build:<name>`, made in the first ' +
+      'Without `diskimage`: image that an instance boots to make this one, as in nodepool (see ' +
+      '`on-instance` of `diskimages`). It is offered as `image-build:<name>`, built in the first ' +
       'provider that lists it, and uploaded to the others.',
   },
-  setup: { ...SCALAR, description: 'With `base-image`: script of `script-dir` to run on the machine.' },
+  setup: { ...SCALAR, description: 'With `base-image`: script of `script-dir` to run on the instance.' },
   username: { ...SCALAR, description: 'With `base-image`: user to log in as. Default: `root`.' },
   'private-key': {
     ...SCALAR,
-    description: 'With `base-image`: private key that it accepts. Default: a key made for the build.',
+    description: 'With `base-image`: private key that it accepts. Default: a key generated for the build.',
   },
-  'min-ram': { ...SCALAR, description: 'With `base-image`: minimum memory of the machine, in MiB.' },
+  'min-ram': { ...SCALAR, description: 'With `base-image`: minimum memory of the instance, in MiB.' },
   'name-filter': { ...SCALAR, description: "With `base-image`: part of the flavor's name." },
 } as const;

@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { LIST_PACKAGES } from '@nodepool-builder/image-builder/module-kit';
 import type { MachineScript, ScriptLanguage } from './script-language.ts';
 
-/** Directory of nodepool's scripts, which the ready-scripts of its nodes expect. */
+/** Directory of nodepool's scripts, which the ready scripts of its nodes expect. */
 const SCRIPT_DIRECTORY = '/opt/nodepool-scripts';
 
 /**
- * First lines of each script. Logins without a terminal may have a very short PATH. The script removes its file, because
- * a step may contain secrets; the open file remains readable.
+ * First lines of each script. Logins without a terminal may have a very short PATH. The script removes its file,
+ * because a step may contain secrets. The open file remains readable.
  */
 const BEGINNING = `set -e
 rm -f -- "$0"
@@ -75,10 +75,11 @@ function exports(environment: Readonly<Record<string, string>>): string {
  * Part of a script that removes data that must not be in an image: identities of the machine, the build's login, and
  * logs. It runs as root in the user's home directory.
  *
- * Host keys stay if the system does not generate new ones, because sshd does not start without them. Units for the first
- * boot, such as that of Debian 13, do not run in the image: systemd takes no boot with an empty machine-id for the first.
+ * Host keys stay if the system does not generate new ones, because sshd does not start without them. Units for the
+ * first boot, such as Debian 13's, do not run in the image, because systemd treats no boot with an empty machine-id as
+ * the first.
  *
- * @param publicKey of the build in base64; absent if it belongs to the base image
+ * @param publicKey key of the build in base64; absent if it belongs to the base image
  */
 function cleanPosix(publicKey: string | undefined): string {
   return `

@@ -3,8 +3,8 @@ import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import { type Machine, type MachineParts, SCRIPT_LANGUAGES } from './machine.ts';
 
 /**
- * Powers the system off, after sysprep if configured, and waits until it is off. If that fails or there is no login,
- * the power button is pressed.
+ * Powers the system off, after sysprep if configured, and waits until it is off. If that fails or there is no login, it
+ * presses the power button.
  *
  * @param machine absent without a login since a crash
  * @throws ImageError `instance-failed` if it stays on; `command-failed` if sysprep fails
@@ -17,7 +17,7 @@ export async function powerOff(
 ): Promise<void> {
   const { instance, settings } = parts;
   const language = SCRIPT_LANGUAGES[settings.shell];
-  const script = settings.sysprep ? language.sysprep : language.powerOff; // sysprep powers off itself
+  const script = settings.sysprep ? language.sysprep : language.powerOff; // sysprep itself powers off
   if (script === undefined || machine === undefined || machine.isClosed) {
     if (settings.sysprep && (await instance.state({ signal })) !== 'stopped') {
       throw new ImageError('instance-failed', 'the connection was lost before sysprep began');
@@ -32,7 +32,7 @@ export async function powerOff(
   });
   const failed = Promise.withResolvers<never>();
   running.catch((error: unknown) => {
-    // Any other error is the end of the connection, which comes with the end of the machine.
+    // Any other error is the end of the connection, which the end of the machine causes.
     if (error instanceof ImageError && error.code === 'command-failed') failed.reject(error);
   });
   try {

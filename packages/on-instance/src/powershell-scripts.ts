@@ -3,14 +3,16 @@ import type { ScriptLanguage } from './script-language.ts';
 /** First part of a command line that runs Windows PowerShell, for any shell. */
 const POWERSHELL = 'powershell -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass';
 
-/** Command line, for any shell, that runs a short script without a file. `cmd.exe` accepts 8,191 characters. */
+/**
+ * Returns a command line, for any shell, that runs a short script without a file. `cmd.exe` accepts 8,191 characters.
+ */
 export function powershellCommand(command: string): string {
   const encoded = Buffer.from(command, 'utf16le').toString('base64');
-  // Without -OutputFormat errors are written as XML, for another PowerShell.
+  // Without -OutputFormat, errors are written as XML, for another PowerShell.
   return `${POWERSHELL} -OutputFormat Text -EncodedCommand ${encoded}`;
 }
 
-/** Quotes any text as a PowerShell string: typographic quotes also end a string there. */
+/** Quotes any text as a PowerShell string, in which typographic quotes also end a string. */
 export function powershellLiteral(text: string): string {
   return `'${text.replaceAll(/['\u2018-\u201B]/g, '$&$&')}'`;
 }
@@ -18,9 +20,9 @@ export function powershellLiteral(text: string): string {
 const SCRIPT_DIRECTORY = String.raw`C:\nodepool-scripts`;
 
 /**
- * First lines of each script. Windows PowerShell reads a file without a byte order mark in the regional encoding. Without
- * a console its encoding cannot be set. The script removes its file, because a step may contain secrets; PowerShell reads
- * it completely before it runs.
+ * First lines of each script. Windows PowerShell reads a file without a byte order mark in the regional encoding.
+ * Without a console, the output encoding cannot be set. The script removes its file, because a step may contain
+ * secrets. PowerShell reads it completely before it runs.
  */
 const BEGINNING = `\uFEFF$ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
@@ -36,7 +38,7 @@ Move-Item -LiteralPath .nodepool-builder\\scripts -Destination ${SCRIPT_DIRECTOR
 
 const REMOVE_WORK = 'Remove-Item -Recurse -Force -LiteralPath .nodepool-builder\n';
 
-/** Key files of Windows' OpenSSH: those of administrators are not in their home directories. */
+/** Key files of Windows' OpenSSH. Those of administrators are not in their home directories. */
 const KEY_FILES = [
   String.raw`$env:ProgramData\ssh\administrators_authorized_keys`,
   String.raw`$env:USERPROFILE\.ssh\authorized_keys`,
@@ -62,7 +64,7 @@ export const POWERSHELL_SCRIPTS: ScriptLanguage = {
   extension: '.ps1',
   command: (path) => `${POWERSHELL} -File ${path}`,
   prepare: script(PREPARE),
-  // The exit code is that of the last program; a failing cmdlet ends the script.
+  // The exit code is the last program's. A failing cmdlet ends the script.
   step: (run, environment) =>
     script(`${BEGINNING}
 ${assignments(environment)}

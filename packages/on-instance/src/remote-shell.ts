@@ -19,9 +19,9 @@ export interface RemoteCommandOptions {
 
 /** Result of a command on a machine. */
 export interface RemoteResult {
-  /** Absent if the command was ended by a signal. */
+  /** Exit code of the command; absent if a signal ended it. */
   readonly exitCode?: number;
-  /** Such as `SIGTERM`. */
+  /** Name of the signal, such as `SIGTERM`. */
   readonly signal?: string;
 }
 
@@ -51,11 +51,11 @@ export interface Login {
   readonly port: number;
   /** Reads the fingerprints that a console log announces; absent if the console is not used. */
   readonly announcedKeys?: (consoleLog: string) => ReadonlySet<string>;
-  /** Whether the service for the login answers. */
+  /** Checks whether the login service responds. */
   readonly probe: Probe;
   /**
-   * @param password reads the one that the provider tells; undefined if there is none
-   * @throws ImageError `host-key-changed` if another machine answers
+   * @param password reads the password that the provider reports; undefined if there is none
+   * @throws ImageError `host-key-changed` if another machine responds
    * @throws ImageError `login-refused` if the login fails, possibly only for now
    */
   connect(
@@ -65,11 +65,11 @@ export interface Login {
   ): Promise<RemoteShell>;
   /** Describes the pinned identity of the machine and its source, for people. */
   describe(): string;
-  /** Command line for people who want to log in. */
+  /** Returns a command line for people who want to log in. */
   hint(address: InstanceAddress): string;
 }
 
-/** An address as URLs and people write it (RFC 3986, section 3.2): of IPv6 in brackets. */
+/** Formats an address as in URLs (RFC 3986, section 3.2), with IPv6 in brackets. */
 export function authorityOf({ host, port }: InstanceAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -8,7 +8,7 @@ import {
 } from '@nodepool-builder/image-builder/module-kit';
 
 /**
- * Writes a captured image in each requested format: as the provider writes it, or else by conversion.
+ * Writes a captured image in each requested format, by the provider or else by conversion.
  *
  * @throws ImageError `format-unavailable`, `image-too-large`, `disk-full`, `conversion-failed`
  */

@@ -34,7 +34,7 @@ export async function scriptFiles(scriptDirectory: string | undefined): Promise<
  * Variables of steps in addition to those of the machine: `NODEPOOL_*` of the builder's environment, which nodepool's
  * scripts expect, and the `env-vars` of the disk image.
  *
- * @param scriptDirectory on the machine
+ * @param scriptDirectory path on the machine
  * @throws ImageError `invalid-configuration`
  */
 export function stepEnvironment(
@@ -60,8 +60,9 @@ export function stepEnvironment(
 }
 
 /**
- * Digest of the inputs of an image: the settings, the environment of the steps, and the content of the scripts. Timeouts
- * and the handling of failed builds do not count. The names of the settings are those in digests of earlier releases.
+ * Digest of the inputs of an image: the settings, the environment of the steps, and the content of the scripts.
+ * Timeouts and the handling of failed builds do not count. The names of the settings are those in digests of earlier
+ * releases.
  *
  * @throws ImageError `invalid-configuration`, `directory-not-usable`
  */

@@ -57,7 +57,7 @@ describe('after a crash', () => {
     assert.deepEqual(site.deletedOrphans, [site.provider.name]);
     assert.deepEqual(await site.recordFiles(), []);
     assert.deepEqual(site.repository.logger.lines, [
-      `info image ${IMAGE_ID}: the instances of an earlier build are deleted`,
+      `info image ${IMAGE_ID}: deleted the instances of an earlier build`,
     ]);
   });
 
@@ -257,7 +257,7 @@ test('an instance that cannot be deleted does not delay the others', async (t) =
   assert.deepEqual(site.provider.instances, [stuck]);
   assert.match(
     site.repository.logger.lines[0] ?? '',
-    /^error instance \S+ of provider sshds could not be checked for orphans: .*took longer than 120 s/,
+    /^error cannot check instance \S+ of provider sshds for orphans: .*took longer than 120 s/,
   );
   await reaper.scan();
   assert.deepEqual(site.provider.instances, []);
@@ -287,7 +287,7 @@ test('a failed scan for instances is logged, and the next scan succeeds', async 
   await reaper.scan();
   assert.match(
     site.repository.logger.lines[0] ?? '',
-    /^error the records of instances could not be checked for orphans: .*ENOTDIR/,
+    /^error cannot check the records of instances for orphans: .*ENOTDIR/,
   );
   await rm(directory);
   await site.leaveBehind({}, {});
@@ -302,7 +302,7 @@ test('the record of an instance in a provider that is no longer configured stays
   assert.equal(site.provider.instances.length, 1);
   assert.match(
     site.repository.logger.lines[0] ?? '',
-    /^error the instance of image \S+ in provider gone cannot be deleted/,
+    /^error cannot delete the instance of image \S+ in provider gone: /,
   );
   assert.ok(existsSync(join(new InstanceRecords(site.repository.repository).directory, `${IMAGE_ID}.json`)));
 });

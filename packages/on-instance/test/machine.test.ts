@@ -75,7 +75,7 @@ async function start(t: TestContext): Promise<Launched & { readonly machine: Mac
 test('a host key that the console announces is trusted', async (t) => {
   const { logIn, lines } = await launch(t, { announcesHostKey: true });
   await logIn();
-  assert.match(lines[0] ?? '', /^logged in; the host key is SHA256:\S+, as the console announces it$/);
+  assert.match(lines[0] ?? '', /^logged in; the host key is SHA256:\S+, announced by the console$/);
 });
 
 test('a host key that the console does not announce is rejected before the login', async (t) => {
@@ -83,7 +83,7 @@ test('a host key that the console does not announce is rejected before the login
   const console = `-----BEGIN SSH HOST KEY KEYS-----\r\n${other}\r\n-----END SSH HOST KEY KEYS-----\r\n`;
   const { logIn, refused, lines } = await launch(t, { console });
   const passBootTimeout = holdTimeout(t, BOOT_TIMEOUT);
-  const message = /host key SHA256:\S+, its console announces SHA256:/;
+  const message = /host key SHA256:\S+, but its console announces SHA256:/;
   const failed = assert.rejects(logIn(), withCode('instance-failed', message));
   await refused;
   passBootTimeout();
@@ -123,7 +123,7 @@ test('a connection that is lost between two scripts causes an error', async (t) 
   await waitUntil('the connection to be lost', () => machine.isClosed);
   await assert.rejects(
     machine.run('the greeting', 'greeting', GREETING),
-    withCode('instance-failed', /the connection is lost.*; its console log may tell more$/),
+    withCode('instance-failed', /the connection is lost.*; check its console log$/),
   );
 });
 
@@ -140,7 +140,7 @@ for (const sftp of [true, false]) {
     await writeFile(join(instance.disk, 'root/.nodepool-builder'), 'a file');
     await assert.rejects(
       machine.run('the greeting', 'greeting', GREETING),
-      withCode('instance-failed', /"\.nodepool-builder\/greeting" could not be written there/),
+      withCode('instance-failed', /cannot write "\.nodepool-builder\/greeting" there/),
     );
   });
 }

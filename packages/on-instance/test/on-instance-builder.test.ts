@@ -116,7 +116,7 @@ chmod +x /usr/local/bin/dpkg-query`;
     const attester = new FakeAttester([], true);
     await site.build(site.builder({ steps: [{ run: install }] }), { attester });
     assert.equal(attester.packageList, undefined);
-    assert.ok(site.lines.some((line) => /the image gets no list of packages: .*exit code 2/.test(line)));
+    assert.ok(site.lines.some((line) => /the image has no package list: .*exit code 2/.test(line)));
   });
 
   test('a build on an instance uses the base image that filters choose when it starts', async (t) => {
@@ -270,7 +270,7 @@ test('a machine without a login in time fails the build', async (t) => {
   const site = await OnInstanceSite.start(t, { isDead: true, console: 'kernel panic' });
   const build = site.build(site.builder({ 'boot-timeout': 0.5 }));
   const message =
-    /could not be logged in to within 0\.5 s: nothing answers there; its console ended with: kernel panic/;
+    /cannot log in to instance \S+ within 0\.5 s: nothing responds there; its console ended with: kernel panic/;
   await assert.rejects(build, withCode('instance-failed', message));
   assert.deepEqual(site.provider.instances, []);
 });

@@ -4,19 +4,19 @@ import { CONFIG_DRIVE_LABEL, INSTANCE_FILES } from './instance-directory.ts';
 
 export const QEMU_SETTINGS = {
   type: 'object',
-  description: 'runs instances on this host, for `on-instance`; it takes no images',
+  description: 'runs instances on this host, for `on-instance`; it stores no images',
   properties: {
     memory: {
       type: 'integer',
       minimum: 1,
       default: 1024,
-      description: 'Memory of an instance, in MiB, unless its image asks for more (`min-ram`).',
+      description: 'Memory of an instance, in MiB, unless its image needs more (`min-ram`).',
     },
     cpus: { type: 'integer', minimum: 1, default: 2, description: 'Processors of an instance.' },
     accelerator: {
       enum: ['kvm', 'tcg'],
       description:
-        'Accelerator of QEMU. Default: `kvm`, and `tcg`, which takes many times as long, if QEMU fails with it, or if ' +
+        'QEMU accelerator. Default: `kvm`, and `tcg`, which takes many times as long, if QEMU fails with it, or if ' +
         'a `direct-boot` kernel with `console=ttyS0` writes nothing in the first minute.',
     },
     'direct-boot': {
@@ -30,7 +30,7 @@ export const QEMU_SETTINGS = {
           type: 'string',
           format: 'path',
           minLength: 1,
-          description: 'Path of its initial RAM disk.',
+          description: 'Path of the initial RAM disk.',
         },
         'command-line': {
           type: 'string',
@@ -58,10 +58,10 @@ export function instanceArguments(
     ['-smp', `${cpus}`],
     // After a power-off QEMU waits, so that a power-off differs from a crash even after a restart of the builder.
     ['-no-shutdown'],
-    // Without flushing: a disk that was not captured is useless after a crash of the host.
+    // Does not flush, because a disk that was not captured is useless after a crash of the host.
     ['-drive', `file=${disk},format=qcow2,if=virtio,cache=unsafe,discard=unmap`],
     ['-drive', `driver=vvfat,dir=${configDrive},label=${CONFIG_DRIVE_LABEL},if=virtio,read-only=on`],
-    // QEMU itself chooses and keeps a free port: no other process can take it in between.
+    // QEMU itself chooses and keeps a free port, so that no other process can take it in between.
     ['-netdev', `user,id=net0,hostfwd=tcp:127.0.0.1:0-:${port}`],
     ['-device', 'virtio-net-pci,netdev=net0,romfile='],
     ['-device', 'virtio-rng-pci'],
@@ -74,7 +74,7 @@ export function instanceArguments(
   ].flat();
 }
 
-/** Reads the port on loopback that is forwarded from the monitor's answer to `info usernet`. */
+/** Parses the forwarded loopback port in the monitor's reply to `info usernet`. */
 export function forwardedPort(usernet: string): number | undefined {
   const port = /^ *TCP\[HOST_FORWARD\] +\d+ +127\.0\.0\.1 +(\d+) /m.exec(usernet)?.[1];
   return port === undefined ? undefined : Number(port);

@@ -16,7 +16,7 @@ export const INSTANCE_FILES = {
   poweredOff: 'powered-off',
 } as const;
 
-/** Label of the file system of a config drive, by which it is found. */
+/** Label by which the file system of a config drive is found. */
 export const CONFIG_DRIVE_LABEL = 'config-2';
 
 const SCHEMA = {
@@ -38,7 +38,7 @@ const RECORD = new RecordType(SCHEMA);
 /** Prefix of directories that are being created or removed. They are not instances. */
 const HIDDEN = '.';
 
-/** Bytes read from the end of a file: a whole boot, which prints host keys early. */
+/** Bytes read from the end of a file. They cover a whole boot, which prints host keys early. */
 const TAIL = 256 * 1024;
 
 /** Files of one instance. Its QEMU is identified by this working directory. */
@@ -53,7 +53,7 @@ export class InstanceDirectory {
     this.record = record;
   }
 
-  /** Creates a directory with the files of `fill`: completely or not at all. */
+  /** Creates a directory with the files of `fill`, completely or not at all. */
   static async create(
     parent: string,
     record: QemuLaunchRecord,
@@ -78,7 +78,7 @@ export class InstanceDirectory {
     const found: InstanceDirectory[] = [];
     for (const id of (await unlessMissing(readdir(parent))) ?? []) {
       if (id.startsWith(HIDDEN)) continue;
-      // A directory may be removed meanwhile.
+      // A directory may be removed in the meantime.
       const record = await RECORD.read(join(parent, id, INSTANCE_FILES.record));
       if (record !== undefined) found.push(new InstanceDirectory(parent, id, record));
     }
@@ -96,7 +96,7 @@ export class InstanceDirectory {
     return join(this.path, name);
   }
 
-  /** Reads the end of a file; empty if it does not exist. */
+  /** Reads the end of a file; returns an empty text if it does not exist. */
   async tail(name: string): Promise<string> {
     const file = await unlessMissing(open(this.file(name), 'r'));
     if (file === undefined) return '';
@@ -144,7 +144,7 @@ export class InstanceDirectory {
  * Writes the files of an OpenStack config drive, for cloud-init, cloudbase-init and glean.
  *
  * @param directory root of the file system
- * @param instanceId tells them that this is a new machine
+ * @param instanceId shows these programs that this is a new machine
  */
 export async function writeConfigDrive(
   directory: string,

@@ -38,11 +38,11 @@ export interface QemuInstanceProviderOptions extends Partial<QemuSettings> {
   /** `providers[].name`. */
   readonly name: string;
   /**
-   * Absolute path of the directory for the instances and all that is written to their disks. It is created if missing.
-   * Only one process uses it, and for nothing else.
+   * Absolute path of the directory for the instances and their disks. It is created if missing. Only one process may
+   * use it, and for nothing else.
    */
   readonly directory: string;
-  /** Time for a kernel to write to its console under KVM, in milliseconds. Default: one minute. */
+  /** Timeout for a kernel to write to its console under KVM, in milliseconds. Default: one minute. */
   readonly consoleTimeout?: number;
   readonly logger?: Logger;
 }
@@ -50,15 +50,15 @@ export interface QemuInstanceProviderOptions extends Partial<QemuSettings> {
 /** Default of {@link QemuInstanceProviderOptions.consoleTimeout}. */
 const CONSOLE_TIMEOUT = 60_000;
 
-/** Milliseconds between two looks at a console. */
+/** Milliseconds between two checks of a console. */
 const CONSOLE_INTERVAL = 100;
 
 /**
- * Runs instances under QEMU on this host. The disk of an instance is an overlay on the base image, its SSH key comes on a
- * config drive, and its port is forwarded to one on loopback.
+ * Runs instances under QEMU on this host. The disk of an instance is an overlay on the base image, its SSH key is on a
+ * config drive, and its port is forwarded to a loopback port.
  *
- * An instance outlives this process. It is identified by its directory, which exists before QEMU starts and is the
- * working directory of QEMU.
+ * An instance outlives this process. It is identified by its directory, which exists before QEMU starts and is QEMU's
+ * working directory.
  */
 export class QemuInstanceProvider implements InstanceProvider {
   readonly name: string;
@@ -143,7 +143,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     } catch (error) {
       const isFinal = accelerator !== undefined || !(error instanceof ImageError);
       if (isFinal || error.code !== 'launch-failed') throw error;
-      this.#logger?.warn(`${error.message}; starting it again without KVM`);
+      this.#logger?.warn(`${error.message}; restarting it without KVM`);
       await start('tcg');
       return;
     }
@@ -151,7 +151,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     const seconds = Math.round(this.#consoleTimeout / 1000);
     this.#logger?.warn(
       `the machine of build ${request.buildId} wrote nothing to its console in ${seconds} s: KVM does not work on this ` +
-        'host; starting it again without KVM, which takes many times as long (accelerator: tcg does so at once)',
+        'host; restarting it without KVM, which takes many times as long (accelerator: tcg does so at once)',
     );
     await directory.endMachine();
     await createOverlay(base, directory.path, signal);
@@ -159,8 +159,8 @@ export class QemuInstanceProvider implements InstanceProvider {
   }
 
   /**
-   * False if a kernel that writes to the serial console has not done so in time: under some hypervisors KVM can be opened
-   * and runs nothing. Other machines may never write there.
+   * Returns false if a kernel that writes to the serial console has not done so in time. Under some hypervisors KVM can
+   * be opened but runs nothing. Other machines may never write there.
    */
   async #isBooting(directory: InstanceDirectory, signal?: AbortSignal): Promise<boolean> {
     if (!/\bconsole=ttyS0\b/.test(this.#settings['direct-boot']?.['command-line'] ?? '')) return true;
@@ -173,7 +173,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     return true;
   }
 
-  /** Each instance has one object, because its QEMU serves one client at a time. */
+  /** Returns the object of an instance. Each instance has one, because its QEMU serves one client at a time. */
   #instance(directory: InstanceDirectory): QemuInstance {
     const known = this.#instances.get(directory.id);
     const instance = known ?? new QemuInstance(directory, () => this.#instances.delete(directory.id));
@@ -215,7 +215,7 @@ async function baseImage({ image, format }: LaunchRequest): Promise<BaseImage> {
   if (known === undefined || !isConvertible(known)) {
     throw new ImageError(
       'format-unknown',
-      `the base image "${image}" is in no format that QEMU reads; name one, or give the file its extension`,
+      `cannot find out the format of the base image "${image}"; name a format that QEMU reads, or give the file its extension`,
     );
   }
   try {
@@ -226,7 +226,7 @@ async function baseImage({ image, format }: LaunchRequest): Promise<BaseImage> {
     if (error instanceof ImageError) throw error;
     throw new ImageError(
       'image-not-found',
-      `the base image "${image}" cannot be read: ${(error as Error).message}; correct its path`,
+      `cannot read the base image "${image}": ${(error as Error).message}; correct its path`,
       { cause: error },
     );
   }
@@ -244,6 +244,6 @@ async function createOverlay(base: BaseImage, directory: string, signal?: AbortS
   if (exitCode === 0) return;
   throw new ImageError(
     'launch-failed',
-    `no disk could be created over the base image "${base.path}": ${decisiveLines.join(' / ')}; repair the base image`,
+    `cannot create a disk on the base image "${base.path}": ${decisiveLines.join(' / ')}; repair the base image`,
   );
 }

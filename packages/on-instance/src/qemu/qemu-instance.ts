@@ -19,10 +19,10 @@ import { forwardedPort } from './instance-arguments.ts';
 import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
 import { type QmpConnection, SharedMonitor } from './qmp-connection.ts';
 
-/** Milliseconds between two presses of the power button: a booting system may miss one. */
+/** Milliseconds between two presses of the power button, because a booting system may miss one. */
 const PUSH_INTERVAL = 10_000;
 
-/** Meaning of QEMU's states. In all others the machine is suspended. */
+/** Instance states by QEMU's states. In all other states the machine is suspended. */
 const STATES: Readonly<Record<string, InstanceState>> = { running: 'running', shutdown: 'stopped' };
 
 /** A machine of QEMU on this host. */
@@ -85,7 +85,7 @@ export class QemuInstance implements Instance {
 
   async stop(options: OperationOptions = {}): Promise<void> {
     const push = (): void => {
-      void this.#monitor.use((qmp) => qmp.execute('system_powerdown')).catch(() => {}); // the wait reports it
+      void this.#monitor.use((qmp) => qmp.execute('system_powerdown')).catch(() => {}); // the wait reports the error
     };
     if ((await this.state(options)) === 'running') push();
     const pushing = setInterval(push, PUSH_INTERVAL);
@@ -134,7 +134,7 @@ export class QemuInstance implements Instance {
   #failed(what: string, state: InstanceState): ImageError {
     return new ImageError(
       'instance-failed',
-      `instance ${this.id} of build ${this.buildId} ${what}: ${REASONS[state]}; its console log may tell more`,
+      `instance ${this.id} of build ${this.buildId} ${what}: ${REASONS[state]}; check its console log`,
     );
   }
 }
@@ -159,7 +159,7 @@ async function machineState(qmp: QmpConnection): Promise<InstanceState> {
 
 async function untilNotRunning(qmp: QmpConnection, signal: AbortSignal | undefined): Promise<void> {
   for (;;) {
-    // Subscribed before the query: an event in between would be missed.
+    // Subscribed before the query, because an event in between would be missed.
     const event = qmp.nextEvent(signal);
     event.catch(() => {}); // the query may fail first
     if ((await machineState(qmp)) !== 'running') return;
@@ -167,7 +167,7 @@ async function untilNotRunning(qmp: QmpConnection, signal: AbortSignal | undefin
   }
 }
 
-/** A QEMU that ends during a query counts as not running. */
+/** Handles a QEMU that ends during a query, which counts as not running. */
 function unlessEnded(error: unknown): undefined {
   if (error instanceof ImageError) return;
   throw error;

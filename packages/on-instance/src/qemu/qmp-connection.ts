@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 
-/** Time limit of an answer in milliseconds. QEMU serves one client at a time: others wait. */
+/** Timeout of a reply in milliseconds. QEMU serves one client at a time, and others wait. */
 const TIMEOUT = 10_000;
 
 /** Errors of connecting without a listening QEMU. */
@@ -27,7 +27,7 @@ type Message = ReturnType<typeof MESSAGE.parse>;
 
 const END: Message = { error: { desc: 'it has ended' } };
 
-const SILENCE: Message = { error: { desc: `it did not answer within ${TIMEOUT / 1_000} s` } };
+const SILENCE: Message = { error: { desc: `it did not reply within ${TIMEOUT / 1_000} s` } };
 
 /** A connection to a running QEMU (QEMU Machine Protocol). */
 export class QmpConnection {
@@ -65,8 +65,8 @@ export class QmpConnection {
   /**
    * Executes a command.
    *
-   * @returns what QEMU returned, unchecked
-   * @throws ImageError `instance-failed` if it refuses, ends before it answers, or does not answer
+   * @returns QEMU's return value, unchecked
+   * @throws ImageError `instance-failed` if QEMU rejects it, ends before it replies, or does not reply
    */
   async execute(command: string, args: Readonly<Record<string, unknown>> = {}): Promise<unknown> {
     this.#lastId += 1;
@@ -82,7 +82,7 @@ export class QmpConnection {
     if (error === undefined) return result;
     throw new ImageError(
       'instance-failed',
-      `QEMU failed to execute "${command}": ${error.desc}; look at the console log of the instance`,
+      `QEMU failed to execute "${command}": ${error.desc}; check the console log of the instance`,
     );
   }
 
@@ -117,13 +117,13 @@ export class QmpConnection {
   }
 }
 
-/** Shares the only connection that QEMU serves among all users. It is open while it has users. */
+/** Shares the only connection that QEMU serves among all users. It stays open while it has users. */
 export class SharedMonitor {
   readonly #path: string;
   #connection: Promise<QmpConnection | undefined> | undefined;
   #users = 0;
 
-  /** @param path of QEMU's socket */
+  /** @param path path of QEMU's socket */
   constructor(path: string) {
     this.#path = path;
   }

@@ -6,17 +6,17 @@ import { environmentIn, QEMU, startError } from '@nodepool-builder/image-builder
 import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
 import { QmpConnection } from './qmp-connection.ts';
 
-/** Milliseconds between two checks whether QEMU listens. */
+/** Milliseconds between two checks of whether QEMU listens. */
 const INTERVAL = 20;
 
 /** Number of QEMU's output lines in an error. */
 const LAST_LINES = 5;
 
 /**
- * Starts a QEMU that outlives this process and waits until its machine runs.
+ * Starts a QEMU that outlives this process, and waits until its machine runs.
  *
  * @throws ImageError `launch-failed`, `command-not-found`
- * @throws the signal's reason; QEMU may be running then
+ * @throws the signal's reason; QEMU may then be running
  */
 export async function startMachine(
   directory: InstanceDirectory,
@@ -50,14 +50,14 @@ export async function startMachine(
   }
 }
 
-/** QEMU listens before it has created its devices, but answers only afterwards. */
+/** Returns whether QEMU replies. It listens before it has created its devices, but replies only afterwards. */
 async function answers(directory: InstanceDirectory): Promise<boolean> {
   try {
     const qmp = await QmpConnection.open(directory.file(INSTANCE_FILES.monitor));
     qmp?.close();
     return qmp !== undefined;
   } catch (error) {
-    if (error instanceof ImageError) return false; // QEMU ended before it answered
+    if (error instanceof ImageError) return false; // QEMU ended before it replied
     throw error;
   }
 }

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { ImageError } from '@nodepool-builder/image-builder';
 
-/** Block that cloud-init writes to the console with the host keys. The last one counts: keys may be regenerated. */
+/**
+ * Block that cloud-init writes to the console with the host keys. The last one counts, because keys may be regenerated.
+ */
 const BLOCK = /-----BEGIN SSH HOST KEY KEYS-----(.*?)-----END SSH HOST KEY KEYS-----/gs;
 
 const KEY = /\b(?:ssh-|ecdsa-|sk-)[\w@.-]+ ([A-Za-z0-9+/]+={0,3})/g;
@@ -32,7 +34,7 @@ const HEXADECIMAL = /^(?:[0-9a-f]{2}:?){31}[0-9a-f]{2}$/i;
 /** SHA-256 fingerprint in the notation of `ssh-keygen -l` and of our logs. */
 const BASE64 = /^SHA256:[A-Za-z0-9+/]{43}$/;
 
-/** Converts either notation to that of {@link fingerprintOf}; undefined if the text has neither. */
+/** Converts either notation to the notation of {@link fingerprintOf}; undefined if the text has neither. */
 export function parseFingerprint(text: string): string | undefined {
   if (BASE64.test(text)) return text;
   return HEXADECIMAL.test(text) ? fingerprintOf(Buffer.from(text.replaceAll(':', ''), 'hex')) : undefined;
@@ -55,7 +57,7 @@ export class HostKey {
     this.#pinned = pinned;
   }
 
-  /** In base64; undefined before the first login. */
+  /** The pinned key in base64; undefined before the first login. */
   get pinned(): string | undefined {
     return this.#pinned;
   }
@@ -76,18 +78,18 @@ export class HostKey {
     if (!this.isConfirmed) throw changed(this.#pinned, announced);
   }
 
-  /** Whether the console announces this key. */
+  /** Returns whether the console announces this key. */
   isAnnounced(key: string): boolean {
     return this.#announced.has(fingerprint(key));
   }
 
   /** Describes the pinned key and its source, for people. */
   describe(): string {
-    const reason = this.isConfirmed ? 'as the console announces it' : 'trusted at the first login';
+    const reason = this.isConfirmed ? 'announced by the console' : 'trusted at the first login';
     return `the host key is ${fingerprint(this.#pinned ?? '')}, ${reason}`;
   }
 
-  /** Refuses a wrong key before the login. */
+  /** Rejects a wrong key before the login. */
   check(key: string): void {
     if (this.#pinned !== undefined && key !== this.#pinned) {
       throw changed(key, new Set([fingerprint(this.#pinned)]));
@@ -95,7 +97,7 @@ export class HostKey {
     if (this.#pinned === undefined && this.#announced.size > 0 && !this.isAnnounced(key)) {
       throw new ImageError(
         'login-refused',
-        `the machine has the host key ${fingerprint(key)}, its console announces ${list(this.#announced)}`,
+        `the machine has the host key ${fingerprint(key)}, but its console announces ${list(this.#announced)}`,
       );
     }
   }
@@ -111,7 +113,7 @@ function changed(key: string, expected: ReadonlySet<string>): ImageError {
   return new ImageError(
     'host-key-changed',
     `the machine has the host key ${fingerprint(key)} instead of ${list(expected)}: ` +
-      'a step made new ones, or another machine answers; nothing more is sent there',
+      'a step generated new ones, or another machine responds; nothing more is sent there',
   );
 }
 

@@ -5,20 +5,20 @@ import type { InstanceClaim } from '../instance-records.ts';
 
 /** SSH key for the machine of a build. */
 export interface Identity {
-  /** In OpenSSH's format. */
+  /** Private key in OpenSSH's format. */
   readonly privateKey: string;
   /** A line of `authorized_keys`. */
   readonly publicKey: string;
   /** Path of {@link privateKey}, written only if it must outlive the build. */
   readonly keyFile: string;
-  /** Whether it was generated for the build: then it is removed before the machine is captured. */
+  /** Whether the key was generated for the build, and is removed before the machine is captured. */
   readonly isOwn: boolean;
 }
 
 /**
- * Returns the key that the base image accepts, that of the earlier process, or a generated one.
+ * Returns the key that the base image accepts, the earlier process's key, or a generated one.
  *
- * @param isResumed whether an earlier process started the build
+ * @param isResumed an earlier process started the build
  * @throws ImageError `invalid-configuration` if the file contains no usable private key
  */
 export async function identityOf(
@@ -31,11 +31,11 @@ export async function identityOf(
   return { ...generateKeyPair(`nodepool-builder-${imageId}`), keyFile, isOwn: true };
 }
 
-/** Generates a pair of ed25519 keys. */
+/** Generates an ed25519 key pair. */
 export function generateKeyPair(comment: string): Pick<Identity, 'privateKey' | 'publicKey'> {
   for (;;) {
     const { private: privateKey, public: publicKey } = ssh2.utils.generateKeyPairSync('ed25519', { comment });
-    // One of some hundred keys is written by ssh2 in a form that it cannot parse.
+    // ssh2 writes one in a few hundred keys in a form that it cannot parse.
     if (!(ssh2.utils.parseKey(privateKey) instanceof Error)) return { privateKey, publicKey };
   }
 }
@@ -50,7 +50,7 @@ async function readIdentity(keyFile: string): Promise<Omit<Identity, 'isOwn'>> {
   } catch (cause) {
     throw new ImageError(
       'invalid-configuration',
-      `the private key "${keyFile}" cannot be used: ${(cause as Error).message}; name one that has no passphrase`,
+      `the private key "${keyFile}" cannot be used: ${(cause as Error).message}; name a key without a passphrase`,
       { cause },
     );
   }

@@ -7,13 +7,13 @@ import { announcedKeys, type HostKey } from './host-key.ts';
 import type { Identity } from './identity.ts';
 import { SshShell } from './ssh-shell.ts';
 
-/** Time limit from the connection to the login, in milliseconds: an interpreted machine is slow. */
+/** Timeout from the connection to the login, in milliseconds. It is long because an emulated machine is slow. */
 const HANDSHAKE_TIMEOUT = 60_000;
 
-/** Keep-alive interval in milliseconds: a peer that is silent for three intervals counts as lost. */
+/** Keep-alive interval in milliseconds. A peer that is silent for three intervals counts as lost. */
 const KEEP_ALIVE_INTERVAL = 10_000;
 
-/** Limit in bytes of the lines that may precede the identification of an SSH server (RFC 4253, section 4.2). */
+/** Maximum size in bytes of the lines that may precede the identification of an SSH server (RFC 4253, section 4.2). */
 const LONGEST_GREETING = 16 * 1024;
 
 /**
@@ -57,12 +57,12 @@ export function sshLogin(
           readyTimeout: HANDSHAKE_TIMEOUT,
           keepaliveInterval: KEEP_ALIVE_INTERVAL,
         });
-        client.setNoDelay(); // requests are small and each answer is awaited
+        client.setNoDelay(); // requests are small, and each reply is awaited
         await unlessAborted(ready.promise, signal);
         hostKey.pin(await given.promise);
         return new SshShell(client, `${username}@${authorityOf(address)}`);
       } catch (error) {
-        client.on('error', () => {}); // the connection is given up
+        client.on('error', () => {}); // the connection is abandoned
         client.destroy();
         signal.throwIfAborted();
         throw refusal ?? refused(username, address, error);
@@ -83,8 +83,8 @@ function refused(username: string, address: InstanceAddress, cause: unknown): Im
 }
 
 /**
- * Checks that an SSH server answers. An open port is not enough: a forwarder accepts connections before the instance
- * does.
+ * Checks that an SSH server responds. An open port is not enough, because a forwarder accepts connections before the
+ * instance does.
  */
 export async function probeSsh(address: InstanceAddress, signal: AbortSignal): Promise<void> {
   const socket = new Socket({ signal });

@@ -20,8 +20,8 @@ import {
 } from '../remote-shell.ts';
 
 /**
- * Time for which the output may be silent after the end of a command, in milliseconds: a process that it left behind may
- * keep the output open forever.
+ * Time for which the output may be silent after the end of a command, in milliseconds. A background process may keep
+ * the output open forever.
  */
 const LINGER_PERIOD = 1_000;
 
@@ -86,7 +86,7 @@ export class SshShell implements RemoteShell {
     const end = Promise.withResolvers<RemoteResult | undefined>();
     const begin = (callback: Callback<ClientChannel>): unknown =>
       this.#client.exec(commandLine, (error, opened) => {
-        // Registered synchronously: the end of a short command arrives in the same packet.
+        // Registered synchronously, because the end of a short command arrives in the same packet.
         if (error === undefined) watchEnd(opened, end.resolve);
         callback(error, opened);
       });
@@ -120,7 +120,7 @@ export class SshShell implements RemoteShell {
     sftp.on('error', () => {}); // each call reports its error
     const directories = new Set(files.flatMap(({ path }) => parentsOf(path)));
     for (const directory of directories) {
-      // The directory may exist: writing the files will show.
+      // The directory may exist. If it was not created, writing the files fails.
       await called((callback) => sftp.mkdir(directory, { mode: 0o700 }, callback)).catch(() => undefined);
     }
     for (const { path, content } of files) {
@@ -131,12 +131,12 @@ export class SshShell implements RemoteShell {
       await called(write).catch((error: unknown) => {
         const isHere = 'file' in content && errnoOf(error) !== undefined; // SFTP errors have numbers
         if (isHere) throw asImageError(error, `reading "${content.file}"`);
-        throw this.#failed(`"${path}" could not be written there: ${String(error)}`, error);
+        throw this.#failed(`cannot write "${path}" there: ${String(error)}`, error);
       });
     }
   }
 
-  /** For systems without SFTP, all of which have a POSIX shell. */
+  /** Writes files by commands, for systems without SFTP, all of which have a POSIX shell. */
   async #putByCommand(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
     for (const { path, content } of files) {
       const said: string[] = [];
@@ -147,7 +147,7 @@ export class SshShell implements RemoteShell {
         await pipeline(piecesOf(content), channel);
       });
       if (exitCode !== 0) {
-        throw this.#failed(`"${path}" could not be written there, without SFTP: ${said.join(' / ')}`);
+        throw this.#failed(`cannot write "${path}" there, without SFTP: ${said.join(' / ')}`);
       }
     }
   }
@@ -169,13 +169,13 @@ export class SshShell implements RemoteShell {
 
   #failed(what: string, cause: unknown = this.#reason): ImageError {
     const why = this.#reason === undefined ? '' : ` (${this.#reason.message})`;
-    return new ImageError('instance-failed', `${this.#where}: ${what}${why}; its console log may tell more`, {
+    return new ImageError('instance-failed', `${this.#where}: ${what}${why}; check its console log`, {
       cause,
     });
   }
 }
 
-/** Exit status of a command; undefined if it is unknown. */
+/** Reports the exit status of a command; undefined if it is unknown. */
 function watchEnd(channel: ClientChannel, onEnd: (result: RemoteResult | undefined) => void): void {
   channel.once('exit', (exitCode: number | null, name?: string) =>
     onEnd(exitCode === null ? { signal: name ?? 'a signal' } : { exitCode }),

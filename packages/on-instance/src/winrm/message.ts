@@ -17,7 +17,7 @@ const COMMAND_SHELL = `${SHELL}/cmd`;
 
 const ANONYMOUS = `${NAMESPACES.addressing}/role/anonymous`;
 
-/** Longest response in bytes: the maximum that Windows allows by default. */
+/** Maximum size of a response in bytes, which is the default limit of Windows. */
 const LONGEST_ANSWER = 512_000;
 
 /** Seconds after which the service responds even without output. */
@@ -34,7 +34,7 @@ const ACTIONS = {
 
 export interface WinrmMessage {
   readonly action: keyof typeof ACTIONS;
-  /** Absent in a request that creates a shell. */
+  /** Id of the shell; absent in a request that creates one. */
   readonly shellId?: string;
   readonly options?: Readonly<Record<string, string>>;
   readonly body: Xml;
@@ -61,14 +61,14 @@ export function envelope(
 
 /** Output and state of a command since the previous request. */
 export interface CommandOutput {
-  /** In the order of writing, as far as the service knows it. */
+  /** Output in the order of writing, as far as the service knows it. */
   readonly pieces: readonly { readonly stream: 'stdout' | 'stderr'; readonly bytes: Buffer }[];
   readonly isDone: boolean;
-  /** Absent while the command runs, and if it was terminated. */
+  /** Exit code of the command. Absent while it runs, and if it was terminated. */
   readonly exitCode?: number;
 }
 
-/** Refusal of the service. */
+/** A fault response of the service. */
 export interface Fault {
   /** Whether the operation only timed out without output. */
   readonly isTimeout: boolean;
@@ -80,7 +80,7 @@ const DONE = `${NAMESPACES.shell}/CommandState/Done`;
 /** ERROR_WSMAN_OPERATION_TIMEDOUT. */
 const TIMED_OUT = '2150858793';
 
-/** Undefined if the response is not an answer to that request. */
+/** Returns undefined if the response does not belong to that request. */
 export function outputIn(answer: Document): CommandOutput | undefined {
   if (all(answer, 'shell', 'ReceiveResponse').length === 0) return undefined;
   const pieces = all(answer, 'shell', 'Stream').map((element) => ({
@@ -96,7 +96,7 @@ export function outputIn(answer: Document): CommandOutput | undefined {
   };
 }
 
-/** Undefined if the response is not a fault. */
+/** Returns undefined if the response is not a fault. */
 export function faultIn(answer: Document): Fault | undefined {
   if (all(answer, 'soap', 'Fault').length === 0) return undefined;
   const subcodes = all(answer, 'soap', 'Value').map((value) => text(value)?.split(':').at(-1));

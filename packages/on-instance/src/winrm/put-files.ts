@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { powershellCommand } from '../powershell-scripts.ts';
 import { piecesOf, type RemoteFile } from '../remote-shell.ts';
 
-/** Bytes in a line, a multiple of 3. Encoded twice it fits in 150 KiB, the limit of old services. */
+/** Bytes per line, a multiple of 3. Encoded twice, a line fits in 150 KiB, the limit of old services. */
 const PIECE_LENGTH = 60 * 1024;
 
 /**
- * Reads lines: `>` and the path of a file in base64, then its content in base64. Finally prints the SHA-256 of each
- * file on a line.
+ * Script that reads lines: `>` and the path of a file in base64, then its content in base64. At the end it prints the
+ * SHA-256 of each file on a line.
  */
 const SCRIPT = `begin {
   $ErrorActionPreference = 'Stop'
@@ -62,7 +62,7 @@ export class Upload {
     }
   }
 
-  /** Whether the machine reports the digests of the files. */
+  /** Returns whether the machine reports the digests of the files. */
   isConfirmedBy(lines: readonly string[]): boolean {
     return lines.join(' ').toLowerCase() === this.#digests.join(' ');
   }

@@ -6,7 +6,7 @@ const MARK = '#< CLIXML';
 const ENCODED_UNIT = /_x([0-9A-Fa-f]{4})_/g;
 
 /**
- * Makes PowerShell's error stream readable: called by a program, PowerShell writes objects in XML there ([MS-PSRP],
+ * Makes PowerShell's error stream readable. When a program calls PowerShell, it writes objects in XML there ([MS-PSRP],
  * section 2.2.5), including the progress of its commands.
  */
 export class ReadableErrors {
@@ -27,7 +27,7 @@ export class ReadableErrors {
   }
 }
 
-/** Texts of errors, warnings and similar objects. Progress has no text. */
+/** Returns the texts of errors, warnings and similar objects. Progress has no text. */
 function messages(objects: string): string {
   return [...(parseXml(objects).documentElement?.childNodes ?? [])]
     .filter(({ nodeName }) => nodeName === 'S')

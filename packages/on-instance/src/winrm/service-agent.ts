@@ -18,7 +18,7 @@ export async function certificateAt(address: InstanceAddress, signal: AbortSigna
  * Connects only to a peer with this certificate. Nothing is written to a connection before the check.
  *
  * @param ca PEM: an authority in it must have signed the certificate for the name or address, or it contains the
- *   certificate itself. Without it, a self-signed or expired certificate is accepted.
+ * certificate itself. Without it, a self-signed or expired certificate is accepted.
  */
 export function serviceAgent(certificate: string, ca: string | undefined): Agent {
   const agent = new Agent({ keepAlive: true });

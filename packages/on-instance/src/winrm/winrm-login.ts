@@ -9,10 +9,10 @@ import { certificateAt, serviceAgent } from './service-agent.ts';
 import { WinrmService } from './winrm-service.ts';
 import { WinrmShell } from './winrm-shell.ts';
 
-/** Time limit of a probe in seconds; the signal usually aborts earlier. */
+/** Timeout of a probe in seconds. The signal usually aborts earlier. */
 const PROBE_TIMEOUT = 60;
 
-/** Status for a request without credentials. Windows responds with 503 before the service is up. */
+/** Status of a request without credentials. Windows responds with 503 before the service is up. */
 const UNAUTHORIZED = 401;
 
 /**
@@ -64,7 +64,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
     },
     describe: () => {
       const reason = trustsConsole
-        ? 'as the console announces it'
+        ? 'announced by the console'
         : `trusted by the ${caFile === undefined ? 'fingerprint' : 'ca-file'}`;
       return `the certificate is ${fingerprint(hostKey.pinned ?? '')}, ${reason}`;
     },
@@ -74,7 +74,7 @@ export function winrmLogin(username: string, settings: WinrmSettings, hostKey: H
   };
 }
 
-/** @throws ImageError `login-refused` as long as the provider does not know it */
+/** @throws ImageError `login-refused` until the provider reports it */
 async function toldPassword(
   address: InstanceAddress,
   told: (() => Promise<string | undefined>) | undefined,
@@ -87,7 +87,7 @@ async function toldPassword(
   );
 }
 
-/** Resolves if a WinRM service answers. It sends no credentials, so it does not verify the certificate. */
+/** Resolves if a WinRM service responds. It sends no credentials, so it does not verify the certificate. */
 async function probeWinrm(address: InstanceAddress, signal: AbortSignal): Promise<void> {
   const authority = authorityOf(address);
   const agent = new Agent({ rejectUnauthorized: false });
@@ -99,16 +99,16 @@ async function probeWinrm(address: InstanceAddress, signal: AbortSignal): Promis
     headers: { 'content-type': 'application/soap+xml;charset=UTF-8' },
     signal,
   });
-  if (status !== UNAUTHORIZED) throw new Error(`${authority} answers with HTTP ${status}`);
+  if (status !== UNAUTHORIZED) throw new Error(`${authority} responds with HTTP ${status}`);
 }
 
-/** A service that is starting or stopping may respond with any error. */
+/** Handles a service that is starting or stopping, which may respond with any error. */
 function asRefusal(error: unknown): unknown {
   if (!(error instanceof ImageError) || error.code !== 'instance-failed') return error;
   return new ImageError('login-refused', error.message, { cause: error });
 }
 
-/** Error for a certificate that cannot be verified. */
+/** Makes the error for a certificate that cannot be verified. */
 function untrusted(address: InstanceAddress, certificate: string, reason: string): ImageError {
   return new ImageError(
     'login-refused',
@@ -120,7 +120,7 @@ function untrusted(address: InstanceAddress, certificate: string, reason: string
 function unreachable(username: string, address: InstanceAddress, cause: unknown): ImageError {
   return new ImageError(
     'login-refused',
-    `${username} cannot log in at ${authorityOf(address)} by WinRM: ${(cause as Error).message}`,
+    `${username} cannot log in at ${authorityOf(address)} with WinRM: ${(cause as Error).message}`,
     { cause },
   );
 }
@@ -129,7 +129,7 @@ async function readSetting(name: string, path: string): Promise<string> {
   const content = await readFile(path, 'utf8').catch((cause: unknown) => {
     throw new ImageError(
       'invalid-configuration',
-      `the ${name} of winrm cannot be read: ${(cause as Error).message}; correct the path or its permissions`,
+      `cannot read the ${name} of winrm: ${(cause as Error).message}; correct the path or its permissions`,
       { cause },
     );
   });

@@ -8,10 +8,12 @@ import { authorityOf } from '../remote-shell.ts';
 import { envelope, type Fault, faultIn, OPERATION_TIMEOUT, type WinrmMessage } from './message.ts';
 import { parseXml } from './xml.ts';
 
-/** Milliseconds that a response may take beyond the operation timeout: an interpreted machine is slow. */
+/**
+ * Milliseconds that a response may take beyond the operation timeout. It is long because an emulated machine is slow.
+ */
 const GRACE_PERIOD = 30_000;
 
-/** Limit of a response in bytes: several times the maximum in requests. */
+/** Maximum size of a response in bytes, which is several times the maximum in requests. */
 const LONGEST_BODY = 4 * 1024 * 1024;
 
 export interface WinrmIdentity {
@@ -38,7 +40,7 @@ export class WinrmService {
   readonly #authorization: string;
   #isLost = false;
 
-  /** @param agent that connects only to this machine, because requests contain the password */
+  /** @param agent connects only to this machine, because requests contain the password */
   constructor(address: InstanceAddress, { username, password }: WinrmIdentity, agent: Agent) {
     const authority = authorityOf(address);
     this.name = `${username}@${authority}`;
@@ -47,7 +49,7 @@ export class WinrmService {
     this.#authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
   }
 
-  /** Whether a request has got no response. */
+  /** Whether a request got no response. */
   get isLost(): boolean {
     return this.#isLost;
   }
@@ -65,12 +67,12 @@ export class WinrmService {
   ): Promise<Document> {
     const answer = await this.#send(message, signal, timeLimit);
     if (answer.status === 401) throw this.#refused(answer.headers);
-    const what = `${this.name}: WinRM refused ${message.action}`;
+    const what = `${this.name}: WinRM rejected ${message.action}`;
     const document = parsed(answer.body);
     if (document === undefined) {
       throw new ImageError(
         'instance-failed',
-        `${what}: HTTP ${answer.status} without a response of WinRM; check that the port is that of WinRM`,
+        `${what}: HTTP ${answer.status} without a WinRM response; check that it is the WinRM port`,
       );
     }
     const fault = faultIn(document);
@@ -100,7 +102,7 @@ export class WinrmService {
       signal?.throwIfAborted();
       this.#isLost = true;
       const { message: reason, cause } = networkFailure(error);
-      throw new ImageError('instance-failed', `${this.name}: WinRM does not answer: ${reason}`, { cause });
+      throw new ImageError('instance-failed', `${this.name}: WinRM does not respond: ${reason}`, { cause });
     }
   }
 
@@ -111,17 +113,17 @@ export class WinrmService {
   }
 
   #refused(headers: IncomingHttpHeaders): ImageError {
-    // Each scheme has its own header; Node joins them.
+    // Each scheme has its own header, and Node joins them.
     const offered = headers['www-authenticate'] ?? '';
     if (/\bbasic\b/i.test(offered)) {
       return new ImageError(
         'login-refused',
-        `${this.name} cannot log in by WinRM: correct the username or what is in the password-file`,
+        `${this.name} cannot log in with WinRM: correct the username or the password in password-file`,
       );
     }
     return new ImageError(
       'login-refused',
-      `${this.name} cannot log in by WinRM: the machine does not accept Basic authentication, but offers ` +
+      `${this.name} cannot log in with WinRM: the machine does not accept Basic authentication, but offers ` +
         `${offered || 'nothing else'}; ` +
         'NTLM and Kerberos are not supported here: have the base image run ' +
         '"winrm set winrm/config/service/auth @{Basic="true"}"',

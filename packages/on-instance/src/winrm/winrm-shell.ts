@@ -7,13 +7,13 @@ import { ReadableErrors } from './readable-errors.ts';
 import { WinrmFault, type WinrmService } from './winrm-service.ts';
 import { xml } from './xml.ts';
 
-/** Time limit for releasing a command or a shell, in milliseconds: the machine may be off. */
+/** Timeout for releasing a command or a shell, in milliseconds. The machine may be off. */
 const TIDYING_LIMIT = 5_000;
 
 /** Code page of the output. */
 const UTF_8 = '65001';
 
-/** Longest command line of `cmd.exe`. */
+/** Maximum length of a command line of `cmd.exe`. */
 const LONGEST_COMMAND_LINE = 8191;
 
 /** A WinRM shell, in which commands run one after the other. */
@@ -63,7 +63,7 @@ export class WinrmShell implements RemoteShell {
     if (exitCode === 0 && upload.isConfirmedBy(said)) return;
     throw new ImageError(
       'instance-failed',
-      `${this.#service.name}: the files could not be written there: ${said.slice(-5).join(' / ')}`,
+      `${this.#service.name}: cannot write the files there: ${said.slice(-5).join(' / ')}`,
     );
   }
 
@@ -126,7 +126,7 @@ export class WinrmShell implements RemoteShell {
       for await (const piece of input) await send(piece, false);
       await send(Buffer.alloc(0), true);
     } catch (error) {
-      // A command that has ended takes no input; how it ended says more.
+      // A command that has ended takes no input. Its exit code is more useful.
       if (!(error instanceof WinrmFault)) throw error;
     }
   }
@@ -148,7 +148,7 @@ export class WinrmShell implements RemoteShell {
     }
   }
 
-  /** Undefined if the operation timed out. */
+  /** Returns undefined if the operation timed out. */
   async #nextOutput(commandId: string, signal: AbortSignal): Promise<CommandOutput | undefined> {
     try {
       const streams = xml`<rsp:DesiredStream CommandId="${commandId}">stdout stderr</rsp:DesiredStream>`;

@@ -1,7 +1,7 @@
 import { ImageError } from '@nodepool-builder/image-builder';
 import { DOMParser, type Document, onErrorStopParsing } from '@xmldom/xmldom';
 
-/** A piece of a document, well-formed. */
+/** A well-formed piece of a document. */
 export class Xml {
   readonly text: string;
 
@@ -22,7 +22,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 const NO_CHARACTER = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/u;
 
 /**
- * Tag of template literals: values are text, which is escaped, or pieces of XML.
+ * Tag of template literals. Values are text, which is escaped, or pieces of XML.
  *
  * @throws ImageError `invalid-configuration` if XML cannot contain a text
  */
@@ -30,7 +30,7 @@ export function xml(parts: TemplateStringsArray, ...values: readonly (string | X
   return new Xml(parts.map((part, index) => part + written(values[index] ?? '')).join(''));
 }
 
-/** @throws Error if the text is not well-formed. External entities are not resolved. */
+/** Parses a document without resolving external entities. @throws Error if the text is not well-formed */
 export function parseXml(text: string): Document {
   return new DOMParser({ onError: onErrorStopParsing }).parseFromString(text, 'text/xml');
 }

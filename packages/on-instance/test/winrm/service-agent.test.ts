@@ -21,7 +21,7 @@ it('a WinRM client sends nothing to a machine with another certificate', async (
   const service = new WinrmService({ host: '127.0.0.1', port: after?.port ?? 0 }, identity, agent);
   await rejects(WinrmShell.open(service, t.signal), {
     code: 'instance-failed',
-    message: /WinRM does not answer: the certificate has changed/,
+    message: /WinRM does not respond: the certificate has changed/,
   });
   equal(after?.requests, 0);
 });

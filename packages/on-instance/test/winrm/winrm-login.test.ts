@@ -82,7 +82,7 @@ describe('winrmLogin', () => {
     );
     ok(error instanceof Error && 'code' in error);
     equal(error.code, 'login-refused');
-    match(error.message, /^Administrator@127\.0\.0\.1:\d+ cannot log in by WinRM: correct the username or/);
+    match(error.message, /^Administrator@127\.0\.0\.1:\d+ cannot log in with WinRM: correct the username or/);
     const shown = inspect(error, { depth: Infinity, showHidden: true });
     for (const secret of ['wrong-secret', Buffer.from('Administrator:wrong-secret').toString('base64')]) {
       ok(!shown.includes(secret));
@@ -111,7 +111,7 @@ describe('winrmLogin', () => {
     const { double, address, login } = await site(t, { ca: OTHER_CERTIFICATE.cert });
     await rejects(login.connect(address, t.signal), {
       code: 'login-refused',
-      message: /WinRM does not answer: .*self-signed certificate/,
+      message: /WinRM does not respond: .*self-signed certificate/,
     });
     equal(double.requests, 0);
   });
@@ -140,7 +140,7 @@ describe('winrmLogin', () => {
     const { address, login } = await site(t, { fingerprint: '', console: announcement(CERTIFICATE) });
     const shell = await login.connect(address, t.signal);
     shell.close();
-    match(login.describe(), /, as the console announces it$/);
+    match(login.describe(), /, announced by the console$/);
   });
 
   it('a WinRM login sends no password if the console announces another certificate', async (t) => {

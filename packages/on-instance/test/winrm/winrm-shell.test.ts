@@ -93,7 +93,7 @@ describe('WinrmShell.run', () => {
     const run = shell.run('shutdown', { signal: t.signal, onLine: () => {} });
     const refused = rejects(run, {
       code: 'instance-failed',
-      message: /^Administrator@127.0.0.1:\d+: WinRM does not answer/,
+      message: /^Administrator@127.0.0.1:\d+: WinRM does not respond/,
     });
     await running.promise;
     await double[Symbol.asyncDispose]();
@@ -109,7 +109,7 @@ describe('WinrmShell.run', () => {
     double.restart();
     await rejects(run('any'), {
       code: 'instance-failed',
-      message: /WinRM refused Command: The double refuses\. \(2150858843\)$/,
+      message: /WinRM rejected Command: The double refuses\. \(2150858843\)$/,
     });
     equal(shell.isClosed, true);
   });
@@ -142,7 +142,7 @@ describe('WinrmShell.put', () => {
     t.mock.method(windows.files, 'get', () => Buffer.from('something else'));
     await rejects(shell.put([{ path: 'a', content: { text: 'b' } }], t.signal), {
       code: 'instance-failed',
-      message: /the files could not be written there: [0-9A-F]{64}$/,
+      message: /cannot write the files there: [0-9A-F]{64}$/,
     });
   });
 
