@@ -137,5 +137,5 @@ test('the gate and the KMS in docs/provenance.md are valid configuration', async
   const settings = kms.replace('/usr/local/bin/kms-sign', file('kms-sign'));
   await writeFile(file('nodepool.yaml'), `images-dir: .\n${settings}${gate}`);
   const [command, args] = builderCommand('validate', '--strict', '-c', file('nodepool.yaml'));
-  assert.match((await run(command, args)).stdout, /is good/);
+  assert.match((await run(command, args)).stdout, /is valid/);
 });

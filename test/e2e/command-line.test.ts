@@ -145,7 +145,7 @@ args=()
     const { config, directory } = await newSite(t);
     const { code, stderr } = await run(directory, '-d', '-c', config, '-l', '~/none.conf');
     assert.equal(code, 3);
-    assert.match(stderr, /^\S*none\.conf:1:1: the file cannot be read: ENOENT.*-l FILE\n$/);
+    assert.match(stderr, /^\S*none\.conf:1:1: cannot read the file: ENOENT.*-l FILE\n$/);
   });
 
   it('the option -l may be omitted, and everything is then printed on standard error', async (t) => {

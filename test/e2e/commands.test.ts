@@ -227,7 +227,10 @@ describe('validate', () => {
     assert.equal(code, 1);
     assert.equal(stdout, '');
     assert.match(stderr, /failing-jobs\.yaml:1:1: warning: images-dir .* does not exist on this host/);
-    assert.match(stderr, /failing-jobs\.yaml:3:15: diskimages\[0\]\.elements has a quote .*: builds fail/);
+    assert.match(
+      stderr,
+      /failing-jobs\.yaml:3:15: diskimages\[0\]\.elements has an unmatched quote .*: builds fail/,
+    );
   });
 
   it('validate accepts a valid file, and prints warnings', async () => {

@@ -140,7 +140,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     assert.equal((await upload.answer).end, 'WORK_FAIL');
     assert.match(
       await builder.logged(/upload of 3 as trusty failed/),
-      /image 3 is not there; it was deleted/,
+      /image 3 does not exist here; it was deleted/,
     );
     assert.deepEqual(await qemuImg.conversions(), ['begin'], 'it was ended before the gate opened');
     assert.deepEqual(await cloud.account.images(), []);

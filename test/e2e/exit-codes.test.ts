@@ -89,7 +89,7 @@ const CASES: readonly (readonly [line: string, reason: ExitReason, error: RegExp
   ['reap --provider other -c alone.yaml', 'not-found', /choose one of: pool, full/],
   ['import-image-data none.json -c alone.yaml', 'not-found', /none\.json cannot be read/],
   ...['plan -c', 'rebuild docs -c', 'manage -c', 'validate', 'validate -c alone.yaml -s'].map(
-    (line) => [`${line} none.yaml`, 'not-found', /none\.yaml:1:1: the file cannot be read: ENOENT/] as const,
+    (line) => [`${line} none.yaml`, 'not-found', /none\.yaml:1:1: cannot read the file: ENOENT/] as const,
   ),
   ['validate none.yaml invalid.yaml', 'failed', /none\.yaml:1:1: .*\n.*invalid\.yaml:1:1: /],
   ...[

@@ -119,7 +119,7 @@ test('a waiting build is shown as queued with the reason, in lists, on the page 
   const { stdout: table } = await runInProcess('dib-image-list', '-c', site.config);
   assert.match(
     table,
-    RegExp(`${queued['image-id']} +queued [^]*waiting for a free builder; ${HOST} works on`),
+    RegExp(`${queued['image-id']} +queued [^]*waiting for a free builder; ${HOST} is working on`),
   );
   const status = (await site.list('image-status')).find(({ state }) => state === 'queued');
   assert.partialDeepStrictEqual(status, { provider: null, error: null, waiting });
@@ -131,7 +131,7 @@ test('a waiting build is shown as queued with the reason, in lists, on the page 
   const page = await (await fetch(url)).text();
   assert.match(
     page,
-    RegExp(`<span class="badge queued">queued</span>[^]*waiting for a free builder; ${HOST} works on`),
+    RegExp(`<span class="badge queued">queued</span>[^]*waiting for a free builder; ${HOST} is working on`),
   );
 
   const { promise: shown, resolve } = Promise.withResolvers<string>();

@@ -159,7 +159,7 @@ describe('verify', () => {
       [
         ['docs-2'],
         3,
-        /image docs-2 is neither in .*images nor in the store of the manager; run this at the builder/,
+        /image docs-2 is neither in .*images nor in the store of the manager; run this on the builder/,
       ],
       [['../docs-2'], 3, /\.\.\/docs-2 does not exist; name an image-id or an image file/],
       [['docs-1', '--download'], 2, /--download needs --provider/],

@@ -17,25 +17,24 @@ export const REQUIRE_ATTESTATION = {
     },
     builders: {
       ...TEXTS,
-      description:
-        'Ids of the builders that may have built the image; `*` stands for any text. Default: any.',
+      description: 'Ids of the builders that may have built the image; `*` matches any text. Default: any.',
     },
     'source-repositories': {
       ...TEXTS,
       description:
-        'URLs of the repositories that a build may use; `*` stands for any text. Each material with a git revision must ' +
+        'URLs of the repositories that a build may use; `*` matches any text. Each material with a git revision must ' +
         'match one. Default: any.',
     },
     'max-age': {
       type: 'number',
       exclusiveMinimum: 0,
-      description: 'Seconds since the end of the build. Default: any.',
+      description: 'Maximum seconds since the end of the build. Default: any.',
     },
     'forbidden-packages': {
       ...TEXTS,
       description:
         'Packages that the bill of materials must not contain: `NAME`, or `NAME@VERSION`. An image without a bill of ' +
-        'materials is refused then.',
+        'materials is then rejected.',
     },
   },
 } as const satisfies SettingsSchema;
@@ -43,20 +42,20 @@ export const REQUIRE_ATTESTATION = {
 /** Rules of `require-attestation`, with absolute paths. */
 export type RequiredAttestation = SettingsOf<typeof REQUIRE_ATTESTATION>;
 
-/** A file from elsewhere that a builder is about to use. */
+/** An imported file that a builder is about to use. */
 export interface GatedFile {
   /** Name for people: `artifact https://…/debian.qcow2`. */
   readonly name: string;
-  /** Name that the attestations must have for it. */
+  /** The file name in the attestations. */
   readonly fileName: string;
-  /** Digest of the bytes that the attestations are about. */
+  /** Digest of the attested bytes. */
   readonly sha256: string;
-  /** Bundles of sigstore, each with the place where it was found. */
+  /** Sigstore bundles, each with its location. */
   readonly attestations: readonly { readonly place: string; readonly text: string }[];
 }
 
-/** Decides by attestations whether a file may be used. */
+/** Decides whether a file may be used, based on its attestations. */
 export interface AttestationGate {
-  /** @throws ImageError `attestation-refused` with the rule that refuses the file */
+  /** @throws ImageError `attestation-refused` with the rule that the file breaks */
   check(file: GatedFile, options?: OperationOptions): Promise<void>;
 }

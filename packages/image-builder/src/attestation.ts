@@ -9,13 +9,13 @@ import { IMAGE_DIRECTORY, IMAGE_FILE, makeDirectory, setMode } from './modes.ts'
 import { unlessMissing } from './system-error.ts';
 import type { AttestationDocument, OperationOptions } from './types.ts';
 
-/** Anything that a build used: an element's repository, a base image, an artifact, a script. */
+/** A thing that a build used: an element's repository, a base image, an artifact, a script. */
 export interface Material {
   /** Name for people: `element debian-minimal`. */
   readonly name: string;
-  /** `git+https://HOST/PATH@REVISION`, `https://…`, or absent if it has no address. Never with credentials. */
+  /** `git+https://HOST/PATH@REVISION` or `https://…`, without credentials; absent if it has no address. */
   readonly uri?: string;
-  /** Digests by the names of in-toto: `sha256`, `gitCommit`. Empty if none is known. */
+  /** Digests by their names in in-toto: `sha256`, `gitCommit`. Empty if none is known. */
   readonly digest: Readonly<Record<string, string>>;
   /** Further facts, such as the id of an imported build, or `isModified` of a repository. */
   readonly annotations?: Readonly<Record<string, string | number | boolean>>;
@@ -25,11 +25,11 @@ export interface Material {
 export interface FinishedBuild {
   readonly manifest: Manifest;
   readonly diskimage: DiskImage;
-  /** In the order in which the builder reported them. */
+  /** The materials, in the order in which the builder reported them. */
   readonly materials: readonly Material[];
-  /** Variables that the disk image sets for its commands; the values of secrets are `***`. */
+  /** Variables that the disk image sets for its commands. The values of secrets are `***`. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Staging directory with the files `<image-id>.<extension>` of the manifest, and perhaps `<image-id>.d`. */
+  /** Staging directory with the files `<image-id>.<extension>` of the manifest, and optionally `<image-id>.d`. */
   readonly directory: string;
 }
 
@@ -39,47 +39,47 @@ export interface Conversion {
   readonly imageName: string | undefined;
   readonly source: Pick<ManifestFile, 'format' | 'sha256'>;
   readonly file: ManifestFile;
-  /** Directory of images, which contains `<image-id>.d`. */
+  /** Image directory that contains `<image-id>.d`. */
   readonly directory: string;
 }
 
-/** Proves where images come from, by documents in `<image-id>.d`, which are published and deleted with the image. */
+/** Proves the origin of images with documents in `<image-id>.d`, which are published and deleted with the image. */
 export interface ImageAttester {
   /** Files that no command of a build may read, such as a signing key. */
   readonly secretFiles: readonly string[];
-  /** Whether {@link attestBuild} reads the list of packages that a build leaves in its directory. */
+  /** Whether {@link attestBuild} reads the package list that a build writes to its directory. */
   readonly wantsPackages: boolean;
-  /** Checks that it can sign. Called before a build and before an upload. */
+  /** Checks that it can sign, before a build and before an upload. */
   check(): Promise<void>;
   /** Adds documents of a build. If it fails, the build fails, and nothing is published. */
   attestBuild(build: FinishedBuild, options?: OperationOptions): Promise<void>;
-  /** Adds the document `conversionDocument(file.format)`, by {@link writeAttestation}. */
+  /** Adds the document `conversionDocument(file.format)` with {@link writeAttestation}. */
   attestConversion(conversion: Conversion, options?: OperationOptions): Promise<void>;
 }
 
-/** Name of the directory of attestations in `<image-id>.d`. */
+/** Name of the attestation directory in `<image-id>.d`. */
 export const ATTESTATIONS = 'attestations';
 
 /** Matches names of bills of materials in `<image-id>.d`. */
 export const BILL_OF_MATERIALS: RegExp = /^bom\.[\w.-]+$/;
 
-/** Path for the list of packages that a build leaves in its directory. It is not published. */
+/** Path for the package list that a build writes to its directory. It is not published. */
 export function packageListPath(directory: string, imageId: string): string {
   return join(directory, `${imageId}.packages`);
 }
 
-/** Name of the document about a build. */
+/** File name of the document about a build. */
 export const BUILD_DOCUMENT = 'build.sigstore.json';
 
-/** Name of the document about a converted file. */
+/** File name of the document about a converted file. */
 export function conversionDocument(format: ImageFormat): string {
   return `convert-${format}.sigstore.json`;
 }
 
-/** Size limit of an attestation in bytes. */
+/** Maximum size of an attestation in bytes. */
 export const LARGEST_ATTESTATION: number = 2 ** 20;
 
-/** The longest name of a document, so that it fits behind the name of an image file. */
+/** Maximum length of a document name, so that it can be appended to the name of an image file. */
 const LONGEST_NAME = 100;
 
 const NAME = /^[A-Za-z0-9][\w@+-]*(?:\.[\w@+-]+)*\.json$/;
@@ -91,18 +91,18 @@ const NAME = /^[A-Za-z0-9][\w@+-]*(?:\.[\w@+-]+)*\.json$/;
  */
 export function checkAttestationName(name: string): void {
   if (NAME.test(name) && name.length <= LONGEST_NAME) return;
-  throw new TypeError(`${JSON.stringify(name.slice(0, 200))} is not a name of an attestation`);
+  throw new TypeError(`${JSON.stringify(name.slice(0, 200))} is not a valid attestation name`);
 }
 
-/** Path of the attestations of an image. */
+/** Path of the attestation directory of an image. */
 export function attestationDirectory(directory: string, imageId: string): string {
   return join(directory, `${imageId}.d`, ATTESTATIONS);
 }
 
 /**
- * Writes or replaces an attestation of an image atomically; it survives a loss of power once this resolves.
+ * Writes or replaces an attestation of an image atomically. It survives a power failure once this resolves.
  *
- * @param directory of images, or the staging directory of a build
+ * @param directory image directory, or the staging directory of a build
  */
 export async function writeAttestation(
   directory: string,
@@ -112,12 +112,12 @@ export async function writeAttestation(
   checkAttestationName(name);
   const own = attestationDirectory(directory, imageId);
   await makeDirectory(own, IMAGE_DIRECTORY);
-  for (const path of [join(directory, `${imageId}.d`), own]) await setMode(path, IMAGE_DIRECTORY); // despite the umask
+  for (const path of [join(directory, `${imageId}.d`), own]) await setMode(path, IMAGE_DIRECTORY); // regardless of the umask
   await writeDurably(join(own, name), text, IMAGE_FILE);
 }
 
 /**
- * Reads an attestation from a file; undefined if there is none.
+ * Reads an attestation from a file; undefined if it does not exist.
  *
  * @throws ImageError `directory-not-usable` for a file that is too large or not a regular one
  */

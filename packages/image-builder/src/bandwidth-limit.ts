@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Delay in milliseconds that a stream makes up for: timers wake it up to two milliseconds late, and a piece at 100 MB/s
- * takes less than one.
+ * Delay in milliseconds that a stream catches up on. Timers wake it up to two milliseconds late, and a piece at 100
+ * MB/s takes less than one.
  */
 const LATENESS = 100;
 
@@ -33,7 +33,7 @@ interface Meter {
   readonly signal: AbortSignal;
 }
 
-/** Length of a piece under a limit, in bytes: a tenth of a second at 640 kB/s. */
+/** Size of a piece under a limit, in bytes. At 640 kB/s it takes a tenth of a second. */
 const LIMITED_PIECE = 64 * 1024;
 
 /** Yields the pieces, counted and at the limited bandwidth. */

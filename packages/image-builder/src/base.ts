@@ -30,7 +30,10 @@ import { asImageError, unlessMissing } from './system-error.ts';
 import type { Image } from './types.ts';
 import { checkValidation, validateImage } from './validation/image-validation.ts';
 
-/** Time limit for `createImage` to end after its signal aborts, in milliseconds: longer than commands need for SIGKILL. */
+/**
+ * Timeout for `createImage` to end after its signal aborts, in milliseconds. It exceeds the time that commands need for
+ * SIGKILL.
+ */
 const STOP_PERIOD = GRACE_PERIOD + 5_000;
 
 /** Builds one {@link DiskImage}. A custom builder extends this class and implements {@link createImage}. */
@@ -44,13 +47,13 @@ export abstract class BaseImageBuilder {
   }
 
   /**
-   * Builds one image, validates it if configured, and publishes it in the repository: completely or not at all. No file,
-   * process, mount or loop device remains. If an image with the same id and name exists, it is returned. Concurrent
-   * calls for one id share a build.
+   * Builds one image, validates it if configured, and publishes it in the repository, completely or not at all. No
+   * file, process, mount or loop device remains. If an image with the same id and name exists, it is returned.
+   * Concurrent calls for one id share a build.
    *
    * @throws ImageError `invalid-image-id`, `image-exists`, `format-unknown`, `format-unavailable`,
-   *   `invalid-configuration`, `command-not-found`, `command-failed`, `validation-failed`, `build-timeout`,
-   *   `build-aborted`, `image-missing`, `disk-full`, `directory-not-usable`
+   * `invalid-configuration`, `command-not-found`, `command-failed`, `validation-failed`, `build-timeout`,
+   * `build-aborted`, `image-missing`, `disk-full`, `directory-not-usable`
    */
   async build(job: BuildJob): Promise<Image> {
     const { imageId, repository } = job;
@@ -62,8 +65,8 @@ export abstract class BaseImageBuilder {
   }
 
   /**
-   * Writes the image in each of `context.formats` to `context.outputPath(format)`. Throws any error if it fails, and must
-   * stop when `context.signal` aborts, as {@link BuildContext.run} does.
+   * Writes the image in each of `context.formats` to `context.output(format)`. It may throw any error, and must stop
+   * when `context.signal` aborts, as {@link BuildContext.run} does.
    */
   protected abstract createImage(context: BuildContext): Promise<void>;
 
@@ -172,7 +175,9 @@ export abstract class BaseImageBuilder {
   }
 }
 
-/** An error for clients and other logs. One that quotes a secret loses its cause, which may quote it too. */
+/**
+ * Returns an error for clients and other logs. An error that quotes a secret loses its cause, which may also quote it.
+ */
 function withoutSecrets(error: unknown, secrets: readonly string[]): unknown {
   if (!(error instanceof Error)) return error;
   const message = createMask(secrets)(error.message);
@@ -192,12 +197,15 @@ function masked({ name, uri, digest, annotations }: Material, mask: (text: strin
   };
 }
 
-/** Has a build attested. Documents that the build itself made under the names of ours are removed: they prove nothing. */
+/**
+ * Attests a build. Documents that the build itself wrote under the names of attestations are removed, because they
+ * prove nothing.
+ */
 async function attest(attester: ImageAttester, build: FinishedBuild, signal: AbortSignal): Promise<void> {
   const { directory, manifest } = build;
   const companions = join(directory, `${manifest['image-id']}.d`);
   const isDirectory = (await unlessMissing(lstat(companions)))?.isDirectory();
-  // A link would lead the documents elsewhere.
+  // A link would redirect the documents to another location.
   if (isDirectory === false) await removeTree(companions);
   for (const name of (await unlessMissing(readdir(companions))) ?? []) {
     if (name === ATTESTATIONS || BILL_OF_MATERIALS.test(name)) await removeTree(join(companions, name));
@@ -208,7 +216,7 @@ async function attest(attester: ImageAttester, build: FinishedBuild, signal: Abo
   await syncTree(companions);
 }
 
-/** Flushes the files of attestations, before the image is published with them. */
+/** Flushes the attestation files before the image is published with them. */
 async function syncTree(companions: string): Promise<void> {
   const entries = (await unlessMissing(readdir(companions, { withFileTypes: true }))) ?? [];
   const own = entries.filter(({ name }) => name === ATTESTATIONS || BILL_OF_MATERIALS.test(name));
@@ -243,7 +251,7 @@ function buildSignal(
   return { signal: controller.signal, timer: limit === undefined ? undefined : setTimeout(onTimeout, limit) };
 }
 
-/** Runs `work`. Rejected with the signal's reason if that aborts, even if `work` never ends. */
+/** Runs `work`. Rejects with the signal's reason when it aborts, even if `work` never ends. */
 async function untilStopped(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const givenUp = Promise.withResolvers<never>();
@@ -255,7 +263,7 @@ async function untilStopped(work: () => Promise<void>, signal: AbortSignal): Pro
   try {
     await Promise.race([work(), givenUp.promise]);
   } catch (error) {
-    // Unless the builder throws an error of its own.
+    // Keeps an error that the builder itself throws.
     if (!(error instanceof ImageError && error.cause === signal.reason)) signal.throwIfAborted();
     throw error;
   } finally {

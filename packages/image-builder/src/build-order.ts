@@ -5,13 +5,13 @@ export interface DatedImage {
   readonly builtAt: number | undefined;
 }
 
-/** Image-ids with a number: nodepool's `12`, and `debian-0000000012-k7f3q2xa` of the manager. */
+/** Image-ids with a number: nodepool's `12`, and the manager's `debian-0000000012-k7f3q2xa`. */
 const NUMBERED = /^(?:(.+)-)?(\d{1,12})(?:-([a-z2-7]{8}))?$/s;
 
 /** An image with its sort keys, compared in this order. Higher is newer. */
 interface Ranked<T> {
   readonly image: T;
-  /** The latest date that is not in the future, of this image and those of lower numbers. */
+  /** The latest date, not in the future, of this image and of images with lower numbers. */
   believed: number;
   /** The latest of all these dates. */
   highest: number;
@@ -19,9 +19,8 @@ interface Ranked<T> {
 }
 
 /**
- * Sorts images by their builds, the newest first, even if clocks were wrong. Images of one store are ordered by their
- * numbers. A date in the future counts as the date of the preceding number, and without a number as older than all past
- * dates.
+ * Sorts images by their builds, newest first, even if clocks were wrong. Images of one store are ordered by their
+ * numbers. A future date counts as the date of the preceding number, and without a number as older than all past dates.
  *
  * @param now milliseconds since 1970
  * @param tie order of images of equal age. Default: the given order.
@@ -39,7 +38,7 @@ export function newestBuildFirst<T>(
 }
 
 /**
- * Compares images as {@link newestBuildFirst} does.
+ * Compares images like {@link newestBuildFirst}.
  *
  * @param images all images to compare
  * @param now milliseconds since 1970
@@ -82,7 +81,7 @@ function rank<T>(images: readonly T[], describe: (image: T) => DatedImage, now: 
   }
   for (const series of numbered.values()) {
     let [believed, highest] = [0, 0];
-    // Copies of one image have one number.
+    // Copies of one image share one number.
     for (const ranked of series.toSorted(
       (one, other) => one.number - other.number || one.highest - other.highest,
     )) {

@@ -1,9 +1,9 @@
 import type { OperationOptions } from './types.ts';
 
-/** Longest delay of a timer in Node, in milliseconds: 24 days. */
+/** Maximum delay of a timer in Node, in milliseconds: 24 days. */
 export const LONGEST_TIMER: number = 2 ** 31 - 1;
 
-/** The signal of the options, or one that never aborts. */
+/** Returns the signal of the options, or one that never aborts. */
 export function signalOf({ signal }: OperationOptions): AbortSignal {
   return signal ?? new AbortController().signal;
 }
@@ -11,7 +11,7 @@ export function signalOf({ signal }: OperationOptions): AbortSignal {
 /**
  * Runs work with the signal of the options.
  *
- * @throws the signal's reason, in place of any error, once the signal has aborted
+ * @throws the signal's reason, instead of any other error, once the signal has aborted
  */
 export async function withAbort<T>(
   options: OperationOptions,
@@ -29,7 +29,7 @@ export async function withAbort<T>(
 
 /** Waits for a promise until the signal aborts. The work behind the promise continues. @throws the signal's reason */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  work.catch(() => {}); // after an abort nothing else handles its rejection
+  work.catch(() => {}); // after an abort, nothing else handles its rejection
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);
@@ -45,7 +45,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
  * Runs work with a time limit.
  *
  * @param work ends when its signal aborts
- * @param onTimeout gives the result after a timeout; its argument is the error of the aborted work
+ * @param onTimeout returns the result after a timeout; its argument is the error of the aborted work
  * @throws the signal's reason
  */
 export async function withTimeout<T>(

@@ -4,21 +4,21 @@ import type { Logger } from './types.ts';
 const CLOUD_ERRORS = {
   'auth-failed': { retriable: false, remedy: 'check the credentials, and whether they have expired' },
   forbidden: { retriable: false, remedy: 'give the credentials this permission' },
-  'quota-exceeded': { retriable: false, remedy: 'delete what is not needed, or ask for a larger quota' },
+  'quota-exceeded': { retriable: false, remedy: 'delete what is not needed, or request a larger quota' },
   'bad-request': { retriable: false, remedy: undefined },
   'not-found': { retriable: false, remedy: undefined },
   /** An image that the provider did not upload. */
   'not-ours': { retriable: false, remedy: 'delete it by hand if nobody needs it' },
   conflict: { retriable: false, remedy: undefined },
-  /** A response that is not what the API promises, such as the page of a proxy. */
+  /** A response that violates the API, such as the page of a proxy. */
   'invalid-answer': {
     retriable: true,
-    remedy: 'check that the endpoint is that of the service, and that no proxy responds in its place',
+    remedy: 'check that the endpoint belongs to the service, and that no proxy responds in its place',
   },
   'endless-list': { retriable: false, remedy: 'ask the operator of the service, or of a proxy before it' },
   'response-too-large': {
     retriable: false,
-    remedy: 'check that the endpoint is that of the service, and that no proxy responds in its place',
+    remedy: 'check that the endpoint belongs to the service, and that no proxy responds in its place',
   },
   'rate-limited': { retriable: true, remedy: undefined },
   'service-unavailable': { retriable: true, remedy: undefined },
@@ -30,10 +30,13 @@ const CLOUD_ERRORS = {
 /** Code of a {@link CloudError}. Compare codes, never messages. */
 export type CloudErrorCode = keyof typeof CLOUD_ERRORS;
 
-/** Length of a cloud's own message in an error. */
+/** Maximum length of a cloud's message in an error. */
 const LONGEST_MESSAGE = 500;
 
-/** An error of a cloud. Its message has the provider, the request, the cloud's own reason, and a remedy if one is known. */
+/**
+ * An error of a cloud. Its message contains the provider, the request, the cloud's reason, and a remedy if one is
+ * known.
+ */
 export class CloudError extends Error {
   override readonly name = 'CloudError';
   readonly code: CloudErrorCode;
@@ -41,9 +44,9 @@ export class CloudError extends Error {
   retriable: boolean;
 
   /**
-   * @param subject what failed: `provider west: RegisterImage`
-   * @param reason the cloud's own message, without secrets
-   * @param options `remedy` replaces that of the code
+   * @param subject the failed request: `provider west: RegisterImage`
+   * @param reason the cloud's message, without secrets
+   * @param options `remedy` replaces the remedy of the code
    */
   constructor(
     code: CloudErrorCode,
@@ -60,22 +63,22 @@ export class CloudError extends Error {
   }
 }
 
-/** Reasons of a cloud with another remedy than their code has, such as those of things that are locked. */
+/** Remedies for reasons of a cloud that need another remedy than their code, such as a locked image. */
 export type RemedyTable = readonly (readonly [reason: RegExp, remedy: string])[];
 
-/** The option `remedy` of a {@link CloudError} for a reason in a table. */
+/** Returns the option `remedy` of a {@link CloudError} for a reason in a table. */
 export function remedyFor(reason: string, table: RemedyTable): { readonly remedy?: string } {
   const [, remedy] = table.find(([pattern]) => pattern.test(reason)) ?? [];
   return remedy === undefined ? {} : { remedy };
 }
 
-/** For `catch`: replaces the error `not-found` with undefined. */
+/** Handler for `catch` that replaces the error `not-found` with undefined. */
 export function unlessAbsent(error: unknown): undefined {
   if (error instanceof CloudError && error.code === 'not-found') return;
   throw error;
 }
 
-/** Time limit for the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
+/** Timeout of the cleanup after a failed upload, in milliseconds. The upload's own signal may have aborted. */
 const CLEANUP_TIME = 120_000;
 
 /** A failed upload. */
@@ -84,15 +87,15 @@ interface FailedUpload {
   readonly provider: string;
   readonly imageId: string;
   readonly logger: Logger;
-  /** The upload's own signal: after an abort, the upload stays on record anyway. */
+  /** The upload's signal. After an abort, the upload stays on record anyway. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Removes what a failed upload has left.
+ * Cleans up after a failed upload.
  *
- * @returns the error to throw. It is retriable if the cleanup failed: the upload stays on record, and its discard
- * repeats the cleanup
+ * @returns the error to throw. It is retriable if the cleanup failed, because the upload stays on record, and its
+ * discard repeats the cleanup
  */
 export async function cleanUpAfter(
   error: unknown,
@@ -106,12 +109,12 @@ export async function cleanUpAfter(
     const subject = `provider ${provider}: upload of image ${imageId}`;
     const details = { error: failure };
     logger.warn(
-      `${subject}: the cleanup after its failure failed and is repeated: ${String(failure)}`,
+      `${subject}: the cleanup after its failure failed and will be repeated: ${String(failure)}`,
       details,
     );
     if (signal.aborted) return error;
     if (!(error instanceof CloudError)) {
-      const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup failed, too`;
+      const reason = `${error instanceof Error ? error.message : String(error)}; its cleanup also failed`;
       return new CloudError('image-failed', subject, reason, { cause: error });
     }
     error.retriable = true;

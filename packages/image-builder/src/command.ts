@@ -21,16 +21,16 @@ const SETTINGS = {
       format: 'program',
       items: { type: 'string' },
       description:
-        'The program and its arguments. No shell reads them. Placeholders in arguments: `{output.raw}`, the path to ' +
-        'write that format to, likewise `{output.qcow2}` and so on; `{image-id}`; `{image-name}`; `{directory}`, the ' +
-        'working directory, which goes away when the build ends. A relative path of the program counts from the ' +
+        'The program and its arguments. It runs without a shell. Placeholders in arguments: `{output.raw}`, the path to ' +
+        'write that format to, and similarly `{output.qcow2}` and so on; `{image-id}`; `{image-name}`; `{directory}`, the ' +
+        'working directory, which is removed when the build ends. A relative path of the program is resolved against the ' +
         'directory of this file.',
     },
     formats: {
       type: ['array', 'null'],
       items: { enum: FORMAT_NAMES },
       description:
-        'Formats to build, besides those that providers need. Required if no argument has a placeholder `{output.…}`: ' +
+        'Formats to build, in addition to those that providers need. Required if no argument has a placeholder `{output.…}`: ' +
         'the command then writes `{directory}/{image-id}.FORMAT` for each of them.',
     },
   },
@@ -47,7 +47,7 @@ export const COMMAND_MODULE: BuilderModule<typeof SETTINGS, CommandSettings> = {
   create: (diskimage, settings) => new CommandBuilder(diskimage, settings),
 };
 
-/** Builds with a program of the configuration. */
+/** Builds with any program in the configuration. */
 export class CommandBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[];
   readonly #settings: CommandSettings;
@@ -103,10 +103,10 @@ export class CommandBuilder extends BaseImageBuilder {
   }
 }
 
-/** Not `${name}`, a variable of a shell, nor `{{name}}`, as templates have it. */
+/** A placeholder. `${name}`, a variable of a shell, and `{{name}}`, a template, do not match. */
 const PLACEHOLDER = /(?<![${]){([a-z][a-z0-9.-]*)}(?!})/g;
 
-/** Shells whose argument behind `-c` is a script. */
+/** Shells whose argument after `-c` is a script. */
 const SHELL = /^(?:ba|da|k|z)?sh$/;
 
 function placeholdersOf(arg: string): string[] {
@@ -124,7 +124,7 @@ function writtenFormats({ command, formats }: CommandSettings): readonly ImageFo
   return written.size === 0 ? (formats ?? []) : [...written];
 }
 
-/** Problems of settings that the schema accepts. */
+/** Returns diagnostics of settings that the schema accepts. */
 function* commandDiagnostics(settings: CommandSettings): Generator<Diagnostic> {
   const [program, ...args] = settings.command;
   if (!program) {
@@ -142,13 +142,13 @@ function* commandDiagnostics(settings: CommandSettings): Generator<Diagnostic> {
         yield {
           pointer,
           reason: `has {${name}} in a shell script: the shell would run code that an image-id contains`,
-          remedy: 'write "$1" there, and pass the placeholder as an argument behind "sh" or another $0',
+          remedy: 'write "$1" there, and pass the placeholder as an argument after "sh" or another $0',
         };
       }
     }
   }
   if (writtenFormats(settings).length === 0) {
-    const reason = 'does not tell the formats that it writes';
+    const reason = 'does not name the formats that it writes';
     const remedy = 'pass {output.raw} or {output.qcow2} as an argument, or add "formats"';
     yield { pointer: '/command', reason, remedy };
   }

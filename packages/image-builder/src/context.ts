@@ -10,34 +10,34 @@ import type { Logger, OperationOptions, Snapshot } from './types.ts';
 /** Parameters of a build. */
 export interface BuildJob extends OperationOptions {
   readonly imageId: string;
-  /** Receives the image. */
+  /** Repository that receives the image. */
   readonly repository: ImageRepository;
   readonly logger?: Logger;
   /** Directory of `<image-id>.log`; default `.nodepool-builder/logs` in the repository's directory. */
   readonly logDirectory?: string;
-  /** Number of logs kept for the image name, including this one. Default 7. */
+  /** Number of logs to keep for the image name, including this one. Default 7. */
   readonly logRetention?: number;
-  /** Size limit of the log in bytes: only the beginning and the end of a longer log are kept. Default 64 MiB. */
+  /** Maximum size of the log in bytes. A longer log keeps only its beginning and its end. Default 64 MiB. */
   readonly logLimit?: number;
   /** Name of the log in errors, such as a command that prints it on any host. Default: its path. */
   readonly logName?: string;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
-  /** Limit of the size of a converted disk, in bytes. Default 256 GiB. */
+  /** Maximum virtual size of a converted disk, in bytes. Default 256 GiB. */
   readonly largestDisk?: number;
-  /** Size limit of {@link FullBuildContext.cacheDirectory} in bytes. Default 0: builds have none. */
+  /** Maximum size of {@link BuildContext.cacheDirectory} in bytes. Default 0, which disables it. */
   readonly cacheLimit?: number;
   /** Environment of commands. Default: the variables of this process that contain no secrets. */
   readonly environment?: Environment;
-  /** Proves where the image comes from. If it fails, the build fails. Default: none. */
+  /** Proves the origin of the image. If it fails, the build fails. Default: none. */
   readonly attester?: ImageAttester;
 }
 
 /** Settings of one command, see {@link BuildContext.run}. */
 export interface RunOptions {
-  /** Added to {@link BuildContext.environment}. Variables for temporary files name directories of the build all the same. */
+  /** Added to {@link BuildContext.environment}. Variables for temporary files still name directories of the build. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Default {@link BuildContext.directory}. */
+  /** Working directory. Default {@link BuildContext.directory}. */
   readonly cwd?: string;
   /** Called with each line of output. */
   readonly onLine?: (line: string) => void;
@@ -47,27 +47,27 @@ export interface RunOptions {
 export interface BuildContext {
   readonly imageId: string;
   readonly diskimage: DiskImage;
-  /** Formats to make, at least one. Each needs its {@link outputPath}. */
+  /** Formats to make, at least one. Each must be written to its {@link outputPath}. */
   readonly formats: readonly ImageFormat[];
   /** Private working directory on the file system of `images-dir`. It is removed when the build ends. */
   readonly directory: string;
   /** Environment of commands. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Aborts when the build must stop: at its time limit or when it is cancelled. */
+  /** Aborts when the build must stop, at its time limit or when it is cancelled. */
   readonly signal: AbortSignal;
-  /** Path for the image in this format. */
+  /** Returns the path for the image in this format. */
   readonly outputPath: (format: ImageFormat) => string;
   /**
    * Runs a command in its own process group, with closed standard input and its output in the build's log. As root, the
-   * commands of a build share a mount namespace: this process does not see their mounts. When the build must stop, the
-   * group gets SIGTERM, and SIGKILL ten seconds later.
+   * commands of a build share a mount namespace, so this process does not see their mounts. When the build must stop,
+   * the group gets SIGTERM, and SIGKILL ten seconds later.
    *
    * @throws ImageError `command-not-found`, `command-failed`, `disk-full`, `build-timeout`, `build-aborted`
    */
   readonly run: (command: string, args?: readonly string[], options?: RunOptions) => Promise<void>;
   /** Writes a line to the build's log. */
   readonly log: (line: string) => void;
-  /** Reports progress: `done` of `total`, in any unit, and the name of the part of the build that runs. */
+  /** Reports progress: `done` of `total`, in any unit, and the name of the current phase. */
   readonly progress: (done: number, total: number, phase?: string) => void;
   /**
    * Waits for the directory of the disk image, in which a failed build keeps data for the next attempt, such as partial
@@ -78,15 +78,15 @@ export interface BuildContext {
    */
   readonly stateDirectory: () => Promise<string>;
   /**
-   * Reports something that the build uses: a repository, a base image, a script. Its address must have no credentials; a
-   * user and a password in front of the host are removed. A material that was reported before is ignored.
+   * Reports something that the build uses: a repository, a base image, a script. Its address must not contain
+   * credentials. A user and a password before the host are removed. A material that was reported before is ignored.
    */
   readonly addMaterial: (material: Material) => void;
 }
 
 /** A build context with members that only the builders of this repository use. Every build has one. */
 export interface FullBuildContext extends BuildContext {
-  /** Limit of the size of a converted disk, in bytes; undefined for the default of 256 GiB. */
+  /** Maximum virtual size of a converted disk, in bytes. Undefined means the default of 256 GiB. */
   readonly largestDisk?: number | undefined;
   /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */
   readonly buildLog: Pick<BuildLog, 'path' | 'name' | 'mask' | 'write'>;
@@ -104,18 +104,24 @@ export interface FullBuildContext extends BuildContext {
    * this is an empty directory that is removed with the build. Undefined without {@link BuildJob.cacheLimit}.
    */
   readonly cacheDirectory: () => Promise<string | undefined>;
-  /** Path of the directory for records that outlive a build, below the state of `images-dir`. Its user creates it. */
+  /**
+   * Returns the path of the directory for records that outlive a build, in the state directory of `images-dir`. Its
+   * user creates it.
+   */
   readonly recordDirectory: (name: string) => string;
-  /** Path for a list of the packages in the image, lines of text or JSON of CycloneDX or SPDX. Undefined if nobody reads it. */
+  /**
+   * Path for a list of the packages in the image: lines of text, or JSON of CycloneDX or SPDX. Undefined if no attester
+   * reads it.
+   */
   readonly packageList: string | undefined;
-  /** Whether materials are used: if not, a builder need not compute digests. */
+  /** Whether materials are attested. If not, a builder need not compute digests. */
   readonly wantsMaterials: boolean;
   /**
-   * Finds the git repository that contains a path, for a material. Undefined if there is none, if git is not installed, or
-   * without {@link BuildJob.attester}.
+   * Finds the git repository that contains a path, for a material. Undefined if there is none, if git is not installed,
+   * or without {@link BuildJob.attester}.
    */
   readonly findRepository: (path: string) => Promise<SourceRepository | undefined>;
-  /** Sets the creation time of an image that was made elsewhere. A time in the future counts as now, with a warning. */
+  /** Sets the creation time of an image that was made elsewhere. A future time counts as now, with a warning. */
   readonly setBuiltAt: (time: Date) => void;
   /**
    * Registers a provider that already has the image.

@@ -8,7 +8,7 @@ import type { DiskImage } from './disk-image.ts';
 import { formatRow, type ImageFormat } from './formats.ts';
 import type { CheckOptions } from './types.ts';
 
-/** Programs that elements run on the host. One of each inner list is enough. */
+/** Programs that elements run on the host. One of each inner list is sufficient. */
 const PROGRAMS_OF_ELEMENTS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   debootstrap: [['debootstrap']],
   'yum-minimal': [['dnf', 'yum']],
@@ -21,20 +21,23 @@ const PROGRAMS_OF_ELEMENTS: Readonly<Record<string, readonly (readonly string[])
   'block-device-efi': [['sgdisk'], ['kpartx'], ['mkfs.vfat']],
 };
 
-/** Keyrings with which debootstrap checks what it downloads for elements. */
+/** Keyrings with which debootstrap verifies its downloads for elements. */
 const KEYRING_OF_ELEMENT: Readonly<Record<string, Parameters<typeof checkKeyring>[0] | undefined>> = {
   'debian-minimal': '/usr/share/keyrings/debian-archive-keyring.gpg',
   'ubuntu-minimal': '/usr/share/keyrings/ubuntu-archive-keyring.gpg',
 };
 
-/** Variables with which a site names another keyring, or says what to do without one. */
+/** Variables with which a site names another keyring, or configures debootstrap without one. */
 const OWN_KEYRING =
   /^DIB_(?:(?:APT|DEBIAN)_KEYRING=.|DEBOOTSTRAP_EXTRA_ARGS=.*--(?:keyring|no-check-gpg|force-check-gpg))/;
 
-/** Programs that formats of disk-image-create need, apart from qemu-img. */
+/** Programs that formats of disk-image-create need, in addition to qemu-img. */
 const PROGRAM_OF_FORMAT: Partial<Record<ImageFormat, string>> = { vhd: 'vhd-util', squashfs: 'mksquashfs' };
 
-/** Checks what disk-image-create needs on this host for a disk image: programs of its elements and formats, and rights. */
+/**
+ * Checks what disk-image-create needs on this host for a disk image: programs of its elements and formats, and
+ * permissions.
+ */
 export async function* diagnoseDib(
   elements: string | readonly string[],
   diskimage: DiskImage,
@@ -43,7 +46,7 @@ export async function* diagnoseDib(
 ): AsyncGenerator<CheckResult> {
   const { name, formats, envVars = {} } = diskimage;
   const ownPath = typeof envVars.PATH === 'string' ? envVars.PATH : process.env.PATH;
-  const searchPath = `${ownPath ?? ''}:${SYSTEM_PATH}`; // disk-image-create runs them by sudo
+  const searchPath = `${ownPath ?? ''}:${SYSTEM_PATH}`; // disk-image-create runs them with sudo
   const check = (programs: readonly string[], purpose: string): CheckResult => {
     const results = programs.map((program) =>
       checkProgram(program, `${purpose} of disk image ${name}`, searchPath),

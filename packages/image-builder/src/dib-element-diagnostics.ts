@@ -14,22 +14,22 @@ import { nearestName } from './nearest-name.ts';
 const DIB_COMMAND = 'disk-image-create';
 
 /**
- * Reports elements that disk-image-create refuses. It is silent where this host cannot know: without diskimage-builder, or
- * without one of the directories of `ELEMENTS_PATH`. An element that resembles no other one is a warning, because the
- * diskimage-builder of another host may have it. So is everything if a command of the site takes the place of
- * disk-image-create.
+ * Reports elements that disk-image-create rejects. It reports nothing if it cannot know: without diskimage-builder on
+ * this host, or without one of the directories of `ELEMENTS_PATH`. An unknown element that resembles no other one is
+ * only a warning, because the diskimage-builder of another host may have it. If a command of the site replaces
+ * disk-image-create, everything is only a warning.
  *
- * @param elements of the settings, without open quotes
+ * @param elements elements of the settings, without open quotes
  */
 export async function* elementDiagnostics(
   elements: string | readonly string[],
   diskimage: Pick<DiskImage, 'envVars' | 'elementsDir'>,
   command: string,
 ): AsyncGenerator<Diagnostic> {
-  const args = elementNames(elements).map((arg) => arg.split(/\s+/)); // disk-image-create splits them, too
+  const args = elementNames(elements).map((arg) => arg.split(/\s+/)); // disk-image-create also splits them
   const named = args.flat().filter(Boolean);
   if (named.length === 0) {
-    if (command !== DIB_COMMAND) return; // it may choose them itself
+    if (command !== DIB_COMMAND) return; // the command may choose elements itself
     yield {
       pointer: '/elements',
       severity: 'job-error',
@@ -45,12 +45,12 @@ export async function* elementDiagnostics(
     yield {
       pointer: `/env-vars/${ELEMENTS_PATH}`,
       severity: 'warning',
-      reason: `names "${directory}", which is not a directory on this host: ${DIB_COMMAND} refuses it`,
+      reason: `names "${directory}", which is not a directory on this host: ${DIB_COMMAND} rejects it`,
       remedy: 'create it, or name another one',
     };
     return;
   }
-  // A command of the site runs disk-image-create, probably.
+  // A command of the site probably runs disk-image-create.
   const ofDib = shipped.length > 0 ? shipped : await elementsOfDib(DIB_COMMAND, diskimage.envVars?.PATH);
   if (ofDib.length === 0) return;
   const severity = shipped.length > 0 ? 'job-error' : 'warning';
@@ -78,7 +78,7 @@ export async function* elementDiagnostics(
     yield {
       pointer: pointerOf(name),
       severity,
-      reason: `has element "${name}", which "${provider}" also provides: ${DIB_COMMAND} refuses both`,
+      reason: `has element "${name}", which "${provider}" also provides: ${DIB_COMMAND} rejects both`,
       remedy: 'remove one of them',
     };
   }
@@ -86,7 +86,7 @@ export async function* elementDiagnostics(
   yield {
     pointer: '/elements',
     severity,
-    reason: `has no operating system: ${DIB_COMMAND} refuses these elements`,
+    reason: `has no operating system: ${DIB_COMMAND} rejects these elements`,
     remedy: 'add an element such as debian-minimal',
   };
 }

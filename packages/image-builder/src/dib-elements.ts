@@ -8,7 +8,7 @@ import { shellWords } from './shell-words.ts';
 /** Directory of the elements that come with this package. */
 export const OWN_ELEMENTS: string = join(import.meta.dirname, '../elements');
 
-/** Element that leaves the list of packages next to the image. */
+/** Element that writes the package list next to the image. */
 export const PACKAGE_LIST = 'package-list';
 
 /** Shell script that prints the packages of the system that it runs on. */
@@ -16,17 +16,17 @@ export const LIST_PACKAGES: string = join(OWN_ELEMENTS, PACKAGE_LIST, 'list-pack
 
 export const ELEMENTS_PATH = 'ELEMENTS_PATH';
 
-/** Element that disk-image-create adds to those of a disk image. */
+/** Element that disk-image-create always adds. */
 const BASE = 'base';
 
-/** Element that disk-image-create adds to `vm` without another element `block-device-…`. */
+/** Element that disk-image-create adds to `vm` if there is no other `block-device-…` element. */
 const DEFAULT_BLOCK_DEVICE = process.arch === 'arm64' ? 'block-device-efi' : 'block-device-mbr';
 
 /** Virtual element that one of the elements must provide. */
 const OPERATING_SYSTEM = 'operating-system';
 
 /**
- * Names of the elements in a disk image.
+ * Splits the elements of a disk image into their names.
  *
  * @throws ImageError `invalid-configuration` for a quote that is not closed
  */
@@ -34,7 +34,7 @@ export function elementNames(elements: string | readonly string[] | null = []): 
   return typeof elements === 'string' ? shellWords(elements, 'the list of elements') : (elements ?? []);
 }
 
-/** `ELEMENTS_PATH` of a disk image's builds, without what {@link withOwnElements} adds. */
+/** `ELEMENTS_PATH` of a disk image's builds, without the additions of {@link withOwnElements}. */
 export function elementsPathOf(
   { envVars = {}, elementsDir }: Pick<DiskImage, 'envVars' | 'elementsDir'>,
   environment: Environment,
@@ -43,14 +43,14 @@ export function elementsPathOf(
   return typeof path === 'string' ? path : '';
 }
 
-/** Adds the elements of this package to the end of an `ELEMENTS_PATH` if a disk image names one of them. */
+/** Appends the elements of this package to an `ELEMENTS_PATH` if a disk image names one of them. */
 export async function withOwnElements(elementsPath: string, names: readonly string[]): Promise<string> {
   const own = await readdir(OWN_ELEMENTS);
   const isUsed = names.some((name) => own.includes(name));
   return [elementsPath, isUsed ? OWN_ELEMENTS : ''].filter(Boolean).join(':');
 }
 
-/** Directories of the elements that come with diskimage-builder, beside its command. */
+/** Directories of the elements that come with diskimage-builder, next to its command. */
 export async function elementsOfDib(
   command: string,
   searchPath: unknown = process.env.PATH,
@@ -65,7 +65,7 @@ export async function elementsOfDib(
   return places;
 }
 
-/** Directories in which builds of a disk image look for elements on this host, in their order. */
+/** Directories in which builds of a disk image look up elements on this host, in order. */
 export async function elementDirectories(
   named: readonly string[],
   diskimage: Pick<DiskImage, 'envVars' | 'elementsDir'>,
@@ -82,8 +82,8 @@ export async function elementDirectories(
 export type Elements = ReadonlyMap<string, string>;
 
 /**
- * Finds the elements in directories. As in disk-image-create, the first directory with a name counts, and a symbolic link
- * to an element stands for the name of its target. Directories that cannot be read are left out.
+ * Finds the elements in directories. As in disk-image-create, the first directory with a name counts, and a symbolic
+ * link to an element stands for the name of its target. Directories that cannot be read are skipped.
  */
 export async function findElements(directories: readonly string[]): Promise<Elements> {
   const elements = new Map<string, string>();
@@ -106,17 +106,17 @@ export async function isDirectory(path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined))?.isDirectory() ?? false;
 }
 
-/** Elements of a disk image with all that they depend on, and the reasons why disk-image-create refuses them. */
+/** Elements of a disk image with all their dependencies, and the reasons why disk-image-create rejects them. */
 export interface ExpandedElements {
   readonly names: ReadonlySet<string>;
-  /** Elements without a directory, with the ones that depend on them; undefined for one of the disk image. */
+  /** Elements without a directory, with the element that depends on them; undefined for one of the disk image. */
   readonly missing: ReadonlyMap<string, string | undefined>;
-  /** Elements that are named but provided by another one, or provided twice, with the first provider. */
+  /** Elements that are listed but provided by another one, or provided twice, with the first provider. */
   readonly conflicts: ReadonlyMap<string, string>;
   readonly hasOperatingSystem: boolean;
 }
 
-/** Follows `element-deps` and `element-provides` as disk-image-create does. */
+/** Resolves `element-deps` and `element-provides` like disk-image-create. */
 export async function expandElements(
   named: readonly string[],
   elements: Elements,

@@ -9,30 +9,35 @@ import type { FullBuildContext } from './context.ts';
 import { ELEMENTS_PATH, elementsOfDib, findElements } from './dib-elements.ts';
 import { findProgram } from './process/find-program.ts';
 
-/** Size limit of a base image, in bytes: a larger one has no digest. */
+/** Maximum size of a base image with a digest, in bytes. */
 const LARGEST_BASE_IMAGE = 64 * 2 ** 30;
 
-/** Lines of disk-image-create, behind a time and a bar. The first of each counts: elements run later. */
+/**
+ * Version line of disk-image-create, after a time and a bar. The first such line counts, because elements run later.
+ */
 const VERSION = /(?:^|\| )diskimage-builder version (\S+)$/;
 const ELEMENTS = /(?:^|\| )Expanded element dependencies to: (.*)$/;
 
-/** A file in the cache of disk-image-create that an image begins with. */
+/** Line that names a file in disk-image-create's cache with which an image begins. */
 const BASE_IMAGE = /(?:^|\| )(?:Extracting base root image from (?<path>\S+)|(?<name>[\w.+-]+): OK)$/;
 
 /** Line of `dib-manifest-git-…`: name, `git`, path in the image, address, commit. */
 const GIT_MANIFEST = /^(?<name>\S+) git \S+ (?<url>\S+) (?<commit>[0-9a-f]{40,64})$/;
 
-/** Collects what a run of disk-image-create uses, from its output and its manifests. */
+/** Collects the materials of a run of disk-image-create from its output and its manifests. */
 export class DibMaterials {
   readonly #context: FullBuildContext;
   readonly #command: string;
   readonly #environment: Readonly<Record<string, string | undefined>>;
   readonly #baseImages = new Set<string>();
   #version: string | undefined;
-  /** Begins before the first element runs: a long build may outlive a commit. */
+  /**
+   * Computation of the element materials. It starts before the first element runs, because the repository may change
+   * during a long build.
+   */
   #elements: Promise<void> | undefined;
 
-  /** @param environment of the command */
+  /** @param environment environment of the command */
   constructor(
     context: FullBuildContext,
     command: string,
@@ -48,14 +53,17 @@ export class DibMaterials {
     const elements = this.#elements === undefined ? ELEMENTS.exec(line)?.[1] : undefined;
     if (elements !== undefined) {
       this.#elements = this.#addElements(elements.split(/\s+/).filter(Boolean));
-      this.#elements.catch(() => {}); // report() throws it
+      this.#elements.catch(() => {}); // report() throws the error
     }
     const { path, name } = BASE_IMAGE.exec(line)?.groups ?? {};
     const image = path ?? (name && join(this.#cache(), name));
     if (image && this.#baseImages.size < 100) this.#baseImages.add(image);
   }
 
-  /** Reports everything to the context, once the command has succeeded. @param output path of the image without extension */
+  /**
+   * Reports all materials to the context, once the command has succeeded. @param output path of the image without
+   * extension
+   */
   async report(output: string): Promise<void> {
     const { addMaterial, environment, signal } = this.#context;
     const program = findProgram(this.#command, this.#environment.PATH ?? environment.PATH);
@@ -71,7 +79,7 @@ export class DibMaterials {
     const cache = await realpath(this.#cache()).catch(() => undefined);
     for (const image of this.#baseImages) {
       const path = await realpath(image).catch(() => undefined);
-      // Elements write the output: a path elsewhere is not read.
+      // Elements write the output, so a path outside the cache is not read.
       if (path && cache && isPathInside(path, [cache])) await this.#addBaseImage(path);
       signal.throwIfAborted();
     }
@@ -100,7 +108,7 @@ export class DibMaterials {
     }
   }
 
-  /** Repositories that the element source-repositories fetched. */
+  /** Adds the repositories that the element source-repositories fetched. */
   async #addRepositories(manifests: string): Promise<void> {
     const names = await readdir(manifests).catch(() => []);
     for (const name of names.filter((one) => one.startsWith('dib-manifest-git-'))) {

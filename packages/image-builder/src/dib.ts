@@ -27,12 +27,12 @@ const SETTINGS = {
       type: ['array', 'string', 'null'],
       format: 'words',
       items: { type: 'string' },
-      description: 'Elements for disk-image-create. A string is split as a shell does.',
+      description: 'Elements for disk-image-create. A string is split like in a shell.',
     },
     'qemu-img-options': {
       type: 'string',
       description:
-        'For `--qemu-img-options` of disk-image-create; an empty text leaves the option out. Default: `compat=0.10` ' +
+        'For `--qemu-img-options` of disk-image-create; an empty text omits the option. Default: `compat=0.10` ' +
         'if qcow2 is the only format that qemu-img makes.',
     },
     'dib-cmd': {
@@ -61,7 +61,7 @@ export const DIB_MODULE: BuilderModule<typeof SETTINGS, DibSettings> = {
 
 const IMAGE_CACHE = 'DIB_IMAGE_CACHE';
 
-/** Builds with diskimage-builder's `disk-image-create`, or with a command that takes the same arguments. */
+/** Builds with diskimage-builder's `disk-image-create`, or with a command that accepts the same arguments. */
 export class DibBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[] = FORMAT_NAMES.filter(
     (format) => formatRow(format).dibType !== undefined,
@@ -105,8 +105,9 @@ export class DibBuilder extends BaseImageBuilder {
 }
 
 /**
- * Elements keep downloads below this directory: packages of apt, dnf, zypper and pip, git repositories, base images. The
- * default of disk-image-create is one for all images: two builds at a time would fail at apt's lock.
+ * Returns variables that make elements keep downloads below this directory: packages of apt, dnf, zypper and pip, git
+ * repositories, base images. By default, disk-image-create uses one directory for all images, so that concurrent builds
+ * would fail at apt's lock.
  */
 async function cacheVariables({
   diskimage,
@@ -122,14 +123,14 @@ function commandOf(settings: DibSettings): string {
   return settings['dib-cmd'] ?? DEFAULT_COMMAND;
 }
 
-/** Value of nodepool, for qemu before 1.1. */
+/** nodepool's value, for qemu before 1.1. */
 const QCOW2_OPTIONS = 'compat=0.10';
 
-/** Types for which disk-image-create also passes the options, which are those of qcow2, to qemu-img. */
+/** Types for which disk-image-create also passes the options of qcow2 to qemu-img. */
 const OTHER_QEMU_TYPES: readonly ImageFormat[] = ['vmdk', 'vdi', 'vhdx', 'vpc'];
 
 /**
- * Arguments of disk-image-create, the same as those of nodepool.
+ * Returns nodepool's arguments of disk-image-create.
  *
  * @param output path of the image without its extension
  * @throws ImageError `invalid-configuration` for elements with a quote that is not closed
@@ -157,7 +158,7 @@ export function dibArguments(
   ];
 }
 
-/** Variables of disk-image-create, the same as those of nodepool. */
+/** Returns nodepool's variables of disk-image-create. */
 export function dibVariables(diskimage: DiskImage, output: string): Record<string, string> {
   const { name, release = '', elementsDir, scriptDir } = diskimage;
   return {
@@ -170,8 +171,8 @@ export function dibVariables(diskimage: DiskImage, output: string): Record<strin
 }
 
 /**
- * Stages of disk-image-create, each with the percentage that is done at its start in a Debian image of ordinary size. A
- * build may lack some hooks.
+ * Stages of disk-image-create, each with the percentage that is done at its start in an average Debian image. A build
+ * may lack some hooks.
  */
 const STAGES: readonly { readonly phase: string; readonly start: RegExp; readonly done: number }[] = [
   hook('extra-data.d', 30),
@@ -193,10 +194,10 @@ function hook(phase: string, done: number) {
   return { phase, start: new RegExp(`dib-run-parts Running \\S*/${phase}/`), done };
 }
 
-/** Lines of output after which half of a stage counts as done. debootstrap prints some 600. */
+/** Number of output lines after which half of a stage counts as done. debootstrap prints about 600. */
 const HALF_OF_STAGE = 300;
 
-/** Returns a function that derives the progress of a build from its lines of output: undefined before the first stage. */
+/** Returns a function that derives the progress of a build from its output lines; undefined before the first stage. */
 export function dibProgress(): (
   line: string,
 ) => { readonly done: number; readonly phase: string } | undefined {

@@ -7,22 +7,22 @@ import type { Progress } from './types.ts';
 export interface DiskBlock {
   /** Position in blocks, from 0. */
   readonly index: number;
-  /** The whole block: the last one ends with zeros. The buffer is used again once `send` is over. */
+  /** The whole block; the last one ends with zeros. The buffer is reused once `send` has finished. */
   readonly bytes: Buffer;
 }
 
 export interface BlockOptions {
-  /** Bytes of a block. */
+  /** Size of a block in bytes. */
   readonly blockSize: number;
-  /** Maximum number of blocks in memory, and of calls of `send` at a time. */
+  /** Maximum number of blocks in memory, and of concurrent calls of `send`. */
   readonly concurrency: number;
   readonly send: (block: DiskBlock) => Promise<unknown>;
-  /** Whether a block need not be sent, because it is there already. */
+  /** Returns whether a block need not be sent, because the target already has it. */
   readonly isSkipped?: (index: number) => boolean;
-  /** Blocks to send even if they are zero, because something else is there. */
+  /** Blocks to send even if they are zero, because the target contains other data there. */
   readonly also?: Iterable<number>;
   readonly signal: AbortSignal;
-  /** Receives the bytes that are read and sent, of those that the file stores. */
+  /** Reports the bytes read and sent so far, of those that the file stores. */
   readonly onProgress?: (progress: Progress) => void;
 }
 
@@ -74,7 +74,7 @@ export async function sendBlocks(path: string, options: BlockOptions): Promise<n
   }
 }
 
-/** Blocks with data, and those of `forced`, in their order. */
+/** Yields the indexes of blocks with data, and of `forced` blocks, in order. */
 function indexesOf(extents: readonly Extent[], forced: ReadonlySet<number>, blockSize: number): number[] {
   const indexes = new Set(forced);
   for (const { start, length } of extents) {

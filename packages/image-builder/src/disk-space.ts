@@ -6,31 +6,37 @@ import { Mutex } from './repository/mutex.ts';
 import { errnoOf } from './system-error.ts';
 import type { OperationOptions } from './types.ts';
 
-/** Bytes of a block in the result of stat(2), on every file system. */
+/** Size of a block in the result of stat(2), in bytes, on every file system. */
 export const STAT_BLOCK = 512;
 
-/** Milliseconds for which smaller requests may overtake one that waits. */
+/** Milliseconds during which smaller requests may overtake a waiting one. */
 const OVERTAKING = 600_000;
 
-/** Milliseconds between two looks at the free space while a request waits: files outside a reservation may be removed. */
+/**
+ * Milliseconds between two checks of the free space while a request waits, because files outside a reservation may be
+ * removed.
+ */
 const LOOK_INTERVAL = 5_000;
 
-/** Names in `waiting`; more of them are counted. */
+/** Maximum number of names in `waiting`. Further ones are only counted. */
 const MOST_NAMES = 3;
 
-/** Milliseconds between two measurements of a build: at least this, and so that they take little of the processor. */
+/**
+ * Minimum milliseconds between two measurements of a build. Slow measurements have longer pauses, so that they use
+ * little CPU time.
+ */
 const MEASURE_INTERVAL = 10_000;
 const SHARE = 1 / 500;
 
-/** A need of disk space. */
+/** A request for disk space. */
 export interface SpaceRequest {
-  /** Names the operation to those that wait for its end: `build of image debian-1`. */
+  /** Name of the operation for those that wait for its end: `build of image debian-1`. */
   readonly name: string;
-  /** File or directory that is being written. Its parent directory exists. */
+  /** File or directory to write. Its parent directory exists. */
   readonly path: string;
-  /** Bytes that it has yet to write; 0 if that is unknown. */
+  /** Bytes still to be written; 0 if unknown. */
   readonly bytes: number;
-  /** Gives the error for a number of missing bytes. */
+  /** Returns the error for a number of missing bytes. */
   readonly tooLittle: (missing: number) => Error;
 }
 
@@ -45,7 +51,7 @@ interface Waiting {
 /** Reserved space, until {@link Reservation.release}. */
 export class Reservation {
   readonly name: string;
-  /** All bytes, with those written. */
+  /** Total bytes, including those already written. */
   #bytes: number;
   readonly #paths: string[];
   readonly #onRelease: (reservation: Reservation) => void;
@@ -64,19 +70,19 @@ export class Reservation {
     return this.#paths;
   }
 
-  /** The most bytes that were measured at one time. */
+  /** Maximum number of bytes that were measured at one time. */
   get peak(): number {
     return this.#peak;
   }
 
-  /** Bytes that its files take now, and those that it has yet to write. */
+  /** Measures the bytes that its files use now, and those still to be written. */
   async measure(): Promise<{ readonly written: number; readonly due: number }> {
     const written = await spaceTaken(this.#paths);
     this.#peak = Math.max(this.#peak, written);
     return { written, due: Math.max(0, this.#bytes - written) };
   }
 
-  /** Measures at intervals until the release, to know the peak. */
+  /** Measures at intervals until the release, to find the peak. */
   watch(delay: number = MEASURE_INTERVAL): void {
     if (this.#released) return;
     this.#timer = setTimeout(() => void this.#measureAgain(), delay).unref();
@@ -84,11 +90,11 @@ export class Reservation {
 
   async #measureAgain(): Promise<void> {
     const started = performance.now();
-    await this.measure().catch(() => {}); // the peak stays
+    await this.measure().catch(() => {}); // the peak is unchanged
     this.watch(Math.max(MEASURE_INTERVAL, (performance.now() - started) / SHARE));
   }
 
-  /** Counts a further path, with the bytes that it has already. */
+  /** Adds a path, with the bytes that it already uses. */
   include(path: string, bytes: number): void {
     if (this.#paths.includes(path)) return;
     this.#paths.push(path);
@@ -103,33 +109,34 @@ export class Reservation {
 }
 
 /**
- * Free space of one file system, which concurrent operations reserve before they write. A request that does not fit waits
- * until others end; if their end cannot help, it fails at once. Reservations are kept in memory: none outlives the process.
+ * Free space of one file system, which concurrent operations reserve before they write. A request that does not fit
+ * waits until others end. If their end cannot help, it fails at once. Reservations are kept in memory, so none outlives
+ * the process.
  */
 export class DiskSpaceGuard {
   readonly #reservations = new Set<Reservation>();
   readonly #queue = new Set<Waiting>();
   readonly #overtaking: number;
-  /** Held during a look at the free space. */
+  /** Held while the free space is checked. */
   readonly #mutex = new Mutex();
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param overtaking milliseconds for which smaller requests may overtake one that waits */
+  /** @param overtaking milliseconds during which smaller requests may overtake a waiting one */
   constructor(overtaking: number = OVERTAKING) {
     this.#overtaking = overtaking;
   }
 
   /**
-   * Waits for the space of a request. `onProgress` gets the operations that it waits for.
+   * Waits for the space of a request. `onProgress` gets the operations for which it waits.
    *
-   * @throws the error of `tooLittle` if the end of all other operations would not leave enough
+   * @throws the error of `tooLittle` if the end of all other operations would not free enough
    * @throws the signal's reason
    */
   async reserve(request: SpaceRequest, options: OperationOptions = {}): Promise<Reservation> {
     return await this.#wait(request, request.bytes, [request.path], options);
   }
 
-  /** Runs work with reserved space. @throws as {@link reserve} */
+  /** Runs work with reserved space. @throws like {@link reserve} */
   async during<T>(request: SpaceRequest, work: () => Promise<T>, options?: OperationOptions): Promise<T> {
     const reservation = await this.reserve(request, options);
     try {
@@ -140,10 +147,10 @@ export class DiskSpaceGuard {
   }
 
   /**
-   * Adds a path to a reservation, which is replaced if it is too small. While this waits, only the written bytes count:
-   * otherwise two operations could wait for each other for ever.
+   * Adds a path to a reservation. Replaces the reservation if it is too small. While this call waits, only the written bytes count,
+   * because otherwise two operations could wait for each other forever.
    *
-   * @throws as {@link reserve}
+   * @throws like {@link reserve}
    */
   async extend(
     held: Reservation,
@@ -204,7 +211,7 @@ export class DiskSpaceGuard {
     });
   }
 
-  /** Grants waiting requests in their order, as far as they fit. */
+  /** Grants waiting requests in order, as far as they fit. */
   async #serve(): Promise<void> {
     if (this.#queue.size === 0) return;
     // In this order, bytes written between the two measurements count twice rather than not at all.
@@ -217,7 +224,7 @@ export class DiskSpaceGuard {
     for (const waiting of this.#queue) {
       const { request, reservation, granted, since, onWaiting } = waiting;
       const free = await freeSpace(request.path);
-      if (!this.#queue.has(waiting)) continue; // aborted meanwhile
+      if (!this.#queue.has(waiting)) continue; // aborted in the meantime
       const missing = request.bytes === 0 ? 0 : due + request.bytes - free;
       if (missing <= 0 && !isOvertaken) {
         this.#queue.delete(waiting);
@@ -238,7 +245,7 @@ export class DiskSpaceGuard {
   }
 }
 
-/** Bytes that files, and directories with all their files on the same file system, take on disk. */
+/** Bytes on disk that files use, and directories with all their files on the same file system. */
 export async function spaceTaken(paths: readonly string[]): Promise<number> {
   const counted = new Set<number>();
   let sum = 0;
@@ -266,12 +273,14 @@ async function treeSize(path: Buffer, state: Stats, counted: Set<number>): Promi
   return sum;
 }
 
-/** State of a file or directory; undefined for one that is missing or that this user may not see. */
+/** Reads the state of a file or directory; undefined if it is missing or this user may not see it. */
 export async function stateOf(path: PathLike): Promise<Stats | undefined> {
   return await lstat(path).catch(unlessUnreadable);
 }
 
-/** Ignores an error of a missing or unreadable file: builds remove files while they are counted, and use sudo. */
+/**
+ * Ignores the error of a missing or unreadable file, because builds remove files while they are counted, and use sudo.
+ */
 export function unlessUnreadable(error: unknown): undefined {
   if (!['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM'].includes(errnoOf(error) ?? '')) throw error;
 }

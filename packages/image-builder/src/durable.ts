@@ -2,7 +2,7 @@ import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { STATE_FILE } from './modes.ts';
 
-/** Flushes a file's content or a directory's entries to the disk, so that they survive a loss of power. */
+/** Flushes a file's content or a directory's entries to the disk, so that they survive a power failure. */
 export async function syncToDisk(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
@@ -12,10 +12,12 @@ export async function syncToDisk(path: string): Promise<void> {
   }
 }
 
-/** Suffix of the file that {@link writeDurably} writes before it renames it: a crash may leave that file. */
+/** Suffix of the file that {@link writeDurably} writes before it renames it. A crash may leave that file. */
 export const UNFINISHED = '.new';
 
-/** Writes a file atomically: a crash leaves the old or the new content. Default mode: that of state. */
+/**
+ * Writes a file atomically, so that a crash leaves the old or the new content. Default mode: the mode of state files.
+ */
 export async function writeDurably(
   path: string,
   content: string | Uint8Array | AsyncIterable<string>,

@@ -1,7 +1,7 @@
-/** Default of `build-timeout` for builds that no person waits for: eight hours, as in nodepool, in seconds. */
+/** Default `build-timeout` of automatic builds: eight hours, as in nodepool, in seconds. */
 export const BUILD_TIMEOUT = 28_800;
 
-/** Milliseconds. */
+/** Units in milliseconds. */
 const UNITS: Readonly<Record<string, number>> = {
   s: 1000,
   m: 60_000,
@@ -11,8 +11,8 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 
 /**
- * Parses a duration such as `90s`, `30m`, `12h`, `7d` or `2w` to milliseconds. Undefined for other texts, including a
- * number without a unit.
+ * Parses a duration such as `90s`, `30m`, `12h`, `7d` or `2w` to milliseconds. Returns undefined for other texts,
+ * including a number without a unit.
  */
 export function parseDuration(text: string): number | undefined {
   const [, number, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];

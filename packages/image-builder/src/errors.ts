@@ -1,4 +1,4 @@
-/** Error codes, and whether a retry may succeed. */
+/** Error codes. If `true`, a retry may succeed. */
 export const IMAGE_ERRORS = {
   'invalid-image-id': { retriable: false },
   'invalid-configuration': { retriable: false },
@@ -43,7 +43,7 @@ export const IMAGE_ERRORS = {
 /** Code of an {@link ImageError}. Compare codes, never messages. */
 export type ImageErrorCode = keyof typeof IMAGE_ERRORS;
 
-/** An expected error. Its message names the thing, the reason and the remedy. */
+/** An expected error. Its message names the subject, the reason and the remedy. */
 export class ImageError extends Error {
   override readonly name = 'ImageError';
   readonly code: ImageErrorCode;

@@ -12,7 +12,7 @@ export interface ImageFormatRow {
   readonly qemuOptions?: string;
   /** Whether qemu-img can compress it. */
   readonly compressible?: boolean;
-  /** Unit of the disk's size, in bytes: zeros are appended up to a multiple of it. Default: any size. */
+  /** Unit of the disk's size in bytes. Zeros are appended up to a multiple of it. Default: any size. */
   readonly alignment?: number;
 }
 
@@ -20,8 +20,8 @@ export interface ImageFormatRow {
  * Image formats of `images-dir`, by the name that `image-type` of `nodepool.yaml` and `disk-image-create -t` share. A new
  * format is one row.
  *
- * Three of them are VHDs: `vhd` is dynamic, as Xen's vhd-util makes it; `vpc` is Virtual PC's, rounded up to whole
- * cylinders; `vhd-fixed` has a fixed size in whole MiB.
+ * Three of them are VHDs. `vhd` is dynamic, as Xen's vhd-util makes it. `vpc` is Virtual PC's, rounded up to whole
+ * cylinders. `vhd-fixed` has a fixed size in whole MiB.
  */
 export const IMAGE_FORMATS = {
   qcow2: { extension: 'qcow2', dibType: 'qcow2', qemuDriver: 'qcow2', compressible: true },
@@ -60,17 +60,16 @@ const FORMAT_OF_EXTENSION: ReadonlyMap<string, ImageFormat> = new Map(
   FORMAT_NAMES.map((format) => [IMAGE_FORMATS[format].extension, format]),
 );
 
-/** Whether `name` is the name of a known format. */
+/** Returns whether `name` is the name of a known format. */
 export function isImageFormat(name: unknown): name is ImageFormat {
   return typeof name === 'string' && Object.hasOwn(IMAGE_FORMATS, name);
 }
 
-/** The row of a format. */
 export function formatRow(format: ImageFormat): ImageFormatRow {
   return IMAGE_FORMATS[format];
 }
 
-/** Format of a file name extension; undefined if it is not the extension of an image. */
+/** Returns the format of a file name extension; undefined if it is not the extension of an image. */
 export function formatOfExtension(extension: string): ImageFormat | undefined {
   return FORMAT_OF_EXTENSION.get(extension);
 }

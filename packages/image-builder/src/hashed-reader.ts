@@ -16,8 +16,8 @@ export class HashedReader {
   /** Size in bytes. */
   readonly size: number;
   /**
-   * Fulfilled before the last piece is yielded. Rejected if the file cannot be read or changes meanwhile, or if the reader
-   * is closed before its end was read.
+   * Resolves before the last piece is yielded. Rejects if the file cannot be read or changes meanwhile, or if the
+   * reader is closed before its end was read.
    */
   readonly checksums: Promise<Checksums>;
   readonly #file: SteadyFile;
@@ -42,18 +42,18 @@ export class HashedReader {
     this.#options = options;
     this.size = file.size;
     this.checksums = this.#outcome.promise;
-    this.checksums.catch(() => {}); // a caller may ignore them
+    this.checksums.catch(() => {}); // a caller may ignore the checksums
     this.#isHashed = options.checksums !== undefined;
     if (options.checksums !== undefined) this.#outcome.resolve(options.checksums);
   }
 
   /**
    * Yields the file from its beginning, at least one piece. The memory of a piece is reused when the next one is
-   * requested, so await each write. Reading is as fast as the slowest consumer, one piece ahead of it. A second call reads
-   * the file again, but hashes it only once.
+   * requested, so await each write. Reading is as fast as the slowest consumer, one piece ahead of it. A second call
+   * reads the file again, but hashes it only once.
    *
    * @throws ImageError `image-changed`, `image-missing`, never after the last piece; `read-aborted` if the reader is
-   *   closed meanwhile; the signal's reason
+   * closed meanwhile; the signal's reason
    */
   async *pieces(): AsyncGenerator<Buffer, void, undefined> {
     const { signal, onProgress } = this.#options;
@@ -92,7 +92,7 @@ export class HashedReader {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#outcome.reject(this.#aborted());
-    await this.#file.close(); // after this no read fills a slot
+    await this.#file.close(); // after this, no read fills a slot
     await Promise.all(Array.from(this.#digesters, (digester) => digester.close()));
   }
 

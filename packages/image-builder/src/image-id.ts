@@ -2,14 +2,14 @@ import { NOT_UTF8 } from './directory-entries.ts';
 import { ImageError } from './errors.ts';
 import { FORMAT_NAMES, formatRow } from './formats.ts';
 
-/** Longest file name on Linux, in bytes. */
+/** Maximum length of a file name on Linux, in bytes. */
 const NAME_MAX = 255;
 
 /** Length of the longest suffix after an image-id (`.vhd-fixed.sha256`). */
 const LONGEST_SUFFIX =
   Math.max(...FORMAT_NAMES.map((format) => formatRow(format).extension.length)) + '.sha256'.length + 1;
 
-/** Longest image-id in bytes, with which the names of all its files are valid. */
+/** Maximum length of an image-id in bytes, with which the names of all its files are valid. */
 export const MAX_IMAGE_ID_BYTES: number = NAME_MAX - LONGEST_SUFFIX;
 
 const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])[] = [
@@ -23,13 +23,13 @@ const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])
   [`is longer than ${MAX_IMAGE_ID_BYTES} bytes`, (id) => Buffer.byteLength(id) > MAX_IMAGE_ID_BYTES],
 ];
 
-/** Reason why an image-id is invalid, as the end of a sentence; undefined if it is valid. */
+/** Returns the reason why an image-id is invalid, as the end of a sentence; undefined if it is valid. */
 export function imageIdFault(id: string): string | undefined {
   return FAULTS.find(([, test]) => test(id))?.[0];
 }
 
 /**
- * Refuses an invalid image-id: it becomes part of file names and of Gearman function names.
+ * Rejects an invalid image-id, because it becomes part of file names and of Gearman function names.
  *
  * @throws ImageError `invalid-image-id`
  */
@@ -49,24 +49,24 @@ export function checkImageId(id: unknown): asserts id is string {
   }
 }
 
-/** A build of another system that an image-id names. */
+/** A build of another system, whose image-id identifies it. */
 export interface ImportedBuild {
   /** Name of the disk image. */
   readonly image: string;
   readonly uuid: string;
-  /** When it ended, in milliseconds since the epoch. */
+  /** Time at which it ended, in milliseconds since 1970. */
   readonly endTime: number;
 }
 
 /**
- * The image-id of an imported build: `debian-1763773261-0123456789abcdef0123456789abcdef`. Every host derives the same
- * id, so that a fleet imports a build once.
+ * Returns the image-id of an imported build: `debian-1763773261-0123456789abcdef0123456789abcdef`. Every host derives
+ * the same id, so that a fleet imports a build once.
  */
 export function importedImageId({ image, uuid, endTime }: ImportedBuild): string {
   return `${image}-${Math.floor(endTime / 1000)}-${uuid}`;
 }
 
-/** The build that an image-id names; undefined if it has another form. A uuid is 32 hexadecimal digits. */
+/** Returns the build that an image-id identifies; undefined if it has another form. A uuid is 32 hexadecimal digits. */
 export function parseImportedImageId(imageId: string): ImportedBuild | undefined {
   const match = /^(?<image>.+)-(?<seconds>\d{1,12})-(?<uuid>[\da-f]{32})$/s.exec(imageId);
   if (match?.groups === undefined) return undefined;

@@ -1,7 +1,7 @@
 import { type ImageFormat, isImageFormat } from './formats.ts';
 import type { Checksums, ClaimRequest, ImageFile } from './types.ts';
 
-/** Names of the tags that identify an uploaded image in a provider: those of nodepool where it has one. */
+/** Names of the tags that identify an uploaded image in a provider. They are nodepool's if it has one. */
 export const IMAGE_TAGS = {
   /** `providers[].name`. */
   provider: 'nodepool_provider_name',
@@ -12,7 +12,7 @@ export const IMAGE_TAGS = {
   builtAt: 'nodepool_build_time',
 } as const;
 
-/** Names of the tags about the file, where the provider itself does not know it as it was before the upload. */
+/** Names of the tags about the file, for providers that do not know it as it was before the upload. */
 const FILE_TAGS = {
   format: 'nodepool_format',
   size: 'nodepool_size',
@@ -20,7 +20,7 @@ const FILE_TAGS = {
   sha256: 'nodepool_sha256',
 } as const;
 
-/** What the tags say about an image. */
+/** Content of an image's tags. */
 export interface TaggedImage {
   readonly provider: string;
   readonly imageId: string;
@@ -28,12 +28,12 @@ export interface TaggedImage {
   readonly imageName: string;
   readonly builtAt?: Date;
   readonly format?: ImageFormat;
-  /** Bytes of the file. */
+  /** Size of the file in bytes. */
   readonly size?: number;
   readonly checksums?: Checksums;
 }
 
-/** Name in the cloud: the requested one, else the image's name and id. */
+/** Returns the name in the cloud: the requested one, else the image's name and id. */
 export function cloudImageName({ externalName, imageName, imageId }: ClaimRequest): string {
   return externalName ?? `${imageName}-${imageId}`;
 }
@@ -49,7 +49,7 @@ export function imageTags(provider: string, request: ClaimRequest): Record<strin
   };
 }
 
-/** Tags with what a provider cannot tell of the uploaded file. */
+/** Tags with facts about the uploaded file that a provider cannot report. */
 export function fileTags({ format, size, checksums }: ImageFile): Record<string, string> {
   return {
     [FILE_TAGS.format]: format,
@@ -58,7 +58,7 @@ export function fileTags({ format, size, checksums }: ImageFile): Record<string,
   };
 }
 
-/** Reads the tags. Undefined for an image that this software did not upload. */
+/** Reads the tags. Returns undefined for an image that this software did not upload. */
 export function readImageTags(tags: Readonly<Record<string, unknown>>): TaggedImage | undefined {
   const text = (name: string): string | undefined => {
     const value = tags[name];

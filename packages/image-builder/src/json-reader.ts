@@ -4,8 +4,8 @@ import type { SettingsOf, SettingsSchema } from './settings-schema.ts';
 
 /**
  * Creates a validator for schemas of this project. It skips two steps that take longer at each start than all
- * validation does: compiling the schema of schemas (0.1 s), and optimising the generated code. ajv itself is loaded
- * with the first validator: many commands validate nothing.
+ * validation: compiling the schema of schemas (0.1 s), and optimising the generated code. ajv itself is loaded with the
+ * first validator, because many commands validate nothing.
  */
 export function createAjv(options: Options = {}): Ajv {
   const { Ajv: Validator } = createRequire(import.meta.url)('ajv') as typeof import('ajv');
@@ -36,7 +36,7 @@ export class JsonReader<const S extends SettingsSchema> {
     this.#schema = schema;
   }
 
-  /** @throws Error that names the reason and the place, and quotes nothing of the text */
+  /** @throws Error that names the reason and the location, and quotes nothing of the text */
   parse(text: string): SettingsOf<S> {
     return this.check(parseJson(text));
   }
@@ -44,8 +44,8 @@ export class JsonReader<const S extends SettingsSchema> {
   /**
    * Returns the value with its type.
    *
-   * @param name of the value in an error
-   * @throws Error that names the place and what it should be
+   * @param name name of the value in an error
+   * @throws Error that names the location and the expected type
    */
   check(value: unknown, name = 'it'): SettingsOf<S> {
     ajv ??= createAjv();
@@ -54,7 +54,7 @@ export class JsonReader<const S extends SettingsSchema> {
     throw new Error(reasonOf(this.#validate.errors?.[0], name));
   }
 
-  /** The valid ones of values that others have written: an invalid one of a thing that is not needed is ignored. */
+  /** Returns the valid ones among values from others. An invalid value of something that is not needed is ignored. */
   valid(values: readonly unknown[]): SettingsOf<S>[] {
     return values.flatMap((value) => {
       try {
@@ -66,7 +66,7 @@ export class JsonReader<const S extends SettingsSchema> {
   }
 }
 
-/** Parses a JSON text. @throws Error that quotes nothing of the text, unlike that of `JSON.parse` */
+/** Parses a JSON text. @throws Error that quotes nothing of the text, unlike the error of `JSON.parse` */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -75,7 +75,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Milliseconds since the epoch of an ISO 8601 time; a time without a zone is UTC. */
+/** Parses an ISO 8601 time to milliseconds since 1970. A time without a zone is UTC. */
 export function utcTime(text: string): number {
   return Date.parse(/(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`);
 }
@@ -114,7 +114,7 @@ function typeNames(types: readonly string[]): string {
   return types.flatMap((type) => TYPE_NAMES[type] ?? []).join(' or ');
 }
 
-/** `/files/0/size` as `files[0].size`; after a name that is not the default, `name.files[0].size`. */
+/** Formats `/files/0/size` as `files[0].size`, or as `name.files[0].size` after a name other than the default. */
 function placeOf(pointer: string, name: string): string {
   const keys = pointer.split('/').slice(1);
   const place = keys.map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${unescaped(key)}`)).join('');

@@ -6,7 +6,9 @@ export class KeyedQueue {
   /** Last operation of each key. */
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Runs `work` after earlier work with the same key has ended. @throws the signal's reason instead, if it has aborted */
+  /**
+   * Runs `work` after earlier work with the same key has ended. @throws the signal's reason instead, if it has aborted
+   */
   async run<T>(
     key: string,
     options: OperationOptions,

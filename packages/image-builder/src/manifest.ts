@@ -18,13 +18,13 @@ const FILE = {
   required: ['format', 'size', 'mtime', 'md5', 'sha256'],
   properties: {
     format: { enum: FORMAT_NAMES },
-    /** Bytes. */
+    /** Size in bytes. */
     size: { type: 'number' },
-    /** ISO 8601. The checksums are those of a file with this time and size. */
+    /** ISO 8601 time. The checksums belong to a file with this time and size. */
     mtime: TEXT,
     md5: TEXT,
     sha256: TEXT,
-    /** The file that it was converted from; absent for a file that its builder made, or if the digest was unknown. */
+    /** The file that it was converted from. Absent for a file that its builder made, or if the digest was unknown. */
     from: SOURCE,
   },
 } as const satisfies ObjectSchema;
@@ -35,16 +35,16 @@ const SCHEMA = {
   properties: {
     version: { const: 1 },
     'image-id': TEXT,
-    /** Absent if a file that was put there by hand was converted. */
+    /** Image name; absent for a conversion of a file that was added by hand. */
     'image-name': TEXT,
-    /** Class that built it. */
+    /** Class of the builder. */
     builder: TEXT,
     /** Start and end of the build, ISO 8601. */
     started: TEXT,
     finished: TEXT,
     /** Creation time of an image that was made elsewhere, ISO 8601. Default: `finished`. */
     built: TEXT,
-    /** The most bytes that its build was seen to take on disk. */
+    /** Maximum number of bytes that its build was seen to use on disk. */
     'disk-space': { type: 'number' },
     files: { type: 'array', items: FILE },
     /** Providers that have the image without an upload. */
@@ -67,12 +67,12 @@ export type ManifestFile = SettingsOf<typeof FILE>;
 
 export const MANIFEST: RecordType<typeof SCHEMA> = new RecordType(SCHEMA);
 
-/** Time of modification of a file, in the notation of a manifest. */
+/** Formats the modification time of a file for a manifest. */
 export function manifestTime(mtimeMs: number): string {
   return new Date(mtimeMs).toISOString();
 }
 
-/** Manifest of an image, if it has one that this user may read. A damaged one is logged and ignored. */
+/** Reads the manifest of an image, if it has one that this user may read. A damaged one is logged and ignored. */
 export async function readManifest(
   path: string,
   imageId: string,

@@ -6,7 +6,7 @@ import { errnoOf, unlessMissing } from './system-error.ts';
 /** Number of directory entries that one turn of the event loop handles. */
 const ENTRIES = 100;
 
-/** Mode of a directory with state. Only the user that runs this program reads state. */
+/** Mode of a directory with state, which only the user that runs this program may read. */
 export const STATE_DIRECTORY = 0o700;
 
 /** Mode of a file with state. */
@@ -15,10 +15,10 @@ export const STATE_FILE = 0o600;
 /** Mode of an image, which other users may read. */
 export const IMAGE_FILE = 0o644;
 
-/** Mode of the directory that disk-image-create creates beside an image. */
+/** Mode of the directory that disk-image-create creates next to an image. */
 export const IMAGE_DIRECTORY = 0o755;
 
-/** Mode of a build log: the output of a build may reveal more than its configuration. */
+/** Mode of a build log, because the output of a build may reveal more than its configuration. */
 export const BUILD_LOG = 0o640;
 
 /** Mode of a directory of build logs that is not below `.nodepool-builder`. */
@@ -35,8 +35,8 @@ export async function makeStateDirectory(path: string): Promise<void> {
 }
 
 /**
- * Creates a directory, and the directories above it. Node's recursive mkdir never ends below /proc, and fails with ENOENT
- * instead of EROFS on a read-only file system.
+ * Creates a directory, and the directories above it. Node's recursive mkdir never ends below /proc, and fails with
+ * ENOENT instead of EROFS on a read-only file system.
  *
  * @throws Error of the file system: `EEXIST` if the path is not a directory
  */
@@ -56,9 +56,9 @@ export async function makeDirectory(path: string, mode: number): Promise<void> {
 }
 
 /**
- * Sets the mode of a file. A file of another user keeps its mode if that is not wider.
+ * Sets the mode of a file. A file of another user keeps its mode if that does not grant more.
  *
- * @throws Error `EPERM` for a file of another user with a wider mode
+ * @throws Error `EPERM` for a file of another user whose mode grants more
  */
 export async function setMode(path: string, mode: number): Promise<void> {
   const { mode: present } = await stat(path);
@@ -69,20 +69,20 @@ export async function setMode(path: string, mode: number): Promise<void> {
 }
 
 /**
- * Removes the permissions of a regular file that go beyond a mode.
+ * Removes the permissions of a regular file that exceed a mode.
  *
  * @returns whether the mode changed
  * @throws Error `EPERM` for a file of another user
  */
 export async function limitMode(path: string, mode: number): Promise<boolean> {
-  // Synchronous: a start with 100,000 images takes seconds less.
+  // Synchronous, because this saves seconds at a start with 100,000 images.
   const state = lstatSync(path, { throwIfNoEntry: false });
   if (!state?.isFile() || !isWider(state.mode, mode)) return false;
   chmodSync(path, state.mode & mode);
   return true;
 }
 
-/** Tightens a directory with state and all state below it; entries of other users stay as they are. */
+/** Tightens a directory with state and all state below it. Entries of other users are unchanged. */
 export async function tightenStateDirectory(path: string, fileMode: number = STATE_FILE): Promise<void> {
   const entries = await unlessMissing(opendir(path, { bufferSize: ENTRIES }));
   if (entries === undefined) return;
@@ -98,7 +98,7 @@ function isWider(present: number, mode: number): boolean {
   return (present & 0o7777 & ~mode) !== 0;
 }
 
-/** Entries of other users are protected by the parent directory. */
+/** Ignores entries of other users, which the parent directory protects. */
 function unlessForeign(error: unknown): undefined {
   if (errnoOf(error) !== 'EPERM') throw error;
 }

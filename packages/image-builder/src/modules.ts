@@ -12,67 +12,70 @@ import type { CheckOptions, ImageProvider, Logger, OperationOptions } from './ty
 // biome-ignore lint/suspicious/noExplicitAny: modules of all settings are assignable to no other type
 type AnySettings = any; // oxlint-disable-line typescript/no-explicit-any
 
-/** A problem with a setting that a schema cannot express. */
+/** An error or a warning about a setting that a schema cannot express. */
 export interface Diagnostic {
   /** JSON pointer, relative to the entry: `/images/0/name`. */
   readonly pointer: string;
-  /** Follows the path in the message: `is not a fingerprint`. */
+  /** Reason, which follows the path in the message: `is not a fingerprint`. */
   readonly reason: string;
   /** Instruction for the user. */
   readonly remedy: string;
-  /** Default `error`: the configuration is refused. `job-error`: jobs of the entry fail, the others do not. */
+  /**
+   * Severity of the diagnostic. `error`, the default, rejects the configuration. With `job-error`, only jobs of the
+   * entry fail.
+   */
   readonly severity?: 'error' | 'job-error' | 'warning';
 }
 
-/** Surroundings of an entry whose settings are checked. */
+/** Context of an entry whose settings are checked. */
 export interface SettingsContext {
   /** Name of the entry. */
   readonly name: string;
-  /** Modules of the entries of `providers`, by the entry's name. Those that need no entry are included. */
+  /** Modules of the entries of `providers`, by the entry's name. Implicit providers are included. */
   readonly providers: ReadonlyMap<string, ProviderModule>;
   /** Names of the `cloud-images` of a provider. */
   readonly cloudImages?: (provider: string) => readonly string[];
-  /** `script-dir`, if there is one. */
+  /** `script-dir`, if it is set. */
   readonly scriptDir?: string;
-  /** Makes a path absolute: a relative one counts from the directory of the configuration file. */
+  /** Makes a path absolute. Relative paths are resolved against the directory of the configuration file. */
   readonly absolute: (path: string) => string;
 }
 
 /**
- * A kind of builder: everything about one value of `diskimages[].builder`.
+ * A kind of builder, defined by one value of `diskimages[].builder`.
  *
- * @typeParam S of {@link settings}
- * @typeParam Settings of a builder: result of {@link read}
+ * @typeParam S schema of {@link settings}
+ * @typeParam Settings result of {@link read}, the settings of a builder
  */
 export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = AnySettings> {
   /** `diskimages[].builder`. */
   readonly type: string;
   /**
-   * Keys of its disk images in addition to those that all disk images have. Programs and directories that they name are
-   * checked by their format. The description follows the type in the documentation: `on a running instance`.
+   * Keys of its disk images in addition to those that all disk images share. Programs and directories that they name
+   * are checked by their format. The description follows the type in the documentation: `on a running instance`.
    */
   readonly settings: S;
-  /** Entries of its disk images elsewhere than in `diskimages`. */
+  /** Lists of its disk images other than `diskimages`. */
   readonly entries?: BuilderEntries;
-  /** Checks beyond the schema. */
+  /** Checks rules that the schema cannot express. */
   check?(settings: SettingsOf<S>, context: SettingsContext): Iterable<Diagnostic>;
   /**
-   * Checks what a build finds on this host; `validate` and `doctor` report it. Something that another host may have is a
-   * warning. Words of keys with the format `words` are split, and none has an open quote.
+   * Checks whether this host can run a build. `validate` and `doctor` report it. Something that another host may have
+   * is a warning. Words of keys with the format `words` are split, and none has an open quote.
    */
   checkHost?(
     settings: SettingsOf<S>,
     diskimage: Pick<DiskImage, 'envVars' | 'elementsDir'>,
   ): AsyncIterable<Diagnostic>;
-  /** Completes valid settings. Default: they stay as they are. */
+  /** Completes valid settings. Default: they are unchanged. */
   read?(settings: SettingsOf<S>, context: SettingsContext): Settings;
   /** Describes the images that it builds with these settings. */
   describe?(settings: Settings): ImageTraits;
   /** @throws ImageError `invalid-configuration` */
   create(diskimage: DiskImage, settings: Settings, services: BuilderServices): BaseImageBuilder;
   /**
-   * Checks what a build of a disk image needs on this host and elsewhere: programs, rights, services. It changes nothing.
-   * A result that several disk images share is shown once.
+   * Checks what a build of a disk image needs on this host and elsewhere: programs, permissions, services. It changes
+   * nothing. A result that several disk images share is shown once.
    */
   diagnose?(settings: Settings, diskimage: DiskImage, options: CheckOptions): AsyncIterable<CheckResult>;
   /** Starts services that run as long as the daemon, such as a poller or a reaper. */
@@ -81,22 +84,22 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
 
 /** Properties of the images that a builder makes. */
 export interface ImageTraits {
-  /** Settings that decide what an image contains: if one changes, a new image is due. Default: all settings. */
+  /** Settings that determine the contents of an image. If one changes, a new image is due. Default: all settings. */
   readonly content?: unknown;
   /** Name of the provider that has the image as soon as it is built, and needs no file. */
   readonly snapshotProvider?: string;
   /**
-   * Whether they are builds of another system, under image-ids of `importedImageId`: no age makes an image due, and one
-   * copy serves a fleet. Default false.
+   * Whether images are builds of another system, with image-ids of `importedImageId`. No age makes such an image due,
+   * and one copy serves a fleet. Default false.
    */
   readonly isImported?: boolean;
 }
 
-/** Places of `nodepool.yaml` other than `diskimages` that have a builder's disk images. */
+/** Lists of `nodepool.yaml` other than `diskimages` that contain a builder's disk images. */
 export interface BuilderEntries {
   /**
-   * List of its own: entries with a name, or a mapping of names to entries, or a single entry. Entries of `diskimages`
-   * cannot name the builder then.
+   * The builder's own list: entries with a name, or a mapping of names to entries, or a single entry. Entries of
+   * `diskimages` then cannot name the builder.
    */
   readonly section?: BuilderSection;
   /** Entries of `providers[].images` that describe a disk image without an entry of `diskimages`. */
@@ -112,17 +115,22 @@ export interface BuilderSection {
   readonly defaultName: string;
 }
 
-/** Disk images in the place of `providers[].images`, as nodepool had them for its set-up scripts. */
+/** Disk images in `providers[].images`, where nodepool had them for its set-up scripts. */
 export interface ProviderImages {
-  /** Keys of `providers[].images[]` that describe one. Its `diskimage` is empty, and the first of these keys is not. */
+  /**
+   * Keys of `providers[].images[]` that describe a disk image. Its `diskimage` is empty, and the first of these keys is
+   * not.
+   */
   readonly properties: Readonly<Record<string, SettingsSchema>>;
-  /** Why an image cannot be built in its provider. Follows the path of the first key in the message. */
+  /**
+   * Returns why an image cannot be built in its provider. The reason follows the path of the first key in the message.
+   */
   reason(
     image: Readonly<Record<string, unknown>>,
     provider: ProviderModule | undefined,
     context: Pick<SettingsContext, 'scriptDir'>,
   ): string | undefined;
-  /** Keys of the disk image, as an entry of `diskimages` would have them. */
+  /** Returns the keys of the disk image, as in an entry of `diskimages`. */
   diskimage(image: Readonly<Record<string, unknown>>, provider: string): Readonly<Record<string, unknown>>;
 }
 
@@ -137,21 +145,21 @@ export interface BuilderServices {
   /** @throws ImageError `invalid-configuration` if the configuration has no provider of instances with this name */
   instanceProvider(name: string): InstanceProvider;
   /**
-   * Chooses an image of a provider. Absent in a program that has no configuration of images.
+   * Chooses an image of a provider. Absent in a program without configured images.
    *
    * @returns its id in the provider
    * @throws ImageError `image-not-found`, `invalid-configuration`, `invalid-filter`
    */
   chooseImage?(provider: string, choice: ImageChoice, options?: OperationOptions): Promise<string>;
-  /** Opens the gate for files from elsewhere that must have attestations. Absent in a program without such gates. */
+  /** Opens the gate for imported files that must have attestations. Absent in a program without such gates. */
   attestationGate?(required: RequiredAttestation): AttestationGate;
-  /** Seconds for which instances of failed builds are kept, instead of those in the settings. */
+  /** Seconds for which instances of failed builds are kept, instead of the setting. */
   readonly keepOnFailure?: number;
   /** Whether an instance may stay after its build has failed or was interrupted. Default true. */
   readonly instancesOutliveBuilds?: boolean;
 }
 
-/** A builder without a module: its disk images have the settings of the builder `dib`. */
+/** A builder without a module. Its disk images have the settings of the builder `dib`. */
 export type ImageBuilderClass = new (
   diskimage: DiskImage,
   settings: never,
@@ -167,15 +175,15 @@ export interface BuilderEntry<Settings> {
 /** A service of a builder module in a running daemon. */
 export interface BuilderService<Settings> extends AsyncDisposable {
   /**
-   * Applies the configuration in force, at the start and after each reload: the disk images that are built here.
+   * Applies the current configuration, at the start and after each reload, with the disk images that are built here.
    *
    * @returns resolves once the service no longer uses providers that the reload removed
    */
   configure(entries: readonly BuilderEntry<Settings>[]): void | Promise<void>;
   /**
-   * Keeps the service from deleting a snapshot of an image while an upload claims it.
+   * Prevents the service from deleting a snapshot of an image while an upload claims it.
    *
-   * @returns releases it
+   * @returns releases the lock
    */
   lockSnapshots?(imageId: string, signal: AbortSignal): Promise<() => void>;
 }
@@ -185,65 +193,65 @@ export interface BuildRequest {
   /** Name of the disk image. */
   readonly name: string;
   readonly imageId: string;
-  /** Requests with the same key, of any host, are one job. */
+  /** Key that requests of any host share to become one job. */
   readonly key: string;
 }
 
 /** The daemon as its builder modules see it. */
 export interface BuilderSite {
   readonly repository: ImageRepository;
-  /** Gives the logger of a name, such as `nodepool.builder`. */
+  /** Returns a logger by name, such as `nodepool.builder`. */
   readonly logger: (name: string) => Logger;
   /** Configured providers of instances with these names, and those that this process has used. */
   instanceProviders(names: Iterable<string>): Iterable<InstanceProvider>;
   /** Called once an instance without a build, or its image, was deleted in a provider. */
   onOrphanDeleted?(provider: string): void;
-  /** Whether this host has the image, or a builder of the fleet offers it. */
+  /** Returns whether this host has the image, or a builder of the fleet offers it. */
   isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
   /**
-   * Has a builder of the fleet build an image. Aborting detaches this caller; the build continues.
+   * Has a builder of the fleet build an image. Aborting detaches only this caller; the build continues.
    *
    * @returns the builder's error if the build failed; undefined once the builder has the image
-   * @throws an error if the result is unknown, such as that of a lost connection
+   * @throws an error if the result is unknown, such as a lost connection
    */
   requestBuild(request: BuildRequest, signal: AbortSignal): Promise<Error | undefined>;
 }
 
 /**
- * A kind of provider: everything about one value of `providers[].type`. It takes images, runs instances, or both. A type
- * that takes no images and requires no key exists without an entry, as a provider named after the type.
+ * A kind of provider, defined by one value of `providers[].type`. It stores images, runs instances, or both. A type
+ * that stores no images and requires no key exists without an entry, as a provider named after the type.
  *
- * @typeParam S of {@link settings}
- * @typeParam P of {@link prepare}
+ * @typeParam S schema of {@link settings}
+ * @typeParam P result of {@link prepare}
  */
 export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknown> {
   /** `providers[].type`. */
   readonly type: string;
   /**
-   * Keys of its entries in addition to those that all providers have. The description follows the type in the
+   * Keys of its entries in addition to those that all providers share. The description follows the type in the
    * documentation: `a directory that serves images`.
    */
   readonly settings: S;
-  /** Checks beyond the schema. */
+  /** Checks rules that the schema cannot express. */
   check?(entry: ProviderEntry<S>): Iterable<Diagnostic>;
-  /** Files that {@link prepare} reads, or would read if they existed: a change of one reloads the configuration. */
+  /** Files that {@link prepare} reads, or would read if they existed. A change of one reloads the configuration. */
   files?(host: Omit<ProviderHost, 'warn'>): readonly string[];
   /**
-   * Reads what an entry refers to, such as credentials in a file of the cloud's own. Runs at each load. A rejection is a
+   * Reads what an entry refers to, such as credentials in a file of the cloud. Runs at each load. A rejection is a
    * warning; requests to the provider then fail with its reason.
    */
   prepare?(entry: ProviderEntry<S>, host: ProviderHost): Promise<PreparedProvider<P>>;
-  /** Takes images. */
+  /** Stores images. */
   readonly images?: ImageSupport<S, P>;
   /** Runs instances. */
   readonly instances?: InstanceSupport<S, P>;
 }
 
-/** The part of a provider module that takes images. */
+/** The part of a provider module that stores images. */
 export interface ImageSupport<S extends ObjectSchema = AnySettings, P = unknown> {
   /** Opens a provider. It sends no request. */
   open(entry: ProviderEntry<S>, services: ImageServices<P>): ImageProvider;
-  /** Spellings of nodepool's driver for images that a filter chooses. Default: those of `image-filters` alone. */
+  /** Spellings of nodepool's driver for images that a filter chooses. Default: only those of `image-filters`. */
   readonly cloudImages?: CloudImageKeys;
 }
 
@@ -251,9 +259,9 @@ export interface ImageSupport<S extends ObjectSchema = AnySettings, P = unknown>
 export interface InstanceSupport<S extends ObjectSchema = AnySettings, P = unknown> {
   /** Opens a provider. It sends no request. */
   open(entry: ProviderEntry<S>, services: InstanceServices<P>): InstanceProvider;
-  /** Whether the base images of its instances are files of this host. Default false: they have names in the provider. */
+  /** Whether base images of instances are files on this host. By default, they are names in the provider. */
   readonly bootsFiles?: boolean;
-  /** Whether its instances report the password that their system set for its administrator. Default false. */
+  /** Whether instances report the password that their system set for its administrator. Default false. */
   readonly reportsPasswords?: boolean;
 }
 
@@ -266,12 +274,12 @@ export interface CloudImageEntry {
 
 /** Keys with which nodepool's driver of a cloud chooses an image. */
 export interface CloudImageKeys {
-  /** Keys besides `name`, `image-id` and `image-filters`. */
+  /** Keys in addition to `name`, `image-id` and `image-filters`. */
   readonly properties: Readonly<Record<string, SettingsSchema>>;
   /**
-   * Translates all keys of an entry, including `image-filters`; an image must match all of them (`combineFilters`). A
-   * condition that has no equivalent is an error, as
-   * without it other images would pass. Owners are only those that the entry names.
+   * Translates all keys of an entry, including `image-filters`. An image must match all of them (`combineFilters`). A
+   * condition without an equivalent is an error, because without it other images would match. Owners are only those
+   * that the entry names.
    *
    * @returns the keys of `parseImageFilter`; empty if the entry has no condition
    * @throws ImageError `invalid-filter`
@@ -282,7 +290,7 @@ export interface CloudImageKeys {
 /** Settings of one entry of `providers`. */
 export type ProviderEntry<S> = SettingsOf<S> & {
   readonly name: string;
-  /** Bytes a second, of all uploads together. Default: no limit. */
+  /** Bytes per second, for all uploads together. Default: no limit. */
   readonly 'bandwidth-limit'?: number;
   /** Seconds that an upload may take. Default: no limit. */
   readonly 'image-upload-timeout'?: number;
@@ -312,25 +320,25 @@ export interface ProviderServices<P = unknown> {
   readonly logger: Logger;
 }
 
-/** Further services for a provider of images. */
+/** Additional services for a provider of images. */
 export interface ImageServices<P = unknown> extends ProviderServices<P> {
-  /** Disk formats to accept, the best first. */
+  /** Disk formats to accept, the preferred one first. */
   readonly formats: readonly ImageFormat[];
   /**
-   * Directory for records of this provider that outlive the process, such as those of interrupted uploads. It is created
-   * by the provider. Absent in a program that uploads nothing.
+   * Directory for records of this provider that outlive the process, such as those of interrupted uploads. The provider
+   * creates it. Absent in a program that uploads nothing.
    */
   readonly directory?: string;
   /** Reports the duration of a request to the cloud, in milliseconds. */
   readonly onTask: (task: string, milliseconds: number) => void;
 }
 
-/** Further services for a provider of instances. */
+/** Additional services for a provider of instances. */
 export interface InstanceServices<P = unknown> extends ProviderServices<P> {
-  /** Directory for records and instances of this provider. It is created by the provider. */
+  /** Directory for records and instances of this provider. The provider creates it. */
   readonly directory: string;
   /** Identity of this builder, which marks the instances that it launches. */
   readonly owner: string;
-  /** Part of the owner's instances to see and to add to. Default: all of them, in whatever scope. */
+  /** Part of the owner's instances to list and to add to. Default: all of them, in any scope. */
   readonly scope?: string;
 }

@@ -1,12 +1,12 @@
 import leven from 'leven';
 
-/** Max number of edits between a misspelt name and the one that was meant. */
+/** Maximum number of edits between a misspelt name and the intended one. */
 const MAX_EDITS = 2;
 
-/** Min number of letters for each edit: of a short name, two edits leave too little. */
+/** Minimum number of letters for each edit, because two edits change too much of a short name. */
 const LETTERS_PER_EDIT = 3;
 
-/** Returns the known name that a misspelt one probably stands for; undefined if none is similar. */
+/** Returns the known name that was probably meant; undefined if none is similar. */
 export function nearestName(name: string, known: Iterable<string>): string | undefined {
   const [nearest] = Array.from(known, (other) => ({ other, edits: editsBetween(other, name) })).toSorted(
     (one, two) => one.edits - two.edits,
@@ -15,7 +15,7 @@ export function nearestName(name: string, known: Iterable<string>): string | und
   return nearest !== undefined && nearest.edits <= max ? nearest.other : undefined;
 }
 
-/** Number of edits; two letters in the wrong order count as one. */
+/** Counts edits. Two swapped letters count as one. */
 function editsBetween(one: string, two: string): number {
   let at = 0;
   while (at < one.length && one[at] === two[at]) at += 1;

@@ -5,11 +5,11 @@ import { ImageError } from './errors.ts';
 import { errnoOf } from './system-error.ts';
 
 /**
- * Finds the part of a path that a user other than root and this one may replace: the path itself, a directory above it, or
- * a part of what its symbolic links name. This user's own group counts as this user. A directory with the sticky bit, such
- * as /tmp, is safe as long as the entry in it is.
+ * Finds the part of a path that a user other than root and this one can replace: the path itself, a directory above it,
+ * or a part of the targets of its symbolic links. This user's own group counts as this user. A directory with the
+ * sticky bit, such as /tmp, is safe if the entry in it is.
  *
- * @returns `/srv/site belongs to user 1001`; undefined if only root and this user may replace it
+ * @returns `/srv/site belongs to user 1001`; undefined if only root and this user can replace it
  * @throws Error of the file system: `ENOENT`
  */
 export function foreignPart(path: string): string | undefined {
@@ -18,12 +18,12 @@ export function foreignPart(path: string): string | undefined {
     const state = lstatSync(part);
     if (!isOwn(state)) return `${part} belongs to user ${state.uid}`;
     const writer = otherWriter(state);
-    if (writer !== undefined) return `${part} may be written to by ${writer}`;
+    if (writer !== undefined) return `${part} is writable for ${writer}`;
   }
   return undefined;
 }
 
-/** The path without symbolic links; with them if they lead nowhere. */
+/** Returns the path without symbolic links, or with them if they lead nowhere. */
 function targetOf(path: string): string {
   try {
     return realpathSync(path);
@@ -50,24 +50,24 @@ function otherWriter(state: Stats): string | undefined {
   return (state.mode & 0o020) !== 0 && !isOwnGroup ? `group ${state.gid}` : undefined;
 }
 
-/** Flags of open(2) with which nobody can make this process follow a link to another file, or wait at a FIFO. */
+/** Flags of open(2) with which no other user can make this process follow a link to another file, or wait at a FIFO. */
 export const UNTRICKED: number = constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** What an error of open(2) with these flags says of the file. */
+/** Meaning of an error of open(2) with these flags. */
 const REFUSED: Readonly<Record<string, string>> = {
   ELOOP: 'is a symbolic link',
-  ENXIO: 'is not a regular file', // a FIFO that nobody reads, or a socket
+  ENXIO: 'is not a regular file', // a FIFO without a reader, or a socket
 };
 
-/** Explains why another user may have put a file there; undefined for a regular file of this user or of root. */
+/** Explains why another user may have created a file; undefined for a regular file of this user or of root. */
 export function foreignFile(state: Stats): string | undefined {
   if (!state.isFile()) return 'is not a regular file';
-  if (state.nlink > 1) return 'has a second name, which may be that of another file';
+  if (state.nlink > 1) return 'has a second name, which may belong to another file';
   return isOwn(state) ? undefined : `belongs to user ${state.uid}`;
 }
 
 /**
- * Opens a file of this user or of root in a directory that others may write to, or creates it. It is not truncated.
+ * Opens or creates a file of this user or of root in a directory that others may write to. It is not truncated.
  *
  * @param flags of open(2), such as `O_RDWR | O_CREAT`
  * @param mode of a new file

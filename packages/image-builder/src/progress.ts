@@ -5,7 +5,10 @@ type Listener = (progress: Progress) => void;
 /** Minimum time between two calls, in milliseconds. */
 const INTERVAL = 200;
 
-/** Reports progress in whole percent: always increasing, at most five times a second, and each change of `waiting` and `phase`. */
+/**
+ * Reports progress in whole percent, always increasing and at most five times a second, and each change of `waiting`
+ * and `phase`.
+ */
 export function steadyProgress(listener: Listener): Listener {
   let last = 0;
   let nextAt = 0;

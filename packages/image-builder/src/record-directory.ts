@@ -13,7 +13,7 @@ const EXTENSION = '.json';
 /** A record on disk that its schema does not accept. */
 export class DamagedRecordError extends Error {
   override readonly name = 'DamagedRecordError';
-  /** Such as `files[0].size is not a number`. */
+  /** Reason, such as `files[0].size is not a number`. */
   readonly reason: string;
 
   constructor(path: string, reason: string) {
@@ -34,14 +34,14 @@ export class RecordType<const S extends SettingsSchema> {
     return `${JSON.stringify(record, null, 2)}\n`;
   }
 
-  /** Writes a record atomically; it survives a loss of power once this resolves. */
+  /** Writes a record atomically. It survives a power failure once this resolves. */
   async write(path: string, record: SettingsOf<S>): Promise<void> {
     await writeDurably(path, this.text(record));
   }
 
-  /** Undefined if the file does not exist. @throws DamagedRecordError */
+  /** Reads a record; undefined if the file does not exist. @throws DamagedRecordError */
   async read(path: string): Promise<SettingsOf<S> | undefined> {
-    // A synchronous read of a small file takes a tenth of the time, which counts at a start with thousands of images.
+    // A synchronous read of a small file takes a tenth of the time, which matters at a start with thousands of images.
     const read = async (): Promise<string> => readFileSync(path, 'utf8');
     const text = await unlessMissing(read());
     return text === undefined ? undefined : this.parse(text, path);
@@ -63,8 +63,8 @@ export class RecordDirectory<const S extends SettingsSchema> {
   readonly #companions: readonly string[];
 
   /**
-   * @param path of the directory, which is created with the first record
-   * @param companions endings of files that belong to a record, such as `.key`
+   * @param path directory, which is created with the first record
+   * @param companions suffixes of files that belong to a record, such as `.key`
    */
   constructor(path: string, schema: S, companions: readonly string[] = []) {
     this.path = path;
@@ -72,7 +72,7 @@ export class RecordDirectory<const S extends SettingsSchema> {
     this.#companions = companions;
   }
 
-  /** Path of a record, or of a companion of it. */
+  /** Path of a record, or of its companion file. */
   file(name: string, ending: string = EXTENSION): string {
     return join(this.path, name + ending);
   }
@@ -88,7 +88,7 @@ export class RecordDirectory<const S extends SettingsSchema> {
     return [...new Set(names)];
   }
 
-  /** Undefined if the record does not exist. @throws DamagedRecordError */
+  /** Reads a record; undefined if it does not exist. @throws DamagedRecordError */
   async read(name: string): Promise<SettingsOf<S> | undefined> {
     return await this.#type.read(this.file(name));
   }
@@ -98,7 +98,7 @@ export class RecordDirectory<const S extends SettingsSchema> {
     await this.#type.write(this.file(name), record);
   }
 
-  /** Removes the files of a record, the record itself last: until then {@link names} has it. */
+  /** Removes the files of a record, the record itself last, because {@link names} finds them through it. */
   async remove(name: string): Promise<void> {
     for (const ending of this.#endings()) await rm(this.file(name, ending), { force: true });
   }

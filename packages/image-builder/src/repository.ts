@@ -68,7 +68,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * Locks the directory, cleans up after a crash, and begins to watch.
+   * Locks the directory, cleans up after a crash, and starts watching.
    *
    * @throws ImageError `directory-locked`, `directory-not-usable`, `disk-full`
    */
@@ -103,7 +103,10 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     return this.#layout.logs;
   }
 
-  /** Path for records of a module, such as the instances that builds run on. Its user creates the directory. */
+  /**
+   * Returns the path for records of a module, such as the instances on which builds run. Its user creates the
+   * directory.
+   */
   recordDirectory(name: string): string {
     return join(this.#layout.workspace, name);
   }
@@ -113,7 +116,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     return this.#catalog.images;
   }
 
-  /** Deleted images whose delete job may be assigned again: the job server has not acknowledged its end. */
+  /** Deleted images whose delete job may be assigned again, because the job server has not acknowledged its end. */
   get pendingDeletes(): ReadonlySet<string> {
     return this.#pendingDeletes.ids;
   }
@@ -127,7 +130,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
    * conversion.
    *
    * @throws ImageError `image-not-found`, `format-unknown`, `format-unavailable`, `image-not-self-contained`,
-   *   `image-too-large`, `conversion-failed`, `disk-full`, `build-aborted`
+   * `image-too-large`, `conversion-failed`, `disk-full`, `build-aborted`
    */
   async file(
     imageId: string,
@@ -155,10 +158,10 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * Adds an image whose files `make` writes to a staging directory. If the image exists under the same name, it is returned. Concurrent
-   * calls share one build: a job server may assign a job twice.
+   * Adds an image whose files `make` writes to a staging directory. If the image exists under the same name, it is
+   * returned. Concurrent calls share one build, because a job server may assign a job twice.
    *
-   * @throws ImageError `image-exists` if the id belongs to another image; what `make` throws
+   * @throws ImageError `image-exists` if the id belongs to another image; errors of `make`
    */
   async add(
     imageId: string,
@@ -196,10 +199,10 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * Runs `work`, which adds something to an image, such as a document in `<image-id>.d`. A deletion of the image waits for
-   * it, so that nothing is left.
+   * Runs `work`, which adds something to an image, such as a document in `<image-id>.d`. The deletion of an image waits
+   * for it, so that it removes everything.
    *
-   * @throws ImageError `image-not-found`; what `work` throws
+   * @throws ImageError `image-not-found`; errors of `work`
    */
   async withImage<T>(imageId: string, work: (image: Image) => Promise<T>): Promise<T> {
     const image = this.get(imageId);
@@ -207,7 +210,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     return await this.#additions.run(imageId, () => work(image));
   }
 
-  /** Call when the job server has acknowledged the end of the delete job. */
+  /** Forgets a deletion. Call it when the job server has acknowledged the end of the delete job. */
   async forgetDelete(imageId: string): Promise<void> {
     await this.#pendingDeletes.forget(imageId);
   }
@@ -306,7 +309,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     });
   }
 
-  /** Returns a file without checksums that no longer fit it. If it was converted, the conversion is attested. */
+  /** Returns a file without checksums that no longer match it. If it was converted, the conversion is attested. */
   async #attested(
     imageId: string,
     file: ImageFile,
@@ -326,7 +329,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   async #delete(imageId: string): Promise<void> {
     await this.#conversions.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
     await this.#additions.settled(imageId);
-    // Before the image is removed, so that listeners see the pending delete.
+    // Precedes the removal, so that listeners see the pending delete.
     this.#pendingDeletes.add(imageId);
     try {
       await this.#catalog.withdraw(imageId);

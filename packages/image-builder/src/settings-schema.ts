@@ -1,6 +1,7 @@
 /**
- * A node of a JSON Schema, as far as settings use it. One description gives validation, defaults, the sentence in the
- * documentation, and, by {@link SettingsOf}, the TypeScript type. Write it with `as const satisfies SettingsSchema`.
+ * A node of a JSON Schema, limited to what settings use. One description provides validation, defaults, the sentence in
+ * the documentation, and, through {@link SettingsOf}, the TypeScript type. Write it with `as const satisfies
+ * SettingsSchema`.
  */
 export interface SettingsSchema {
   readonly type?: string | readonly string[];
@@ -9,11 +10,11 @@ export interface SettingsSchema {
   /** Value of an absent key, see {@link readSettings}. */
   readonly default?: string | number | boolean;
   /**
-   * Of text that is a path: {@link readSettings} resolves a relative one against the directory of the configuration file.
-   * `directory`: a directory that exists; `validate` warns if this host lacks it. `program`: a path, or a name without a
-   * slash, which is looked up in PATH; of a list: its first item is a program. `words`: a list, or a string that is split
-   * as a shell would; a disk image adds its own to those of its parent. `time`: an ISO 8601 time. `text`: a number in the
-   * file is text as well, as Python's `str()` writes it.
+   * Format of a text. `path`: {@link readSettings} resolves a relative one against the directory of the configuration
+   * file. `directory`: a directory. If it does not exist, `validate` warns. `program`: a path, or a name
+   * without a slash, which is looked up in PATH; in a list, only the first item is a program. `words`: a list, or a
+   * string that is split like in a shell. A disk image appends its words to its parent's. `time`: an ISO 8601 time. `text`:
+   * a number in the file also counts as text, as Python's `str()` writes it.
    */
   readonly format?: 'path' | 'directory' | 'program' | 'words' | 'time' | 'text';
   readonly properties?: Readonly<Record<string, SettingsSchema>>;
@@ -22,9 +23,9 @@ export interface SettingsSchema {
   /** Schemas of keys, by a regular expression for the keys. */
   readonly patternProperties?: Readonly<Record<string, SettingsSchema>>;
   readonly not?: SettingsSchema;
-  /** Remedy for a value that `not` refuses, or for a required key that is missing. */
+  /** Remedy for a value that `not` rejects, or for a missing required key. */
   readonly $comment?: string;
-  /** True if a value that `not` refuses is ignored with a warning. */
+  /** Whether a value that `not` rejects is ignored with a warning. */
   readonly deprecated?: boolean;
   readonly items?: SettingsSchema;
   readonly enum?: readonly unknown[];
@@ -87,7 +88,7 @@ type IsPresent<K, S, R> = K extends R ? true : S extends { default: unknown } ? 
 /**
  * Fills in the defaults of a valid value and makes its paths absolute.
  *
- * @param schema that the value is valid for
+ * @param schema the schema for which the value is valid
  * @param absolute resolves a relative path
  */
 export function readSettings<const S extends SettingsSchema>(

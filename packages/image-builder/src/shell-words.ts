@@ -1,13 +1,13 @@
 import { ImageError } from './errors.ts';
 
-/** A word of a shell's command line: bare characters, escapes, and quoted parts, in any mixture. */
+/** A word of a shell's command line: bare characters, escapes, and quoted parts, in any combination. */
 const WORD = /(?:[^\s'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")+/y;
 const PART = /\\([\s\S])|'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"|([^'"\\]+)/g;
 
 /**
- * Splits text into words at white space, with quotes and backslashes as in a POSIX shell.
+ * Splits text into words at white space, with quotes and backslashes like in a POSIX shell.
  *
- * @param what the text is, for the error
+ * @param what kind of text, for the error
  * @throws ImageError `invalid-configuration` for a quote that is not closed
  */
 export function shellWords(text: string, what: string): string[] {
@@ -21,7 +21,7 @@ export function shellWords(text: string, what: string): string[] {
     if (word === undefined || !/^\s?$/.test(text[position + word.length] ?? '')) {
       throw new ImageError(
         'invalid-configuration',
-        `${what} ${JSON.stringify(text)} has a quote or backslash without its counterpart; close or remove it`,
+        `${what} ${JSON.stringify(text)} has an unmatched quote or backslash; close or remove it`,
       );
     }
     words.push(unquote(word));
@@ -33,7 +33,7 @@ function unquote(word: string): string {
   return word.replace(
     PART,
     (_, escaped?: string, single?: string, double?: string, bare?: string) =>
-      // Between double quotes a backslash stands for itself, except before one of these.
+      // Between double quotes, a backslash is literal except before one of these.
       escaped ?? single ?? double?.replace(/\\(["\\$`])/g, '$1') ?? bare ?? '',
   );
 }

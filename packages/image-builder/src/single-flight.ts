@@ -8,13 +8,13 @@ interface Flight<T> {
 }
 
 /**
- * Runs a function once for all concurrent callers. Aborting detaches only that caller; the function is aborted when
- * no caller is left.
+ * Runs a function once for all concurrent callers. Aborting detaches only that caller; the function is aborted when no
+ * caller is left.
  */
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
-  /** Joins the running function for `key`, or starts it. Rejected with the reason of `signal` if that aborts. */
+  /** Joins the running function for `key`, or starts it. Rejects with the reason of `signal` if it aborts. */
   async run(
     key: string,
     work: (options: Required<OperationOptions>) => Promise<T>,

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Longest time without a turn of the event loop, in milliseconds. */
+/** Maximum time without a turn of the event loop, in milliseconds. */
 const SLICE = 3;
 
 /**

@@ -1,11 +1,11 @@
 import type { FileHandle } from 'node:fs/promises';
 
-/** Minimum size of a hole in bytes: smaller ones cost more than they save. */
+/** Minimum size of a hole in bytes, because smaller ones cost more than they save. */
 const UNIT = 16 * 1024;
 
 /**
- * Writes bytes at a position of a new file and leaves holes for zeros. Truncate the file to its size at the end: it may
- * end with a hole.
+ * Writes bytes at a position of a new file and leaves holes for zeros. Truncate the file to its size afterwards,
+ * because it may end with a hole.
  *
  * @returns the number of written bytes
  */
@@ -18,7 +18,7 @@ export async function writeSparse(file: FileHandle, bytes: Buffer, position: num
   return written;
 }
 
-/** Writes all bytes at a position; a single write may stop early. */
+/** Writes all bytes at a position. A single write may stop early. */
 export async function writeAt(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
     at += (await file.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
@@ -37,8 +37,8 @@ function* dataIn(bytes: Buffer): Generator<{ readonly begin: number; readonly en
   if (bytes.length > begin) yield { begin, end: bytes.length };
 }
 
-/** Whether all bytes are zero. */
+/** Returns whether all bytes are zero. */
 export function isZero(bytes: Buffer, begin = 0, end: number = bytes.length): boolean {
-  // Each byte equals the one before it, and the first one is zero.
+  // Each byte equals the previous one, and the first one is zero.
   return bytes[begin] === 0 && bytes.compare(bytes, begin + 1, end, begin, end - 1) === 0;
 }

@@ -5,10 +5,10 @@ interface Meaning {
   readonly remedy: string;
 }
 
-const FULL: Meaning = { code: 'disk-full', remedy: 'make room there' };
+const FULL: Meaning = { code: 'disk-full', remedy: 'free space there' };
 const FORBIDDEN: Meaning = {
   code: 'directory-not-usable',
-  remedy: 'give the user that runs this program the right to read and write there',
+  remedy: 'grant the user that runs this program read and write access there',
 };
 const ABSENT: Meaning = { code: 'directory-not-usable', remedy: 'create the directory, or name another' };
 
@@ -23,13 +23,13 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   EEXIST: ABSENT, // a file in place of the directory
 };
 
-/** Code of an error of the operating system, such as `ENOENT`; undefined for other errors. */
+/** Returns the code of an operating-system error, such as `ENOENT`; undefined for other errors. */
 export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 /**
- * Converts an error of the file system that an administrator can correct to an {@link ImageError}, and returns others
+ * Converts an error of the file system that an administrator can correct to an {@link ImageError}. Returns others
  * unchanged.
  *
  * @param doing the failed operation, as the subject of a sentence

@@ -14,15 +14,15 @@ export interface Logger {
 export interface Progress {
   readonly done: number;
   readonly total: number;
-  /** The thing that the operation waits for, such as disk space. Absent while it works. */
+  /** Subject of the wait, such as disk space. Absent while the operation works. */
   readonly waiting?: string;
-  /** The part of the operation that runs, such as `install.d`; absent if it has no parts. */
+  /** The current phase of the operation, such as `install.d`; absent if it has no phases. */
   readonly phase?: string;
 }
 
 /** Options of every long call. */
 export interface OperationOptions {
-  /** Aborts the call, which is then rejected with the signal's reason as the cause. */
+  /** Aborts the call, which then rejects with the signal's reason as the cause. */
   readonly signal?: AbortSignal;
   /** Called during the work, at most a few times a second. */
   readonly onProgress?: (progress: Progress) => void;
@@ -30,7 +30,7 @@ export interface OperationOptions {
 
 /** Options of the method `diagnose` of modules and providers. */
 export interface CheckOptions extends OperationOptions {
-  /** Bytes of the largest image of this host; undefined if it has none. */
+  /** Size of the largest image on this host in bytes; undefined if it has none. */
   readonly largestImage?: number | undefined;
 }
 
@@ -45,9 +45,9 @@ export interface ImageFile {
   readonly format: ImageFormat;
   /** Absolute path. */
   readonly path: string;
-  /** Length in bytes, holes included. */
+  /** Size in bytes, holes included. */
   readonly size: number;
-  /** Known for files that a builder of this project made, unless they changed since. */
+  /** Checksums of a file that a builder of this project made, unless it has changed since. */
   readonly checksums?: Checksums;
 }
 
@@ -61,31 +61,31 @@ export interface Snapshot {
 /** An image in the local directory: one id, one or more formats. */
 export interface Image {
   readonly id: string;
-  /** `diskimages[].name` of its build; unknown for a file that was put there by hand. */
+  /** `diskimages[].name` of its build; unknown for a file that was added by hand. */
   readonly name?: string;
   /** End of its build, or the newest modification time of its files. */
   readonly builtAt: Date;
-  /** Duration of its build in seconds; unknown for a file that was put there by hand. */
+  /** Duration of its build in seconds; unknown for a file that was added by hand. */
   readonly buildTime?: number;
-  /** At least one, in the order of {@link FORMAT_NAMES}. */
+  /** Files of the image, at least one, in the order of {@link FORMAT_NAMES}. */
   readonly files: readonly ImageFile[];
   /** Providers that already have it without an upload. Absent if there are none. */
   readonly snapshots?: readonly Snapshot[];
 }
 
-/** A document that proves where an image comes from, such as a signed statement of its builder. */
+/** A document that proves the origin of an image, such as a signed statement of its builder. */
 export interface AttestationDocument {
-  /** Name of its file: `build.sigstore.json`. See `checkAttestationName`. */
+  /** File name of the document: `build.sigstore.json`. See `checkAttestationName`. */
   readonly name: string;
-  /** At most 1 MiB in UTF-8. */
+  /** Text of at most 1 MiB in UTF-8. */
   readonly text: string;
 }
 
 /** Parameters of an upload. */
 export interface UploadRequest {
   /**
-   * Identifies the upload: a retry has the same id, a further upload of the same image another one. The provider stores
-   * it with the image.
+   * Identifies the upload. A retry has the same id, and another upload of the same image has another one. The provider
+   * stores it with the image.
    */
   readonly uploadId: string;
   readonly imageId: string;
@@ -93,21 +93,23 @@ export interface UploadRequest {
   readonly imageName: string;
   /** End of its build; the provider stores it with the image. Default: unknown. */
   readonly builtAt?: Date;
-  /** Name of the image in the provider (`template-hostname`), where it can be chosen. Default: the provider's choice. */
+  /**
+   * Name of the image in the provider (`template-hostname`), if it can be chosen there. Default: the provider's choice.
+   */
   readonly externalName?: string;
   /** File to upload, in one of the provider's {@link ImageProvider.formats}. */
   readonly file: ImageFile;
   /** Properties to store with the image (`meta` of `providers[].images`). */
   readonly metadata?: Readonly<Record<string, string>>;
   /**
-   * Documents to keep with the image, by a provider that has {@link ImageProvider.getAttestations}; others ignore them.
-   * Default: none.
+   * Documents to store with the image, for a provider that has {@link ImageProvider.getAttestations}; others ignore
+   * them. Default: none.
    */
   readonly attestations?: readonly AttestationDocument[];
   /**
-   * Whether other processes may run the same upload concurrently: then their partial images are kept, and the first
-   * complete image is the result of all, even if its file had other bytes. Default false: a partial image of this upload
-   * comes from an earlier attempt and is removed.
+   * Whether other processes may run the same upload concurrently. Their partial images are then kept, and the first
+   * complete image is the result of all, even if its file had other bytes. Default false: a partial image of this
+   * upload comes from an earlier attempt and is removed.
    */
   readonly shared?: boolean;
 }
@@ -120,8 +122,8 @@ export interface UploadResult {
   /** The provider's id of the image, which WORK_COMPLETE returns as `external-id`. */
   readonly externalId: string;
   /**
-   * Digests of the image that the provider computed or stored, in hexadecimal, by the names of in-toto: `md5`, `sha256`,
-   * `sha512`. Absent where it reports none.
+   * Digests of the image that the provider computed or stored, in hexadecimal, by their names in in-toto: `md5`,
+   * `sha256`, `sha512`. Absent if it reports none.
    */
   readonly reported?: Readonly<Record<string, string>>;
   /** Whether the provider stores other bytes than it was sent, because it has converted them. Default false. */
@@ -139,33 +141,33 @@ export interface ProviderImage {
   readonly size: number;
   /** Digests of its bytes; unknown for images of an earlier release or of another program. */
   readonly checksums?: Checksums;
-  /** Digests that the provider itself computed, as {@link UploadResult.reported}. Absent where it reports none. */
+  /** Digests that the provider itself computed, as {@link UploadResult.reported}. Absent if it reports none. */
   readonly reported?: Readonly<Record<string, string>>;
   readonly uploadedAt: Date;
 }
 
-/** Any image in a provider, to be compared with a filter. */
+/** Any image in a provider, for comparison with a filter. */
 export interface ImageCandidate {
   readonly externalId: string;
   /** Name in the provider, which may be ambiguous. */
   readonly name: string;
   /** Name under `providers[].images`; known for images that this software uploaded. */
   readonly imageName?: string;
-  /** Known for images that this software uploaded. */
+  /** Image-id, known for images that nodepool-builder uploaded. */
   readonly imageId?: string;
-  /** In the provider's spelling. */
+  /** Status in the provider's spelling. */
   readonly status: string;
-  /** Whether it can be booted: complete, not deactivated, not hidden. */
+  /** Whether the image can be booted: it is complete, and neither deactivated nor hidden. */
   readonly isUsable: boolean;
-  /** Whether it belongs to the owner of the credentials in use. */
+  /** Whether the image belongs to the owner of the credentials in use. */
   readonly isOwn: boolean;
-  /** The provider's id of its owner, where images of other owners are listed. */
+  /** The provider's id of its owner, if images of other owners are listed. */
   readonly owner?: string;
   readonly architecture?: string;
   readonly visibility?: string;
   readonly tags: readonly string[];
   readonly properties: Readonly<Record<string, string>>;
-  /** Time of creation in the provider; a copy has its own. */
+  /** Creation time in the provider. A copy has its own. */
   readonly createdAt: Date;
   /** End of its build, which its upload stored. */
   readonly builtAt?: Date;
@@ -179,12 +181,12 @@ export interface CandidateOptions extends OperationOptions {
   readonly withRefused?: boolean;
 }
 
-/** Image of an upload, as its job named it. */
+/** Image of an upload, as named in its job. */
 export type ImageKey = Pick<UploadRequest, 'imageId' | 'imageName'>;
 
 /** Options of {@link ImageProvider.discard}. */
 export interface DiscardOptions extends OperationOptions {
-  /** Image of the upload. A provider that finds images by their names need not search all of them then. */
+  /** Image of the upload. With it, a provider that finds images by their names need not search all of them. */
   readonly image?: ImageKey;
 }
 
@@ -210,15 +212,15 @@ export interface ImageProvider {
   /** Accepted formats, the preferred one first. */
   readonly formats: readonly ImageFormat[];
   /**
-   * Uploads a file. A second call for the same upload (a job server assigns a job again after a builder died) results in
-   * one image, never two.
+   * Uploads a file. A second call for the same upload results in one image, never two, because a job server assigns a
+   * job again after a builder died.
    */
   upload(request: UploadRequest, options?: OperationOptions): Promise<UploadResult>;
   /**
    * Turns a {@link Snapshot} into the image of an upload by setting its name and properties. The call is idempotent.
-   * Absent where there are no snapshots.
+   * Absent if there are no snapshots.
    *
-   * @returns undefined if the snapshot does not exist or belongs to another upload: then a file must be uploaded
+   * @returns undefined if the snapshot does not exist or belongs to another upload, so that a file must be uploaded
    */
   claim?(
     externalId: string,
@@ -232,28 +234,28 @@ export interface ImageProvider {
   /** Lists the complete images that this software uploaded. */
   list(options?: OperationOptions): Promise<readonly ProviderImage[]>;
   /**
-   * Lists at least all images that pass a filter; the provider filters as far as its API can. `latestImage` filters again
-   * and chooses. Nothing is cached between calls.
+   * Lists at least all images that match a filter. The provider filters as far as its API can. `latestImage` filters
+   * again and chooses. Nothing is cached between calls.
    */
   findImages(filter: ImageFilter, options?: CandidateOptions): Promise<readonly ImageCandidate[]>;
   /**
-   * Downloads an image to a file, which appears once its checksum was compared. Absent where images are not files.
+   * Downloads an image to a file, which appears once its checksum was verified. Absent if images are not files.
    *
    * @throws ImageError `image-not-found`
    */
   download?(externalId: string, path: string, options?: OperationOptions): Promise<void>;
-  /** Path of an image on this host. Absent where images are not local files. */
+  /** Returns the path of an image on this host. Absent if images are not local files. */
   imagePath?(externalId: string): string;
   /**
-   * Returns the documents that are kept with an image: those of its upload, and those that were added since. An image
-   * without documents has an empty list. Absent where no documents are kept with images.
+   * Returns the documents that are stored with an image, from its upload or added later. An image without documents has
+   * an empty list. Absent if no documents are stored with images.
    *
    * @throws ImageError `image-not-found`
    */
   getAttestations?(externalId: string, options?: OperationOptions): Promise<readonly AttestationDocument[]>;
   /**
-   * Adds documents to an image, or replaces those with the same names: a statement about an upload can only be made after
-   * it. The call is idempotent. Present where {@link getAttestations} is.
+   * Adds documents to an image, or replaces those with the same names, because a statement about an upload can only be
+   * made after it. The call is idempotent. Present if {@link getAttestations} is.
    *
    * @throws ImageError `image-not-found`
    */
@@ -262,8 +264,8 @@ export interface ImageProvider {
     documents: readonly AttestationDocument[],
     options?: OperationOptions,
   ): Promise<void>;
-  /** Lists partial images of interrupted uploads. Absent where uploads leave none. */
+  /** Lists partial images of interrupted uploads. Absent if uploads leave none. */
   listPartialUploads?(options?: OperationOptions): Promise<readonly PartialUpload[]>;
-  /** Checks what uploads need: credentials, services, quota, room. It changes nothing, and retries nothing. */
+  /** Checks what uploads need: credentials, services, quota, free space. It changes nothing, and retries nothing. */
   diagnose?(options?: CheckOptions): AsyncIterable<CheckResult>;
 }

@@ -208,7 +208,7 @@ test('a build by a user other than root has no namespaces, and its log says so',
   const log = await readFile(join(repository.logDirectory, 'debian-1.log'), 'utf8');
   assert.match(
     log,
-    /^# the build has no namespaces of its own \(only root may make namespaces\): .* outlives it/m,
+    /^# the build has no namespaces of its own \(only root can create namespaces\): .* outlives it/m,
   );
 });
 
@@ -270,7 +270,7 @@ for (const [who, script] of Object.entries(WRITERS)) {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', fixture.directory]);
     const repository = await fixture.open();
     const build = new ScriptedBuilder(script).build({ imageId: 'debian-1', repository });
-    await assert.rejects(build, withCode('disk-full', /make room/));
+    await assert.rejects(build, withCode('disk-full', /free space/));
     await assertClean(fixture);
   });
 }

@@ -38,7 +38,7 @@ test('an upload whose cleanup fails stays on record, with its own reason', async
   const error = await cleanUpAfter(changed, failed, fail);
   assert.ok(error instanceof CloudError && error.retriable);
   assert.equal(error.cause, changed);
-  assert.match(error.message, /the file has changed; its cleanup failed, too/);
+  assert.match(error.message, /the file has changed; its cleanup also failed/);
   abort.abort();
   assert.equal(await cleanUpAfter(changed, failed, fail), changed);
 });

@@ -122,7 +122,7 @@ describe('the builder command', () => {
       build(t, { command: ['true', '{output.raw}'] }, { envVars: { TMPDIR: '/nonexistent/tmp' } }),
       withCode(
         'directory-not-usable',
-        /^TMPDIR of disk image "debian" takes no temporary files: ENOENT.*; create "\/nonexistent\/tmp", or name another directory in TMPDIR$/,
+        /^TMPDIR of disk image "debian" cannot be used for temporary files: ENOENT.*; create "\/nonexistent\/tmp", or name another directory in TMPDIR$/,
       ),
     );
   });
@@ -163,7 +163,7 @@ describe('the builder command', () => {
       build(t, { command }),
       withCode(
         'command-failed',
-        /to run sudo; sudoers demands a terminal; add to it: Defaults:USER !requiretty; see /,
+        /to run sudo; sudoers requires a terminal; add to it: Defaults:USER !requiretty; see /,
       ),
     );
   });
@@ -219,7 +219,7 @@ describe('the settings of the builder command', () => {
       'no format',
       ['make', '{directory}'],
       undefined,
-      '/command does not tell the formats that it writes; pass {output.raw} or {output.qcow2} as an argument, or add "formats"',
+      '/command does not name the formats that it writes; pass {output.raw} or {output.qcow2} as an argument, or add "formats"',
     ],
     [
       'a placeholder in a shell script',

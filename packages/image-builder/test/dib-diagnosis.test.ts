@@ -112,14 +112,14 @@ for (const { title, image, elements = [], message } of [
   {
     title: 'the check of a release accepts one that diskimage-builder knows',
     image: { release: 'bookworm' },
-    message: 'knows the release',
+    message: 'supports the release',
   },
   {
     title:
       'the check of a release reports a suite and a package that Debian lacks, which debian-fixes corrects',
     image: { release: 'trixie' },
     message:
-      'it asks for the suite trixie/updates, and it installs the package software-properties-common, which Debian does not have',
+      'it requests the suite trixie/updates, and it installs the package software-properties-common, which Debian does not have',
   },
   {
     title: 'the check of a release accepts a suite that env-vars correct, and reports a missing package',
@@ -130,7 +130,7 @@ for (const { title, image, elements = [], message } of [
     title: 'the check of a disk image without a release uses stable Debian',
     image: {},
     message:
-      'it asks for the suite stable/updates, and it installs the package software-properties-common, which Debian does not have',
+      'it requests the suite stable/updates, and it installs the package software-properties-common, which Debian does not have',
   },
   {
     title: 'the check of a release accepts any release with debian-fixes',

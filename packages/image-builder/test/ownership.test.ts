@@ -41,8 +41,8 @@ test(
     assert.equal(foreignPart(directory), undefined);
     chownSync(directory, 0, NOBODY);
     chmodSync(directory, 0o775);
-    assert.equal(foreignPart(directory), `${directory} may be written to by group ${NOBODY}`);
+    assert.equal(foreignPart(directory), `${directory} is writable for group ${NOBODY}`);
     chmodSync(directory, 0o777);
-    assert.equal(foreignPart(directory), `${directory} may be written to by every user`);
+    assert.equal(foreignPart(directory), `${directory} is writable for every user`);
   },
 );

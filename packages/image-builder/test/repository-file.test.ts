@@ -177,11 +177,11 @@ test('a request for an unavailable image or format is rejected', async (t) => {
   ) => {
     await assert.rejects(repository.file(id, formats as ImageFormat[]), withCode(code, message));
   };
-  await refuse('missing', ['raw'], /image missing is not there/, 'image-not-found');
-  await refuse('a', ['tar', 'iso'], /image a is there as raw, .* to tar or iso/, 'format-unavailable');
+  await refuse('missing', ['raw'], /image missing does not exist here/, 'image-not-found');
+  await refuse('a', ['tar', 'iso'], /image a exists as raw, .* to tar or iso/, 'format-unavailable');
   await refuse('a', [], /to nothing/, 'format-unavailable');
   await refuse('a', ['qcow3'], /"qcow3"/, 'format-unknown');
-  await refuse('b', ['raw'], /image b is there as tar/, 'format-unavailable');
+  await refuse('b', ['raw'], /image b exists as tar/, 'format-unavailable');
 });
 
 test('a conversion is aborted once its last caller aborts', async (t) => {

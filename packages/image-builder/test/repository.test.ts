@@ -59,7 +59,7 @@ test('a missing, unwritable or non-directory images-dir is rejected', async (t) 
 
 test('a full file system of images-dir is reported as full', async (t) => {
   const directory = await mountTmpfs(t, 'nr_inodes=3');
-  await assert.rejects(ImageRepository.open(directory), withCode('disk-full', /make room there/));
+  await assert.rejects(ImageRepository.open(directory), withCode('disk-full', /free space there/));
 });
 
 test('an abort before the repository is open unlocks the directory', async (t) => {
@@ -145,7 +145,7 @@ test('an image’s deletion can be repeated until it is forgotten', async (t) =>
   const successor = await fixture.open();
   await successor.delete('a');
   await successor.forgetDelete('a');
-  await assert.rejects(successor.delete('a'), withCode('image-not-found', /image a is not there/));
+  await assert.rejects(successor.delete('a'), withCode('image-not-found', /image a does not exist here/));
   assert.deepEqual(fixture.events, ['added a', 'removed a', 'deleteForgotten a']);
 });
 

@@ -204,10 +204,10 @@ test('the registry diagnosis reports what is missing', async (t) => {
   const [untrusted = ''] = await states({ 'ca-file': undefined });
   assert.match(
     untrusted,
-    /^problem: provider ci: GET tags: no answer from 127\.0\.0\.1:\d+: unable to verify the first certificate/,
+    /^problem: provider ci: GET tags: no response from 127\.0\.0\.1:\d+: unable to verify the first certificate/,
   );
   await writeAuthFile(directory, 'another.example.com');
   assert.match((await states())[0] ?? '', /^problem: provider ci: the registry wants a name and a password/);
   await registry.kill();
-  assert.match((await states())[0] ?? '', /^problem: provider ci: GET tags: no answer .*ECONNREFUSED/);
+  assert.match((await states())[0] ?? '', /^problem: provider ci: GET tags: no response .*ECONNREFUSED/);
 });

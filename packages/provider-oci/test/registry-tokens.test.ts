@@ -148,6 +148,6 @@ test('the error for an unreachable token service names it', async (t) => {
   });
   await assert.rejects(registry.tags(SIGNAL), {
     code: 'connection-failed',
-    message: /^provider ci: token of 127\.0\.0\.1:1: no answer: .*ECONNREFUSED/,
+    message: /^provider ci: token of 127\.0\.0\.1:1: no response: .*ECONNREFUSED/,
   });
 });

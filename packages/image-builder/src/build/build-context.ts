@@ -32,7 +32,7 @@ export interface LoggedCommandOptions extends RunOptions {
 
 /** A build context with members that only the core uses. */
 export interface CoreContext extends FullBuildContext {
-  /** Runs a command as {@link FullBuildContext.run} does, and returns its result even if it fails. */
+  /** Runs a command like {@link FullBuildContext.run}, but returns its result even if it fails. */
   readonly runLogged: (
     command: string,
     args: readonly string[],
@@ -119,7 +119,7 @@ async function takeCache({ job, diskimage, site, log }: BuildParts): Promise<str
     site.onSettled((isPublished) => cache.release(isPublished));
     return cache.directory;
   }
-  void log.write(`# another build of ${diskimage.name} uses its cache; this build begins with an empty one`);
+  void log.write(`# another build of ${diskimage.name} uses its cache; this build starts with an empty one`);
   const directory = site.staging.path('cache');
   await mkdir(directory);
   return directory;
@@ -176,7 +176,7 @@ function commandError(command: string, result: CommandResult, logName: string): 
   const end = describeEnd(result);
   if (result.diskFull) {
     const reason = /no space left on device/i.test(end) ? '' : ': no space left on device';
-    const remedy = 'make room, lower build-cache-size, or set disk-space of the disk image to what it needs';
+    const remedy = 'free space, lower build-cache-size, or set disk-space of the disk image to what it needs';
     return new ImageError('disk-full', `"${command}" ${end}${reason}; ${remedy}; see ${logName}`);
   }
   const message = `"${command}" ${end}; see ${logName}`;

@@ -16,11 +16,11 @@ export interface BuildLogOptions {
   readonly imageName: string;
   /** Name of the log in errors, such as a command that prints it. Default: its path. */
   readonly shownAs?: string | undefined;
-  /** For the log of an upload instead of a build. */
+  /** Upload to which the log belongs, if it does not belong to a build. */
   readonly upload?: { readonly id: string; readonly provider: string };
-  /** Number of logs kept for the image name, and for it in each provider, including this one. Default 7. */
+  /** Number of logs to keep for the image name, and for it in each provider, including this one. Default 7. */
   readonly retention?: number | undefined;
-  /** Size limit of the log in bytes: only the beginning and the end of a longer log are kept. Default 64 MiB. */
+  /** Maximum size of the log in bytes. A longer log keeps only its beginning and its end. Default 64 MiB. */
   readonly limit?: number | undefined;
   /** Texts that are replaced by `***`. */
   readonly secrets?: readonly string[] | undefined;
@@ -29,7 +29,7 @@ export interface BuildLogOptions {
   readonly logger: Logger | undefined;
 }
 
-/** Begins each log, and tells it from files of other programs. */
+/** First line of each log, which distinguishes it from files of other programs. */
 export const LOG_BEGIN = '# image-name: ';
 
 /** Log of one build: `<image-id>.log`. Its first line contains the image name. */
@@ -58,7 +58,7 @@ export class BuildLog {
     this.#stream = stream;
     this.#onLine = onLine;
     stream.on('error', (error) => {
-      // A build goes on without its log.
+      // A build continues without its log.
       if (!this.#failed) logger?.warn(`the build log "${path}" is truncated: ${error.message}`);
       this.#failed = true;
     });
@@ -69,7 +69,7 @@ export class BuildLog {
     stream.on('drain', resolve).on('close', resolve);
   }
 
-  /** Opens the log, or continues that of an earlier attempt, and removes the oldest logs. */
+  /** Opens the log, or continues the log of an earlier attempt, and removes the oldest logs. */
   static async open(options: BuildLogOptions): Promise<BuildLog> {
     const { directory, imageId, imageName, upload, retention = 7, limit = 64 * 1024 * 1024 } = options;
     await makeDirectory(directory, BUILD_LOG_DIRECTORY);
@@ -80,19 +80,19 @@ export class BuildLog {
     const header = `${LOG_BEGIN}${JSON.stringify(imageName)}${place}\n`;
     stream.write(`${header}# image-id: ${imageId}\n`);
     await removeOldLogs(directory, header, path, retention).catch((error: unknown) => {
-      options.logger?.warn(`old logs in "${directory}" were not removed: ${String(error)}`);
+      options.logger?.warn(`cannot remove old logs in "${directory}": ${String(error)}`);
     });
     return log;
   }
 
-  /** Writes one or several lines, unless the log is closed. The promise is fulfilled when more can be written. */
+  /** Writes one or more lines, unless the log is closed. The promise resolves when more can be written. */
   write(text: string): Promise<void> | undefined {
     const lines = this.#linesOf(text);
     for (const line of lines) this.#onLine?.(line);
     return this.#append(lines);
   }
 
-  /** Writes the reason of a failed build only to the log: `onLine` does not get what the caller reports itself. */
+  /** Writes the reason of a failed build only to the log. `onLine` does not get it, because the caller reports it. */
   writeEnd(text: string): Promise<void> | undefined {
     return this.#append(this.#linesOf(text));
   }
@@ -117,7 +117,7 @@ export class BuildLog {
   }
 }
 
-/** Name of an upload's log without its extension. An upload-id may have any characters. */
+/** Name of an upload's log without its extension. It is encoded, because an upload-id may have any characters. */
 export function uploadLogName(imageId: string, uploadId: string): string {
   const hash = createHash('sha256').update(uploadId).digest('hex');
   return `${imageId}.${hash.slice(0, 16)}.upload`;
@@ -157,7 +157,7 @@ async function startsWith(path: string, text: string): Promise<boolean> {
   }
 }
 
-/** Path of the last screenshot of a build's machine, beside its log. */
+/** Path of the last screenshot of a build's machine, next to its log. */
 export function screenshotPath(logPath: string, type = 'png'): string {
   return `${logPath.slice(0, -'.log'.length)}.${type}`;
 }

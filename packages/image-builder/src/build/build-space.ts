@@ -10,7 +10,7 @@ export class BuildSpace {
   readonly #setting: number | undefined;
   #reservation: Reservation | undefined;
 
-  /** @param setting bytes to reserve; undefined for those that the last build took */
+  /** @param setting bytes to reserve; undefined to reserve what the last build used */
   constructor(site: BuildSite, imageId: string, setting: number | undefined) {
     this.#site = site;
     this.#imageId = imageId;
@@ -18,7 +18,7 @@ export class BuildSpace {
   }
 
   /**
-   * Waits for the space of the whole build. If its need is unknown, the build begins at once.
+   * Waits for the space of the whole build. If the required space is unknown, the build starts at once.
    *
    * @throws ImageError `disk-full`
    */
@@ -27,8 +27,8 @@ export class BuildSpace {
     const bytes = this.#setting ?? lastSpace ?? 0;
     const source =
       this.#setting === undefined
-        ? 'as the last build did; make room there, lower build-cache-size, or set disk-space of the disk image to what it needs'
-        : 'by its disk-space; make room there, or lower build-cache-size or disk-space';
+        ? 'like the last build; free space there, lower build-cache-size, or set disk-space of the disk image to what it needs'
+        : 'according to its disk-space; free space there, or lower build-cache-size or disk-space';
     this.#reservation = await space.reserve(this.#request(staging.directory, bytes, source), this.#site);
     this.#reservation.watch();
   }
@@ -44,13 +44,13 @@ export class BuildSpace {
     const request = this.#request(
       path,
       bytes,
-      'for its next step; make room there, or set disk-space of the disk image to what it needs',
+      'for its next step; free space there, or set disk-space of the disk image to what it needs',
     );
     this.#reservation = await space.extend(this.#reservation, request, { signal, onProgress });
     this.#reservation.watch();
   }
 
-  /** The most bytes that the build was seen to take. */
+  /** Maximum number of bytes that the build was seen to use. */
   async peak(): Promise<number> {
     await this.#reservation?.measure();
     return this.#reservation?.peak ?? 0;

@@ -6,8 +6,8 @@ import { openOwnFile } from '../ownership.ts';
 import { writeAt } from '../sparse.ts';
 
 /**
- * Appends lines to a file. When the file has grown beyond `limit` bytes, the middle is cut out: of the limit, a quarter at
- * the beginning and a quarter at the end stay.
+ * Appends lines to a file. When the file has grown beyond `limit` bytes, its middle is removed, so that a quarter of
+ * the limit stays at the beginning and another at the end.
  */
 export class CappedFile extends Writable {
   readonly #handle: FileHandle;
@@ -26,7 +26,7 @@ export class CappedFile extends Writable {
     this.#limit = limit;
   }
 
-  /** Opens a file, or creates it, and gives it this mode. */
+  /** Opens or creates a file, and sets its mode. */
   static async open(path: string, mode: number, limit: number): Promise<CappedFile> {
     const handle = await openOwnFile(path, constants.O_RDWR | constants.O_CREAT, mode);
     try {
@@ -68,9 +68,9 @@ export class CappedFile extends Writable {
     const end = await this.#read(this.#size - part, part);
     const tail = end.subarray(end.subarray(0, half).indexOf('\n') + 1);
     this.#removed += this.#size - tail.length - this.#head - this.#noticeLength;
-    const notice = `# ${this.#removed} bytes are left out here: the log reached its limit of ${this.#limit} bytes\n`;
+    const notice = `# ${this.#removed} bytes are missing here: the log reached its limit of ${this.#limit} bytes\n`;
     const kept = Buffer.concat([Buffer.from(notice), tail]);
-    // The old tail stays until the new one is written: this process may die in between.
+    // The old tail stays until the new one is written, because this process may die in between.
     await writeAt(this.#handle, kept, this.#head);
     this.#size = this.#head + kept.length;
     await this.#handle.truncate(this.#size);

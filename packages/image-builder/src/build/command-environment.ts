@@ -10,9 +10,10 @@ import {
 import { maskCredentials } from './material-address.ts';
 
 /**
- * Returns the variables of the command that makes an image. The log names the variables of this process that it lacks.
+ * Returns the variables of the command that makes an image. The log names the variables of this process that are
+ * withheld.
  *
- * @param variables of the builder; `env-vars` override them
+ * @param variables variables of the builder; `env-vars` override them
  * @throws ImageError `invalid-configuration`
  */
 export function commandVariables(
@@ -43,7 +44,7 @@ export function checkedVariables({ name, envVars = {} }: DiskImage): Record<stri
 }
 
 /**
- * The `env-vars` of a disk image as they may be published: `***` in place of values of variables that are not public.
+ * Returns the `env-vars` of a disk image for publication, with `***` for the values of variables that are not public.
  *
  * @param mask replaces the secrets of the build
  */
@@ -54,7 +55,7 @@ export function shownVariables(
   const { secrets = [], publicVariables } = diskimage;
   return Object.fromEntries(
     Object.entries(checkedVariables(diskimage)).map(([name, value]) => {
-      // A mask leaves short secrets as they are.
+      // A mask does not replace short secrets.
       const isShown = value === '' || (isPublicVariable(name, publicVariables) && !secrets.includes(value));
       return [name, isShown ? mask(maskCredentials(value)) : '***'];
     }),
@@ -71,7 +72,7 @@ export function hiddenTexts(diskimage: DiskImage, inherited: Environment = inher
   return [...secrets, ...hiddenValues(variablesOf(diskimage, inherited), publicVariables)];
 }
 
-/** Line for a log that names the variables whose values it hides; undefined if there are none. */
+/** Returns a line for the log that names the variables whose values it hides; undefined if there are none. */
 export function hiddenNames(
   diskimage: DiskImage,
   inherited: Environment = inheritedEnvironment(),
@@ -88,7 +89,9 @@ function variablesOf({ envVars = {} }: DiskImage, inherited: Environment): Envir
   return { ...inherited, ...(Object.fromEntries(own) as Record<string, string>) };
 }
 
-/** Reason why an entry of `env-vars` is invalid, and the remedy. The value is left out: it may be a secret. */
+/**
+ * Returns the reason why an entry of `env-vars` is invalid, and the remedy. It omits the value, which may be a secret.
+ */
 export function variableFault(name: string, value: unknown): string | undefined {
   const isName = name !== '' && !name.includes('=') && !name.includes('\0');
   if (!isName) return 'has a name that is empty or contains "=" or a NUL; correct the name';

@@ -8,7 +8,8 @@ const MOST_FILES = 2_000;
 const MOST_BYTES = 64 * 2 ** 20;
 
 /**
- * SHA-256 of a regular file in hexadecimal; undefined if it cannot be read, is no regular file, or is larger than the limit.
+ * Returns the SHA-256 of a regular file in hexadecimal; undefined if it cannot be read, is not a regular file, or is
+ * larger than the limit.
  *
  * @throws the signal's reason
  */
@@ -21,7 +22,7 @@ export async function fileDigest(
     const state = await stat(path);
     if (!state.isFile() || state.size > limit) return undefined;
     const hash = createHash('sha256');
-    // A file that grows is read up to the limit.
+    // A growing file is read up to the limit.
     const pieces = createReadStream(path, { end: limit, signal, highWaterMark: 2 ** 20 });
     let size = 0;
     for await (const piece of pieces as AsyncIterable<Buffer>) {
@@ -36,8 +37,8 @@ export async function fileDigest(
 }
 
 /**
- * `dirHash` of in-toto: that of Go's modules (`h1:`) in hexadecimal. A symbolic link counts as a file with its target as
- * content. Undefined for a large directory, or one that cannot be read.
+ * Returns in-toto's `dirHash`, which is the hash of Go's modules (`h1:`) in hexadecimal. A symbolic link counts as a
+ * file whose content is its target. Returns undefined for a large directory, or one that cannot be read.
  *
  * @throws the signal's reason
  */

@@ -2,10 +2,10 @@ import type { Material } from '../attestation.ts';
 import type { FullBuildContext } from '../context.ts';
 import { fileDigest } from './file-digest.ts';
 
-/** Size limit of a program or a script, in bytes: larger ones have no digest. */
+/** Maximum size of a program or a script with a digest, in bytes. */
 const LARGEST_FILE = 256 * 2 ** 20;
 
-/** Describes a program or a script of this host: its digest, and the commit of its git repository if it is in one. */
+/** Describes a program or a script of this host by its digest, and by its git commit if it is in a repository. */
 export async function fileMaterial(
   name: string,
   path: string,

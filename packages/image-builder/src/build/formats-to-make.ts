@@ -4,8 +4,8 @@ import { isConvertible } from '../formats/convert.ts';
 import { checkFormats, type ImageFormat } from '../formats.ts';
 
 /**
- * Formats that a builder must make: the requested ones that it can make itself, and, if others are requested, one that
- * can be converted to them.
+ * Returns the formats that a builder must make: the requested ones that it can make, and, if others are requested, one
+ * that can be converted to them.
  *
  * @param native formats that the builder can make; undefined for any
  * @throws ImageError `format-unknown`, `format-unavailable`

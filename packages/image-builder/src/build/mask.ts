@@ -1,10 +1,10 @@
-/** Shorter texts are not masked: they occur too often by chance. */
+/** Minimum length of a masked text, because shorter ones occur too often by chance. */
 export const SHORTEST_SECRET = 4;
 
 const MASK = '***';
 
 /**
- * Creates a function that replaces secrets by `***`.
+ * Creates a function that replaces secrets with `***`.
  *
  * @param secrets texts to replace; each line of a text with several lines is replaced separately
  */
@@ -14,12 +14,15 @@ export function createMask(secrets: readonly string[] = []): (text: string) => s
     .map((line) => line.trim())
     .flatMap((line) => [line, ...quoted(line)])
     .filter((line) => line.length >= SHORTEST_SECRET)
-    // The longest first: a shorter one may be part of it.
+    // Longest first, because a shorter one may be part of it.
     .toSorted((one, other) => other.length - one.length);
   return (text) => hidden.reduce((masked, secret) => masked.replaceAll(secret, MASK), text);
 }
 
-/** A text as a shell quotes it: in a trace (`set -x`), in `declare -p`, by `printf %q`, and as `$'…'` outside UTF-8. */
+/**
+ * Returns the forms in which a shell quotes a text: in a trace (`set -x`), in `declare -p`, by `printf %q`, and as
+ * `$'…'` outside UTF-8.
+ */
 function quoted(text: string): readonly string[] {
   const escaped = text.replaceAll(/['\\]/g, String.raw`\$&`).replaceAll(/[\p{Cc}]/gu, control);
   return [
@@ -52,7 +55,7 @@ function octal(byte: number): string {
 /** Control characters except tab, line separators, and characters that change the writing direction. */
 const CONTROL = /(?!\t)\p{Cc}|\p{Zl}|\p{Zp}|\p{Bidi_Control}/gu;
 
-/** Replaces control characters by their codes, so that a terminal does not interpret them. */
+/** Replaces control characters with their codes, so that a terminal does not interpret them. */
 export function visible(text: string): string {
   return text.replace(CONTROL, (character) => {
     const code = character.charCodeAt(0).toString(16);

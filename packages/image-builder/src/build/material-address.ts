@@ -1,9 +1,9 @@
-/** Parameters of a query that carry a secret: signatures and tokens of object stores, and others. */
+/** Query parameters that contain a secret: signatures and tokens of object stores, and others. */
 const SECRET_PARAMETER = /sig|token|password|secret|credential|auth|key/i;
 
 /**
- * Removes credentials from an address: a user and a password in front of the host, and parameters of signed requests. A user
- * alone stays for SSH, where it is no secret.
+ * Removes credentials from an address: a user with a password before the host, and parameters of signed requests. A
+ * user without a password stays, because for SSH it is not a secret.
  */
 export function withoutCredentials(uri: string): string {
   const [scheme, rest] = split(uri, '://');
@@ -17,7 +17,10 @@ export function withoutCredentials(uri: string): string {
   return `${scheme}://${keptUser}${authority.slice(at + 1)}${withoutSecretParameters(path)}`;
 }
 
-/** Credentials in the addresses of a text: users with their passwords, passwords, and parameters of signed requests. */
+/**
+ * Finds the credentials in the addresses of a text: users with their passwords, passwords, and parameters of signed
+ * requests.
+ */
 export function credentialsIn(text: string): string[] {
   const uris = text.split(/[\s"'<>]+/).filter((word) => word.includes('://'));
   return uris.flatMap((uri) => {
@@ -37,7 +40,7 @@ export function credentialsIn(text: string): string[] {
   });
 }
 
-/** Replaces the credentials in the addresses of a text by `***`, however short they are. */
+/** Replaces the credentials in the addresses of a text with `***`, regardless of their length. */
 export function maskCredentials(text: string): string {
   return credentialsIn(text).reduce(
     (shown, secret) => shown.replaceAll(`://${secret}@`, '://***@').replaceAll(`=${secret}`, '=***'),

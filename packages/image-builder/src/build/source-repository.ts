@@ -4,13 +4,13 @@ import { dirname, join, relative } from 'node:path';
 import { SYSTEM_PATH } from '../cleanup/privileged.ts';
 import { withoutCredentials } from './material-address.ts';
 
-/** Time limit of a command of git, in milliseconds. */
+/** Timeout of a git command, in milliseconds. */
 const GIT_TIMEOUT = 20_000;
 
-/** Size limit of the output of a command of git, in characters. */
+/** Maximum size of the output of a git command, in characters. */
 const MAX_GIT_OUTPUT = 4 * 2 ** 20;
 
-/** Configuration of all commands: repositories of other users are read, and none of their programs run. */
+/** Configuration of all git commands. Repositories of other users are read, but none of their programs run. */
 const CONFIGURATION = ['safe.directory=*', 'core.fsmonitor=false', 'core.hooksPath=/dev/null'];
 
 /** Wraps a command so that it runs in the namespace of a build. */
@@ -18,15 +18,15 @@ export type Wrap = (command: string, args: readonly string[], cwd: string) => [s
 
 /** A git repository on this host. */
 export interface SourceRepository {
-  /** Commit that is checked out. */
+  /** The checked-out commit. */
   readonly commit: string;
   /** `git+https://HOST/PATH@COMMIT`, from the remote `origin`; absent without one. */
   readonly uri?: string;
-  /** Whether a file or directory differs from the commit, or is not part of it. */
+  /** Returns whether a file or directory differs from the commit, or is not part of it. */
   readonly isModified: (path: string) => boolean;
 }
 
-/** Reads the state of git repositories. The state of each is read once. */
+/** Reads the state of git repositories, once each. */
 export class SourceRepositories {
   readonly #wrap: () => Promise<Wrap | undefined>;
   readonly #signal: AbortSignal;
@@ -58,7 +58,7 @@ export class SourceRepositories {
       ...(url && { uri: gitUri(url, commit) }),
       isModified: (path) => {
         const inside = relative(top, withoutLinks(path));
-        // Git names a directory without a known file, not the files in it.
+        // Git names a directory without a tracked file, not the files in it.
         return (
           changed?.some((name) => name !== '' && (isBelow(name, inside) || isBelow(inside, name))) ?? true
         );
@@ -67,12 +67,12 @@ export class SourceRepositories {
   }
 
   /**
-   * Runs git with the rights of the build's commands, without the settings of the user and of the system.
+   * Runs git with the permissions of the build's commands, without the settings of the user and of the system.
    *
    * @returns its output; undefined if it fails
    */
   async #git(top: string, args: readonly string[]): Promise<string | undefined> {
-    const { execa } = await import('execa'); // not at the top, as in process/command.ts
+    const { execa } = await import('execa'); // imported on demand, as in process/command.ts
     const all = ['-C', top, ...CONFIGURATION.flatMap((option) => ['-c', option]), ...args];
     const wrap = await this.#wrap();
     const [program, programArgs] = wrap?.('git', all, '/') ?? ['git', all];
@@ -86,7 +86,7 @@ export class SourceRepositories {
         GIT_CONFIG_GLOBAL: '/dev/null',
         GIT_OPTIONAL_LOCKS: '0',
         GIT_TERMINAL_PROMPT: '0',
-        GIT_ALLOW_PROTOCOL: 'none', // a partial clone would fetch what it lacks
+        GIT_ALLOW_PROTOCOL: 'none', // a partial clone would fetch missing objects
       },
       extendEnv: false,
       stdin: 'ignore',
@@ -103,13 +103,13 @@ export class SourceRepositories {
   }
 }
 
-/** Whether a relative path is another one, or below it. */
+/** Returns whether a relative path equals another one, or is below it. */
 function isBelow(path: string, other: string): boolean {
   const directory = other.endsWith('/') || other === '' ? other : `${other}/`;
   return path === other || path.startsWith(directory);
 }
 
-/** A path without symbolic links, as git names it. */
+/** Returns a path without symbolic links, as git reports it. */
 function withoutLinks(path: string): string {
   try {
     return realpathSync(path);
@@ -118,14 +118,14 @@ function withoutLinks(path: string): string {
   }
 }
 
-/** The nearest directory at or above a path that has an entry `.git`. */
+/** Returns the nearest directory at or above a path that has an entry `.git`. */
 async function topOf(path: string): Promise<string | undefined> {
   const state = await lstat(join(path, '.git')).catch(() => undefined);
   if (state !== undefined) return path;
   return dirname(path) === path ? undefined : await topOf(dirname(path));
 }
 
-/** Address of a commit in the form that SLSA uses, without credentials. */
+/** Formats the address of a commit as SLSA does, without credentials. */
 export function gitUri(url: string, commit: string): string {
   const [, host, path] = /^((?:[^/@:]+@)?[^/:]+):(?!\/\/)(.*)$/.exec(url) ?? [];
   const isPath = host === undefined && !url.includes('://');

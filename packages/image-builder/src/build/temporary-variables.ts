@@ -6,16 +6,16 @@ import type { Staging } from '../repository/staging.ts';
 import { checkedVariables } from './command-environment.ts';
 
 /**
- * Variables that every command of a build gets: the one that mktemp and most programs read, and the one of
- * diskimage-builder. TMP and TEMP are replaced only if they have a value. Programs that read them prefer TMPDIR, and
- * disk-image-create, which removes TMPDIR alone, would pass them into the chroot, where the directory does not exist.
+ * Variables that every command of a build gets: the variable of mktemp and most programs, and the variable of
+ * diskimage-builder. TMP and TEMP are replaced only if they have a value. Programs that read them prefer TMPDIR.
+ * disk-image-create, which removes only TMPDIR, would pass them into the chroot, where the directory does not exist.
  */
 const ALWAYS: readonly string[] = ['TMPDIR', 'TMP_DIR'];
 
 /**
  * Creates private directories for the temporary files of a build, and returns the variables that name them. A value of
- * the site chooses the parent. A variable without a value gets the directory of another one, or one in `staging`.
- * Each directory is removed with `staging`.
+ * the site chooses the parent. A variable without a value gets the directory of another variable, or a directory in
+ * `staging`. Each directory is removed with `staging`.
  *
  * @param environment variables that commands inherit; `env-vars` override them
  * @throws ImageError `directory-not-usable`, `invalid-configuration`
@@ -44,7 +44,7 @@ export async function temporaryVariables(
     } catch (cause) {
       const reason = (cause as Error).message;
       const remedy = `create "${parent}", or name another directory in ${name}`;
-      const message = `${name} of disk image "${diskimage.name}" takes no temporary files: ${reason}; ${remedy}`;
+      const message = `${name} of disk image "${diskimage.name}" cannot be used for temporary files: ${reason}; ${remedy}`;
       throw new ImageError('directory-not-usable', message, { cause });
     }
   }

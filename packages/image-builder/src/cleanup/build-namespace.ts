@@ -5,24 +5,24 @@ import { findProgram } from '../process/find-program.ts';
 import { type HiddenFiles, hiddenFiles } from './hidden-files.ts';
 import { isRoot, SYSTEM_PATH } from './privileged.ts';
 
-/** Time limit for the kernel to end all processes of a namespace, in milliseconds. */
+/** Timeout for the kernel to end all processes of a namespace, in milliseconds. */
 const END_PERIOD = 10_000;
 
-/** Message of unshare up to util-linux 2.38 when SIGKILL ended its command; unshare exits with 1 then. */
+/** Message of unshare up to util-linux 2.38 when SIGKILL ended its command. unshare then exits with 1. */
 export const SAYS_KILLED: RegExp = /^unshare: sigprocmask /;
 
 const UNSHARE_OPTIONS = '--mount --propagation slave --pid --fork --kill-child'.split(' ');
 
 /**
- * First process of a namespace, which adopts orphans. It ignores SIGCHLD, so that the kernel reaps them. It ends with its
- * input, which the kernel closes when this process dies.
+ * First process of a namespace, which adopts orphans. It ignores SIGCHLD, so that the kernel reaps them. It ends with
+ * its input, which the kernel closes when this process dies.
  */
 const INIT = ['env', '--ignore-signal=CHLD', 'cat'];
 
 /**
- * Hides files, then becomes {@link INIT}. Arguments, with `--` behind each list: mount points to detach, paths to cover,
- * secret files, INIT. The host's /proc is detached, not covered: an unmount would uncover it, and it leads to the files of
- * every process of the host.
+ * Hides files, then becomes {@link INIT}. Its arguments are lists, each followed by `--`: mount points to detach, paths
+ * to cover, secret files, INIT. The host's /proc leads to the files of every process of the host. It is detached, not
+ * covered, because an unmount would uncover it.
  */
 const HIDE = `set -e
 fail() { echo "$1" >&2; exit 1; }
@@ -36,12 +36,14 @@ while [ "$1" != -- ]; do [ ! -s "$1" ] || fail "$1 cannot be hidden"; shift; don
 shift
 exec "$@"`;
 
-/** Without it, root cannot open the files of a process of the host that has more rights, such as this one. */
+/**
+ * Capability without which root cannot open the files of a host process that has more capabilities, such as this one.
+ */
 const DROPPED_CAPABILITY = '-sys_ptrace';
 
 /**
  * A mount namespace and a process namespace for the commands of one build. When it ends, the kernel ends every process
- * in it and undoes every mount that was made in it, wherever they are. It also ends when this process dies.
+ * in it and undoes every mount that was made in it, regardless of the location. It also ends when this process dies.
  *
  * Mounts of the host appear in it; its own mounts appear nowhere else.
  */
@@ -49,7 +51,7 @@ export class BuildNamespace {
   readonly #keeper: ChildProcess;
   readonly #unshare: string;
   readonly #nsenter: string;
-  /** Wraps each command if files are hidden. */
+  /** Prefix of each command if files are hidden. */
   readonly #restricted: readonly string[];
 
   private constructor(keeper: ChildProcess, unshare: string, nsenter: string, restricted: readonly string[]) {
@@ -62,18 +64,18 @@ export class BuildNamespace {
   /**
    * Opens a namespace.
    *
-   * A command that runs as root and intends to read a hidden file on a disk can do so, by an unmount or through the disk.
-   * It cannot read one on a tmpfs of its own, which the namespace does not contain.
+   * A command that runs as root and intends to read a hidden file on a disk can do so, through an unmount or through
+   * the disk. It cannot read a file on a tmpfs of its own, which the namespace does not contain.
    *
-   * @param onStart called with the id of the process group that keeps the namespace
-   * @param secretFiles to hide from its commands
+   * @param onStart called with the id of the process group that keeps the namespace open
+   * @param secretFiles files to hide from its commands
    * @returns the reason as text if the host does not allow namespaces
    */
   static async open(
     onStart: (pid: number) => void,
     secretFiles: readonly string[] = [],
   ): Promise<BuildNamespace | string> {
-    if (!isRoot()) return 'only root may make namespaces';
+    if (!isRoot()) return 'only root can create namespaces';
     const [unshare, nsenter] = ['unshare', 'nsenter'].map((name) => findProgram(name, SYSTEM_PATH));
     if (unshare === undefined || nsenter === undefined || 'code' in unshare || 'code' in nsenter) {
       return 'the commands "unshare" and "nsenter" are not installed; install util-linux';
@@ -105,11 +107,11 @@ export class BuildNamespace {
     return reason ?? new BuildNamespace(keeper, unshare.path, nsenter.path, restricted);
   }
 
-  /** The command that runs `command` in the namespace, with the same process group, output and exit. */
+  /** Returns the command that runs `command` in the namespace, with the same process group, output and exit. */
   enter(command: string, args: readonly string[], cwd: string): [command: string, args: string[]] {
     const directory = `/proc/${this.#keeper.pid}/ns`;
     const namespaces = [`--mount=${directory}/mnt`, `--pid=${directory}/pid_for_children`];
-    // unshare forks, forwards the exit, and leaves SIGTERM to the command; nsenter would die of it.
+    // unshare forks, forwards the exit, and leaves SIGTERM to the command. nsenter would end with it.
     const own = [...this.#restricted, command, ...args];
     const fork = [this.#unshare, '--fork', '--kill-child', `--wd=${cwd}`, '--', ...own];
     return [this.#nsenter, ['--no-fork', ...namespaces, '--', ...fork]];
@@ -126,7 +128,7 @@ export class BuildNamespace {
   }
 }
 
-/** Arguments of unshare in front of {@link INIT}. */
+/** Arguments of unshare before {@link INIT}. */
 function hidingOptions({ detached, covered, files }: HiddenFiles): string[] {
   return ['sh', '-c', HIDE, 'sh', ...detached, '--', ...covered, '--', ...files, '--'];
 }

@@ -3,11 +3,14 @@ import { dirname, join, relative } from 'node:path';
 import { unlessMissing } from '../system-error.ts';
 import { decodeMountPath, isPathInside } from './mounts.ts';
 
-/** The way in which a mount namespace hides files. */
+/** A plan for hiding files in a mount namespace. */
 export interface HiddenFiles {
-  /** Mount points to detach, in this order: every /proc of the host, and each memory file system of secret files alone. */
+  /**
+   * Mount points to detach, in this order: every /proc of the host, and each memory file system that contains only
+   * secret files.
+   */
   readonly detached: readonly string[];
-  /** Paths to cover, under each of which a secret file is found. */
+  /** Paths to cover, each of which leads to a secret file. */
   readonly covered: readonly string[];
   /** The secret files. */
   readonly files: readonly string[];
@@ -23,10 +26,10 @@ export interface Mount {
   readonly type: string;
 }
 
-/** File systems that are reachable by a mount alone, not by a device. */
+/** File systems that can be reached only through a mount, not through a device. */
 const IN_MEMORY: ReadonlySet<string> = new Set(['tmpfs', 'ramfs']);
 
-/** Plans how to hide files that exist. */
+/** Plans how to hide existing files. */
 export async function hiddenFiles(paths: readonly string[]): Promise<HiddenFiles> {
   const resolved = await Promise.all(paths.map((path) => unlessMissing(realpath(path))));
   const files = resolved.filter((path) => path !== undefined);

@@ -8,7 +8,7 @@ const BLOCK_DEVICES = '/sys/block';
 const MAPPINGS = '/dev/mapper';
 
 export interface LoopDevice {
-  /** `loop0`. */
+  /** Name of the device, such as `loop0`. */
   readonly name: string;
   readonly backingFile: string;
 }
@@ -26,7 +26,7 @@ async function readBackingFile(name: string): Promise<string | undefined> {
   return text?.replace(/\n$/, '').replace(/ \(deleted\)$/, '');
 }
 
-/** ENODEV is the answer while another process detaches the device. */
+/** Ignores ENODEV, which is returned while another process detaches the device. */
 async function unlessDetached<T>(read: Promise<T>): Promise<T | undefined> {
   try {
     return await unlessMissing(read);
@@ -37,8 +37,8 @@ async function unlessDetached<T>(read: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Loop devices with a backing file at or below `roots`, whose last path components are unique. Devices for partitions
- * come before the device that they are part of.
+ * Finds loop devices with a backing file at or below `roots`, whose last path components are unique. Devices for
+ * partitions precede the device that contains them.
  */
 export function loopsBelow(devices: readonly LoopDevice[], roots: readonly string[]): LoopDevice[] {
   const ends = roots.flatMap(endsOf);
@@ -57,22 +57,22 @@ export async function detach(loop: LoopDevice): Promise<void> {
   await removeLinksTo(loop.name);
 }
 
-/** Whether the device still has its backing file. */
+/** Returns whether the device still has its backing file. */
 export async function isAttached(loop: LoopDevice): Promise<boolean> {
   const file = await readBackingFile(loop.name);
   return file !== undefined && loop.backingFile.endsWith(file);
 }
 
 /**
- * The path and all its suffixes, each as a path. After the end of the mount namespace in which a loop device was
- * attached, the kernel reports the backing file without the mount point above it.
+ * Returns the path and all its suffixes, each as a path. After the end of the mount namespace in which a loop device
+ * was attached, the kernel reports the backing file without the mount point above it.
  */
 function endsOf(root: string): string[] {
   const names = root.split('/').slice(1);
   return names.map((_, index) => `/${names.slice(index).join('/')}`);
 }
 
-/** Names of the device-mapper devices on top of a block device, the topmost first. */
+/** Names of the device-mapper devices on top of a block device, topmost first. */
 async function mappingsOn(device: string): Promise<string[]> {
   const holders = (await unlessDetached(readdir(join(BLOCK_DEVICES, device, 'holders')))) ?? [];
   const names: string[] = [];
@@ -83,7 +83,9 @@ async function mappingsOn(device: string): Promise<string[]> {
   return names;
 }
 
-/** Without a device mapper, links in its directory point to loop devices for partitions. */
+/**
+ * Removes the links to a device. Without a device mapper, links in its directory point to loop devices for partitions.
+ */
 async function removeLinksTo(device: string): Promise<void> {
   for (const name of (await unlessMissing(readdir(MAPPINGS))) ?? []) {
     const path = join(MAPPINGS, name);

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { runPrivileged } from './privileged.ts';
 
-/** Whether a path is one of the roots or below one. All paths are absolute and without symbolic links. */
+/** Returns whether a path is one of the roots or below one. All paths are absolute and without symbolic links. */
 export function isPathInside(path: string, roots: readonly string[]): boolean {
   return roots.some((root) => path === root || path.startsWith(`${root}/`));
 }
 
-/** Mount points in the text of `/proc/self/mountinfo` (proc(5)), in the order of mounting. */
+/** Parses the mount points in `/proc/self/mountinfo` (proc(5)), in the order of mounting. */
 export function parseMountPoints(text: string): string[] {
   return text
     .split('\n')
@@ -19,7 +19,7 @@ function decodeOctal(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8)));
 }
 
-/** A path in the text of `/proc/self/mountinfo`, which was read as latin1. */
+/** Decodes a path in `/proc/self/mountinfo`, which was read as latin1. */
 export function decodeMountPath(field: string): string {
   return Buffer.from(decodeOctal(field), 'latin1').toString();
 }

@@ -1,6 +1,6 @@
 import { ImageError } from '../errors.ts';
 
-/** Time limit of a command in milliseconds: these commands hang on a device that does not respond. */
+/** Timeout of a command in milliseconds, because these commands hang on a device that does not respond. */
 const TIME_LIMIT = 300_000;
 
 /** Directories of the system's programs, independent of the environment. */
@@ -9,8 +9,8 @@ export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 export const isRoot = (): boolean => process.geteuid?.() === 0;
 
 /**
- * Runs a command as root, through `sudo` if this process is not root (diskimage-builder also needs sudo without a
- * password).
+ * Runs a command as root, through `sudo` if this process is not root. diskimage-builder also needs sudo without a
+ * password.
  *
  * @throws ImageError `cleanup-failed` with the output of the command
  */
@@ -18,15 +18,15 @@ export async function runPrivileged(command: string, args: readonly string[]): P
   await (isRoot() ? run(command, args) : run('sudo', ['-n', command, ...args]));
 }
 
-/** Remedy where sudo asks for a password. */
-export const NO_PASSWORD = 'let sudoers have: USER ALL=(ALL) NOPASSWD: ALL';
+/** Remedy if sudo asks for a password. */
+export const NO_PASSWORD = 'add to sudoers: USER ALL=(ALL) NOPASSWD: ALL';
 
 const SUDO_REMEDIES: readonly (readonly [message: RegExp, remedy: string])[] = [
-  [/^sudo: .*must have a tty/m, 'sudoers demands a terminal; add to it: Defaults:USER !requiretty'],
+  [/^sudo: .*must have a tty/m, 'sudoers requires a terminal; add to it: Defaults:USER !requiretty'],
   [/^sudo: .*(?:password|terminal) is required/m, NO_PASSWORD],
 ];
 
-/** Remedy for a message of sudo in the output of a command; undefined if there is none. */
+/** Returns the remedy for a message of sudo in the output of a command; undefined if there is none. */
 export function sudoRemedy(output: string): string | undefined {
   return SUDO_REMEDIES.find(([message]) => message.test(output))?.[1];
 }
@@ -44,7 +44,7 @@ export async function removeTree(path: string): Promise<void> {
 }
 
 async function run(command: string, args: readonly string[]): Promise<void> {
-  const { execa } = await import('execa'); // not at the top, as in process/command.ts
+  const { execa } = await import('execa'); // imported on demand, as in process/command.ts
   const result = await execa(command, args, {
     cwd: '/',
     env: { PATH: SYSTEM_PATH },
@@ -56,7 +56,7 @@ async function run(command: string, args: readonly string[]): Promise<void> {
     cleanup: false,
   });
   if (!result.failed) return;
-  const said = result.all?.trim() || result.shortMessage || 'no reason is known';
+  const said = result.all?.trim() || result.shortMessage || 'the reason is unknown';
   const message = [`"${[command, ...args].join(' ')}" failed: ${said}`, sudoRemedy(said) ?? []].flat();
   throw new ImageError('cleanup-failed', message.join('; '), {
     cause: result.cause,

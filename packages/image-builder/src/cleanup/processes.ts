@@ -4,18 +4,18 @@ import { errnoOf } from '../system-error.ts';
 import { isPathInside } from './mounts.ts';
 import { runPrivileged } from './privileged.ts';
 
-/** Variable with the build's directory in the environment of all its commands. It identifies the build's processes. */
+/** Environment variable with the build's directory, which identifies the processes of its commands. */
 export const MARKER = 'NODEPOOL_BUILD_DIRECTORY';
 
-/** Time limit for processes to end after SIGTERM, and again after SIGKILL, in milliseconds. */
+/** Timeout for processes to end after SIGTERM, and again after SIGKILL, in milliseconds. */
 const END_TIMEOUT = 5_000;
 
 /** A process group that a build started. */
 export interface ProcessGroupRecord {
-  /** `/proc/sys/kernel/random/boot_id`: process ids restart with each boot. */
+  /** `/proc/sys/kernel/random/boot_id`, because process ids restart with each boot. */
   readonly boot: string;
   readonly leader: number;
-  /** Start time of the leader in clock ticks since boot: its process id may be reused. */
+  /** Start time of the leader in clock ticks since boot, because its process id may be reused. */
   readonly started: string;
 }
 
@@ -33,7 +33,7 @@ interface ProcessStat {
   readonly started: string;
 }
 
-/** Record of the group that `leader` leads. It is read synchronously, before the leader can be reaped. */
+/** Makes the record of the group that `leader` leads. It is read synchronously, before the leader can be reaped. */
 export function recordOf(leader: number): ProcessGroupRecord | undefined {
   const stat = readStat(leader);
   return stat && { boot: bootId(), leader, started: stat.started };
@@ -75,13 +75,13 @@ function bootId(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 }
 
-/** Whether the leader's id was reused: then its whole group has ended. */
+/** Returns whether the leader's id was reused, which means that its whole group has ended. */
 function isReplaced({ leader, started }: ProcessGroupRecord): boolean {
   const stat = readStat(leader);
   return stat !== undefined && stat.started !== started;
 }
 
-/** Whether a process has its root or working directory in one of the directories, or their marker. */
+/** Returns whether a process has its root or working directory in one of the directories, or their marker. */
 function isIn(pid: number, roots: readonly string[]): boolean {
   const links = ['cwd', 'root'].map((name) => attempt(() => readlinkSync(`/proc/${pid}/${name}`)));
   if (links.some((path) => path !== undefined && isPathInside(path, roots))) return true;
@@ -92,7 +92,7 @@ function isIn(pid: number, roots: readonly string[]): boolean {
 /** Fields of `/proc/<pid>/stat` (proc(5)); undefined for a process that does not exist or is a zombie. */
 function readStat(pid: number): ProcessStat | undefined {
   const text = attempt(() => readFileSync(`/proc/${pid}/stat`, 'latin1'));
-  // The second field, the name in parentheses, may contain anything: parse what follows it.
+  // The second field, the name in parentheses, may contain any character, so only the fields after it are parsed.
   const [state = '', parent, group, session, ...rest] =
     text?.slice(text.lastIndexOf(')') + 2).split(' ') ?? [];
   const started = rest[15];
@@ -111,7 +111,7 @@ async function kill(pid: number, signal: NodeJS.Signals): Promise<void> {
   }
 }
 
-/** Result of reading `/proc`; undefined if the process has ended or may not be inspected. */
+/** Reads from `/proc`; returns undefined if the process has ended or may not be inspected. */
 function attempt<T>(read: () => T): T | undefined {
   try {
     return read();

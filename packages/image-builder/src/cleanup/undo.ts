@@ -4,24 +4,25 @@ import { detach, isAttached, type LoopDevice, loopDevices, loopsBelow } from './
 import { mountsBelow, unmount } from './mounts.ts';
 import { endProcesses, findProcesses, type ProcessTraits } from './processes.ts';
 
-/** Time limit for the kernel to free a loop device after its last use, in milliseconds. */
+/** Timeout for the kernel to free a loop device after its last use, in milliseconds. */
 const RELEASE_TIMEOUT = 2_000;
 
 /**
- * Ends the processes of a build, and undoes its mounts and loop devices. It removes no file: the host's own `/dev`
- * may be mounted below.
+ * Ends the processes of a build, and undoes its mounts and loop devices. It removes no file, because the host's own
+ * `/dev` may be mounted below.
  *
  * @param known loop devices of the build that were found earlier
- * @throws ImageError `cleanup-failed` if anything is left
+ * @throws ImageError `cleanup-failed` if anything remains
  */
 export async function undo(traits: ProcessTraits, known: readonly LoopDevice[] = []): Promise<void> {
   const failures: unknown[] = [];
   if (!(await endProcesses(traits))) {
     throw notCleared(traits, [`processes ${findProcesses(traits).join(', ')} do not end`]);
   }
-  // Before anything is unmounted: afterwards a loop device with a backing file on a mount is not recognised.
+  // This precedes unmounting, after which a loop device with a backing file on a mount is not recognised.
   const loops = [...known, ...loopsBelow(await loopDevices(), traits.roots)];
-  // Loop devices have files on mounts, and mounts are on loop devices: hence several rounds, the last one lazy.
+  // Loop devices have files on mounts, and mounts are on loop devices, so several rounds are needed. The last one is
+  // lazy.
   for (const lazily of [false, false, true]) {
     for (const mountPoint of await mountsBelow(traits.roots)) {
       await unmount(mountPoint, lazily).catch((error: unknown) => failures.push(error));

@@ -7,21 +7,24 @@ export interface CloudImage<Native = unknown> extends ImageCandidate {
   readonly native: Native;
   /** Content of our tags; undefined for an image that this software did not upload. */
   readonly tagged: TaggedImage | undefined;
-  /** Whether it has all its data. */
+  /** Whether the image has all its data. */
   readonly isComplete: boolean;
-  /** Changes with the image: an incomplete one that has changed since it was listed is not removed. Default: the status. */
+  /**
+   * Version of the image. An incomplete image whose version has changed since it was listed is not removed. Default:
+   * the status.
+   */
   readonly version: string;
   /** Digests that the cloud reports, as {@link ProviderImage.reported}. */
   readonly reported?: ProviderImage['reported'];
 }
 
-/** The members of a {@link CloudImage} that do not follow from others. */
+/** The members of a {@link CloudImage} that cannot be derived from others. */
 type Described<Native> = Pick<
   CloudImage<Native>,
   'native' | 'externalId' | 'status' | 'isComplete' | 'properties' | 'createdAt'
 >;
 
-/** Describes an image. Members without a value follow from the tags among the properties, or from the others. */
+/** Describes an image. Missing members are derived from the tags among the properties, or from other members. */
 export function cloudImage<Native>(
   image: Described<Native> & Partial<CloudImage<Native>>,
 ): CloudImage<Native> {
@@ -41,7 +44,7 @@ export function cloudImage<Native>(
   };
 }
 
-/** An image as filters see it. */
+/** Converts an image for filters. */
 export function toCandidate({
   native: _native,
   tagged: _tagged,
@@ -53,7 +56,7 @@ export function toCandidate({
   return candidate;
 }
 
-/** A complete image of ours in the list of a provider; undefined for any other. */
+/** Returns the list entry of a complete image that this software uploaded; undefined for any other image. */
 export function toProviderImage(image: CloudImage): ProviderImage | undefined {
   const { tagged, externalId, createdAt: uploadedAt, reported } = image;
   if (tagged === undefined || !image.isComplete) return undefined;

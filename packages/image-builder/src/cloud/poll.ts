@@ -3,11 +3,11 @@ import { CloudError } from '../cloud-error.ts';
 
 /** Settings of {@link poll}. */
 export interface PollOptions {
-  /** Subject of messages: `provider west: snapshot snap-1`. */
+  /** Subject of the wait, such as `provider west: snapshot snap-1`. */
   readonly subject: string;
-  /** Seconds. */
+  /** Timeout in seconds. */
   readonly timeout: number;
-  /** Max seconds between two looks. The first pause is a twentieth of it, and each later one twice as long. */
+  /** Maximum seconds between two checks. The first pause is a twentieth of it, and each later one twice as long. */
   readonly interval: number;
   readonly signal: AbortSignal;
   /** Reason after the timeout. */
@@ -15,7 +15,8 @@ export interface PollOptions {
 }
 
 /**
- * Looks again and again until there is a result. The last look starts after the timeout, even if the one before took long.
+ * Checks repeatedly until there is a result. The last check starts after the timeout, even if the previous one took
+ * long.
  *
  * @throws CloudError `image-timeout`, or the signal's reason
  */

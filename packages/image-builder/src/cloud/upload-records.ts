@@ -4,8 +4,8 @@ import { safeName } from '../repository/state-directory.ts';
 import type { SettingsOf, SettingsSchema } from '../settings-schema.ts';
 
 /**
- * Records of a provider's unfinished uploads on this host, one for each upload id. Each is written before the cloud gets the
- * request that creates something, so that any later process finds what a killed one left.
+ * Records of a provider's unfinished uploads on this host, one for each upload id. A record is written before the
+ * request that creates something in the cloud, so that any later process finds what a killed process left.
  */
 export class UploadRecords<const S extends SettingsSchema> {
   readonly #provider: string;
@@ -13,14 +13,14 @@ export class UploadRecords<const S extends SettingsSchema> {
 
   /**
    * @param path directory of the records, created with the first one; undefined in a process that uploads nothing
-   * @param companions endings of files that belong to a record, such as `.blocks`
+   * @param companions suffixes of files that belong to a record, such as `.blocks`
    */
   constructor(provider: string, path: string | undefined, schema: S, companions: readonly string[] = []) {
     this.#provider = provider;
     this.#directory = path === undefined ? undefined : new RecordDirectory(path, schema, companions);
   }
 
-  /** Undefined if there is no record. */
+  /** Reads a record; undefined if there is none. */
   async read(uploadId: string): Promise<SettingsOf<S> | undefined> {
     return await this.#directory?.read(safeName(uploadId));
   }
@@ -40,14 +40,14 @@ export class UploadRecords<const S extends SettingsSchema> {
     await this.#directory?.remove(safeName(uploadId));
   }
 
-  /** Path of a companion of a record. */
+  /** Path of a record's companion file. */
   file(uploadId: string, ending: string): string {
     return this.required.#directory?.file(safeName(uploadId), ending) ?? '';
   }
 
-  /** These records. @throws CloudError `bad-request` in a process without records, which may not upload */
+  /** Returns these records. @throws CloudError `bad-request` in a process without records, which may not upload */
   get required(): this {
     if (this.#directory !== undefined) return this;
-    throw new CloudError('bad-request', `provider ${this.#provider}`, 'this program uploads nothing');
+    throw new CloudError('bad-request', `provider ${this.#provider}`, 'this program cannot upload images');
   }
 }

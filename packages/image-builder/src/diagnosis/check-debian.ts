@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { DiskImage } from '../disk-image.ts';
 import type { CheckResult } from './check-result.ts';
 
-/** The remedy of diskimage-builder's faults. */
+/** The element that corrects diskimage-builder's errors. */
 const FIXES = 'debian-fixes';
 
 /** Releases that have the package `software-properties-common`. */
@@ -12,12 +12,12 @@ const RELEASES_WITH_PACKAGE = ['buster', 'bullseye', 'bookworm'];
 const PACKAGE = 'software-properties-common';
 
 /**
- * Checks that diskimage-builder can build a release of Debian. Its elements name suites and packages of the releases that
- * it knows.
+ * Checks that diskimage-builder can build a release of Debian. Its elements name suites and packages of the releases
+ * that it supports.
  *
  * @param elements all elements of the disk image
  * @param dibElements directories of diskimage-builder's own elements
- * @returns undefined for an image that is not a Debian
+ * @returns undefined for an image that is not a Debian image
  */
 export async function checkDebian(
   elements: ReadonlySet<string>,
@@ -32,27 +32,27 @@ export async function checkDebian(
   const faults: string[] = [];
   for (const directory of dibElements) {
     const sources = await aptSources(join(directory, 'debian-minimal'), variables);
-    if (sources.includes(` ${suite}/updates `)) faults.push(`it asks for the suite ${suite}/updates`);
+    if (sources.includes(` ${suite}/updates `)) faults.push(`it requests the suite ${suite}/updates`);
     const tools = join(directory, 'base/pre-install.d/03-baseline-tools');
     const script = await readFile(tools, 'utf8').catch(() => '');
     if (script.includes(PACKAGE) && !RELEASES_WITH_PACKAGE.includes(suite))
       faults.push(`it installs the package ${PACKAGE}`);
   }
-  if (faults.length === 0) return { ...result, status: 'ok', message: 'knows the release' };
+  if (faults.length === 0) return { ...result, status: 'ok', message: 'supports the release' };
   const message = `${faults.join(', and ')}, which Debian does not have`;
   const remedy = `add ${FIXES} to the elements of disk image ${name}: it comes with nodepool-builder`;
   return { ...result, status: 'problem', message, remedy };
 }
 
-/** The apt sources that the element debian-minimal writes. */
+/** Returns the apt sources that the element debian-minimal writes. */
 async function aptSources(
   element: string,
   variables: readonly (readonly [string, unknown])[],
 ): Promise<string> {
-  const { execa } = await import('execa'); // not at the top, as in process/command.ts
+  const { execa } = await import('execa'); // imported on demand, as in process/command.ts
   const script = 'set -eu; source "$1"; printf "%s\\n" "$DIB_APT_SOURCES_CONF"';
   const file = join(element, 'environment.d/10-debian-minimal.bash');
-  // Bash runs what BASH_ENV and some other variables say.
+  // Bash runs the contents of BASH_ENV and some other variables.
   const own = variables.filter(([name, value]) => name.startsWith('DIB_') && typeof value === 'string');
   const { stdout, failed } = await execa('bash', ['-c', script, 'bash', file], {
     env: Object.fromEntries(own) as Record<string, string>,

@@ -6,10 +6,10 @@ import { Layout } from '../repository/layout.ts';
 import { errnoOf, unlessMissing } from '../system-error.ts';
 import type { CheckResult } from './check-result.ts';
 
-/** Flag of open(2) for a file without a name: the directory does not change. */
+/** Flag of open(2) for a file without a name, which does not change the directory. */
 const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;
 
-/** Codes for a file system without files that have no name. */
+/** Error codes of a file system without unnamed files. */
 const NO_TMPFILE: ReadonlySet<string | undefined> = new Set(['EOPNOTSUPP', 'EISDIR', 'EINVAL', 'ENOENT']);
 
 /** File systems that lack hard links and sparse files, by the magic number of statfs(2). */
@@ -21,7 +21,7 @@ const LIMITED_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x517b, 'SMB'],
 ]);
 
-/** Bytes of the hole that a sparse file is tested with. */
+/** Size of the hole in the test for sparse files, in bytes. */
 const HOLE = 1024 * 1024;
 
 /** Checks that a directory exists, that this user may write to it, and what its file system supports. */
@@ -51,8 +51,7 @@ async function accessFault(
       return { message: 'does not exist', remedy: `create it, owned by the user that runs the daemon` };
     }
     const message = errnoOf(error) === 'EROFS' ? 'is mounted read-only' : `is not writable for ${user}`;
-    const remedy =
-      'give the user that runs the daemon the right to write there, or run this command as that user';
+    const remedy = 'grant the user that runs the daemon write access there, or run this command as that user';
     return { message, remedy };
   }
 }
@@ -91,12 +90,12 @@ async function checkFileSystem(subject: string, path: string): Promise<CheckResu
     }
     const why = error instanceof Error ? error.message : String(error);
     const isFull = code === 'ENOSPC' || code === 'EDQUOT';
-    const fix = isFull ? 'make room there' : 'check the disk and the mount';
+    const fix = isFull ? 'free space there' : 'check the disk and the mount';
     return { subject, status: 'problem', message: `cannot be written: ${why}`, remedy: fix };
   }
 }
 
-/** Checks `images-dir`: that it can be written, that images can be renamed into it, and who uses it. */
+/** Checks `images-dir`: that it is writable, that images can be renamed into it, and who uses it. */
 export async function* checkImagesDirectory(path: string, signal: AbortSignal): AsyncGenerator<CheckResult> {
   for await (const result of checkDirectory('images-dir', path)) {
     yield result;
@@ -120,15 +119,15 @@ export async function* checkImagesDirectory(path: string, signal: AbortSignal): 
   yield { subject, status: 'ok', message };
 }
 
-/** Free room in bytes below which a directory counts as full, if nothing else is known. */
+/** Free space in bytes below which a directory counts as full, if nothing else is known. */
 const SCARCE = 2 ** 30;
 
 /**
- * Checks the free room of a directory.
+ * Checks the free space of a directory.
  *
  * @param name `images-dir`
- * @param needed bytes: with less, work fails
- * @param what needs them: `the largest image`
+ * @param needed minimum number of bytes; with less, work fails
+ * @param what user of the space: `the largest image`
  */
 export async function checkRoom(
   name: string,
@@ -136,7 +135,7 @@ export async function checkRoom(
   needed: number | undefined,
   what: string,
 ): Promise<CheckResult> {
-  const subject = `room in ${name}`;
+  const subject = `free space in ${name}`;
   const place = await existingParent(path);
   const { bavail, bsize, files, ffree } = await statfs(place);
   const free = bavail * bsize;
@@ -156,7 +155,7 @@ export async function checkRoom(
   return { ...result, status: 'ok', message: compared };
 }
 
-/** The path, or the nearest directory above it that exists: a daemon creates the rest. */
+/** Returns the path, or the nearest existing directory above it, because a daemon creates the rest. */
 async function existingParent(path: string): Promise<string> {
   const found = await unlessMissing(stat(path));
   return found === undefined && path !== '/' ? await existingParent(join(path, '..')) : path;

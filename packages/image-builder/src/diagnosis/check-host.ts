@@ -10,7 +10,7 @@ import { type Accelerator, QEMU } from '../qemu/machine-arguments.ts';
 import { errnoOf } from '../system-error.ts';
 import type { CheckResult } from './check-result.ts';
 
-/** Programs that are not in the Debian package of their name, and how to get them. */
+/** How to install programs that are not in the Debian package of their name. */
 export const INSTALLATIONS: Readonly<Record<string, string | undefined>> = {
   'qemu-img': packageOf('qemu-utils'),
   [QEMU]: packageOf('qemu-system-x86'),
@@ -23,7 +23,7 @@ export const INSTALLATIONS: Readonly<Record<string, string | undefined>> = {
   docker: packageOf('docker.io'),
   ps: packageOf('procps'),
   'disk-image-create': packageOf('python3-diskimage-builder'),
-  'vhd-util': "build it from Xen's blktap (Debian has no package), or leave out the format vhd",
+  'vhd-util': "build it from Xen's blktap (Debian has no package), or remove the format vhd",
 };
 
 function packageOf(name: string): string {
@@ -45,18 +45,18 @@ export function checkProgram(
   const result = { area: 'tools', subject: `program ${program}` } as const;
   if ('path' in found) return { ...result, status: 'ok', message: `is ${found.path}` };
   const message =
-    found.code === 'EACCES' ? `may not be executed; needed ${purpose}` : `is missing; needed ${purpose}`;
+    found.code === 'EACCES' ? `is not executable; needed ${purpose}` : `is missing; needed ${purpose}`;
   return { ...result, status: 'problem', message, remedy: INSTALLATIONS[program] ?? packageOf(program) };
 }
 
-/** Keyrings with which debootstrap checks what it downloads, and the Debian packages that contain them. */
+/** Keyrings with which debootstrap verifies its downloads, and the Debian packages that contain them. */
 const KEYRINGS = {
   '/usr/share/keyrings/debian-archive-keyring.gpg': 'debian-archive-keyring',
   '/usr/share/keyrings/ubuntu-archive-keyring.gpg': 'ubuntu-keyring',
 };
 
 /**
- * Checks that debootstrap can check what it downloads: without the keyring it only warns.
+ * Checks that debootstrap can verify its downloads, because without the keyring it only warns.
  *
  * @param purpose follows the message: `for element debian-minimal of disk image debian`
  * @param root of the file system with the keyring
@@ -69,7 +69,7 @@ export async function checkKeyring(
   const result = { area: 'tools', subject: `keyring ${path}` } as const;
   const error = await access(join(root, path), constants.R_OK).catch((reason: unknown) => reason);
   if (error === undefined) return { ...result, status: 'ok', message: 'is there' };
-  const message = `is missing; without it debootstrap checks no signature, even over plain HTTP; needed ${purpose}`;
+  const message = `is missing; without it debootstrap verifies no signature, even over plain HTTP; needed ${purpose}`;
   return {
     ...result,
     status: 'problem',
@@ -78,7 +78,7 @@ export async function checkKeyring(
   };
 }
 
-/** Checks what every builder needs for a disk image: programs that convert, and those that boot it for a test. */
+/** Checks what every builder needs for a disk image: programs for conversions, and programs for the boot test. */
 export async function* checkDiskImage({ name, formats, validation }: DiskImage): AsyncGenerator<CheckResult> {
   const converted = formats.find((format) => format !== 'raw' && formatRow(format).qemuDriver !== undefined);
   if (converted !== undefined)
@@ -90,7 +90,7 @@ export async function* checkDiskImage({ name, formats, validation }: DiskImage):
 
 const KVM = '/dev/kvm';
 
-/** Checks that this user may use KVM. @param accelerator of the configuration. Default: KVM if it works. */
+/** Checks that this user may use KVM. @param accelerator setting of the configuration. Default: KVM if it works. */
 export async function checkKvm(accelerator?: Accelerator, device = KVM): Promise<CheckResult> {
   const result = { area: 'rights', subject: 'KVM' } as const;
   if (accelerator === 'tcg') return { ...result, status: 'ok', message: 'is not used: accelerator is tcg' };
@@ -102,15 +102,15 @@ export async function checkKvm(accelerator?: Accelerator, device = KVM): Promise
     ? 'add the user that runs the daemon to the group kvm'
     : 'load the kernel module kvm_intel or kvm_amd; on a virtual machine, enable nested virtualisation';
   if (accelerator === 'kvm') return { ...result, status: 'problem', message: why, remedy };
-  const message = `${why}: machines run many times as slowly`;
+  const message = `${why}: machines run many times slower`;
   return { ...result, status: 'warning', message, remedy };
 }
 
-/** Errors of a device that another user could open. */
+/** Error codes of a device that another user could open. */
 const FORBIDDEN: readonly string[] = ['EACCES', 'EPERM'];
 
 /**
- * Opens a device, which changes nothing. A device file alone proves nothing: it may have no driver.
+ * Opens a device, which changes nothing. A device file alone proves nothing, because it may have no driver.
  *
  * @returns the error
  */
@@ -145,7 +145,7 @@ const CAPABILITIES: readonly (readonly [name: string, bit: bigint])[] = [
   ['CAP_MKNOD (device files)', 27n],
 ];
 
-/** Checks the rights that builds with a chroot need: root, mounts, loop devices, namespaces. */
+/** Checks the permissions that builds with a chroot need: root, mounts, loop devices, namespaces. */
 export async function* checkBuildRights(signal: AbortSignal): AsyncGenerator<CheckResult> {
   const area = 'rights';
   const { status, remedy } = await statusOfRoot(signal);
@@ -162,17 +162,17 @@ export async function* checkBuildRights(signal: AbortSignal): AsyncGenerator<Che
   if (isRoot()) yield await checkNamespaces();
 }
 
-/** `/proc/self/status` of a process of root, or the remedy if sudo refuses what builds need. */
+/** Returns `/proc/self/status` of a root process, or the remedy if sudo rejects what builds need. */
 async function statusOfRoot(
   signal: AbortSignal,
 ): Promise<{ readonly status: string; readonly remedy?: string }> {
-  const { execa } = await import('execa'); // not at the top, as in process/command.ts
+  const { execa } = await import('execa'); // imported on demand, as in process/command.ts
   const result = await execa('sudo', ['-n', 'cat', '/proc/self/status'], {
     cwd: '/',
     env: { PATH: SYSTEM_PATH },
     extendEnv: false,
     stdin: 'ignore',
-    detached: true, // without the terminal of this process: a daemon has none
+    detached: true, // without the terminal of this process, because a daemon has none
     reject: false,
     cancelSignal: signal,
   });
@@ -202,7 +202,7 @@ async function checkLoopDevices(): Promise<CheckResult> {
 }
 
 /**
- * Checks that the kernel can make devices of partitions.
+ * Checks that the kernel can create devices for partitions.
  *
  * @param purpose follows the message: `for element vm of disk image debian`
  * @param control the device mapper's own device
@@ -215,13 +215,12 @@ export async function checkDeviceMapper(
 ): Promise<CheckResult> {
   const result = { area: 'rights', subject: 'device mapper' } as const;
   const error = await openDeviceAsRoot(control);
-  // Without its device, programs make it as soon as the kernel has the driver.
+  // If its device is missing, programs create it when the kernel has the driver.
   if (error === undefined || / device-mapper$/m.test(await readFile(devices, 'utf8'))) {
     return { ...result, status: 'ok', message: 'the kernel has it' };
   }
   const message = `the kernel has none (${control} ${describe(error)}); needed ${purpose}`;
-  const remedy =
-    'load the kernel module dm_mod; in a container, pass /dev/mapper; or leave out the partitions';
+  const remedy = 'load the kernel module dm_mod; in a container, pass /dev/mapper; or remove the partitions';
   return { ...result, status: 'problem', message, remedy };
 }
 
@@ -233,6 +232,6 @@ async function checkNamespaces(): Promise<CheckResult> {
     return { ...result, status: 'ok', message: 'builds run in namespaces of their own' };
   }
   const message = `builds run without namespaces, and are cleaned up without them: ${namespace}`;
-  const remedy = 'let the container or the unit make namespaces; builds work without them, too';
+  const remedy = 'allow the container or the unit to create namespaces; builds also work without them';
   return { ...result, status: 'warning', message, remedy };
 }

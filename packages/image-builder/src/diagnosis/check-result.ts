@@ -1,4 +1,4 @@
-/** Part of a site that a check belongs to. */
+/** Part of a site to which a check belongs. */
 export type CheckArea =
   | 'configuration'
   | 'tools'
@@ -14,25 +14,26 @@ export type CheckArea =
 
 /** Result of one check of a site, for `doctor`. It contains no secret. */
 export interface CheckResult {
-  /** Default: that of the caller, `providers` for a provider and `sources` for a builder. */
+  /** Area of the check. Default: the area of the caller, `providers` for a provider and `sources` for a builder. */
   readonly area?: CheckArea;
   /** Subject of the check: `images of cloud west`. */
   readonly subject: string;
-  /** With a `problem`, builds, uploads or the manager fail. */
+  /** `problem`: builds, uploads or the manager fail. */
   readonly status: 'ok' | 'warning' | 'problem';
-  /** What was found. */
+  /** Result of the check. */
   readonly message: string;
-  /** What to do. Absent if there is nothing to do. */
+  /** Remedy; absent if there is nothing to do. */
   readonly remedy?: string;
 }
 
-/** The value of a step, or the problem that it failed. */
+/** The value of a step, or the problem with which it failed. */
 export type Attempt<T> =
   | { readonly value: T; readonly problem?: never }
   | { readonly problem: CheckResult; readonly value?: never };
 
 /**
- * Takes a step of a check. Its error is a problem: the part of its message behind the last semicolon is the remedy.
+ * Runs a step of a check. Its error becomes a problem, whose remedy is the part of the message after the last
+ * semicolon.
  *
  * @param remedy for a message without one. Default: to correct what the message names
  * @throws the signal's reason
@@ -55,23 +56,23 @@ export async function attempt<T>(
   }
 }
 
-/** The error of a host with several addresses has no message. */
+/** Returns the message of an error. The error of a host with several addresses has none of its own. */
 function messageOf(error: unknown): string {
   const { message, code, name } = Object(error) as Partial<NodeJS.ErrnoException>;
   return message || code || name || String(error);
 }
 
-/** Seconds by which the clock of this host may differ from another one. */
+/** Maximum difference in seconds between the clock of this host and another one. */
 const LARGEST_DIFFERENCE = 30;
 
-/** Difference in seconds from which on tokens and certificates fail. */
+/** Difference in seconds at which tokens and certificates fail. */
 const FATAL_DIFFERENCE = 300;
 
 /**
- * Compares the clock of this host with the header `Date` of an answer.
+ * Compares the clock of this host with the header `Date` of a response.
  *
- * @param source of the answer: `cloud west`
- * @param now milliseconds since the epoch, when the answer arrived
+ * @param source sender of the response: `cloud west`
+ * @param now time of the response, in milliseconds since 1970
  */
 export function checkClock(
   source: string,

@@ -16,11 +16,11 @@ export interface CopyOptions extends OperationOptions {
   readonly limit?: BandwidthLimit | undefined;
 }
 
-/** Codes of copyfile(2) where the file system has no reflinks between these files. */
+/** Error codes of copyfile(2) if the file system does not support reflinks between these files. */
 const NO_REFLINK = new Set(['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOTTY', 'ENOSYS']);
 
 /**
- * Copies an image to the disk, as a reflink where the file system has them, else with holes in place of zeros.
+ * Copies an image durably, as a reflink if the file system supports it, else with holes for zeros.
  *
  * @returns the known checksums, or else those of the copy
  * @throws ImageError `provider-refused` for a file of another size; `image-changed`, `image-missing`
@@ -39,7 +39,7 @@ export async function copyImage(
   try {
     if (from.size !== size) {
       const how = `it has ${from.size} bytes, not ${size}`;
-      const message = `${path} is not what the builder made: ${how}; build the image again`;
+      const message = `${path} differs from what the builder made: ${how}; build the image again`;
       throw new ImageError('provider-refused', message);
     }
     const isShared = checksums !== undefined && (await reflink(path, target));
@@ -52,7 +52,7 @@ export async function copyImage(
   }
 }
 
-/** Shares the blocks of a file; false where the file system cannot. */
+/** Shares the blocks of a file. Returns false if the file system does not support it. */
 async function reflink(source: string, target: string): Promise<boolean> {
   try {
     await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE);

@@ -18,7 +18,7 @@ const SETTINGS = {
   },
 } as const satisfies ObjectSchema;
 
-/** The longest end of a file name: an image-id that the manager makes. */
+/** The longest suffix of a file name: an image-id that the manager makes. */
 const ID_END = '-0000000001-aaaaaaaa';
 
 /** `type: directory`. */

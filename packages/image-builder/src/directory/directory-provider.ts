@@ -56,19 +56,19 @@ export interface DirectoryProviderOptions {
   readonly directory: string;
   /** Accepted formats, the preferred one first. Default: qcow2. */
   readonly formats?: readonly ImageFormat[];
-  /** Bytes a second, of all uploads together. Default: no limit. */
+  /** Bytes per second, for all uploads together. Default: no limit. */
   readonly bandwidthLimit?: number;
-  /** Gets a warning about each image with a build time in the future. Default: none. */
+  /** Gets a warning about each image with a future build time. Default: none. */
   readonly logger?: Pick<Logger, 'warn'>;
 }
 
 /**
- * A provider that serves images from a directory. An image is `<image-name>-<image-id>.<extension>` (which is
- * its external id), `<that>.json` beside it is its manifest, and the symbolic link `<image-name>-latest.<extension>`
- * names the one that was built last. Its attestations are `<that>.<name>`.
+ * A provider that serves images from a directory. An image is `<image-name>-<image-id>.<extension>`, which is its
+ * external id. Its manifest is `<external-id>.json`, and its attestations are `<external-id>.<name>`. The symbolic link
+ * `<image-name>-latest.<extension>` names the image that was built last.
  *
- * A file is copied to a hidden name that names its upload, and flushed. Then it gets its manifest, and then its name: after
- * a crash no image has its name without a manifest. Files without our manifest are never touched.
+ * A file is copied to a hidden name that names its upload, and flushed. Then it gets its manifest, and then its name,
+ * so that after a crash no image has its name without a manifest. Files without our manifest are never touched.
  */
 export class DirectoryProvider implements ImageProvider {
   readonly name: string;
@@ -95,7 +95,7 @@ export class DirectoryProvider implements ImageProvider {
     const target = join(this.#directory, externalId);
     return await this.#run(`upload of ${externalId}`, options, async () => {
       await this.#tighten();
-      if (!shared) await removePartials(this.#directory, uploadId); // of an earlier attempt
+      if (!shared) await removePartials(this.#directory, uploadId); // left by an earlier attempt
       const existing = await refuseForeign(target, request);
       await checkSidecars(target, request.attestations ?? []);
       await this.#latest.refuseForeign(imageName, file.format);
@@ -135,7 +135,7 @@ export class DirectoryProvider implements ImageProvider {
         if ((await stateOf(target)) === undefined) return;
         throw new ImageError(
           'provider-refused',
-          `${target} has no manifest of ours beside it, so it is not ours to delete; remove it by hand`,
+          `${target} has no manifest of ours next to it, so it is not ours to delete; remove it by hand`,
         );
       }
       await this.#remove(externalId, manifest);
@@ -164,7 +164,7 @@ export class DirectoryProvider implements ImageProvider {
       const manifest = images.find((image) => image.externalId === externalId)?.manifest;
       if (manifest === undefined) {
         const reason = `${this.#directory} has no complete image ${JSON.stringify(externalId)}`;
-        throw new ImageError('image-not-found', `${reason}; list shows the ids there are`);
+        throw new ImageError('image-not-found', `${reason}; list shows the existing ids`);
       }
       const partial = `${path}.partial`;
       await rm(partial, { force: true });
@@ -238,13 +238,13 @@ export class DirectoryProvider implements ImageProvider {
     );
   }
 
-  /** @throws ImageError `image-not-found` for an id that leads elsewhere */
+  /** @throws ImageError `image-not-found` for an id that is not a file of the directory */
   #target(externalId: string): string {
     const reason = imageIdFault(externalId);
     if (reason === undefined) return join(this.#directory, externalId);
     throw new ImageError(
       'image-not-found',
-      `external-id ${JSON.stringify(externalId)} ${reason}; list shows the ids there are`,
+      `external-id ${JSON.stringify(externalId)} ${reason}; list shows the existing ids`,
     );
   }
 
@@ -254,11 +254,14 @@ export class DirectoryProvider implements ImageProvider {
     if (manifest !== undefined) return manifest;
     throw new ImageError(
       'image-not-found',
-      `${target} is not an image of ours; list shows the images there are`,
+      `${target} is not an image of ours; list shows the existing images`,
     );
   }
 
-  /** Names the documents in the manifest, then stores them: after a crash the deletion of the image finds all. */
+  /**
+   * Names the documents in the manifest before it stores them, so that after a crash the deletion of the image finds
+   * all.
+   */
   async #addSidecars(target: string, documents: readonly AttestationDocument[]): Promise<void> {
     await this.#manifests.run(async () => {
       await checkSidecars(target, documents);
@@ -271,12 +274,12 @@ export class DirectoryProvider implements ImageProvider {
         await rename(hidden, manifestPath(target));
       }
       await placeSidecars(target, uploadId, documents);
-      // Another process may have deleted the image meanwhile.
+      // Another process may have deleted the image in the meantime.
       if ((await stateOf(target)) === undefined) await removeManifest(target, changed);
     });
   }
 
-  /** Manifests without a complete image. */
+  /** Lists manifests without a complete image. */
   async #lonelyManifests(): Promise<UploadFile[]> {
     return (await readEntries(this.#directory)).flatMap(({ externalId, manifest, isWhole }) => {
       const { 'upload-id': uploadId } = manifest;
@@ -290,7 +293,7 @@ export class DirectoryProvider implements ImageProvider {
     });
   }
 
-  /** When the image was built; a time in the future counts as now. */
+  /** Returns the build time of an image. A future time counts as now. */
   async #buildTime({ builtAt, imageId, file }: UploadRequest, now: Date): Promise<Date> {
     const claimed = builtAt ?? (await stat(file.path)).mtime;
     if (claimed <= now) return claimed;
@@ -301,8 +304,8 @@ export class DirectoryProvider implements ImageProvider {
   }
 
   /**
-   * Moves the link, then deletes the image, and its manifest last: a crash in between leaves no link that
-   * dangles, and a second call finishes the work.
+   * Moves the link, deletes the image, and deletes its manifest last. A crash in between leaves no dangling link, and a
+   * second call finishes the work.
    */
   async #remove(externalId: string, manifest: DirectoryManifest): Promise<void> {
     const { 'image-name': imageName, 'upload-id': uploadId = externalId, format } = manifest;
@@ -313,7 +316,7 @@ export class DirectoryProvider implements ImageProvider {
     await this.#latest.update({ imageName, format, uploadId }); // another process may have moved it back
   }
 
-  /** Removes write permissions that an earlier release, with a umask of 0, gave to all. */
+  /** Removes write permissions that an earlier release, with a umask of 0, granted to all users. */
   async #tighten(): Promise<void> {
     for (const { externalId } of await readEntries(this.#directory)) {
       for (const path of [externalId, manifestPath(externalId)]) {
@@ -327,7 +330,7 @@ export class DirectoryProvider implements ImageProvider {
     this.#logger?.warn(`provider ${this.name}: ${message}`);
   }
 
-  /** Errors of the file system get a remedy, and name the provider. */
+  /** Runs work. Errors of the file system get a remedy and the name of the provider. */
   async #run<T>(action: string, { signal }: OperationOptions, work: () => Promise<T>): Promise<T> {
     try {
       signal?.throwIfAborted();

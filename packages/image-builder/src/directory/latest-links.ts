@@ -12,7 +12,7 @@ import { refuseExisting } from './place-image.ts';
 export interface LinkChange {
   readonly imageName: string;
   readonly format: ImageFormat;
-  /** Owns the temporary file. */
+  /** Upload that owns the temporary file. */
   readonly uploadId: string;
   /** External id of an image that is about to be deleted. */
   readonly without?: string;
@@ -22,12 +22,12 @@ export interface LinkChange {
 export class LatestLinks {
   readonly #directory: string;
   readonly #warn: (message: string) => void;
-  /** Links are set one after the other: two uploads that end together must leave the newer one as `latest`. */
+  /** Sets links one after the other, because two uploads that end together must leave the newer one as `latest`. */
   readonly #mutex = new Mutex();
-  /** External ids of images with a logged warning. */
+  /** External ids of images for which a warning was logged. */
   readonly #warned = new Set<string>();
 
-  /** @param warn called for each image with a build time in the future */
+  /** @param warn called for each image with a future build time */
   constructor(directory: string, warn: (message: string) => void) {
     this.#directory = directory;
     this.#warn = warn;
@@ -39,7 +39,7 @@ export class LatestLinks {
     if (!(await isOurs(path))) await refuseExisting([path]);
   }
 
-  /** Points a link at the image that was built last, or removes the link; keeps a file that is not such a link. */
+  /** Points a link to the image that was built last, or removes the link. Keeps a file that is not such a link. */
   async update(change: LinkChange): Promise<void> {
     await this.#mutex.run(() => this.#point(change));
   }
@@ -50,7 +50,7 @@ export class LatestLinks {
 
   async #point({ imageName, format, uploadId, without }: LinkChange): Promise<void> {
     const latest = this.#path(imageName, format);
-    // Repeated after each change: another process may have changed the link without seeing this image.
+    // Repeated after each change, because another process may have changed the link without seeing this image.
     for (;;) {
       const images = (await readWholeImages(this.#directory)).filter(
         ({ externalId, manifest }) =>
@@ -74,14 +74,14 @@ export class LatestLinks {
       if (!(Date.parse(manifest.built) > now) || this.#warned.has(externalId)) continue;
       this.#warned.add(externalId);
       this.#warn(
-        `${externalId} has a build time in the future, ${manifest.built}: its number decides its place, or else it counts as the oldest; correct its manifest, or delete it`,
+        `${externalId} has a build time in the future, ${manifest.built}: it is ordered by its number, or else counts as the oldest; correct its manifest, or delete it`,
       );
     }
     return newestBuildFirst(images, describe, now);
   }
 }
 
-/** Whether a path is free, or has a link of ours: one to a file beside it. */
+/** Returns whether a path is free, or is a link to a file in the same directory. */
 async function isOurs(path: string): Promise<boolean> {
   const state = await stateOf(path);
   if (state === undefined) return true;

@@ -17,21 +17,24 @@ const SCHEMA = {
     'image-name': { type: 'string', description: 'Name under `providers[].images`.' },
     'upload-id': { type: 'string', description: 'Absent in manifests of an earlier release.' },
     format: { enum: FORMAT_NAMES },
-    size: { type: 'number', description: 'Bytes, holes included.' },
+    size: { type: 'number', description: 'Size in bytes, holes included.' },
     md5: TEXT,
     sha256: TEXT,
-    built: { type: 'string', description: 'ISO 8601; when the builder finished the image.' },
+    built: { type: 'string', description: 'Time at which the builder finished the image, in ISO 8601.' },
     uploaded: { type: 'string', description: 'ISO 8601.' },
     metadata: { type: 'object', additionalProperties: TEXT },
     attestations: {
       type: 'array',
       items: TEXT,
-      description: 'Names of documents that prove where the image comes from, each `<image file>.<name>`.',
+      description: 'Names of documents that prove the origin of the image, each `<image file>.<name>`.',
     },
   },
 } as const;
 
-/** The file `<image file>.json` beside each image: a consumer verifies the image with it, and it marks the image as ours. */
+/**
+ * The file `<image file>.json` next to each image. A consumer verifies the image with it, and it marks the image as
+ * ours.
+ */
 export type DirectoryManifest = SettingsOf<typeof SCHEMA>;
 
 /** Files of manifests. */
@@ -44,7 +47,7 @@ export function manifestPath(imagePath: string): string {
   return imagePath + EXTENSION;
 }
 
-/** Reads a manifest; undefined if there is none, or if the file is not a manifest of ours. */
+/** Reads a manifest; undefined if it does not exist, or is not ours. */
 export async function readManifest(imagePath: string): Promise<DirectoryManifest | undefined> {
   const path = manifestPath(imagePath);
   // Reading a FIFO would never end, and a symbolic link is not ours.
@@ -61,7 +64,9 @@ export async function readManifest(imagePath: string): Promise<DirectoryManifest
 export interface Entry {
   readonly externalId: string;
   readonly manifest: DirectoryManifest;
-  /** Whether the image is a regular file of the size in the manifest. If not, an upload or a deletion was interrupted. */
+  /**
+   * Whether the image is a regular file of the size in the manifest. If not, an upload or a deletion was interrupted.
+   */
   readonly isWhole: boolean;
 }
 
@@ -86,7 +91,7 @@ export async function readWholeImages(directory: string): Promise<readonly Entry
   return (await readEntries(directory)).filter(({ isWhole }) => isWhole);
 }
 
-/** An image of the provider's list. */
+/** Converts an entry for the provider's list. */
 export function toProviderImage({ externalId, manifest }: Entry): ProviderImage {
   return {
     externalId,
@@ -100,7 +105,7 @@ export function toProviderImage({ externalId, manifest }: Entry): ProviderImage 
   };
 }
 
-/** An image as filters see it. Its name is that of its file; its times are those of its manifest. */
+/** Converts an entry for filters. Its name is the file name; its times are from its manifest. */
 export function toCandidate({ externalId, manifest }: Entry): ImageCandidate {
   const { metadata = {} } = manifest;
   return {

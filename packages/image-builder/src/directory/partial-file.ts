@@ -7,18 +7,18 @@ import type { PartialUpload } from '../types.ts';
 import { manifestPath } from './manifest.ts';
 
 /**
- * `.upload-<encoded upload-id>.<random>.part`: hidden from consumers of the directory. It names its upload, and neither a
- * host nor a process: resuming or discarding the upload removes it.
+ * `.upload-<encoded upload-id>.<random>.part`: hidden from consumers of the directory. It names its upload, and neither
+ * a host nor a process. Resuming or discarding the upload removes it.
  */
 const PARTIAL_NAME = /^\.upload-(?<upload>[^.]+)\.[0-9a-f]{8}\.part$/;
 
-/** The longest encoded upload-id that leaves room for the rest of a file name. */
+/** Maximum length of an encoded upload-id that fits into a file name with the other parts. */
 const LONGEST_OWNER = 200;
 
-/** Mode of published files: readable by all, writable by their owner. */
+/** Mode of published files: readable by all users, writable by their owner. */
 export const PUBLISHED = 0o644;
 
-/** State of a file or link itself; undefined if there is none. */
+/** Returns the state of a file or of a link itself; undefined if it does not exist. */
 export function stateOf(path: string): Promise<Stats | undefined> {
   return unlessMissing(lstat(path));
 }
@@ -29,7 +29,7 @@ function prefixOf(uploadId: string): string {
   return `.upload-${encoded.length <= LONGEST_OWNER ? encoded : `sha256-${digest()}`}.`;
 }
 
-/** A new temporary path in `directory`. A rename puts the file in its place. */
+/** Returns a new temporary path in `directory`. A rename then replaces the target. */
 export function partialPath(directory: string, uploadId: string): string {
   return join(directory, `${prefixOf(uploadId)}${randomBytes(4).toString('hex')}.part`);
 }
@@ -47,7 +47,7 @@ export async function removePartials(directory: string, uploadId: string): Promi
   for (const path of await partialsOf(directory, uploadId)) await removePartial(path);
 }
 
-/** Removes a temporary file, and the name that it has as an image, if that image has no manifest. */
+/** Removes a temporary file. If it also has the name of an image without a manifest, that name is removed. */
 async function removePartial(path: string): Promise<void> {
   const { nlink, ino } = (await stateOf(path)) ?? { nlink: 0, ino: 0 };
   const names = new Set(nlink > 1 ? await readdir(dirname(path)) : []);
@@ -59,7 +59,7 @@ async function removePartial(path: string): Promise<void> {
   await rm(path, { force: true });
 }
 
-/** Whether a file is also a temporary file of an upload, by a hard link. */
+/** Returns whether a file is also a temporary file of an upload, through a hard link. */
 export async function isLinkedPartial(directory: string, uploadId: string, ino: number): Promise<boolean> {
   const states = await Promise.all((await partialsOf(directory, uploadId)).map(stateOf));
   return states.some((state) => state?.ino === ino);
@@ -96,7 +96,7 @@ function uploadOf(fileName: string): string | undefined {
   }
 }
 
-/** Undefined if the file is gone. */
+/** Describes a file as a partial upload; undefined if the file is gone. */
 export async function partialUploadOf(file: UploadFile): Promise<PartialUpload | undefined> {
   const { path, uploadId } = file;
   const state = await stateOf(path);

@@ -18,7 +18,7 @@ export interface PlaceOptions extends CopyOptions {
   readonly remove: (manifest: DirectoryManifest) => Promise<void>;
 }
 
-/** An image that has been copied to a temporary file beside its place. */
+/** An image that has been copied to a temporary file next to its final path. */
 interface Copy {
   readonly request: UploadRequest;
   readonly target: string;
@@ -30,7 +30,7 @@ interface Copy {
   readonly checksums: Checksums;
 }
 
-/** Copies an image to its place, with its manifest. */
+/** Copies an image to its final path, with its manifest. */
 export async function placeImage(
   request: UploadRequest,
   target: string,
@@ -42,25 +42,28 @@ export async function placeImage(
     const checksums = await copyImage(file, partial, options);
     options.signal?.throwIfAborted();
     const copy = { request, target, options, partial, hidden, checksums };
-    await writeManifest(copy, checksums, partial); // before the image has a name: the disk may be full
+    await writeManifest(copy, checksums, partial); // before the image has a name, because the disk may be full
     await (shared ? publishShared(copy) : publish(copy));
   } catch (error) {
     if (shared) throw error;
-    // Another process with the same job removed the temporary files, and the manifest is that process's.
+    // Another process with the same job removed the temporary files, and the manifest belongs to that process.
     if (await isSuperseded(error, [partial, hidden])) throw superseded(uploadId);
     await removeUnlessWhole(target, uploadId).catch(() => {}); // a discard removes it
     throw error;
   } finally {
-    // Errors here must not replace the first one; the next try or a discard removes the files.
+    // Errors here must not replace the first one. The next attempt or a discard removes the files.
     await removeUnlessNeeded(partial, target).catch(() => {});
     await rm(hidden, { force: true }).catch(() => {});
   }
 }
 
-/** Gives an image its manifest, and then its name. A crash in between leaves nothing under that name. */
+/**
+ * Writes the manifest of an image, and then gives the image its name. A crash in between leaves nothing under that
+ * name.
+ */
 async function publish(copy: Copy): Promise<void> {
   const { request, target, options, partial, hidden, checksums } = copy;
-  const existing = await refuseForeign(target, request); // again: the copy took time
+  const existing = await refuseForeign(target, request); // checked again, because the copy took time
   // An image never has the manifest of other bytes, not even for a moment.
   if (existing !== undefined && existing.sha256 !== checksums.sha256) await options.remove(existing);
   await rename(hidden, manifestPath(target));
@@ -72,8 +75,9 @@ async function publish(copy: Copy): Promise<void> {
 }
 
 /**
- * Publishes an image that other processes may publish, too. The first file stays, so that every manifest fits it. Until it
- * has a manifest it keeps its hidden name, by which other processes, a discard and a list of partial uploads find it.
+ * Publishes an image that other processes may also publish. The first file stays, so that every manifest matches it.
+ * Until it has a manifest it keeps its hidden name, by which other processes, a discard and a list of partial uploads
+ * find it.
  */
 async function publishShared(copy: Copy): Promise<void> {
   const { request, target, options, partial, hidden, checksums } = copy;
@@ -82,7 +86,7 @@ async function publishShared(copy: Copy): Promise<void> {
     await refuseForeign(target, request);
     await rm(hidden);
     const present = await checksumsOf(target, options);
-    if (present.sha256 !== checksums.sha256) attestations = []; // they are about other bytes
+    if (present.sha256 !== checksums.sha256) attestations = []; // the attestations are about other bytes
     await writeManifest({ ...copy, request: { ...request, attestations } }, present, target);
   }
   await rename(hidden, manifestPath(target));
@@ -112,7 +116,7 @@ async function writeManifest(
   await writePartial(hidden, text);
 }
 
-/** Whether a temporary file is gone, and its directory is not. */
+/** Returns whether a temporary file is gone, but its directory is not. */
 async function isSuperseded(error: unknown, paths: readonly string[]): Promise<boolean> {
   const { path = '' } = error as NodeJS.ErrnoException;
   if (errnoOf(error) !== 'ENOENT' || !paths.includes(path)) return false;
@@ -122,7 +126,7 @@ async function isSuperseded(error: unknown, paths: readonly string[]): Promise<b
 function superseded(uploadId: string): ImageError {
   return new ImageError(
     'provider-refused',
-    `another process began upload ${uploadId} again; its image is the one that stays`,
+    `another process restarted upload ${uploadId}; its image is the one that stays`,
   );
 }
 
@@ -140,7 +144,7 @@ async function removeUnlessNeeded(partial: string, target: string): Promise<void
   if (!isNeeded || (await readManifest(target)) !== undefined) await rm(partial, { force: true });
 }
 
-/** Links a file to another name, unless that name exists; returns whether it did. */
+/** Links a file to another name, unless that name exists. Returns whether it did. */
 async function linkUnlessThere(path: string, name: string): Promise<boolean> {
   try {
     await link(path, name);
@@ -152,8 +156,8 @@ async function linkUnlessThere(path: string, name: string): Promise<boolean> {
 }
 
 /**
- * Refuses to replace a file of another owner or of another image: image `c` of `a-b` and image `b-c` of `a` have the same
- * file name. A shared upload replaces nothing at all.
+ * Refuses to replace a file of another owner or of another image: image `c` of `a-b` and image `b-c` of `a` have the
+ * same file name. A shared upload replaces nothing.
  *
  * @returns the manifest of the existing image
  * @throws ImageError `provider-refused`
@@ -166,11 +170,11 @@ export async function refuseForeign(
   const { uploadId, imageId, imageName, shared = false } = request;
   const ino = (await stateOf(target))?.ino;
   const isUnfinished = shared && ino !== undefined && (await isLinkedPartial(dirname(target), uploadId, ino));
-  const existing = await readManifest(target); // last: a process of a shared upload may have written it meanwhile
+  const existing = await readManifest(target); // read last, because a process of a shared upload may have written it in the meantime
   if (existing === undefined) {
     if (isUnfinished) return undefined;
     return await refuseExisting([target, manifestPath(target)]).catch((error: unknown) => {
-      // A process of a shared upload may have published the image since it was looked for.
+      // A process of a shared upload may have published the image since the lookup.
       if (shared && ino === undefined && !isAgain) return refuseForeign(target, request, true);
       throw error;
     });
@@ -179,7 +183,7 @@ export async function refuseForeign(
   if (isSame && (!shared || existing['upload-id'] === uploadId)) return existing;
   throw new ImageError(
     'provider-refused',
-    `${target} is image ${existing['image-id']} of ${existing['image-name']} already; delete that one or use another image-id`,
+    `${target} is already image ${existing['image-id']} of ${existing['image-name']}; delete it or use another image-id`,
   );
 }
 

@@ -6,18 +6,18 @@ import type { AttestationDocument } from '../types.ts';
 import { type DirectoryManifest, manifestPath, readManifest } from './manifest.ts';
 import { partialPath, stateOf, writePartial } from './partial-file.ts';
 
-/** The longest file name in bytes. */
+/** Maximum length of a file name in bytes. */
 const LONGEST_NAME = 255;
 
-/** Path of a document beside an image: `debian-0001.qcow2.build.sigstore.json`. */
+/** Path of a document next to an image: `debian-0001.qcow2.build.sigstore.json`. */
 function sidecarPath(image: string, name: string): string {
   return `${image}.${name}`;
 }
 
 /**
- * Checks that documents can be stored beside an image.
+ * Checks that documents can be stored next to an image.
  *
- * @throws ImageError `provider-refused` if a name is too long, or a file of someone else has it
+ * @throws ImageError `provider-refused` if a name is too long, or belongs to a file of another owner
  */
 export async function checkSidecars(image: string, documents: readonly AttestationDocument[]): Promise<void> {
   for (const { name } of documents) {
@@ -32,13 +32,13 @@ export async function checkSidecars(image: string, documents: readonly Attestati
     if (isForeign) {
       throw new ImageError(
         'provider-refused',
-        `${path} is there, and not a document of ours; move it elsewhere`,
+        `${path} exists, but is not a document of ours; move it elsewhere`,
       );
     }
   }
 }
 
-/** Names of the documents of an image once further ones are added. */
+/** Names of an image's documents after others have been added. */
 export function withNames(
   known: Pick<DirectoryManifest, 'attestations'> | undefined,
   documents: readonly AttestationDocument[],
@@ -47,7 +47,7 @@ export function withNames(
   return names.length === 0 ? {} : { attestations: names };
 }
 
-/** Stores or replaces documents that the manifest of the image names, each of them atomically. */
+/** Stores or replaces documents that the image's manifest names, each of them atomically. */
 export async function placeSidecars(
   image: string,
   uploadId: string,
@@ -59,13 +59,13 @@ export async function placeSidecars(
       await writePartial(hidden, text);
       await rename(hidden, sidecarPath(image, name));
     } catch (error) {
-      await rm(hidden, { force: true }).catch(() => {}); // it must not replace the first error
+      await rm(hidden, { force: true }).catch(() => {}); // must not replace the first error
       throw error;
     }
   }
 }
 
-/** Reads the documents of an image. One that is missing is left out. */
+/** Reads an image's documents. A missing one is skipped. */
 export async function readSidecars(
   image: string,
   { attestations = [] }: DirectoryManifest,
@@ -78,7 +78,7 @@ export async function readSidecars(
   return documents;
 }
 
-/** Removes an image's documents, and its manifest last: until then they are found again. */
+/** Removes an image's documents, and its manifest last, because a later call finds them through it. */
 export async function removeManifest(image: string, manifest: DirectoryManifest | undefined): Promise<void> {
   for (const name of manifest?.attestations?.filter(isName) ?? []) {
     await rm(sidecarPath(image, name), { force: true });
@@ -86,7 +86,7 @@ export async function removeManifest(image: string, manifest: DirectoryManifest 
   await rm(manifestPath(image), { force: true });
 }
 
-/** A manifest may have been changed by hand, and a name must not lead elsewhere. */
+/** Checks a name in a manifest, which may have been changed by hand. It must be a file name, not a path. */
 function isName(name: string): boolean {
   try {
     checkAttestationName(name);

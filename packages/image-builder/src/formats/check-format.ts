@@ -4,10 +4,10 @@ import { formatRow, type ImageFormat } from '../formats.ts';
 import { readDiskHeader } from './disk-header.ts';
 import type { DiskFile } from './disk-information.ts';
 
-/** Characters of a name in a header that an error shows: the header is untrusted. */
+/** Maximum length of a header's name in an error, because the header is untrusted. */
 const LONGEST_NAME = 200;
 
-/** Signatures and their positions. Disks are recognised by their headers; an ACI may have any compression. */
+/** Signatures and their positions. Disks are recognised by their headers. An ACI may have any compression. */
 const SIGNATURES: Readonly<Partial<Record<ImageFormat, readonly [position: number, bytes: string]>>> = {
   iso: [32_769, 'CD001'],
   tar: [257, 'ustar'],
@@ -17,8 +17,8 @@ const SIGNATURES: Readonly<Partial<Record<ImageFormat, readonly [position: numbe
 
 /**
  * Refuses an image whose header names other files (a backing file, a data file, extents, a parent). QEMU would open
- * them and copy their content into the result, even a secret of this host, or wait for a FIFO. The header is read in
- * this process.
+ * them and copy their content into the result, even a secret of this host, or wait for a FIFO. This process itself
+ * reads the header.
  *
  * @throws ImageError `image-not-self-contained`, `image-missing`, `directory-not-usable`
  */
@@ -29,7 +29,7 @@ export async function checkSelfContained({ path }: Pick<DiskFile, 'path'>): Prom
 
 /**
  * Refuses files that are unsafe for qemu-img: an image that names other files, and a file without a header of its
- * format. A raw image has no header: all of it is data.
+ * format. A raw image has no header, because it consists only of data.
  *
  * @param backingFile the only file that the header may name
  * @throws ImageError `image-not-self-contained`, `conversion-failed`, `image-missing`, `directory-not-usable`
@@ -43,10 +43,10 @@ export async function checkDisk({ format, path }: DiskFile, backingFile?: string
 }
 
 /**
- * Refuses a file that is not of the declared format. A raw disk may hold anything but the header of another
+ * Refuses a file that does not have the declared format. A raw disk may contain anything but the header of another
  * format.
  *
- * @throws ImageError as {@link checkDisk}
+ * @throws ImageError like {@link checkDisk}
  */
 export async function checkFormat({ format, path }: DiskFile): Promise<void> {
   const { driver } = await readDiskHeader(path);

@@ -10,28 +10,28 @@ import type { ImageFile, OperationOptions } from '../types.ts';
 import { checkDisk } from './check-format.ts';
 import { checkStructure, type DiskFile, dataSize, virtualSize } from './disk-information.ts';
 
-/** Eight coroutines that write out of order: several times as fast as one. */
+/** Eight coroutines that write out of order are several times as fast as one. */
 const PARALLEL = ['-W', '-m', '8'];
 
-/** Upper bound in bytes of the padding to a whole cylinder in a Virtual PC image. */
+/** Maximum padding to a whole cylinder in a Virtual PC image, in bytes. */
 const LARGEST_PADDING = 1024 * 1024;
 
-/** Time limit of a conversion, in seconds: enough for a disk of one terabyte. */
+/** Timeout of a conversion, in seconds, which is enough for a disk of one terabyte. */
 const CONVERSION_LIMIT = 4 * 3600;
 
 const GIBIBYTE = 2 ** 30;
 
-/** Default limit of a disk's size, in bytes. */
+/** Default maximum virtual size of a disk, in bytes. */
 export const DEFAULT_LARGEST_DISK: number = 256 * GIBIBYTE;
 
 const PROGRESS = /\((\d+(?:\.\d+)?)\/100%\)/;
 
-/** Whether qemu-img reads and writes the format. */
+/** Returns whether qemu-img reads and writes the format. */
 export function isConvertible(format: ImageFormat): boolean {
   return formatRow(format).qemuDriver !== undefined;
 }
 
-/** File to convert from: the raw one, which needs no decoding, or else the first that qemu-img reads. */
+/** Chooses the file to convert from: the raw one, which needs no decoding, or else the first that qemu-img reads. */
 export function conversionSource<File extends Pick<ImageFile, 'format'>>(
   files: readonly File[],
 ): File | undefined {
@@ -43,22 +43,28 @@ export function conversionSource<File extends Pick<ImageFile, 'format'>>(
 
 /** Settings of {@link convertImage}. */
 export interface ConversionOptions extends OperationOptions {
-  /** The largest disk in bytes, as a guest sees it: a file of some kilobytes can stand for terabytes. Default 256 GiB. */
+  /**
+   * Maximum virtual size of the disk in bytes, because a file of a few kilobytes can represent terabytes. Default 256
+   * GiB.
+   */
   readonly largestDisk?: number | undefined;
-  /** Space of the target's file system, shared by concurrent operations, for which this waits. Default: there are none. */
+  /**
+   * Space of the target's file system, shared by concurrent operations, for which this waits. Default: no other
+   * operations.
+   */
   readonly space?: DiskSpaceGuard;
-  /** Backing file of the source; its data becomes part of the result. Default: a backing file is refused. */
+  /** Backing file of the source, whose data becomes part of the result. Default: a backing file is rejected. */
   readonly backingFile?: string;
-  /** Whether a format that can be compressed is. Default false. */
+  /** Whether to compress a format that supports it. Default false. */
   readonly compress?: boolean | undefined;
 }
 
 /**
- * Converts an image to another format. The result has the modification time of the source. Free space is checked
- * before, the structure of the result after the conversion. Progress is in percent.
+ * Converts an image to another format. The result has the modification time of the source. Checks the free space before
+ * the conversion, and the structure of the result after it. Progress is in percent.
  *
  * @throws ImageError `image-not-self-contained`, `image-too-large`, `image-missing`, `conversion-failed`, `disk-full`,
- *   `command-not-found`
+ * `command-not-found`
  * @throws the signal's reason
  */
 export async function convertImage(
@@ -129,7 +135,7 @@ async function write(
   if (aligned === size) {
     await run([...convert, ...options, source.path, target]);
   } else {
-    // qemu-img convert itself would create a disk of the source's size.
+    // Otherwise qemu-img convert would create a disk of the source's size.
     await run(['create', '-q', '-f', to, ...options, target, String(aligned)]);
     await run([...convert, '-n', '--target-is-zero', source.path, target]);
   }
@@ -167,7 +173,7 @@ async function qemuImg(
   const result = await withTimeout(CONVERSION_LIMIT, signalOf(options), run, () => {
     throw new ImageError(
       'conversion-failed',
-      `the conversion of "${source.path}" to ${format} took longer than ${CONVERSION_LIMIT} s; try again when the host has less to do`,
+      `the conversion of "${source.path}" to ${format} took longer than ${CONVERSION_LIMIT} s; try again when the host is less busy`,
     );
   });
   if (result.exitCode === 0) return;
@@ -183,6 +189,6 @@ async function qemuImg(
 function diskFull(source: DiskFile, target: string, reason: string): ImageError {
   return new ImageError(
     'disk-full',
-    `"${source.path}" could not be converted in "${dirname(target)}": ${reason}; make room there`,
+    `"${source.path}" could not be converted in "${dirname(target)}": ${reason}; free space there`,
   );
 }

@@ -3,15 +3,15 @@ import { SteadyFile } from '../hashed-reader/steady-file.ts';
 /** Drivers of qemu-img whose formats have a header. */
 export type DiskDriver = 'qcow2' | 'vmdk' | 'vpc' | 'vhdx' | 'vdi';
 
-/** Header of a disk image, read in this process: no other program has opened the file. */
+/** Header of a disk image. This process itself reads it, so no other program has opened the file. */
 export interface DiskHeader {
-  /** The format of the header. Undefined for a file without a header of these formats, such as a raw disk. */
+  /** Format of the header; undefined for a file without a header of these formats, such as a raw disk. */
   readonly driver?: DiskDriver;
   /** Other files that the header names: a backing file, a data file, extents, a parent. */
   readonly references: readonly string[];
 }
 
-/** Reads a part of the file; shorter than `length` at its end. */
+/** Reads a part of the file. The result is shorter than `length` at the end of the file. */
 type Read = (position: number, length: number) => Promise<Buffer>;
 
 /** Recognises one format and finds the names of other files in its header. */
@@ -24,7 +24,9 @@ interface HeaderReader {
 const SECTOR = 512;
 const KIBIBYTE = 1024;
 
-/** Bytes read from the beginning of a file: all headers, and the longest VMDK descriptor that QEMU reads. */
+/**
+ * Bytes read from the beginning of a file. They contain all headers, and the longest VMDK descriptor that QEMU reads.
+ */
 const HEAD_LENGTH = 1024 * KIBIBYTE;
 
 /** First bytes of the footer of a VHD, and the type of a differencing disk. */
@@ -43,7 +45,7 @@ const HEADERS: readonly HeaderReader[] = [
   },
   {
     driver: 'vmdk',
-    // QEMU looks for this key anywhere in the text before the first NUL.
+    // QEMU searches the text before the first NUL for this key.
     matches: (head) => textOf(head).includes('createType'),
     references: (head) => descriptorReferences(textOf(head)),
   },
@@ -88,7 +90,7 @@ async function qcow2References(head: Buffer, read: Read): Promise<readonly strin
   return references;
 }
 
-/** The text of a header extension; undefined if the header has none of that type. */
+/** Returns the text of a header extension; undefined if the header has none of that type. */
 function qcow2Extension(head: Buffer, wanted: number): string | undefined {
   let position = uint32(head, 100, 'big');
   while (position + 8 <= head.length) {
@@ -102,7 +104,10 @@ function qcow2Extension(head: Buffer, wanted: number): string | undefined {
   return undefined;
 }
 
-/** A sparse extent is a complete disk, unless it has no sectors: then only its descriptor counts. */
+/**
+ * Returns the references of a sparse extent. It is a complete disk, unless it has no sectors and only its descriptor
+ * counts.
+ */
 async function sparseVmdkReferences(head: Buffer, read: Read): Promise<readonly string[]> {
   const isOnlyDescriptor = begins(head, 'KDMV') && uint64(head, 12, 'little') === 0;
   const ofDescriptor = isOnlyDescriptor ? descriptorReferences : embeddedReferences;
@@ -111,20 +116,20 @@ async function sparseVmdkReferences(head: Buffer, read: Read): Promise<readonly 
   return [head.subarray(SECTOR), descriptor].flatMap((bytes) => ofDescriptor(textOf(bytes)));
 }
 
-/** A descriptor that is not part of a disk only lists extents. */
+/** Returns the references of a descriptor that is not part of a disk, and only lists extents. */
 function descriptorReferences(text: string): readonly string[] {
   const found = [...extentNames(text), ...parentNames(text)];
   return found.length > 0 || !text.includes('createType') ? found : ['its extents'];
 }
 
-/** Names in the descriptor of a sparse extent, without the original name of the extent itself. */
+/** Returns the names in the descriptor of a sparse extent, without the original name of the extent itself. */
 function embeddedReferences(text: string): readonly string[] {
   const names = extentNames(text);
   const isOwn = names.length === 1 && !/[/:]/.test(names[0] ?? '');
   return [...(isOwn ? [] : names), ...parentNames(text)];
 }
 
-/** Quoted texts that are not the value of a key. */
+/** Returns quoted texts that are not the value of a key. */
 function extentNames(text: string): readonly string[] {
   return [...text.matchAll(/(=[ \t]{0,8})?"([^"\r\n]*)"/g)].flatMap(([, key, name = '']) =>
     key === undefined ? [name] : [],
@@ -169,7 +174,7 @@ function findEntry(table: Buffer, start: number, guid: string): Buffer | undefin
   return undefined;
 }
 
-/** A differencing disk has a type of its own, or names its parent by an id. */
+/** Returns the references of a VDI. A differencing disk has its own type, or names its parent by an id. */
 function vdiReferences(head: Buffer): readonly string[] {
   const isWhole = [1, 2].includes(uint32(head, 0x4c));
   const hasParent = head.subarray(0x1a8, 0x1c8).some((byte) => byte !== 0);
@@ -180,7 +185,7 @@ function begins(bytes: Buffer, magic: string): boolean {
   return bytes.toString('latin1', 0, magic.length) === magic;
 }
 
-/** The text before the first NUL. */
+/** Returns the text before the first NUL. */
 function textOf(bytes: Buffer): string {
   const end = bytes.indexOf(0);
   return bytes.toString('latin1', 0, end === -1 ? bytes.length : end);

@@ -11,10 +11,10 @@ import type { ImageFile, OperationOptions } from '../types.ts';
 /** A disk image file and its format. */
 export type DiskFile = Pick<ImageFile, 'format' | 'path'>;
 
-/** Bytes of a sector. */
+/** Size of a sector in bytes. */
 const SECTOR = 512;
 
-/** Time limit of `qemu-img info`, `measure` and `check`, in seconds: they only read an image's tables. */
+/** Timeout of `qemu-img info`, `measure` and `check` in seconds. They read only an image's tables. */
 const INSPECTION_LIMIT = 600;
 
 const INFORMATION = new JsonReader({
@@ -39,7 +39,8 @@ const MAP = new JsonReader({
 });
 
 /**
- * Size of the disk as a guest sees it, in bytes. Call `checkDisk` first: qemu-img opens other files that a header names.
+ * Returns the virtual size of the disk in bytes. Call `checkDisk` first, because qemu-img opens other files that a
+ * header names.
  *
  * @throws ImageError `conversion-failed` for a file that is not such an image, `command-not-found`
  * @throws the signal's reason
@@ -50,13 +51,13 @@ export async function virtualSize(image: DiskFile, options: OperationOptions = {
 }
 
 /**
- * Bytes of uncompressed data in an image, without holes.
+ * Returns the bytes of uncompressed data in an image, without holes.
  *
- * @throws as {@link virtualSize}
+ * @throws like {@link virtualSize}
  */
 export async function dataSize(image: DiskFile, options: OperationOptions = {}): Promise<number> {
   if (image.format === 'raw') return (await stat(image.path)).blocks * STAT_BLOCK;
-  // qemu-img measures raw and qcow2 only, and leaves out holes for qcow2 only.
+  // qemu-img measures only raw and qcow2, and leaves out holes only for qcow2.
   return MEASUREMENT.parse(await qemuImg('measure', image, options, '-O', 'qcow2')).required;
 }
 
@@ -67,9 +68,9 @@ export interface Extent {
 }
 
 /**
- * The parts of the disk that the file stores; all others are zero.
+ * Returns the parts of the disk that the file stores. All others are zero.
  *
- * @throws as {@link virtualSize}
+ * @throws like {@link virtualSize}
  */
 export async function dataExtents(image: DiskFile, options: OperationOptions = {}): Promise<Extent[]> {
   return MAP.parse(await qemuImg('map', image, options)).filter(({ zero }) => !zero);
@@ -78,7 +79,7 @@ export async function dataExtents(image: DiskFile, options: OperationOptions = {
 /**
  * Checks the structure of an image. Formats that `qemu-img check` does not support pass.
  *
- * @throws as {@link virtualSize}
+ * @throws like {@link virtualSize}
  */
 export async function checkStructure(image: DiskFile, options: OperationOptions = {}): Promise<void> {
   if (['qcow2', 'vhdx', 'vmdk', 'vdi'].includes(driverOf(image))) await qemuImg('check', image, options);
@@ -96,8 +97,8 @@ async function qemuImg(
 ): Promise<string> {
   const signal = signalOf(options);
   signal.throwIfAborted();
-  const { execa } = await import('execa'); // not at the top, as in process/command.ts
-  // Without -f qemu-img would guess: a raw image can begin like one of another format.
+  const { execa } = await import('execa'); // imported on demand, as in process/command.ts
+  // Without -f qemu-img would guess the format, and a raw image can begin like another format.
   const all = [command, '--output=json', '-f', driverOf(image), ...args, image.path];
   const run = async (cancelSignal: AbortSignal): Promise<string> => {
     const { failed, code, cause, stdout, stderr, shortMessage } = await execa('qemu-img', all, {

@@ -6,13 +6,13 @@ import type { HashOrder, Range } from './hash-worker.ts';
 
 const NAMES: readonly (keyof Checksums)[] = ['md5', 'sha256'];
 
-/** Size in bytes above which threads are used: starting them takes as long as digesting a smaller file. */
+/** Minimum file size in bytes for using threads, which take as long to start as hashing a smaller file. */
 const WORTH_THREADS = 16 * 2 ** 20;
 
-/** Bytes of a slot: smaller ones need more messages, larger ones do not fit in the processor's cache. */
+/** Size of a slot in bytes. Smaller slots need more messages, larger ones do not fit in the CPU cache. */
 const SLOT_SIZE = 512 * 1024;
 
-/** One on the wire, one being filled, and four for threads that lag behind. */
+/** One slot on the wire, one being filled, and four for threads that lag behind. */
 const SLOTS = 6;
 
 /** A part of the memory of a {@link Digester}. */
@@ -41,7 +41,7 @@ export class Digester {
 
   /**
    * @param size of the file in bytes, if it is known
-   * @param isNeeded whether to compute anything; default true
+   * @param isNeeded false to compute nothing; default true
    */
   constructor(size: number = Number.POSITIVE_INFINITY, isNeeded = true) {
     const memory = takeMemory();
@@ -64,14 +64,14 @@ export class Digester {
     return slot;
   }
 
-  /** Digests the first bytes of a slot as the next ones of the file. Never rejects: {@link digest} has the error. */
+  /** Adds the first bytes of a slot to the hashes. Never rejects: {@link digest} reports the error. */
   update(slot: Slot, length: number): Promise<unknown> {
     const range = { begin: slot.begin, end: slot.begin + length };
     slot.done = Promise.allSettled(this.#hashes.map((hash) => hash.update(range)));
     return slot.done;
   }
 
-  /** Rejects if a thread has died. */
+  /** Returns the checksums. Rejects if a thread has died. */
   async digest(): Promise<Checksums> {
     const digests = this.#hashes.map(async (hash) => [hash.name, await hash.digest()]);
     return Object.fromEntries(await Promise.all(digests)) as Checksums;
@@ -96,7 +96,7 @@ function inlineHash(name: string, memory: SharedArrayBuffer): RunningHash {
   };
 }
 
-/** A hash in a thread. It keeps the process alive only while an answer is due. */
+/** A hash in a thread. It keeps the process alive only while it waits for a reply. */
 class ThreadHash implements RunningHash {
   readonly name: string;
   readonly #port: MessagePort;
@@ -149,10 +149,10 @@ class ThreadHash implements RunningHash {
 /** Program of a thread, with the extension of this file: `.ts` in the sources, `.js` when compiled. */
 const PROGRAM = new URL(`./hash-worker${extname(import.meta.url)}`, import.meta.url);
 
-/** Reused: the garbage collector ignores the size of shared memory and would let it accumulate. */
+/** Memories are reused, because the garbage collector ignores the size of shared memory and would let it accumulate. */
 const memories: SharedArrayBuffer[] = [];
 
-/** One for each digest, shared by all digesters of this process. A thread takes 17 MB of memory. */
+/** One thread per hash algorithm, shared by all digesters of this process. A thread takes 17 MB of memory. */
 const threads = new Map<string, Worker>();
 
 let digesters = 0;
@@ -162,7 +162,7 @@ function takeMemory(): SharedArrayBuffer {
   return memories.pop() ?? new SharedArrayBuffer(SLOTS * SLOT_SIZE);
 }
 
-/** Ends the threads with the last digester. */
+/** Returns a memory, and ends the threads after the last digester. */
 async function giveMemory(memory: SharedArrayBuffer): Promise<void> {
   memories.push(memory);
   digesters -= 1;
@@ -175,7 +175,7 @@ async function giveMemory(memory: SharedArrayBuffer): Promise<void> {
 function threadFor(name: string): Worker {
   const running = threads.get(name);
   if (running !== undefined) return running;
-  // Without the flags of this process: with `--input-type`, for example, the program would not start.
+  // Excludes the flags of this process: with `--input-type`, for example, the program would not start.
   const thread = new Worker(PROGRAM, { name: 'hash', execArgv: [] });
   const forget = (): void => {
     if (threads.get(name) === thread) threads.delete(name);

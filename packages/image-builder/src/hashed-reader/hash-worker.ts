@@ -6,11 +6,14 @@ import { type MessagePort, parentPort } from 'node:worker_threads';
 export interface HashOrder {
   readonly name: string;
   readonly memory: SharedArrayBuffer;
-  /** Takes a {@link Range} of the next bytes, or `undefined` for the digest; each is answered in turn. */
+  /**
+   * Receives a {@link Range} of the next bytes, or `undefined` to request the digest. Each message gets a reply, in
+   * order.
+   */
   readonly port: MessagePort;
 }
 
-/** A part of a memory, without its end. */
+/** A part of a memory; `end` is exclusive. */
 export interface Range {
   readonly begin: number;
   readonly end: number;

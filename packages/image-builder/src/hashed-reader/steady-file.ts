@@ -4,7 +4,7 @@ import { ImageError } from '../errors.ts';
 import { UNTRICKED } from '../ownership.ts';
 import { asImageError, errnoOf } from '../system-error.ts';
 
-/** Errors of open(2) for a symbolic link and for a socket or a device without a driver. */
+/** Error codes of open(2) for a symbolic link and for a socket or a device without a driver. */
 const NOT_REGULAR: ReadonlySet<string> = new Set(['ELOOP', 'ENXIO', 'ENODEV']);
 
 /** A regular file that must not change while it is read. */
@@ -17,7 +17,7 @@ export class SteadyFile {
   readonly #mayBeRemoved: boolean;
 
   /**
-   * @param mayBeRemoved whether the file may be removed while it is read
+   * @param mayBeRemoved the file may be removed while it is read
    * @throws ImageError `image-missing`, `directory-not-usable`
    */
   static async open(path: string, mayBeRemoved = false): Promise<SteadyFile> {
@@ -62,7 +62,7 @@ export class SteadyFile {
       if (!this.#mayBeRemoved) throw missing(this.path, error);
       return await this.#handle.stat({ bigint: true });
     });
-    if (now.dev !== dev || now.ino !== ino) throw changed(this.path, 'another file has its name now');
+    if (now.dev !== dev || now.ino !== ino) throw changed(this.path, 'another file now has its name');
     if (now.size !== size) throw changed(this.path, `it had ${size} bytes and now has ${now.size}`);
     if (now.mtimeNs !== mtimeNs) throw changed(this.path, 'another process wrote to it');
   }

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { getCACertificates } from 'node:tls';
 import { HttpSettingsError, type Variables } from './proxy-choice.ts';
 
-/** Variables of requests and curl; the first one that is set counts. */
+/** Variables of requests and curl. The first one that is set counts. */
 const BUNDLES = ['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'] as const;
 
-/** Names that `openssl rehash` gives to the certificates of a directory. */
+/** File names that `openssl rehash` gives to the certificates in a directory. */
 const HASHED = /^[\da-f]{8}\.\d+$/;
 
 /**
- * PEM certificates of the authorities in the file or directory that `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE` names, and in
- * that of `NODE_EXTRA_CA_CERTS`.
+ * Returns the PEM certificates of the authorities in the file or directory that `REQUESTS_CA_BUNDLE` or
+ * `CURL_CA_BUNDLE` names, and in the file that `NODE_EXTRA_CA_CERTS` names.
  *
- * @returns undefined without such a variable: Node's authorities count
+ * @returns undefined without such a variable, so that Node's authorities count
  * @throws HttpSettingsError
  */
 export function bundledAuthorities(environment: Variables): readonly string[] | undefined {
@@ -33,6 +33,8 @@ function readBundle(path: string): readonly string[] {
   const certificates = files.map((name) => readFileSync(join(path, name), 'utf8'));
   if (certificates.some((text) => text.includes('-----BEGIN '))) return certificates;
   throw new Error(
-    isDirectory ? `${path} has no certificates with names of openssl rehash` : `${path} has no certificate`,
+    isDirectory
+      ? `${path} contains no certificates with names of openssl rehash`
+      : `${path} contains no certificate`,
   );
 }

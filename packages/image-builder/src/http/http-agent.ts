@@ -17,20 +17,20 @@ export interface HttpAgentOptions {
   /** PEM certificate and key of this client. */
   readonly cert?: string | Buffer | undefined;
   readonly key?: string | Buffer | undefined;
-  /** Default true. */
+  /** Whether to verify the certificate of the server. Default true. */
   readonly rejectUnauthorized?: boolean;
   /**
-   * Whether connections serve several requests. Default false: on a connection that the server is closing, the error would
-   * not tell whether the request had an effect.
+   * Whether to reuse connections for several requests. Default false, because on a connection that the server is
+   * closing, the error would not show whether the request had an effect.
    */
   readonly keepAlive?: boolean;
-  /** Direct connections to one host at a time. Default: no limit. */
+  /** Maximum number of direct connections to one host. Default: no limit. */
   readonly maxSockets?: number;
-  /** Default: the environment of this process. */
+  /** Environment variables. Default: the environment of this process. */
   readonly environment?: Variables;
 }
 
-/** Time limit for a connection through a proxy, in milliseconds. */
+/** Timeout of a connection through a proxy, in milliseconds. */
 const PROXY_TIMEOUT = 60_000;
 
 /**
@@ -50,7 +50,9 @@ export class HttpAgent extends Agent {
     this.#environment = options.environment ?? process.env;
   }
 
-  /** Whether requests to a URL go through a proxy, which looks up the name of its host. @throws HttpSettingsError */
+  /**
+   * Returns whether requests to a URL go through a proxy, which then resolves the host name. @throws HttpSettingsError
+   */
   usesProxy({ protocol, hostname, port }: URL): boolean {
     const isTls = protocol === 'https:';
     const host = hostname.replaceAll(/[[\]]/g, '');
@@ -59,7 +61,7 @@ export class HttpAgent extends Agent {
     );
   }
 
-  /** Called by `node:http` for each request. Only the request knows its protocol, whatever the client sets. */
+  /** Called by `node:http` for each request. Only the request has the right protocol; clients may set another one. */
   addRequest(request: ClientRequest, options: object): void {
     const base = Agent.prototype as unknown as Pick<HttpAgent, 'addRequest'>;
     base.addRequest.call(this, request, { ...options, secureEndpoint: request.protocol === 'https:' });
@@ -70,7 +72,7 @@ export class HttpAgent extends Agent {
     const { maxSockets = Number.POSITIVE_INFINITY, rejectUnauthorized = true } = this.#options;
     const pool = { keepAlive: this.keepAlive, maxSockets };
     const { host = 'localhost', secureEndpoint: isTls } = options;
-    const port: unknown = options.port; // some clients set a text
+    const port: unknown = options.port; // some clients set a string
     const proxy = proxyFor({ isTls, host, port: Number(port) }, this.#environment);
     if (!isTls) {
       if (proxy !== undefined) return await this.#connectThrough(proxy, request, options);
@@ -118,7 +120,7 @@ export class HttpAgent extends Agent {
   }
 }
 
-/** Connects to a server by a tunnel; for plain HTTP to the proxy, which gets the whole URL. */
+/** Connects to a server through a tunnel. For plain HTTP, connects to the proxy, which gets the whole URL. */
 async function openTunnel(
   proxy: URL,
   request: ClientRequest,
@@ -127,7 +129,7 @@ async function openTunnel(
 ): Promise<Duplex> {
   if (!options.secureEndpoint) {
     const emit = request.emit.bind(request);
-    // A further listener would not keep the client from the response.
+    // An additional listener would not hide the response from the client.
     request.emit = (event: string, ...values: unknown[]): boolean => {
       const isRefused = event === 'response' && (values[0] as IncomingMessage).statusCode === 407;
       if (isRefused) request.destroy(refusal(proxy, 407));
@@ -139,7 +141,7 @@ async function openTunnel(
   request.once('proxyConnect', ({ statusCode }: { statusCode: number }) => {
     status = statusCode;
   });
-  // By default, Node compares the certificate of an address with the name of the proxy.
+  // By default, Node compares the certificate of a server that is named by address with the name of the proxy.
   const name = options.servername || options.host || 'localhost';
   const identity: typeof checkServerIdentity = (_, certificate) => checkServerIdentity(name, certificate);
   const tls = { ...options, checkServerIdentity: identity, host: options.host ?? 'localhost' };
@@ -149,16 +151,16 @@ async function openTunnel(
   throw refusal(proxy, status);
 }
 
-/** The error of a proxy's response. The statuses of a gateway may pass. */
+/** Makes the error of a proxy's response. Gateway errors may be temporary. */
 function refusal(proxy: URL, status: number): Error {
   if (status >= 502 && status <= 504) {
     return Object.assign(new Error(`it responds with status ${status}`), { code: 'ERR_PROXY_TUNNEL' });
   }
   const remedy =
     status === 407
-      ? 'write a user and a password into its URL, percent-encoded: http://user:password@host:port'
+      ? 'set a user and a password in its URL, percent-encoded: http://user:password@host:port'
       : 'ask its operator to permit the connection, or name the host in no_proxy';
   return new HttpSettingsError(
-    `the proxy ${proxy.host} refuses the connection with status ${status}; ${remedy}`,
+    `the proxy ${proxy.host} rejects the connection with status ${status}; ${remedy}`,
   );
 }

@@ -6,21 +6,21 @@ import { HttpAgent } from './http-agent.ts';
 import { responseMeter } from './list-pages.ts';
 import { HttpSettingsError } from './proxy-choice.ts';
 
-/** A request whose body and answer fit into memory. */
+/** A request whose body and response fit into memory. */
 export interface HttpRequest {
-  /** Default: POST with a form, else GET. */
+  /** HTTP method. Default: POST with a form, else GET. */
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** Credentials, sent as a form. They are never sent on to the target of a redirect. */
+  /** Credentials, sent as a form. They are never sent to the target of a redirect. */
   readonly form?: Readonly<Record<string, string>>;
-  /** False to have every redirect as an answer. Default true. */
+  /** Whether to follow redirects. If not, a redirect is returned as the response. Default true. */
   readonly followsRedirects?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An answer with any status. */
+/** A response with any status. */
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -29,15 +29,15 @@ export interface HttpAnswer {
 
 /** Settings of an {@link HttpClient}. */
 export interface HttpClientOptions {
-  /** Time limit of a request, in seconds. */
+  /** Timeout of a request, in seconds. */
   readonly timeout: number;
-  /** Limit of a response's body, in bytes. Default: that of lists, {@link responseMeter}. */
+  /** Maximum size of a response's body, in bytes. Default: the limit of lists, {@link responseMeter}. */
   readonly longestBody?: number;
-  /** It decides about certificates and proxies. Default: an {@link HttpAgent} with its defaults. */
+  /** Determines certificates and proxies. Default: an {@link HttpAgent} with its defaults. */
   readonly agent?: Agent;
 }
 
-/** HTTP for APIs, with limits of time and length. It sends each request once; {@link RetryPolicy} repeats. */
+/** HTTP client for APIs, with limits of time and size. It sends each request once; {@link RetryPolicy} retries. */
 export class HttpClient {
   readonly #options: HttpClientOptions;
   readonly #agent: Agent;
@@ -48,7 +48,8 @@ export class HttpClient {
   }
 
   /**
-   * Resolves with an answer of any status. A redirect to another host is an answer, too: tokens stay with the host.
+   * Resolves with the response, whatever its status. Redirects to another host are returned, not followed, so tokens
+   * are never sent there.
    *
    * @throws NetworkFailure
    * @throws the signal's reason
@@ -58,7 +59,7 @@ export class HttpClient {
     signal?.throwIfAborted();
     const { method = form === undefined ? 'GET' : 'POST' } = request;
     const { timeout, longestBody } = this.#options;
-    const { default: got } = await import('got'); // not at the top: many commands send no request
+    const { default: got } = await import('got'); // imported on demand, because many commands send no request
     const meter = responseMeter(url.host, longestBody);
     const tooLong = new AbortController();
     let status: number | undefined;
@@ -76,7 +77,7 @@ export class HttpClient {
         followRedirect: (answer) =>
           followsRedirects && form === undefined && isFollowed(method, answer.statusCode, answer),
       });
-      // Its own event of an answer waits for the whole body.
+      // got's own event waits for the whole response body.
       void sending.on('request', (outgoing) =>
         outgoing.once('response', ({ statusCode }) => {
           status = statusCode;
@@ -96,7 +97,10 @@ export class HttpClient {
   }
 }
 
-/** Whether the target of a redirect gets the same request: got would turn some into a GET, or drop their body. */
+/**
+ * Returns whether the target of a redirect gets the same request, because got would turn some into a GET, or drop their
+ * body.
+ */
 function isFollowed(
   method: string,
   status: number,
@@ -107,7 +111,9 @@ function isFollowed(
   return status !== 303 && URL.parse(location, from)?.origin === new URL(from).origin;
 }
 
-/** Whether a redirect may get the token: to the same host and port, or to `https://host/` after `http://host/`. */
+/**
+ * Returns whether a redirect may get the token: to the same host and port, or to `https://host/` after `http://host/`.
+ */
 export function staysWithHost(from: string, location: string): boolean {
   const to = URL.parse(location, from);
   if (to === null) return false;
@@ -117,8 +123,8 @@ export function staysWithHost(from: string, location: string): boolean {
 }
 
 /**
- * The path and query of a link at the scheme, host and port of a configured URL. A server behind a balancer may name others
- * in its links, and a token must not follow them.
+ * Returns the path and query of a link at the scheme, host and port of a configured URL. A server behind a load
+ * balancer may return links to other hosts, to which a token must not be sent.
  */
 export function atOrigin(link: URL, configured: URL): URL {
   const url = new URL(configured.origin);
@@ -137,9 +143,12 @@ export type NetworkFailureKind =
   | 'other-host-name'
   | 'redirect-loop'
   | 'body-too-long'
-  /** A setting of this host prevents the request, such as a proxy that asks for a password. The reason has the remedy. */
+  /**
+   * A setting of this host prevents the request, such as a proxy that requires a password. The reason contains the
+   * remedy.
+   */
   | 'not-configured'
-  /** There was no connection: the request had no effect. */
+  /** There was no connection, so the request had no effect. */
   | 'not-sent'
   /** The server may have received the request. */
   | 'no-answer';
@@ -168,11 +177,11 @@ const KINDS: Readonly<Record<string, NetworkFailureKind>> = {
   ERR_PROXY_TUNNEL: 'not-sent',
 };
 
-/** A request without a usable answer. The message is the reason alone; it holds no header and no user information. */
+/** A request without a usable response. The message is only the reason, without headers and user information. */
 export class NetworkFailure extends Error {
   override readonly name = 'NetworkFailure';
   readonly kind: NetworkFailureKind;
-  /** Status of an answer whose body is too long. */
+  /** Status of a response whose body is too long. */
   readonly status: number | undefined;
 
   constructor(
@@ -185,20 +194,20 @@ export class NetworkFailure extends Error {
     this.status = options?.status;
   }
 
-  /** Whether the certificate of the server is the reason. */
+  /** Whether the server's certificate caused the error. */
   get isCertificate(): boolean {
     return ['unknown-authority', 'invalid-certificate', 'other-host-name'].includes(this.kind);
   }
 }
 
-/** Reason in a message of OpenSSL, which has a line break and the place in its source. */
+/** Reason in a message of OpenSSL, which also contains a line break and the location in its source. */
 const TLS_FAULT = /:SSL routines:[^:]*:(?<fault>[^:]+):/;
 
 /** OpenSSL's reasons for a reply that is not TLS. */
 const NOT_TLS =
   /^(?:wrong version number|packet length too long|record layer failure|http request|https proxy request)$/;
 
-/** Describes a reply that is not of the protocol of the URL; undefined for other errors. */
+/** Describes a reply that does not use the protocol of the URL; undefined for other errors. */
 function protocolFault(message: string, code = ''): string | undefined {
   const fault = TLS_FAULT.exec(message)?.groups?.fault;
   if (fault !== undefined && NOT_TLS.test(fault)) {
@@ -213,7 +222,7 @@ function protocolFault(message: string, code = ''): string | undefined {
 export function networkFailure(error: unknown): NetworkFailure {
   if (error instanceof NetworkFailure) return error;
   const isOfGot = error instanceof Error && 'options' in error;
-  // An error of got carries the whole request, with its credentials: only its cause is kept.
+  // An error of got contains the whole request, with its credentials, so only its cause is kept.
   const source = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const cause = isOfGot && source === error ? undefined : source;
   const code = errnoOf(error) ?? errnoOf(cause);
@@ -231,7 +240,7 @@ const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>
 /**
  * Converts the error of a request without a response.
  *
- * @param subject what failed: `provider west: RegisterImage`
+ * @param subject the failed request: `provider west: RegisterImage`
  * @param options the host of the service, and remedies that replace those of certificates
  */
 export function noResponse(
@@ -243,6 +252,6 @@ export function noResponse(
   const { kind, message } = networkFailure(error);
   const code = kind === 'not-configured' ? 'bad-request' : 'connection-failed';
   const remedy = remedies[kind] ?? CERTIFICATE_REMEDIES[kind];
-  const reason = `no answer${from === undefined ? '' : ` from ${from}`}: ${message}`;
+  const reason = `no response${from === undefined ? '' : ` from ${from}`}: ${message}`;
   return new CloudError(code, subject, reason, { cause: error, ...(remedy && { remedy }) });
 }

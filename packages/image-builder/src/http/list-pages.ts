@@ -2,20 +2,20 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import { CloudError } from '../cloud-error.ts';
 
-/** Bounds of one list. */
+/** Limits of one list. */
 export interface ListBounds {
-  /** Pages, including empty ones. */
+  /** Maximum number of pages, including empty ones. */
   readonly pages: number;
   readonly entries: number;
-  /** Bytes of one response. */
+  /** Maximum size of one response in bytes. */
   readonly responseBytes: number;
-  /** Bytes of all responses. */
+  /** Maximum size of all responses in bytes. */
   readonly bytes: number;
-  /** Seconds from the first request to the last entry. */
+  /** Maximum seconds from the first request to the last entry. */
   readonly time: number;
 }
 
-/** Twice a site with 100,000 images of up to 5 KiB each, even if each page has one of them. */
+/** Limits for twice as many images as a site with 100,000 images of up to 5 KiB each, even with one image per page. */
 export const LIST_BOUNDS: ListBounds = {
   pages: 200_000,
   entries: 200_000,
@@ -27,31 +27,31 @@ export const LIST_BOUNDS: ListBounds = {
 /** One page of a list. */
 export interface ListPage<T> {
   readonly entries: readonly T[];
-  /** Marker of the next page; undefined or empty on the last one. */
+  /** Marker of the next page; undefined or empty on the last page. */
   readonly next?: string | null | undefined;
 }
 
 type PageRequest<T> = (marker: string | undefined, size: number | undefined) => Promise<ListPage<T>>;
 
 export interface ListOptions {
-  /** What an error is about: `provider store: ListObjectsV2`. */
+  /** Subject of errors: `provider store: ListObjectsV2`. */
   readonly subject: string;
-  /** Bounds for lists of things that are more numerous than images. */
+  /** Limits for lists of things that are more numerous than images. */
   readonly bounds?: Partial<ListBounds>;
   /**
-   * Entries of a page, the most first; the next number is requested once the server refuses one. Default: undefined, the
-   * server's own number.
+   * Numbers of entries per page, largest first. If the server rejects one, the next is requested. Default: undefined,
+   * the server's own number.
    */
   readonly pageSizes?: readonly (number | undefined)[];
 }
 
-/** Page sizes for servers that permit large pages. Some of them refuse what others only cut. */
+/** Page sizes for servers that permit large pages. Some of them reject sizes that others only reduce. */
 export const PAGE_SIZES: readonly (number | undefined)[] = [1000, 100, undefined];
 
-/** Error codes with which servers refuse a page size (status 400, 412 and 413). */
+/** Error codes with which servers reject a page size (status 400, 412 and 413). */
 const REFUSALS: ReadonlySet<unknown> = new Set(['bad-request', 'too-large']);
 
-/** The list whose page is being requested: its bounds, and the bytes that it has received. */
+/** The list whose page is being requested: its limits, and the bytes that it has received. */
 interface ListProgress {
   readonly bounds: ListBounds;
   received: number;
@@ -61,14 +61,14 @@ const CURRENT = new AsyncLocalStorage<ListProgress>();
 
 const BOUNDS = new AsyncLocalStorage<Partial<ListBounds>>();
 
-/** Runs work whose lists have smaller bounds. */
+/** Runs work whose lists have smaller limits. */
 export function withListBounds<T>(bounds: Partial<ListBounds>, work: () => T): T {
   return BOUNDS.run(bounds, work);
 }
 
 /**
- * Lists page by page, whatever the server does: a marker that comes a second time, and each bound, ends the list with an
- * error. HTTP clients count its bytes with a {@link responseMeter}.
+ * Lists page by page. A repeated marker or an exceeded limit ends the list with an error, whatever the server does.
+ * HTTP clients count its bytes with a {@link responseMeter}.
  *
  * @param request gets one page; its arguments are the marker of the page before, undefined for the first page, and the
  * number of entries
@@ -94,7 +94,7 @@ export async function* listPages<T>(
     yield page.entries;
     if (!page.next) return;
     marker = page.next;
-    // A marker may be long, and there may be very many.
+    // Stored as a digest, because markers may be long and numerous.
     const digest = createHash('sha256').update(marker).digest('base64');
     if (markers.has(digest)) throw endless(`page ${pages} repeats the marker of an earlier one`);
     markers.add(digest);
@@ -103,7 +103,7 @@ export async function* listPages<T>(
   }
 }
 
-/** Requests a page, with ever fewer entries while the server refuses their number. */
+/** Requests a page, with fewer and fewer entries while the server rejects their number. */
 async function requestPage<T>(
   request: PageRequest<T>,
   marker: string | undefined,
@@ -122,7 +122,7 @@ async function requestPage<T>(
   }
 }
 
-/** Lists all entries, as {@link listPages} does. */
+/** Lists all entries, like {@link listPages}. */
 export async function listAll<T>(options: ListOptions, request: PageRequest<T>): Promise<T[]> {
   const found: T[] = [];
   for await (const page of listPages(options, request)) for (const entry of page) found.push(entry);
@@ -131,9 +131,9 @@ export async function listAll<T>(options: ListOptions, request: PageRequest<T>):
 
 /** Counts the bytes of one response. */
 export interface ResponseMeter {
-  /** Bytes that the response may have. */
+  /** Maximum number of bytes of the response. */
   readonly limit: number;
-  /** Why a longer response is an error. */
+  /** Reason why a longer response is an error. */
   readonly reason: string;
   /** @throws CloudError `response-too-large` */
   add(bytes: number): void;
@@ -143,8 +143,8 @@ export interface ResponseMeter {
  * Creates the meter of a response that is read into memory. Call it with the request, so that it counts for the list
  * whose page is requested.
  *
- * @param subject what an error is about
- * @param limit bytes, if other responses than those of lists are shorter
+ * @param subject subject of errors
+ * @param limit maximum number of bytes, if it is lower than for lists
  */
 export function responseMeter(subject: string, limit: number = Number.POSITIVE_INFINITY): ResponseMeter {
   const list = CURRENT.getStore();

@@ -3,12 +3,12 @@ import { BlockList, isIP } from 'node:net';
 /** Environment variables. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A request cannot be sent, or a proxy refuses it, until somebody corrects a setting. No message has a secret. */
+/** A request cannot be sent, or a proxy rejects it, until a setting is corrected. No message contains a secret. */
 export class HttpSettingsError extends Error {
   override readonly name = 'HttpSettingsError';
 }
 
-/** Where a request goes. */
+/** Destination of a request. */
 export interface Destination {
   readonly isTls: boolean;
   /** Name or address, without brackets. */
@@ -17,7 +17,7 @@ export interface Destination {
 }
 
 /**
- * Chooses the proxy for a request as python3-requests does: `https_proxy` or `http_proxy`, else `all_proxy`, unless
+ * Chooses the proxy for a request like python3-requests: `https_proxy` or `http_proxy`, else `all_proxy`, unless
  * `no_proxy` names the host.
  *
  * @returns undefined for a direct connection
@@ -33,12 +33,12 @@ export function proxyFor(destination: Destination, environment: Variables): URL 
   return proxyUrl(variable(environment, found) ?? '', found);
 }
 
-/** The spelling in lower case counts, even if it is empty. */
+/** Returns the value of a variable. The spelling in lower case counts, even if it is empty. */
 function variable(environment: Variables, name: string): string | undefined {
   return environment[name] ?? environment[name.toUpperCase()];
 }
 
-/** The URL of a proxy, which may have no scheme. */
+/** Parses the URL of a proxy, which may have no scheme. */
 function proxyUrl(text: string, name: string): URL {
   const url = URL.parse(/^[a-z][a-z\d+.-]*:\/\//i.test(text) ? text : `http://${text.replace(/^\/\//, '')}`);
   if (url !== null && url.hostname !== '' && /^https?:$/.test(url.protocol)) {
@@ -50,13 +50,16 @@ function proxyUrl(text: string, name: string): URL {
   const isSocks = /^socks/i.test(text);
   const reason = isSocks
     ? 'a SOCKS proxy, which is not supported'
-    : 'no proxy: its value is not the URL of one';
+    : 'no proxy, because its value is not a proxy URL';
   throw new HttpSettingsError(
     `${name} names ${reason}; set it to http://proxy.example.com:3128, or unset it`,
   );
 }
 
-/** Whether `no_proxy` names the host: its name, the end of its name, its address or network, any of them with the port. */
+/**
+ * Returns whether `no_proxy` names the host: by name, suffix of the name, address or network, each optionally with the
+ * port.
+ */
 function isExcluded({ host: named, port }: Destination, noProxy: string): boolean {
   const host = named.toLowerCase();
   const names = [host, `${host}:${port}`];
@@ -68,12 +71,12 @@ function isExcluded({ host: named, port }: Destination, noProxy: string): boolea
       if (entry === '*' || entry === '') return entry === '*';
       const end = entry.replace(/^\*?\./, '');
       if (host === end || host.endsWith(`.${end}`)) return true;
-      // requests takes any end of a name, also one within a word.
+      // requests accepts any suffix of a name, even within a word.
       return isIP(host) === 0 ? names.some((name) => name.endsWith(entry)) : coversAddress(entry, host, port);
     });
 }
 
-/** Whether an entry is the address, or a network such as `10.0.0.0/8`. An IPv6 address may have brackets. */
+/** Returns whether an entry is the address, or a network such as `10.0.0.0/8`. An IPv6 address may have brackets. */
 function coversAddress(entry: string, host: string, port: number): boolean {
   const withoutPort = entry.replace(/^(\[.*\]|[\d.]+):(\d+)$/, (whole, address: string, named: string) =>
     Number(named) === port ? address : whole,

@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time as HTTP clients see it; tests have their own. */
+/** Clock of HTTP clients. Tests replace it. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   now(): number;
   /** Resolves after the given milliseconds; rejects when the signal aborts. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The time of this host. */
+/** The clock of this host. */
 export const SYSTEM_CLOCK: Clock = {
   now: () => Date.now(),
   sleep: (milliseconds, signal) => delay(milliseconds, undefined, signal === undefined ? {} : { signal }),
@@ -17,27 +17,27 @@ export const SYSTEM_CLOCK: Clock = {
 
 /** Limits of a {@link RetryPolicy}. */
 export interface RetryLimits {
-  /** Attempts in all. */
+  /** Total number of attempts. */
   readonly attempts: number;
   /** Seconds before the second attempt. Each further delay is twice as long; jitter cuts up to half of it. */
   readonly firstDelay: number;
-  /** Longest delay in seconds, apart from `Retry-After`. */
+  /** Maximum delay in seconds, apart from `Retry-After`. */
   readonly longestDelay: number;
-  /** Longest `Retry-After` in seconds; after a longer one there is no retry. */
+  /** Maximum `Retry-After` in seconds. After a longer one there is no retry. */
   readonly longestRetryAfter: number;
 }
 
-/** An error that tells whether a retry may succeed. */
+/** An error that shows whether a retry may succeed. */
 export interface RetriableError extends Error {
   readonly retriable: boolean;
-  /** Seconds, as in `Retry-After`. */
+  /** Value of `Retry-After` in seconds. */
   readonly retryAfter: number | undefined;
 }
 
-/** How to retry one piece of work. */
+/** Settings of the retries of one piece of work. */
 export interface RetryOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Called after each failure. Default: whether the error is retriable. */
+  /** Called after each failure; returns whether to retry. Default: the error is retriable. */
   readonly mayRetry?: (error: unknown) => boolean;
   /** Called before each delay, in seconds. */
   readonly onRetry: (error: Error, delay: number, attempt: number) => void;
@@ -50,7 +50,7 @@ export interface Retry {
   readonly error: Error;
   /** Number of the next attempt, from 2. */
   readonly attempt: number;
-  /** Attempts in all. */
+  /** Total number of attempts. */
   readonly attempts: number;
   /** Seconds until the next attempt. */
   readonly delay: number;
@@ -59,10 +59,10 @@ export interface Retry {
 const LISTENER = new AsyncLocalStorage<(retry: Retry | undefined) => void>();
 
 /**
- * Runs an operation, and reports the retries of all its requests, whichever service they go to.
+ * Runs an operation, and reports the retries of all its requests, to any service.
  *
  * @param listener called before each delay, and with `undefined` once a retried request has ended; listeners of
- * operations around this one are called, too
+ * enclosing operations are also called
  */
 export function watchRetries<T>(
   listener: (retry: Retry | undefined) => void,
@@ -76,7 +76,7 @@ export function watchRetries<T>(
   return LISTENER.run(both, work);
 }
 
-/** Reports a retry to the operation that it belongs to. */
+/** Reports a retry to the operation to which it belongs. */
 export function reportRetry(retry: Retry | undefined): void {
   LISTENER.getStore()?.(retry);
 }
@@ -97,7 +97,7 @@ export class RetryPolicy {
     this.#random = random;
   }
 
-  /** Seconds until the next attempt after so many failures; undefined if there is none. */
+  /** Returns the seconds until the next attempt after a number of failures; undefined if there is none. */
   delayAfter(failures: number, retryAfter = 0): number | undefined {
     const { attempts, firstDelay, longestDelay, longestRetryAfter } = this.limits;
     if (failures >= attempts || retryAfter > longestRetryAfter) return undefined;
@@ -147,7 +147,7 @@ function isRetriable(error: unknown): boolean {
   return (error as Partial<RetriableError>).retriable === true;
 }
 
-/** Seconds in a `Retry-After` header: a number or a date (RFC 9110, 10.2.3). */
+/** Parses a `Retry-After` header to seconds: a number or a date (RFC 9110, 10.2.3). */
 export function retryAfterSeconds(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   if (/^\d+$/.test(header)) return Number(header);
@@ -158,8 +158,8 @@ export function retryAfterSeconds(header: string | undefined, now: number): numb
 const CURRENT = new AsyncLocalStorage<RetryBudget>();
 
 /**
- * The time for which an operation may retry. All requests of the operation share it, whichever service they go to. It
- * counts from the first failure.
+ * The time during which an operation may retry. All its requests share it, to any service. It starts with the first
+ * failure.
  */
 export class RetryBudget {
   readonly #limit: number;
@@ -167,8 +167,8 @@ export class RetryBudget {
   #firstFailure: number | undefined;
 
   /**
-   * @param seconds from the first failure on in which a retry may begin
-   * @param now milliseconds of a clock that never jumps
+   * @param seconds time after the first failure in which a retry may begin
+   * @param now milliseconds of a monotonic clock
    */
   constructor(seconds: number, now: () => number = () => performance.now()) {
     this.#limit = seconds * 1000;
@@ -184,17 +184,17 @@ export class RetryBudget {
     return CURRENT.run(this, work);
   }
 
-  /** Time of a failure, an argument of the other methods. */
+  /** Returns the time of a failure, for the other methods. */
   failure(): number {
     return this.#now();
   }
 
-  /** Whether a retry may begin after a pause, for work that first failed at that time. */
+  /** Returns whether a retry may begin after a pause, for work that first failed at that time. */
   allows(pause: number, firstFailure: number): boolean {
     return this.#now() + pause - (this.#firstFailure ?? firstFailure) < this.#limit;
   }
 
-  /** Counts from that failure, unless the operation had failed before. */
+  /** Starts the time at that failure, unless the operation had failed before. */
   countFrom(firstFailure: number): void {
     this.#firstFailure ??= firstFailure;
   }

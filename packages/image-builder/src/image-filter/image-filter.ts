@@ -3,8 +3,8 @@ import { ImageError } from '../errors.ts';
 import type { SettingsSchema } from '../settings-schema.ts';
 
 /**
- * Selects images of any provider. An image passes if, for every key that is present, it has one of the values. Images
- * that cannot be booted (incomplete, deactivated, hidden) never pass.
+ * Selects images of any provider. An image matches if, for every key that is present, it has one of the values. Images
+ * that cannot be booted (incomplete, deactivated, hidden) never match.
  */
 export interface ImageFilter {
   /** Globs (`*`, `?`) for the image's name in the provider. */
@@ -12,9 +12,9 @@ export interface ImageFilter {
   /** Names under `providers[].images`, which our uploads store as a property. */
   readonly imageName?: readonly string[];
   readonly tag?: readonly string[];
-  /** In the provider's spelling: `x86_64`. */
+  /** Values in the provider's spelling: `x86_64`. */
   readonly architecture?: readonly string[];
-  /** In the provider's spelling: `private`, `shared`, `public`. */
+  /** Values in the provider's spelling: `private`, `shared`, `public`. */
   readonly visibility?: readonly string[];
   /**
    * {@link SELF}, or ids of other trusted owners. Default: {@link SELF}, because any owner can publish a newer image
@@ -23,14 +23,14 @@ export interface ImageFilter {
   readonly owner?: readonly string[];
   /** Exact values, by the name of the property. */
   readonly properties?: ReadonlyMap<string, readonly string[]>;
-  /** Earliest build time; for images without one, the earliest time of creation in the provider. */
+  /** Earliest build time; for images without one, the earliest creation time in the provider. */
   readonly createdAfter?: Date;
 }
 
-/** Owner of the credentials in use. */
+/** Stands for the owner of the credentials in use. */
 export const SELF = 'self';
 
-/** Entry of a filter in YAML; with one value also `KEY=VALUE` on the command line. */
+/** Entry of a filter in YAML. With one value it can also be written as `KEY=VALUE` on the command line. */
 export interface FilterEntry {
   readonly name: string;
   readonly values: readonly string[];
@@ -57,7 +57,7 @@ export const IMAGE_FILTERS = {
     },
   },
   description:
-    'Filters of images in the provider. An image must match all of them; the latest of them is chosen.',
+    'Filters of images in the provider. An image must match all of them; the latest matching image is chosen.',
 } as const;
 IMAGE_FILTERS satisfies SettingsSchema;
 
@@ -71,7 +71,7 @@ const TEXT_KEYS: Readonly<Record<string, keyof ImageFilter>> = {
   owner: 'owner',
 };
 
-/** Keys that set {@link ImageFilter.createdAfter}: the form of the value, and its milliseconds since the epoch or NaN. */
+/** Keys that set {@link ImageFilter.createdAfter}: the form of the value, and its milliseconds since 1970 or NaN. */
 const TIME_KEYS: Readonly<Record<string, [form: string, read: (value: string, now: number) => number]>> = {
   'created-after': [
     'time such as 2026-05-01T00:00:00Z',
@@ -98,9 +98,9 @@ export function filterEntry(text: string): FilterEntry {
 }
 
 /**
- * Combines entries into a filter. Entries with the same key add up their values.
+ * Combines entries into a filter. The values of entries with the same key are merged.
  *
- * @param now milliseconds since the epoch, from which `not-older-than` counts
+ * @param now milliseconds since 1970, to which `not-older-than` is relative
  * @throws ImageError `invalid-filter` for an unknown key or an invalid value
  */
 export function parseImageFilter(entries: readonly FilterEntry[], now: number = Date.now()): ImageFilter {
@@ -109,7 +109,7 @@ export function parseImageFilter(entries: readonly FilterEntry[], now: number = 
   const times: number[] = [];
   for (const [key, group] of Map.groupBy(entries, ({ name }) => name)) {
     const values = group.flatMap((entry) => entry.values);
-    if (values.length === 0) throw invalid(`"${key}" has no values, so that no image passes; give it one`);
+    if (values.length === 0) throw invalid(`"${key}" has no values, so that no image matches; give it one`);
     if (Object.hasOwn(TEXT_KEYS, key)) texts[TEXT_KEYS[key] ?? ''] = values;
     else if (Object.hasOwn(TIME_KEYS, key)) times.push(readTime(key, values, now));
     else properties.set(propertyName(key), values);
@@ -122,8 +122,8 @@ export function parseImageFilter(entries: readonly FilterEntry[], now: number = 
 }
 
 /**
- * Combines lists of entries: an image must match every list. In one list, entries with the same key add up their
- * values, as in {@link parseImageFilter}.
+ * Combines lists of entries: an image must match every list. In one list, the values of entries with the same key are
+ * merged, as in {@link parseImageFilter}.
  *
  * @throws ImageError `invalid-filter` if no value of a key is in all lists
  */
@@ -139,7 +139,7 @@ export function combineFilters(...lists: readonly (readonly FilterEntry[])[]): r
   return [...combined].map(([name, values]) => ({ name, values }));
 }
 
-/** Values of either list that pass the other one. */
+/** Values of either list that match the other one. */
 function commonValues(key: string, some: readonly string[], others: readonly string[]): readonly string[] {
   const passes = (value: string, wanted: readonly string[]): boolean =>
     wanted.some((one) => (key === 'name' ? matchesGlob(value, one) : value === one));
@@ -169,7 +169,7 @@ function invalid(reason: string): ImageError {
   return new ImageError('invalid-filter', `image filter: ${reason}`);
 }
 
-/** Splits `tags` of an image's metadata, which are separated by commas. */
+/** Splits `tags` of an image's metadata at commas. */
 export function splitTags(text: string = ''): string[] {
   return text
     .split(',')
@@ -178,8 +178,8 @@ export function splitTags(text: string = ''): string[] {
 }
 
 /**
- * Whether a whole text matches a glob: `*` matches any number of characters, `?` exactly one. Matching is
- * case-sensitive and takes time proportional to the product of both lengths at most.
+ * Returns whether a whole text matches a glob: `*` matches any number of characters, `?` exactly one. Matching is
+ * case-sensitive and takes at most time proportional to the product of both lengths.
  */
 export function matchesGlob(text: string, pattern: string): boolean {
   const [characters, wanted] = [Array.from(text), Array.from(pattern)];

@@ -10,17 +10,17 @@ export interface RefusedImage {
 
 /** Result of {@link latestImage}. */
 export interface LatestImage {
-  /** Undefined if no image passes. */
+  /** Latest matching image; undefined if no image matches. */
   readonly latest: ImageCandidate | undefined;
-  /** All others with a matching name, the latest first. */
+  /** All others with a matching name, latest first. */
   readonly refused: readonly RefusedImage[];
 }
 
 /**
- * Finds the most recent image that passes a filter. Candidates that the provider has not filtered are allowed.
+ * Finds the most recent image that matches a filter. Candidates that the provider has not filtered are allowed.
  *
- * If all candidates have a build time, {@link byBuild} decides: a copy or a second upload does not make an image
- * newer. Otherwise the time of creation in the provider decides, then the build time, then the greater id.
+ * If all candidates have a build time, {@link byBuild} decides, because a copy or a second upload does not make an
+ * image newer. Otherwise the creation time in the provider decides, then the build time, then the greater id.
  *
  * @param now milliseconds since 1970
  */
@@ -84,13 +84,13 @@ function lost(
   return `it was ${called} earlier, at ${date}`;
 }
 
-/** Whether the names of an image match a filter. Images with other names are not reported as refused. */
+/** Returns whether the names of an image match a filter. Images with other names are not reported as rejected. */
 function hasName(candidate: ImageCandidate, { name: globs = ['*'], imageName }: ImageFilter): boolean {
   const isCalled = globs.some((glob) => matchesGlob(candidate.name, glob));
   return isCalled && (imageName === undefined || imageName.some((name) => name === candidate.imageName));
 }
 
-/** Reason why an image with a matching name does not pass a filter; undefined if it passes. */
+/** Returns the reason why an image with a matching name does not match a filter; undefined if it matches. */
 function reasonAgainst(candidate: ImageCandidate, filter: ImageFilter): string | undefined {
   const { isUsable, status, isOwn, owner, visibility, architecture, tags, properties } = candidate;
   if (!isUsable) return `it is ${status}`;
@@ -111,7 +111,7 @@ function reasonAgainst(candidate: ImageCandidate, filter: ImageFilter): string |
   return `it was made at ${made.toISOString()}, before ${createdAfter.toISOString()}`;
 }
 
-/** Architectures by the names that Debian and clouds have for them. */
+/** Architectures by their names in Debian and in clouds. */
 const ARCHITECTURES: ReadonlyMap<string | undefined, string> = new Map([
   ['amd64', 'x86_64'],
   ['x64', 'x86_64'],

@@ -29,12 +29,12 @@ export interface InstanceAddress {
   readonly port: number;
 }
 
-/** Fulfilled if the service at the address answers, rejected if it does not. */
+/** Resolves if the service at the address responds; rejects if it does not. */
 export type Probe = (address: InstanceAddress, signal: AbortSignal) => Promise<void>;
 
 /**
- * State of an instance: being launched; running; powered off with a complete disk; or failed, for all other cases: it
- * could not be launched, crashed, was ended by others, or no longer exists.
+ * State of an instance: being launched, running, or powered off with a complete disk. `failed` covers all other cases:
+ * it could not be launched, crashed, was ended by others, or no longer exists.
  */
 export type InstanceState = 'starting' | 'running' | 'stopped' | 'failed';
 
@@ -45,13 +45,13 @@ export interface CaptureRequest {
 
 /** Settings of {@link CapturedImage.save}. */
 export interface SaveOptions extends OperationOptions {
-  /** Limit of the size of a converted disk, in bytes. Default 256 GiB. */
+  /** Maximum virtual size of a converted disk, in bytes. Default 256 GiB. */
   readonly largestDisk?: number | undefined;
 }
 
 /** The disk of an instance as an image. */
 export interface CapturedImage {
-  /** Id of the image in the provider, if it is stored there: it outlives the instance. */
+  /** Id of the image in the provider, if it is stored there and outlives the instance. */
   readonly externalId?: string;
   /** Formats of {@link save}, the preferred one first. */
   readonly formats: readonly ImageFormat[];
@@ -66,7 +66,7 @@ export interface CapturedImage {
 /** A captured image that is stored in the provider. */
 export interface StoredCapture extends CapturedImage {
   readonly externalId: string;
-  /** From the {@link CaptureRequest}. */
+  /** Image-id of the {@link CaptureRequest}. */
   readonly imageId: string;
   readonly capturedAt: Date;
   /** Removes the image from the provider. */
@@ -74,8 +74,8 @@ export interface StoredCapture extends CapturedImage {
 }
 
 /**
- * A machine of a build. Another process than the one that launched it may make all calls. They are rejected with the
- * reason of the signal when that aborts.
+ * A machine of a build. Processes other than the one that launched it may make all calls. Calls reject with the reason
+ * of the signal when it aborts.
  */
 export interface Instance {
   /** Id in the provider. */
@@ -84,39 +84,39 @@ export interface Instance {
   readonly launchedAt: Date;
   state(options?: OperationOptions): Promise<InstanceState>;
   /**
-   * Address at which the port of the {@link LaunchRequest} can be reached, even if no service answers yet.
+   * Returns the address at which the port of the {@link LaunchRequest} can be reached, even if no service responds yet.
    *
    * @throws ImageError `instance-failed`
    */
   address(options?: OperationOptions): Promise<InstanceAddress>;
   /**
-   * Waits until `probe` is fulfilled. Only the signal limits the time.
+   * Waits until `probe` resolves. Only the signal limits the time.
    *
    * @throws ImageError `instance-failed` if the instance has ended
    */
   waitReachable(probe: Probe, options?: OperationOptions): Promise<InstanceAddress>;
-  /** Last output of the serial console, as much as the provider keeps. */
+  /** Returns the last output of the serial console, as much as the provider keeps. */
   consoleLog(options?: OperationOptions): Promise<string>;
   /**
-   * Password that the system of the instance set for its administrator, and told the provider alone. Undefined until then,
-   * and for a system that sets none. Absent if the provider tells no passwords.
+   * Returns the password that the instance's system set for its administrator, and reported only to the provider.
+   * Undefined until then, and for a system that sets none. Absent if the provider reports no passwords.
    */
   password?(options?: OperationOptions): Promise<string | undefined>;
   /** Type of the screenshots. Default `png`. */
   readonly screenshotType?: 'png' | 'jpg';
-  /** Writes a screenshot to a file. Absent if the provider has no screenshots. */
+  /** Writes a screenshot to a file. Absent if the provider does not support screenshots. */
   screenshot?(path: string, options?: OperationOptions): Promise<void>;
   /**
    * Powers the instance off like the power button and waits until it is off. Only the signal limits the time. Succeeds
-   * for an instance that is off.
+   * if the instance is already off.
    *
-   * @throws ImageError `instance-failed` if it ends otherwise
+   * @throws ImageError `instance-failed` if it ends in another way
    */
   stop(options?: OperationOptions): Promise<void>;
   /**
    * Waits until the system powers itself off.
    *
-   * @throws ImageError `instance-failed` if it ends otherwise
+   * @throws ImageError `instance-failed` if it ends in another way
    */
   waitStopped(options?: OperationOptions): Promise<void>;
   /**
@@ -154,14 +154,14 @@ export interface InstanceProvider {
   list(options?: OperationOptions): Promise<readonly Instance[]>;
   /**
    * Lists complete and partial images in the provider that {@link Instance.capture} made, including those of earlier
-   * processes, and that no upload has claimed. Absent where images are lost with their instances.
+   * processes, and that no upload has claimed. Absent if images are lost with their instances.
    */
   captures?(options?: OperationOptions): Promise<readonly StoredCapture[]>;
   /**
-   * Describes the base image of a launch, as a material of a build: its id, and its digest as far as the provider tells
-   * one. Undefined for an image that it does not find. Absent where names of images are all that is known.
+   * Describes the base image of a launch, as a material of a build: its id, and its digest if the provider reports one.
+   * Undefined for an image that does not exist. Absent if only the names of images are known.
    */
   describeImage?(image: string, options?: OperationOptions): Promise<ImageDescription | undefined>;
-  /** Checks what instances need. It changes nothing, and retries nothing. */
+  /** Checks what instances need, without changes and retries. */
   diagnose?(options?: CheckOptions): AsyncIterable<CheckResult>;
 }

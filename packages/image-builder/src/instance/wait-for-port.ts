@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { InstanceAddress, Probe } from './instance-provider.ts';
 
 /**
- * Time limits of the attempts, in milliseconds, repeated in this order. Most are short: a port forwarder may hold a
- * connection from before the instance was up, without noticing that it is up now. Some are longer, for the slow
+ * Timeouts of the attempts, in milliseconds, repeated in this order. Most are short, because a port forwarder may hold
+ * a connection from before the instance was up, without noticing that it is up now. Some are longer, for the slow
  * services of an emulated machine.
  */
 const TIMEOUTS: readonly number[] = [2_000, 2_000, 5_000];
@@ -12,10 +12,10 @@ const TIMEOUTS: readonly number[] = [2_000, 2_000, 5_000];
 const INTERVAL = 250;
 
 /**
- * Waits until the service at an address answers. One attempt at a time: servers accept few clients that have not
- * logged in.
+ * Waits until the service at an address responds. Makes one attempt at a time, because servers accept few clients that
+ * have not logged in.
  *
- * @param check called before each attempt; it throws if the service can no longer answer
+ * @param check called before each attempt; it throws if the service can no longer respond
  * @throws the signal's reason
  */
 export async function waitForPort(

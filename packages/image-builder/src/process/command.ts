@@ -11,21 +11,21 @@ import { findProgram } from './find-program.ts';
 import { type Environment, inheritedEnvironment } from './inherited-environment.ts';
 import { LineSplitter } from './line-splitter.ts';
 
-/** Time between SIGTERM and SIGKILL, in milliseconds: disk-image-create unmounts its chroot meanwhile. */
+/** Time between SIGTERM and SIGKILL, in milliseconds, during which disk-image-create unmounts its chroot. */
 export const GRACE_PERIOD = 10_000;
 
-/** Milliseconds that a process group may outlive its leader: long enough for a filter at the end of a pipe. */
+/** Milliseconds that a process group may outlive its leader, which is enough for a filter at the end of a pipe. */
 const LINGER_PERIOD = 1_000;
 
 const CANNOT_START: Readonly<Record<string, string>> = {
   ENOENT: 'is not installed, or not on PATH; install it or correct its path',
   ENOTDIR: 'does not exist; correct its path',
   ELOOP: 'is a link to itself; correct its path',
-  EACCES: 'may not be executed; give the user that runs this program the right to, or correct its path',
-  EPERM: 'may not be executed; give the user that runs this program the right to, or correct its path',
+  EACCES: 'is not executable; grant the user that runs this program execute permission, or correct its path',
+  EPERM: 'is not executable; grant the user that runs this program execute permission, or correct its path',
   ENOEXEC: 'is not a program for this machine; install one that is',
   ETXTBSY: 'is being written; try again when it is complete',
-  E2BIG: 'gets more arguments and variables than the kernel takes; shorten the elements or env-vars',
+  E2BIG: 'gets more arguments and variables than the kernel accepts; shorten the elements or env-vars',
 };
 
 /** Transient errors of starting a command. */
@@ -39,7 +39,7 @@ export interface CommandOptions {
   readonly signal?: AbortSignal;
   /** Text for the standard input. Default: it is closed. */
   readonly input?: string;
-  /** Called with each line of output. Output is read on when the returned promise is fulfilled. */
+  /** Called with each line of output. The next output is read when the returned promise resolves. */
   readonly onLine?: (line: string) => void | Promise<void>;
   /** Called with an incomplete last line, such as a prompt, each time it grows. */
   readonly onPartialLine?: (text: string) => void;
@@ -53,14 +53,16 @@ export interface CommandOptions {
 
 /** Result of a command. */
 export interface CommandResult {
-  /** Absent if the command was ended by a signal. */
+  /** Exit code of the command; absent if a signal ended it. */
   readonly exitCode?: number;
   readonly signal?: string;
-  /** Lines of the output that say why the command failed, see {@link DecisiveLines}; without errors the last ones. */
+  /**
+   * Output lines that show why the command failed, see {@link DecisiveLines}; the last lines if none shows an error.
+   */
   readonly decisiveLines: readonly string[];
-  /** Step of diskimage-builder that failed: `install.d/50-agent`. */
+  /** The failed step of diskimage-builder: `install.d/50-agent`. */
   readonly step?: string;
-  /** Whether the output says that a disk is full. */
+  /** Whether the output reports a full disk. */
   readonly diskFull: boolean;
 }
 
@@ -84,7 +86,7 @@ export async function runCommand(
     ...listeners
   }: CommandOptions,
 ): Promise<CommandResult> {
-  // Imported on demand: execa has a hundred modules.
+  // Imported on demand, because execa has a hundred modules.
   const { execa } = await import('execa');
   signal?.throwIfAborted();
   // The wrapper would exit with 126 or 127, which the command itself may also do.
@@ -124,7 +126,7 @@ export async function runCommand(
 }
 
 /**
- * Error for a command that could not be started, from the error code of the system.
+ * Makes the error for a command that could not be started, from the system's error code.
  *
  * @param installation remedy if the command is not installed
  */
@@ -145,10 +147,10 @@ export function startError(
   return new ImageError(kind, `the command "${command}" ${reason}`, options);
 }
 
-/** Characters of a line of output in an error. Longer lines are cut only here, after secrets are masked. */
+/** Maximum length of an output line in an error. Longer lines are cut only here, after secrets are masked. */
 const LONGEST_LINE = 500;
 
-/** `ended with exit code 1 in install.d/50-agent, saying: no such file`. */
+/** Describes the end of a command: `ended with exit code 1 in install.d/50-agent, saying: no such file`. */
 export function describeEnd({
   exitCode,
   signal,
@@ -162,7 +164,10 @@ export function describeEnd({
   return `ended with ${signal ?? `exit code ${exitCode}`}${where}${said}`;
 }
 
-/** Splits each stream into lines by itself: a program may write to one stream in the middle of a line of the other. */
+/**
+ * Splits each stream into lines separately, because a program may write to one stream in the middle of a line of the
+ * other.
+ */
 async function readOutput(
   streams: readonly Readable[],
   { onLine, onPartialLine }: Pick<CommandOptions, 'onLine' | 'onPartialLine'>,
@@ -204,7 +209,7 @@ async function afterExit(child: ChildProcess, leader: number, streams: readonly 
   const until = performance.now() + LINGER_PERIOD;
   while (groupExists(leader) && performance.now() <= until) await delay(20);
   if (groupExists(leader)) signalGroup(leader, 'SIGKILL');
-  // A process that left the group may keep the pipe open forever: then a silent period counts as the end.
+  // A process that left the group may keep the pipe open forever, so a silent period counts as the end.
   let chunks = -1;
   let seen = 0;
   for (const stream of streams) {

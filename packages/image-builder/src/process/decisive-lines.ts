@@ -1,11 +1,11 @@
-/** A way in which programs of a build say why they failed. */
+/** Pattern of an error line from a program that a build runs. */
 interface ErrorPattern {
   readonly line: RegExp;
-  /** True for a line that only repeats that something failed, or that is common in a cleanup. */
+  /** Whether the line only repeats that something failed, or is common in a cleanup. */
   readonly isWeak?: true;
 }
 
-/** Errors of system calls that are the end of a line. */
+/** Error messages of system calls at the end of a line. */
 const SYSTEM_ERRORS = [
   'Connection (?:refused|reset by peer|timed out)',
   'Device or resource busy',
@@ -22,7 +22,7 @@ const SYSTEM_ERRORS = [
   'Temporary failure in name resolution',
 ].join('|');
 
-/** By program. Most are anchored, so that a command that a shell traces (`set -x`) does not match. */
+/** Patterns by program. Most are anchored, so that a command that a shell traces (`set -x`) does not match. */
 const PATTERNS: Readonly<Record<string, readonly ErrorPattern[]>> = {
   apt: [
     { line: /^E: (?!Can not write log|Sub-process )/ },
@@ -33,7 +33,7 @@ const PATTERNS: Readonly<Record<string, readonly ErrorPattern[]>> = {
   ],
   debootstrap: [{ line: /^W: Failure (?:trying to run|while)/ }],
   dpkg: [{ line: /^dpkg(?:-\w+)?: (?:error|dependency problems prevent)/ }],
-  // dnf, dnf4's errors of repositories, yum; rpm and pacman write "error: "
+  // dnf, dnf4's repository errors, and yum. Also rpm and pacman, which write "error: "
   dnf: [
     { line: /^(?:Error|error):(?! [a-z]+(?:-[a-z]+)+$)/ },
     { line: /^Errors during downloading metadata / },
@@ -67,7 +67,7 @@ const PATTERNS: Readonly<Record<string, readonly ErrorPattern[]>> = {
   downloads: [
     { line: /^curl: \(\d+\) / },
     { line: /^wget: |^\S+ \S+ ERROR \d+: / },
-    { line: /^fatal: / }, // git, and Ansible
+    { line: /^fatal: / }, // git and Ansible
     { line: /^(?:ssh: |Host key verification failed)/ },
     { line: /^sudo: (?!unable to resolve host)/ },
     { line: /^tar: .*(?:Cannot |not recoverable|Wrote only)/ },
@@ -80,24 +80,24 @@ const ROWS = Object.values(PATTERNS).flat();
 const WEAK = union(ROWS.filter(({ isWeak }) => isWeak));
 const STRONG = union(ROWS.filter(({ isWeak }) => !isWeak));
 
-/** Time that disk-image-create writes before each line; its package-installs adds `> ` to the output of apt and dnf. */
+/** Time that disk-image-create writes before each line. Its package-installs adds `> ` to the output of apt and dnf. */
 const PREFIX = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \| ?(?:> )?/;
 
 /** A command that a shell traces. */
 const TRACE = /^\++ /;
 
-/** The trace of a cleanup at the exit of a script. nodepool has disk-image-create trace its commands. */
+/** The trace of a cleanup at the exit of a script. nodepool makes disk-image-create trace its commands. */
 const CLEANUP = /^\++ (?:\S+ +: +)?(?:trap_)?clean_?up$/;
 
 const STEP_END = /^dib-run-parts .*\bcompleted$/;
 
-/** `install.d/01-package-installs` of a line in which dib-run-parts says that it runs this. */
+/** Returns `install.d/01-package-installs` for a line in which dib-run-parts announces this step. */
 function stepOf(line: string): string | undefined {
   const [path = '', verb] = line.split(' ').toReversed();
   return verb === 'Running' && path.includes('/') ? path.split('/').slice(-2).join('/') : undefined;
 }
 
-/** Lines without a reason, by program. */
+/** Patterns of lines without a reason, by program. */
 const NOISE = RegExp(
   [
     '(?:DEBUG|INFO) \\w+\\.|dib-run-parts |returncode: |install-packages failed', // diskimage-builder
@@ -111,31 +111,31 @@ const NOISE = RegExp(
     .join('|'),
 );
 
-/** Other lines that may stand between two lines of one error. */
+/** Maximum number of other lines between two lines of one error. */
 const LARGEST_GAP = 5;
 
 const SHOWN_ERRORS = 4;
 const SHOWN_OTHERS = 3;
 
 /**
- * Finds the lines of a failed command's output that say why it failed.
+ * Finds the output lines of a failed command that show why it failed.
  *
- * The decisive error is the last one before the cleanup began: a build survives errors before it (`|| true`, a
- * completed step of diskimage-builder), and those after it are consequences. An error consists of all lines with an
- * error that the output has close together, with no traced command in between: its first line is the cause, and those
- * after it are often consequences, too. Weak lines count only if there are no others.
+ * The decisive error is the last one before the cleanup began. A build survives earlier errors (`|| true`, a completed
+ * step of diskimage-builder), and later ones are consequences. An error consists of all error lines that are close
+ * together in the output, with no traced command in between. Its first line is the cause, and later ones are often
+ * consequences. Weak lines count only if there are no others.
  */
 export class DecisiveLines {
-  /** Step of diskimage-builder that runs: `install.d/50-agent`. */
+  /** The current step of diskimage-builder: `install.d/50-agent`. */
   #step: string | undefined;
   #errors: string[] = [];
   #isWeak = false;
-  /** Other lines since the last line of the error. */
+  /** Number of other lines since the last line of the error. */
   #gap = 0;
-  /** True once a command was traced after the error. */
+  /** Whether a command was traced after the error. */
   #isOver = false;
   #isCleanup = false;
-  /** True if indented lines that follow belong to the error. */
+  /** Whether indented lines that follow belong to the error. */
   #isOpen = false;
   /** Column of the traceback that is being read. */
   #traceback: number | undefined;
@@ -144,7 +144,7 @@ export class DecisiveLines {
   /** Last lines of any kind. */
   #last: string[] = [];
 
-  /** Takes the next line of the output. */
+  /** Processes the next line of the output. */
   add(line: string): void {
     const text = line.replace(PREFIX, '').trimEnd();
     if (text === '') return;
@@ -162,19 +162,19 @@ export class DecisiveLines {
     if (!this.#isCleanup) this.#read(text);
   }
 
-  /** Step of diskimage-builder that failed; undefined if the command failed in none. */
+  /** The failed step of diskimage-builder; undefined if the command failed outside of steps. */
   get step(): string | undefined {
     return this.#step;
   }
 
-  /** Lines that say why the command failed; its last ones if no line has an error. */
+  /** Lines that show why the command failed, or its last ones if no line shows an error. */
   get lines(): readonly string[] {
     const errors = this.#errors;
     const other = this.#others.at(-1);
     if (errors.length === 0) return other === undefined ? this.#last : this.#others;
     const shown =
       errors.length <= SHOWN_ERRORS ? errors : [...errors.slice(0, SHOWN_ERRORS - 1), '…', errors.at(-1)];
-    // A command that went on after the error may have failed for a reason that it says in words not known here.
+    // A command that continued after the error may have failed for another reason, which no pattern matches.
     return [...shown, ...(this.#gap === 0 ? [] : ['…', other])].map((text = '') => text.trim());
   }
 

@@ -2,7 +2,7 @@ import { SHORTEST_SECRET } from '../build/mask.ts';
 import { credentialsIn } from '../build/material-address.ts';
 import { type Environment, INHERITED_VARIABLES, matchesVariable } from './inherited-environment.ts';
 
-/** Variables of diskimage-builder and its elements that hold no secret. A trailing `*` matches any suffix. */
+/** Variables of diskimage-builder and its elements that contain no secret. A trailing `*` matches any suffix. */
 export const DIB_VARIABLES: readonly string[] = `
   APT_KEYRING APT_LOCAL_CACHE APT_MINIMAL_CREATE_INTERFACES APT_SOURCES ARM_KERNEL AVOID_PACKAGES_UPDATE
   BAREMETAL_INITRD_PATTERN BAREMETAL_KERNEL_PATTERN BLOCK_DEVICE BLOCK_DEVICE_CONFIG BOOTLOADER_DEFAULT_CMDLINE
@@ -43,16 +43,16 @@ const SECRET_NAME =
 /** Matches variables whose value is the location of a secret. */
 const LOCATION_NAME = /_(?:FILE|PATH|DIR|URL)$/i;
 
-/** @param listed further public variables */
+/** @param listed additional public variables */
 export function isPublicVariable(name: string, listed: readonly string[] = []): boolean {
   return matchesVariable(name, PUBLIC_VARIABLES) || matchesVariable(name, listed);
 }
 
 /**
- * Returns the variables of a command whose values logs hide: all but the public ones. A value that is ordinary, or also that
- * of a public variable, is not hidden.
+ * Returns the variables of a command whose values logs hide: all but the public ones. A value that is ordinary, or that
+ * a public variable also has, is not hidden.
  *
- * @param listed further public variables
+ * @param listed additional public variables
  */
 export function hiddenVariables(
   environment: Environment,
@@ -74,11 +74,11 @@ export function hiddenVariables(
 }
 
 /**
- * Returns the texts that no log may show: values of a command's hidden variables, credentials in addresses, and secrets in
- * the environment of this process.
+ * Returns the texts that no log may show: values of a command's hidden variables, credentials in addresses, and secrets
+ * in the environment of this process.
  *
- * @param environment of the command
- * @param listed further public variables
+ * @param environment environment of the command
+ * @param listed additional public variables
  */
 export function hiddenValues(environment: Environment = {}, listed: readonly string[] = []): string[] {
   const own = Object.entries(process.env).filter(

@@ -55,7 +55,7 @@ const INHERITED: readonly string[] = INHERITED_VARIABLES.flatMap(({ names }) => 
 
 /**
  * Selects the variables that commands inherit: {@link INHERITED_VARIABLES} and those in `also`. The environment of a
- * daemon holds secrets that no command needs, and the output of commands is kept in a log.
+ * daemon contains secrets that no command needs, and the output of commands is kept in a log.
  */
 export function inheritedEnvironment(
   environment: Environment = process.env,
@@ -69,7 +69,7 @@ export function inheritedEnvironment(
   );
 }
 
-/** Environment of a program whose temporary files go to a directory, and are removed with it. */
+/** Returns the environment of a program whose temporary files are created in a directory, and removed with it. */
 export function environmentIn(directory: string): Record<string, string> {
   const temporary = TEMPORARY_VARIABLES.map((name) => [name, directory]);
   return { ...inheritedEnvironment(), ...Object.fromEntries(temporary) };
@@ -81,7 +81,7 @@ export function withheldVariables(environment: Environment, all: Environment = p
     .toSorted();
 }
 
-/** Whether a variable has one of these names. A trailing `*` matches any suffix. */
+/** Returns whether a variable has one of these names. A trailing `*` matches any suffix. */
 export function matchesVariable(name: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) =>
     pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,

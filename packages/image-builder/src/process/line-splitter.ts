@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** Longer lines are split: output without line ends must not fill the memory. */
+/** Maximum length of a line. Longer lines are split, because output without line ends must not fill the memory. */
 const MAX_LINE_LENGTH = 64 * 1024;
 
 /**
@@ -12,7 +12,7 @@ export class LineSplitter {
 
   /** Returns the lines that `chunk` completes, without line ends. */
   push(chunk: Buffer): string[] {
-    // A "\r" at the end of a chunk is kept: the next chunk may begin with "\n".
+    // A "\r" at the end of a chunk is kept, because the next chunk may begin with "\n".
     const lines = (this.#rest + this.#decoder.write(chunk)).split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? '';
     while (this.#rest.length > MAX_LINE_LENGTH) {

@@ -1,12 +1,12 @@
-/** The emulator of PCs. */
+/** The PC emulator. */
 export const QEMU = 'qemu-system-x86_64';
 
-/** Accelerator of a machine: the host's processor, or an interpreter that takes many times as long. */
+/** Accelerator of a machine: the host's CPU, or an interpreter that takes many times as long. */
 export type Accelerator = 'kvm' | 'tcg';
 
 /** Settings of {@link machineArguments}. */
 export interface MachineSettings {
-  /** In MiB. */
+  /** Memory in MiB. */
   readonly memory: number;
   readonly accelerator: Accelerator;
 }
@@ -16,7 +16,7 @@ export function machineArguments({ memory, accelerator }: MachineSettings): stri
   return ['-accel', accelerator, '-cpu', 'max', '-m', `${memory}`];
 }
 
-/** A value in QEMU's notation of options, where two commas stand for one. */
+/** Formats a value of a QEMU option, in which two commas stand for one. */
 export function optionValue(value: string): string {
   return value.replaceAll(',', ',,');
 }

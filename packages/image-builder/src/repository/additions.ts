@@ -1,4 +1,7 @@
-/** Work that adds something to images, such as a document in `<image-id>.d`. A deletion of the image waits for it. */
+/**
+ * Tracks work that adds something to images, such as a document in `<image-id>.d`. The deletion of an image waits for
+ * it.
+ */
 export class Additions {
   readonly #running = new Map<string, Set<Promise<unknown>>>();
 
@@ -15,7 +18,7 @@ export class Additions {
     }
   }
 
-  /** Waits for all work on an image that has begun. */
+  /** Waits for all work on an image that has already started. */
   async settled(imageId: string): Promise<void> {
     const running = this.#running.get(imageId);
     if (running !== undefined) await Promise.allSettled(running);

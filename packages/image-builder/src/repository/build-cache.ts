@@ -13,26 +13,26 @@ import { safeName } from './state-directory.ts';
 /** Milliseconds after which an unused cache is removed: a month. */
 const RETENTION = 30 * 24 * 3_600_000;
 
-/** A file that changed this many milliseconds before the end of a failed build may be incomplete. */
+/** Milliseconds before the end of a failed build in which a changed file may be incomplete. */
 const UNFINISHED = 60_000;
 
-/** Length of the part of an image name that the name of its cache has. */
+/** Maximum length of the part of an image name in the name of its cache. */
 const LONGEST_NAME = 200;
 
-/** File in a cache that a build uses. It outlives a crash. */
+/** File in a cache that a build is using. It outlives a crash. */
 const IN_USE = '.in-use';
 
-/** Suffix of a git clone of diskimage-builder that is not finished. The next build would fail at it. */
+/** Suffix of an unfinished git clone of diskimage-builder, at which the next build would fail. */
 const UNFINISHED_CLONE = /\.tmp$/;
 
 /** A directory for downloads that one build uses. */
 export interface BuildCache {
   readonly directory: string;
-  /** Ends the use after a build that was published, or failed. */
+  /** Ends the use, after a build that was published or has failed. */
   readonly release: (isPublished: boolean) => Promise<void>;
 }
 
-/** Downloads of builds, a directory for each image name. No two builds use one at the same time. */
+/** Downloads of builds, in a directory for each image name. No two builds use the same one concurrently. */
 export class BuildCaches {
   readonly #parent: string;
   readonly #used = new Set<string>();
@@ -44,7 +44,7 @@ export class BuildCaches {
   /**
    * Takes the cache of an image name for one build.
    *
-   * @param limit bytes that it may have at the end of the build; the least recently used files are removed
+   * @param limit maximum size at the end of the build in bytes; the least recently used files are removed
    * @returns undefined while another build uses it
    */
   async take(imageName: string, limit: number): Promise<BuildCache | undefined> {
@@ -86,8 +86,8 @@ export async function removeUnusedCaches(parent: string, logger?: Logger): Promi
 }
 
 /**
- * Removes files that a build may have left incomplete since a time: diskimage-builder writes the archive of debootstrap in
- * its place, and would use half of it. Packages and downloads appear by a rename.
+ * Removes files that a build may have left incomplete since a given time. diskimage-builder writes debootstrap's
+ * archive under its final name, and would use a truncated one. Packages and downloads are renamed when complete.
  */
 async function removeUnfinished(directory: string, since: number): Promise<void> {
   for (const path of await entryPaths(Buffer.from(directory))) {
@@ -98,7 +98,7 @@ async function removeUnfinished(directory: string, since: number): Promise<void>
   }
 }
 
-/** A file, or a directory that is of use only as a whole. */
+/** A file, or a directory that is only usable as a whole. */
 interface Entry {
   readonly path: Buffer;
   readonly bytes: number;
@@ -131,14 +131,14 @@ async function entriesOf(path: Buffer): Promise<Entry[]> {
   return [{ path, bytes, used: entries.reduce((last, entry) => Math.max(last, entry.used), 0) }];
 }
 
-/** Short, and without characters of a shell: the scripts of diskimage-builder do not quote paths. */
+/** Returns a short name without shell characters, because the scripts of diskimage-builder do not quote paths. */
 function plainName(imageName: string): string {
   const name = safeName(imageName).replace(/[!'()*~]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
   if (name.length <= LONGEST_NAME) return name;
   return `${name.slice(0, LONGEST_NAME)}-${createHash('sha256').update(imageName).digest('hex').slice(0, 16)}`;
 }
 
-/** Files in directories that a build created with sudo belong to root. */
+/** Removes a path. Files in directories that a build created with sudo belong to root. */
 async function remove(path: Buffer): Promise<void> {
   await rm(path, { recursive: true, force: true }).catch(async () => {
     if (isUtf8(path)) await removeTree(path.toString());

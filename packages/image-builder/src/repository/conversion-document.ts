@@ -9,14 +9,14 @@ import type { Layout } from './layout.ts';
 interface AttestedFile {
   readonly imageId: string;
   readonly format: ImageFormat;
-  /** If absent, nothing is done. */
+  /** Attester of conversions; undefined to attest none. */
   readonly attester: ImageAttester | undefined;
   readonly signal: AbortSignal;
 }
 
 /**
- * Has the document about a converted file made, unless it exists, or the digest of the source is unknown. The file is one
- * whose checksums are on record.
+ * Attests a conversion, unless its document exists or the digest of the source is unknown. The checksums of the file
+ * must be on record.
  */
 export async function attestConversion(
   layout: Layout,
@@ -32,7 +32,7 @@ export async function attestConversion(
   await attester.attestConversion(conversion, { signal });
 }
 
-/** Removes the document about an earlier file of this format, which someone has removed. */
+/** Removes the document about an earlier file of this format, which has since been removed. */
 export async function forgetConversion(layout: Layout, imageId: string, format: ImageFormat): Promise<void> {
   await rm(documentOf(layout, imageId, format), { force: true });
 }

@@ -29,7 +29,7 @@ export function belongsTo(imageId: string, name: string): boolean {
 }
 
 /**
- * Moves all files of an image from `images-dir` into the trash. After a crash its name in `layout.deletes` remains, so
+ * Moves all files of an image from `images-dir` into the trash. After a crash its name remains in `layout.deletes`, so
  * that the delete is completed.
  */
 export async function withdraw(layout: Layout, imageId: string): Promise<void> {
@@ -38,7 +38,7 @@ export async function withdraw(layout: Layout, imageId: string): Promise<void> {
   try {
     for (const suffix of SUFFIXES) {
       const name = `${imageId}.${suffix}`;
-      // A list of the directory would take longer, the more images there are.
+      // Listing the directory would take longer the more images there are.
       if ((await unlessMissing(lstat(join(layout.root, name)))) === undefined) continue;
       await removeTree(join(layout.trash, name));
       await rename(join(layout.root, name), join(layout.trash, name));
@@ -61,7 +61,7 @@ async function mark(path: string): Promise<void> {
   }
 }
 
-/** Removes the files that {@link withdraw} moved, which takes time for big files. */
+/** Removes the files that {@link withdraw} moved, which takes time for large files. */
 export async function emptyTrash(layout: Layout, imageId?: string): Promise<void> {
   for (const name of await readdir(layout.trash)) {
     if (imageId === undefined || belongsTo(imageId, name)) await removeTree(join(layout.trash, name));
@@ -90,7 +90,7 @@ export class PendingDeletes {
 
   add(imageId: string): void {
     clearTimeout(this.#timers.get(imageId));
-    // A file that cannot be removed is harmless: this process decides from memory.
+    // A file that cannot be removed is harmless, because this process decides from memory.
     const timer = setTimeout(() => void this.forget(imageId).catch(() => undefined), DELETE_MEMORY);
     this.#timers.set(imageId, timer.unref());
     this.ids.add(imageId);

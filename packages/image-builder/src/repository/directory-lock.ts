@@ -13,12 +13,13 @@ import type { Layout } from './layout.ts';
 /** Exit code of `flock` if another process holds the lock. */
 const HELD_BY_ANOTHER = 75;
 
-/** Seconds to wait for the lock: the keeper of a process that was just killed may still be ending. */
+/** Seconds to wait for the lock, because the keeper of a process that was just killed may still be ending. */
 const RELEASE_PERIOD = 1;
 
 /**
- * Holds the lock while its standard input is open. It runs in a session of its own and ignores the usual signals, so
- * that neither Ctrl-C nor a service manager ends it before its owner. The kernel closes its input when the owner dies.
+ * Program that holds the lock while its standard input is open. It runs in its own session and ignores the usual
+ * signals, so that neither Ctrl-C nor a service manager ends it before its owner. The kernel closes its input when the
+ * owner dies.
  */
 const KEEPER = 'trap "" TERM INT HUP; echo held; exec cat';
 
@@ -45,7 +46,7 @@ export class DirectoryLock {
     try {
       await OWNER.write(layout.owner, { pid: process.pid, host: hostname() });
     } catch (error) {
-      await lock.release(); // or else its keeper holds the lock, and this process never ends
+      await lock.release(); // otherwise its keeper would hold the lock, and this process would never end
       throw error;
     }
     return lock;
@@ -60,7 +61,7 @@ export class DirectoryLock {
 
   async release(): Promise<void> {
     this.#released = true;
-    await rm(this.#layout.owner, { force: true }).catch(() => {}); // only the lock counts
+    await rm(this.#layout.owner, { force: true }).catch(() => {}); // only the lock matters
     if (this.#keeper.exitCode !== null || this.#keeper.signalCode !== null) return;
     const exit = once(this.#keeper, 'exit');
     this.#keeper.stdin?.end();
@@ -86,7 +87,7 @@ async function startKeeper(layout: Layout): Promise<ChildProcess> {
   if (outcome === 'held') return keeper;
   if (outcome === HELD_BY_ANOTHER) throw await lockedBy(layout);
   const reason = complaint.trim() || `flock ended with code ${outcome}`;
-  const remedy = 'give the user that runs this program the right to write there';
+  const remedy = 'grant the user that runs this program write access there';
   throw new ImageError('directory-not-usable', `"${layout.lock}" cannot be locked: ${reason}; ${remedy}`);
 }
 
@@ -97,19 +98,19 @@ async function lockedBy(layout: Layout): Promise<ImageError> {
 }
 
 async function describeOwner({ owner }: Layout): Promise<string> {
-  // Not written yet, or truncated by a full disk: only the lock counts.
+  // Not written yet, or truncated by a full disk. Only the lock matters.
   const other = await OWNER.read(owner).catch(() => undefined);
   return other === undefined ? 'another process' : `process ${other.pid} on host ${other.host}`;
 }
 
 /**
- * Describes the process that holds the lock of a directory; undefined if none does. A shared lock tells, which this call
- * holds for a moment: a builder that starts meanwhile waits for it.
+ * Describes the process that holds the lock of a directory; undefined if none does. It tests with a shared lock, which
+ * it holds only for a moment. A builder that starts in that moment waits for it.
  *
  * @throws ImageError `directory-not-usable`, `command-not-found`
  */
 export async function lockHolder(layout: Layout, signal: AbortSignal): Promise<string | undefined> {
-  if (!existsSync(layout.lock)) return undefined; // flock would create it
+  if (!existsSync(layout.lock)) return undefined; // flock would create the file
   const limits = ['--shared', '--nonblock', '--conflict-exit-code', `${HELD_BY_ANOTHER}`];
   const { exitCode, decisiveLines } = await runCommand('flock', [...limits, layout.lock, 'true'], {
     cwd: '/',

@@ -19,13 +19,13 @@ import { fileKey } from './writers.ts';
 /** Milliseconds between two full scans, which find changes without an inotify event (NFS, queue overflow). */
 const RESCAN_INTERVAL = 60_000;
 
-/** The same while the directory cannot be watched or does not exist. */
+/** Milliseconds between two scans while the directory cannot be watched or does not exist. */
 const UNWATCHED_INTERVAL = 1_000;
 
 /** Receives the changes of an {@link ImageCatalog}. */
 export interface ImageCatalogListener {
   onImage(event: 'added' | 'removed', image: Image): void;
-  /** A missing directory is back, or the directory has been replaced. */
+  /** A missing directory has returned, or the directory has been replaced. */
   onReturn(): Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export class ImageCatalog {
   readonly #listener: ImageCatalogListener;
   readonly #logger: Logger | undefined;
   readonly #files: SettledFiles;
-  /** Held during each change and each scan of the directory, so that a scan never sees a change half-done. */
+  /** Held during each change and each scan of the directory, so that a scan never sees an unfinished change. */
   readonly #mutex = new Mutex();
   readonly #refused = new Set<string>();
   #pending = new Map<string, Occasion>();
@@ -74,7 +74,7 @@ export class ImageCatalog {
     return await this.#mutex.run(() => this.#publish(staging, manifest, manifest.files));
   }
 
-  /** Publishes a further file of an image. Undefined if the image is gone. */
+  /** Publishes another file of an image. Returns undefined if the image is gone. */
   async addFile(staging: Staging, imageId: string, file: ManifestFile): Promise<Image | undefined> {
     return await this.#mutex.run(async () => {
       if (!this.images.has(imageId)) return undefined;
@@ -121,7 +121,7 @@ export class ImageCatalog {
   #watch(): void {
     const { root } = this.#layout;
     const failed = (error: unknown): void => {
-      this.#logger?.warn(`"${root}" cannot be watched; scanning it every second: ${String(error)}`);
+      this.#logger?.warn(`cannot watch "${root}", scanning it every second: ${String(error)}`);
       this.#watcher?.close();
       this.#watcher = undefined;
     };
@@ -181,7 +181,7 @@ export class ImageCatalog {
     this.#scheduleRescan();
   }
 
-  /** Detects that the directory disappeared, and watches it again when it is back. */
+  /** Detects that the directory disappeared, and watches it again when it returns. */
   async #checkDirectory(): Promise<void> {
     const { root } = this.#layout;
     const identity = await stat(root).then(fileKey, () => undefined);
@@ -220,17 +220,17 @@ export class ImageCatalog {
     } else if (before !== undefined) {
       this.images.delete(imageId);
       this.#listener.onImage('removed', before);
-      // A file that is being rewritten keeps the manifest.
+      // A file that is being rewritten keeps its manifest.
       if (!this.#isKnown(imageId)) await rm(this.#layout.manifest(imageId), { force: true });
     }
   }
 
-  /** Whether an image has a file, complete or not. */
+  /** Returns whether an image has a file, complete or not. */
   #isKnown(imageId: string): boolean {
     return this.images.has(imageId) || fileNames(imageId).some((name) => this.#files.has(name));
   }
 
-  /** Whether a file may be an image. Logs once why a file with such a name is not an image. */
+  /** Returns whether a file may be an image. Logs once why a file with such a name is not an image. */
   #isImageFile(name: string): boolean {
     const parsed = parseImageFileName(name);
     const fault = parsed && imageIdFault(parsed.imageId);
@@ -245,7 +245,7 @@ export class ImageCatalog {
   }
 
   #report(error: unknown): void {
-    this.#logger?.error(`"${this.#layout.root}" could not be read: ${String(error)}`);
+    this.#logger?.error(`cannot read "${this.#layout.root}": ${String(error)}`);
   }
 }
 

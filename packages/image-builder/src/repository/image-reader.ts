@@ -42,7 +42,7 @@ export async function readImage(
   };
 }
 
-/** Leaves out checksums that no longer fit the file: the catalog learns of a change later. */
+/** Removes checksums that no longer match the file, because the catalog notices a change only later. */
 export async function withoutStaleChecksums(
   file: ImageFile,
   imageId: string,
@@ -64,7 +64,7 @@ function describes(file: ManifestFile, state: Pick<FileState, 'size' | 'mtimeMs'
 }
 
 /**
- * Reads the complete images of a directory once, without locking it: another process may own it.
+ * Reads the complete images of a directory once, without locking it, because another process may own it.
  *
  * @throws ImageError `directory-not-usable`
  */

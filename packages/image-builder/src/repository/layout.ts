@@ -11,21 +11,23 @@ export class Layout {
   readonly workspace: string;
   /** File that the owner of the directory locks. */
   readonly lock: string;
-  /** File that tells other processes who the owner is. */
+  /** File that names the owner for other processes. */
   readonly owner: string;
-  /** Running builds and conversions, a directory each. */
+  /** Directory of each running build or conversion. */
   readonly staging: string;
-  /** Files of deleted images until they are removed. It is created at the start, before a disk can be full. */
+  /**
+   * Files of deleted images until they are removed. The directory is created at the start, before a disk can be full.
+   */
   readonly trash: string;
   /** `<image-id>.json` of each image that was built here. */
   readonly manifests: string;
-  /** An empty file, named by the image id, for each delete that has begun. */
+  /** An empty file, named after the image id, for each delete that has started. */
   readonly deletes: string;
-  /** The same for each delete whose end the job server has not acknowledged. */
+  /** An empty file, named after the image id, for each delete whose end the job server has not acknowledged. */
   readonly deleted: string;
-  /** Data that failed builds keep for the next attempt, a directory for each image name. */
+  /** Data that failed builds keep for the next attempt, in a directory for each image name. */
   readonly state: string;
-  /** Downloads of builds, a directory for each image name. */
+  /** Downloads of builds, in a directory for each image name. */
   readonly cache: string;
   /** Default directory of build logs. */
   readonly logs: string;
@@ -54,7 +56,7 @@ export class Layout {
   }
 
   image(imageId: string, format: ImageFormat): string {
-    // The result of join keeps the parts that it was made of, which takes four times the memory.
+    // The result of join keeps the parts of which it was made, which takes four times the memory.
     return `${this.root}/${imageFileName(imageId, format)}`;
   }
 
@@ -63,14 +65,14 @@ export class Layout {
   }
 }
 
-/** `<image-id>.<extension>`. */
+/** Returns the file name `<image-id>.<extension>`. */
 export function imageFileName(imageId: string, format: ImageFormat): string {
   return `${imageId}.${formatRow(format).extension}`;
 }
 
 /**
- * Splits `<image-id>.<extension>` at the last dot. Undefined for files that are not images: hidden files, checksum
- * files, unknown extensions. The id may be invalid.
+ * Splits `<image-id>.<extension>` at the last dot. Returns undefined for files that are not images: hidden files,
+ * checksum files, unknown extensions. The id may be invalid.
  */
 export function parseImageFileName(
   name: string,

@@ -14,7 +14,7 @@ import type { ImageFile, OperationOptions } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
 import type { Staging } from './staging.ts';
 
-/** Its presence in a staging directory means that everything is ready and only the renames remain. */
+/** File whose presence in a staging directory means that all files are ready and only the renames remain. */
 const JOURNAL_NAME = '.publication.json';
 const MANIFEST_NAME = '.manifest.json';
 
@@ -33,9 +33,9 @@ const JOURNAL = new RecordType(JOURNAL_SCHEMA);
 const DIGESTS = ['md5', 'sha256'] as const;
 
 /**
- * Prepares finished files: reads each once for its checksums, and flushes it to disk meanwhile.
+ * Prepares finished files. Reads each once for its checksums, and flushes it to disk in the meantime.
  *
- * @throws as {@link findFiles}
+ * @throws like {@link findFiles}
  */
 export async function describeFiles(
   staging: Staging,
@@ -156,12 +156,12 @@ async function carryOut(
 
 async function moveIfThere(from: string, to: string): Promise<void> {
   const isDirectory = (await unlessMissing(lstat(from)))?.isDirectory() === true;
-  // rename(2) replaces a file, but not a directory with entries, such as that of a deleted image.
+  // rename(2) replaces a file, but not a directory with entries, such as one of a deleted image.
   if (isDirectory) await rm(to, { recursive: true, force: true });
   await unlessMissing(rename(from, to));
 }
 
-/** Further output of disk-image-create: `<image-id>.d` and checksum files. */
+/** Finds the other output of disk-image-create: `<image-id>.d` and checksum files. */
 async function companionsOf(
   layout: Layout,
   staging: Staging,

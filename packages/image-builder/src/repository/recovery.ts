@@ -12,15 +12,15 @@ import { Staging } from './staging.ts';
 import { removeUnusedState } from './state-directory.ts';
 
 /**
- * Cleans up after a previous process: publishes images that were ready, completes deletes, removes everything else from
- * staging, and removes unused caches and the state of failed builds that were not attempted again. Files that cannot be removed are
- * logged and stay.
+ * Cleans up after a previous process. It publishes images that were ready, completes deletes, removes everything else
+ * from staging, and removes unused caches and the state of failed builds that were not retried. Files that cannot be
+ * removed are logged and stay.
  */
 export async function recover(layout: Layout, logger: Logger | undefined): Promise<void> {
   await tightenModes(layout, logger);
   for (const name of await utf8Names(layout.staging, logger)) {
     await recoverStaging(layout, new Staging(join(layout.staging, name)), logger).catch((error: unknown) =>
-      logger?.error(`"${join(layout.staging, name)}" could not be cleaned up: ${String(error)}`),
+      logger?.error(`cannot clean up "${join(layout.staging, name)}": ${String(error)}`),
     );
   }
   for (const imageId of await utf8Names(layout.deletes, logger)) {
@@ -30,7 +30,7 @@ export async function recover(layout: Layout, logger: Logger | undefined): Promi
   await emptyTrash(layout);
   await removeUnusedState(layout.state, logger);
   await removeUnusedCaches(layout.cache, logger).catch((error: unknown) =>
-    logger?.error(`unused caches below "${layout.cache}" could not be removed: ${String(error)}`),
+    logger?.error(`cannot remove unused caches below "${layout.cache}": ${String(error)}`),
   );
 }
 
@@ -41,11 +41,12 @@ async function recoverStaging(layout: Layout, staging: Staging, logger: Logger |
   if (imageId === undefined) logger?.info(`"${staging.directory}": cleaned up after an interrupted build`);
 }
 
-/** Removes permissions that an earlier release, or the Python builder with its umask of 0, left too wide. */
+/** Removes excessive permissions, which an earlier release or the Python builder with its umask of 0 granted. */
 async function tightenModes(layout: Layout, logger: Logger | undefined): Promise<void> {
   for (const entry of await readdir(layout.workspace, { withFileTypes: true })) {
     const path = join(layout.workspace, entry.name);
-    // Staging and trash are about to be deleted; they may hold the file system of an image. The cache belongs to builds.
+    // Staging and trash are about to be deleted, and may contain the file system of an image. The cache belongs to
+    // builds.
     if ([layout.staging, layout.trash, layout.cache].includes(path)) continue;
     if (entry.isDirectory()) await tightenStateDirectory(path, path === layout.logs ? BUILD_LOG : STATE_FILE);
     else await limitMode(path, STATE_FILE).catch(() => false);
@@ -56,7 +57,7 @@ async function tightenModes(layout: Layout, logger: Logger | undefined): Promise
       const tightened = await limitMode(join(layout.root, name), IMAGE_FILE);
       if (tightened) logger?.info(`"${name}" was writable for other users; tightened its mode`);
     } catch (error) {
-      logger?.warn(`"${name}" stays writable for other users: ${String(error)}; change its mode to 0644`);
+      logger?.warn(`"${name}" is still writable for other users: ${String(error)}; change its mode to 0644`);
     }
   });
 }

@@ -27,7 +27,7 @@ export interface BuildSite extends Required<OperationOptions> {
   readonly state: StateDirectory;
   /** Space of the file system of the staging directory. */
   readonly space: DiskSpaceGuard;
-  /** Bytes that the last build of the image name took on disk, if that is known. */
+  /** Bytes that the last build of the image name used on disk, if known. */
   readonly lastSpace: number | undefined;
   readonly caches: BuildCaches;
   /** Registers a function that is called when the image is published or has failed. */
@@ -36,10 +36,10 @@ export interface BuildSite extends Required<OperationOptions> {
 
 /** Settings of `ImageRepository.file`. */
 export interface FileOptions extends OperationOptions {
-  /** Limit of the size of a disk that is converted, in bytes; default 256 GiB. */
+  /** Maximum virtual size of a disk to convert, in bytes; default 256 GiB. */
   readonly largestDisk?: number;
-  /** Whether a conversion compresses, for formats that can be compressed. Default false. */
+  /** Whether to compress conversions to formats that support it. Default false. */
   readonly compress?: boolean | undefined;
-  /** Proves which file a converted file comes from. Default: none. */
+  /** Proves from which file a converted file was made. Default: none. */
   readonly attester?: ImageAttester | undefined;
 }

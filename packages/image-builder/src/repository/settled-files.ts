@@ -6,15 +6,15 @@ import { fileKey, findWriters, type Writers } from './writers.ts';
 export type FileState = Pick<Stats, 'size' | 'mtimeMs' | 'dev' | 'ino'>;
 
 /**
- * Why a file is checked: it was present at the start, `moved`, created or removed under its name; its content was
- * `changed`; a scan `found` it without an event; or it is checked `again` because it was not settled.
+ * Reason for checking a file. `moved`: it was present at the start, or was moved, created or removed under its name.
+ * `changed`: its content changed. `found`: a scan found it without an event. `again`: it was not settled before.
  */
 export type Occasion = 'moved' | 'changed' | 'found' | 'again';
 
 /** Milliseconds without a change after which a file counts as settled if its writer might be invisible. */
 export const QUIET_PERIOD = 2_000;
 
-/** First and longest delay between two checks of files that are not settled, in milliseconds; it doubles. */
+/** Minimum and maximum delay between two checks of files that are not settled, in milliseconds. The delay doubles. */
 const FIRST_DELAY = 25;
 const LAST_DELAY = 1_000;
 
@@ -22,7 +22,7 @@ interface Unsettled {
   readonly state: FileState;
   /** Time of the last known change. */
   readonly lastChange: number;
-  /** Whether it came without an event: another host may write it over a network file system. */
+  /** Whether the file came without an event, because another host may be writing it over a network file system. */
   isRemote: boolean;
 }
 
@@ -36,9 +36,9 @@ export interface SettledFilesOptions {
 }
 
 /**
- * Tracks which files of a directory are complete: regular files with content that no process has open for writing. If
- * writers may be invisible (processes of other users or hosts), a file must also stay unchanged for a while. Symbolic
- * links are not followed: they could point to any file of the host.
+ * Tracks which files of a directory are complete, which are regular files with content that no process has open for
+ * writing. If writers may be invisible (processes of other users or hosts), a file must also stay unchanged for a
+ * while. Symbolic links are not followed, because they could point to any file of the host.
  */
 export class SettledFiles {
   readonly #directory: string;
@@ -58,7 +58,7 @@ export class SettledFiles {
     return this.#settled.get(name);
   }
 
-  /** Whether a file is known, settled or not. */
+  /** Returns whether a file is known, settled or not. */
   has(name: string): boolean {
     return this.#settled.has(name) || this.#unsettled.has(name);
   }
@@ -88,7 +88,7 @@ export class SettledFiles {
       const waiting = this.#unsettled.get(name);
       if (waiting !== undefined && occasionOf(name) === 'changed') {
         waiting.isRemote = false;
-        return; // its timer checks it: a file that is being written changes all the time
+        return; // the timer checks it, because a file that is being written changes all the time
       }
       const state = this.#stateOf(name);
       if (state === undefined) {
@@ -102,7 +102,7 @@ export class SettledFiles {
       const { find = findWriters } = this.#options;
       const writers = await find(candidates.keys());
       await inSlices(candidates, ([name, before]) => {
-        // Again: a writer may have finished while the processes were scanned.
+        // Checked again, because a writer may have finished while the processes were scanned.
         const now = this.#stateOf(name);
         const isBusy = !isSame(before, now) || writers.files.has(fileKey(before));
         const unsettled = this.#unsettle(name, before, occasionOf(name));
@@ -155,7 +155,7 @@ export class SettledFiles {
   #schedule(isMore: boolean): void {
     if (isMore) this.#delay = FIRST_DELAY;
     const dueAt = performance.now() + this.#delay;
-    // A pending check only moves forward, so that new files cannot delay it again and again.
+    // A pending check can only move forward in time, so that new files cannot delay it repeatedly.
     if (this.#timer !== undefined && this.#unsettled.size > 0 && this.#dueAt <= dueAt) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -169,7 +169,7 @@ export class SettledFiles {
   }
 }
 
-/** Leaves out the other properties of {@link Stats}, which are four times as large. */
+/** Keeps only the needed properties of {@link Stats}, which otherwise take four times the memory. */
 function compact({ size, mtimeMs, dev, ino }: FileState): FileState {
   return { size, mtimeMs, dev, ino };
 }
@@ -182,7 +182,7 @@ function readState(path: string): Stats | undefined {
   }
 }
 
-/** Reason why a file is not an image. */
+/** Returns the reason why a file is not an image. */
 function refusalOf(state: Stats): string | undefined {
   if (state.isSymbolicLink()) return 'it is a symbolic link; put the file itself there';
   if (!state.isFile()) return 'it is not a regular file';

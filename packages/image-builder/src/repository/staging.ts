@@ -12,7 +12,7 @@ import { JsonReader } from '../json-reader.ts';
 import { STATE_DIRECTORY, STATE_FILE } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 
-/** Hidden names, which cannot be image ids. Each file has one JSON value a line. */
+/** Hidden names, which cannot be image ids. Each file has one JSON value per line. */
 const PROCESS_GROUPS = '.process-groups';
 const TEMPORARY_DIRECTORIES = '.temporary-directories';
 
@@ -24,11 +24,14 @@ const PROCESS_GROUP = new JsonReader({
 
 const DIRECTORY = new JsonReader({ type: 'string' });
 
-/** A private directory for an unfinished build or conversion, with a record of all that must be undone on its removal. */
+/**
+ * A private directory for an unfinished build or conversion, with a record of everything that must be undone on its
+ * removal.
+ */
 export class Staging {
   readonly directory: string;
   #namespace: Promise<BuildNamespace | undefined> | undefined;
-  /** Loop devices seen from within the namespace; later their files may be unreachable. */
+  /** Loop devices seen from within the namespace, because their files may later be unreachable. */
   #loops: readonly LoopDevice[] = [];
   #secretFiles: readonly string[] = [];
 
@@ -37,7 +40,7 @@ export class Staging {
     this.directory = directory;
   }
 
-  /** Its name is random: an image id may contain shell metacharacters. */
+  /** Creates the directory with a random name, because an image id may contain shell metacharacters. */
   static async create(parent: string): Promise<Staging> {
     return new Staging(await mkdtemp(join(parent, 'stage-')));
   }
@@ -49,7 +52,7 @@ export class Staging {
   /** Creates a directory below `parent` that is removed together with this one. */
   async temporaryDirectory(parent: string): Promise<string> {
     const path = join(await realpath(parent), `nodepool-${randomUUID()}`);
-    // The record first: a recorded directory that does not exist is harmless.
+    // The record comes first, because a recorded directory that does not exist is harmless.
     await appendFile(this.path(TEMPORARY_DIRECTORIES), `${JSON.stringify(path)}\n`, { mode: STATE_FILE });
     await mkdir(path, { mode: STATE_DIRECTORY });
     return path;
@@ -75,12 +78,12 @@ export class Staging {
     throw new ImageError(
       'invalid-configuration',
       `builds have no namespaces of their own here (${reason}), so their commands could read ${paths.join(', ')}; ` +
-        'use a sign-command in place of a key file, or run this program as root',
+        'use a sign-command instead of a key file, or run this program as root',
     );
   }
 
   /**
-   * Namespace of the commands that run here, opened for the first of them.
+   * Returns the namespace of the commands that run here, which is opened for the first of them.
    *
    * @param onRefused called once if the host does not allow namespaces
    */
@@ -108,14 +111,14 @@ export class Staging {
   /**
    * Ends the processes of the build, undoes its mounts and loop devices, then removes all files.
    *
-   * @throws ImageError `cleanup-failed`; then no file was removed
+   * @throws ImageError `cleanup-failed`; no file was then removed
    */
   async clear(): Promise<void> {
     await this.endNamespace();
     const temporary = await this.#temporaryDirectories();
     const groups = await readLines(this.path(PROCESS_GROUPS), PROCESS_GROUP);
     await undo({ roots: [this.directory, ...temporary], groups }, this.#loops);
-    // This directory last: it contains the record.
+    // This directory is last, because it contains the record.
     for (const path of [...temporary, this.directory]) await removeTree(path);
   }
 

@@ -23,7 +23,7 @@ export interface StateDirectory {
   release(): void;
 }
 
-/** Data that failed builds keep for the next attempt, a directory for each image name. */
+/** Data that failed builds keep for the next attempt, in a directory for each image name. */
 export class StateDirectories {
   readonly #parent: string;
   readonly #mutexes = new Map<string, Mutex>();
@@ -32,7 +32,7 @@ export class StateDirectories {
     this.#parent = parent;
   }
 
-  /** The directory of an image name, for one build. */
+  /** Returns the directory of an image name, for one build. */
   of(imageName: string): StateDirectory {
     const path = join(this.#parent, safeName(imageName));
     const mutex = this.#mutexes.get(imageName) ?? new Mutex();

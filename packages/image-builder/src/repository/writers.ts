@@ -9,7 +9,7 @@ const ACCESS_MODE = 0o3;
 export interface Writers {
   /** {@link fileKey} of each requested file that a process has open for writing. */
   readonly files: ReadonlySet<string>;
-  /** Whether every process could be inspected. Only root can inspect those of other users; init does not count. */
+  /** Whether every process could be inspected. Only root can inspect other users' processes; init does not count. */
   readonly complete: boolean;
 }
 
@@ -19,8 +19,8 @@ export function fileKey({ dev, ino }: { readonly dev: number; readonly ino: numb
 }
 
 /**
- * Scans all processes for those that have a file with one of these names open for writing (proc(5), fd and fdinfo): Node's
- * inotify events do not report that a file is closed.
+ * Scans all processes for those that have a file with one of these names open for writing (proc(5), fd and fdinfo),
+ * because Node's inotify events do not report that a file is closed.
  */
 export async function findWriters(fileNames: Iterable<string>): Promise<Writers> {
   const names = new Set(fileNames);
@@ -47,11 +47,11 @@ export async function findWriters(fileNames: Iterable<string>): Promise<Writers>
   return { files, complete };
 }
 
-/** The key of the file, if it has one of the names and is open for writing. */
+/** Returns the key of the file, if it has one of the names and is open for writing. */
 function writtenFile(pid: string, descriptor: string, names: ReadonlySet<string>): string[] {
   const link = `/proc/${pid}/fd/${descriptor}`;
   try {
-    // The name first: stat of another file may hang on a network file system that does not respond.
+    // The name is checked first, because stat of another file may hang on a network file system that does not respond.
     if (!names.has(basename(readlinkSync(link)))) return [];
     const info = readFileSync(`/proc/${pid}/fdinfo/${descriptor}`, 'utf8');
     const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(info)?.[1] ?? '0', 8);

@@ -13,7 +13,7 @@ import type { Progress } from '../types.ts';
 /**
  * Registers the tests that every builder passes.
  *
- * @param name of the test suite
+ * @param name name of the test suite
  * @param create creates the builder of a disk image with a name and formats
  * @param formats requested formats
  */

@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type { ImageFormat } from '../formats.ts';
 
-/** Bytes of a cluster of the qcow2 image: the smallest that the format permits. */
+/** Size of a cluster of the qcow2 image in bytes, the minimum of the format. */
 const CLUSTER = 512;
 
-/** Bytes of the qcow2 image without data. */
+/** Size of the qcow2 image without data, in bytes. */
 const QCOW2_SIZE = 4 * CLUSTER;
 
 /**
- * Random content for an image file, with what a cloud checks at its beginning: as qcow2 it is an empty disk of 1 MiB with
- * random bytes behind it. Other formats are random bytes alone.
+ * Returns random content for an image file that passes a cloud's checks. As qcow2 it is an empty disk of 1 MiB followed
+ * by random bytes. Other formats consist only of random bytes.
  *
- * @param size - in bytes; qcow2 needs 2,048
+ * @param size in bytes; qcow2 needs 2,048
  */
 export function imageData(format: ImageFormat, size: number): Buffer {
   const data = randomBytes(size);

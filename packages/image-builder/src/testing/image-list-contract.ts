@@ -19,7 +19,7 @@ export interface ListSite {
   /**
    * Returns a page without images, as the service sends it.
    *
-   * @param marker of the next page; undefined for the last page
+   * @param marker marker of the next page; undefined for the last page
    */
   page(marker: string | undefined): ListResponse;
 }
@@ -33,17 +33,17 @@ const WRONG: Readonly<Record<string, ListResponse>> = {
   'XML with another root': { type: 'application/xml', body: '<Other><Items/></Other>' },
 };
 
-/** Bounds that a test reaches at once. */
+/** Limits that a test reaches at once. */
 const BOUNDS = { pages: 20, responseBytes: 2 ** 20 };
 
-/** Markers of pages that are invented: one for each request, so that none repeats. */
+/** Returns the marker of a page. Each request gets another one, so that none repeats. */
 const INVENTED = (request: number): string => `marker-${request}`;
 
 /**
- * Registers the tests that every {@link ImageProvider} passes whose list comes from a server: a response that is not a list
- * is an error, never an empty list, and every list ends.
+ * Registers the tests that every {@link ImageProvider} passes whose list comes from a server. A response that is not a
+ * list is an error, never an empty list, and every list ends.
  *
- * @param name of the test suite
+ * @param name name of the test suite
  * @param open opens a provider that sends its requests to `endpoint`, with its cleanup in `t.after`
  */
 export function imageListContract(
@@ -130,7 +130,7 @@ function send(response: ServerResponse, { type, body, headers }: ListResponse): 
   response.writeHead(200, { 'content-type': type, ...headers }).end(body);
 }
 
-/** Error of a list. */
+/** Returns the error of a list. */
 async function failure(provider: ImageProvider): Promise<Error & { readonly code?: string }> {
   return await provider.list().then(
     (images) => assert.fail(`it lists ${images.length} images`),

@@ -10,13 +10,13 @@ import { latestImage } from '../image-filter/latest-image.ts';
 import type { ImageFile, ImageProvider, Progress, ProviderImage, UploadRequest } from '../types.ts';
 import { imageData } from './image-data.ts';
 
-/** Size of a source file in bytes: larger than all buffers on the way. */
+/** Size of a source file in bytes, which exceeds all buffers on the way. */
 const SIZE = 3 * 1024 * 1024 + 17;
 
 /**
  * Registers the tests that every {@link ImageProvider} passes.
  *
- * @param name of the test suite
+ * @param name name of the test suite
  * @param open creates a provider without images for one test, with its cleanup in `t.after`
  */
 export function imageProviderContract(name: string, open: (t: TestContext) => Promise<ImageProvider>): void {
@@ -233,7 +233,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
     });
 
     check('a download has the upload’s bytes, and fails for a missing image', async (provider, request) => {
-      if (provider.download === undefined) return; // its images are not files
+      if (provider.download === undefined) return; // the provider's images are not files
       const { path } = request.file;
       const { externalId } = await provider.upload(request);
       await provider.download(externalId, `${path}.copy`);

@@ -28,7 +28,7 @@ const never: Probe = () => Promise.reject(new Error('not yet'));
 /**
  * Registers the tests that every {@link InstanceProvider} passes.
  *
- * @param name of the test suite
+ * @param name name of the test suite
  * @param openSite prepares a site for one test, with its cleanup in `t.after`
  */
 export function instanceProviderContract(
@@ -45,7 +45,7 @@ export function instanceProviderContract(
       await run(address, 'echo changed > /root/mark; sync');
       await assert.rejects(launched.capture({ imageId: 'debian-0000000001' }), withCode('instance-failed'));
 
-      // As a process after one that was killed.
+      // Simulates a process after one that was killed.
       const instance = await onlyInstance(open());
       assert.equal(instance.id, launched.id);
       assert.equal(instance.buildId, 'debian-0000000001');
@@ -75,7 +75,7 @@ export function instanceProviderContract(
       const off = again.waitStopped();
       const there = await again.waitReachable(probe);
       assert.equal(await run(there, 'cat /root/mark'), 'changed\n');
-      await run(there, 'poweroff').catch(() => {}); // the connection may break before it says that it has begun
+      await run(there, 'poweroff').catch(() => {}); // the connection may break before the command reports that it has started
       await off;
       assert.equal(await again.state(), 'stopped');
       await again.destroy();

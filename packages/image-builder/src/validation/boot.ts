@@ -28,7 +28,7 @@ export async function bootImage(
   // QEMU exits with 0 when the machine is switched off.
   const isFailure = outcome?.ended !== undefined && outcome.ended.exitCode !== 0;
   if (accelerator === undefined && isFailure) {
-    context.log('KVM cannot be used; QEMU interprets the machine, which takes many times as long');
+    context.log('KVM cannot be used; QEMU emulates the machine, which takes many times as long');
     outcome = await boot('tcg');
   }
   if (outcome === undefined) return;
@@ -49,7 +49,7 @@ interface FailedBoot {
   readonly lastLines: readonly string[];
 }
 
-/** Runs a machine until the expected line is seen, QEMU ends, or the time is over. Returns undefined for a success. */
+/** Runs a machine until the expected line appears, QEMU ends, or the time is over. Returns undefined for a success. */
 async function runMachine(
   args: readonly string[],
   expect: RegExp,

@@ -5,11 +5,11 @@ import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
 import { describeEnd } from '../process/command.ts';
 import { bootImage } from './boot.ts';
 
-/** Formats in the order of preference for a validation: a raw image needs no tools. */
+/** Formats in the order of preference for a validation. A raw image needs no tools. */
 const BEST_FIRST: readonly ImageFormat[] = ['raw', ...FORMAT_NAMES];
 
 /**
- * Refuses a validation that no image in these formats can pass.
+ * Rejects a validation that no image in these formats can pass.
  *
  * @throws ImageError `format-unavailable` for a boot without a format that QEMU reads
  */

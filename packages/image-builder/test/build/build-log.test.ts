@@ -170,7 +170,7 @@ test('a build log above its limit keeps its beginning and its end', async (t) =>
   const text = await readFile(log.path, 'utf8');
   assert.ok(text.length <= 100_000);
   assert.ok(text.startsWith(`${HEADER}line 0\n`) && text.endsWith('\nline 99999\n'));
-  assert.match(text, /^# \d+ bytes are left out here/m);
+  assert.match(text, /^# \d+ bytes are missing here/m);
 });
 
 test('a build log escapes terminal sequences, and a text with line ends becomes several lines', async (t) => {

@@ -127,7 +127,7 @@ test('a build that can never have its disk space fails at once, with the reason 
   const repository = await setUp(t);
   const builder = new ScriptedBuilder(makeImage, { diskSpace: 2 ** 30 });
   const message =
-    /needs 1\.0 GiB next to .*, 99\d\.\d MiB more than can become free, by its disk-space; make room there/;
+    /needs 1\.0 GiB next to .*, 99\d\.\d MiB more than can become free, according to its disk-space; free space there/;
   await assert.rejects(builder.build({ imageId: 'image', repository }), withCode('disk-full', message));
   assert.match(await readFile(join(repository.logDirectory, 'image.log'), 'utf8'), message);
 });

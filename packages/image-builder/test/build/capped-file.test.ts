@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../../../test/fixtures/temporary-director
 import { CappedFile } from '../../src/build/capped-file.ts';
 
 const LIMIT = 40_000;
-const NOTICE = /^# (\d+) bytes are left out here: the log reached its limit of 40000 bytes$/;
+const NOTICE = /^# (\d+) bytes are missing here: the log reached its limit of 40000 bytes$/;
 
 async function write(t: TestContext, lines: readonly string[]): Promise<{ path: string; largest: number }> {
   const path = join(await temporaryDirectory(t), 'log');

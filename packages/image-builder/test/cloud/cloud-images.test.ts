@@ -130,11 +130,11 @@ test('an upload whose cleanup fails causes a retriable error, and a discard remo
     assert.equal(error.code, 'image-failed');
     assert.equal(
       error.message,
-      'provider cloud: upload of image debian-1: it changed; its cleanup failed, too',
+      'provider cloud: upload of image debian-1: it changed; its cleanup also failed',
     );
     return error.retriable;
   });
-  assert.match(lines.join('\n'), /the cleanup after its failure failed and is repeated: Error: lost/);
+  assert.match(lines.join('\n'), /the cleanup after its failure failed and will be repeated: Error: lost/);
   const [part, ...others] = await provider.listPartialUploads();
   assert.deepEqual([part?.uploadId, part?.subject, others], ['u1', 'image debian-debian-1 (saving)', []]);
   provider.failures = {};

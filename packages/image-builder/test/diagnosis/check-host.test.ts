@@ -72,7 +72,7 @@ test('the check of build rights reports a sudo that demands a terminal, also for
   for (const program of [[], ['bash', '-c', inTerminal, 'bash']]) {
     const [result, ...others] = rightsWith('unshare', '--mount', 'sh', '-c', inNamespace, 'sh', ...program);
     assert.deepEqual([result?.status, others], ['problem', []]);
-    assert.match(result?.remedy ?? '', /^sudoers demands a terminal; add to it: Defaults:USER !requiretty$/);
+    assert.match(result?.remedy ?? '', /^sudoers requires a terminal; add to it: Defaults:USER !requiretty$/);
   }
 });
 
@@ -85,7 +85,7 @@ describe('a program', () => {
     assert.deepEqual(check('vhd-util').message, 'is missing; needed for a test');
     assert.match(check('vhd-util').remedy ?? '', /Debian has no package/);
     assert.match(check('qemu-img').remedy ?? '', /apt-get install qemu-utils/);
-    assert.match(check('locked').message, /^may not be executed/);
+    assert.match(check('locked').message, /^is not executable/);
   });
 
   test('the checked programs for conversions and boot tests follow from the disk image', async () => {
@@ -106,7 +106,7 @@ test('a missing keyring is reported as a problem, since debootstrap would check 
   assert.equal(missing.status, 'problem');
   assert.match(
     missing.message,
-    /^is missing; without it debootstrap checks no signature, .* needed for a test$/,
+    /^is missing; without it debootstrap verifies no signature, .* needed for a test$/,
   );
   assert.equal(missing.remedy, 'install it (Debian: apt-get install debian-archive-keyring)');
   await mkdir(join(root, dirname(path)), { recursive: true });
@@ -137,7 +137,7 @@ test('KVM is reported as a problem if its device file has no driver', async (t) 
   const missing = await checkKvm(undefined, `${device}-missing`);
   assert.deepEqual(
     [missing.status, missing.message],
-    ['warning', `${device}-missing does not exist: machines run many times as slowly`],
+    ['warning', `${device}-missing does not exist: machines run many times slower`],
   );
 });
 

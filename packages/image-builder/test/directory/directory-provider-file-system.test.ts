@@ -23,7 +23,7 @@ describe('the file system', () => {
         site.provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),
       );
       assert.equal(error.code, 'disk-full');
-      assert.match(error.message, /no space left.*make room there/i);
+      assert.match(error.message, /no space left.*free space there/i);
       assert.deepEqual(await readdir(site.pool), []);
     });
   });

@@ -86,7 +86,7 @@ describe('an upload to a directory', () => {
       site.provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),
     );
     assert.equal(error.code, 'provider-refused');
-    assert.match(error.message, /0001\.qcow2 is not what the builder made.*build the image again/);
+    assert.match(error.message, /0001\.qcow2 differs from what the builder made.*build the image again/);
     assert.deepEqual(await readdir(site.pool), []);
   });
 
@@ -96,7 +96,7 @@ describe('an upload to a directory', () => {
     const error = await errorOf(
       site.provider.upload({ uploadId: 'u1', imageId: 'c', imageName: 'a-b', file }),
     );
-    assert.match(error.message, /a-b-c\.qcow2 is image b-c of a already/);
+    assert.match(error.message, /a-b-c\.qcow2 is already image b-c of a/);
     assert.equal(await readFile(join(site.pool, 'a-b-c.qcow2'), 'utf8'), 'image b-c');
   });
 

@@ -161,7 +161,7 @@ test('a conversion is rejected before anything is written if the file system lac
   const small = await mountTmpfs(t, 'size=256k');
   await assert.rejects(
     convertImage(source, 'qcow2', join(small, 'image.qcow2')),
-    withCode('disk-full', /source\.raw" could not be converted in .*make room there/),
+    withCode('disk-full', /source\.raw" could not be converted in .*free space there/),
   );
   assert.deepEqual(await readdir(small), []);
 });

@@ -146,8 +146,8 @@ test('a proxy that rejects the password causes an error with a remedy and withou
     assert.equal(error.kind, 'not-configured');
     assert.equal(
       error.message,
-      `the proxy 127.0.0.1:${proxy.port} refuses the connection with status 407; ` +
-        'write a user and a password into its URL, percent-encoded: http://user:password@host:port',
+      `the proxy 127.0.0.1:${proxy.port} rejects the connection with status 407; ` +
+        'set a user and a password in its URL, percent-encoded: http://user:password@host:port',
     );
     assert.doesNotMatch(inspect(error, { depth: Infinity, showHidden: true }), /hunter2/);
   }
@@ -246,12 +246,12 @@ test('certificate authorities that cannot be read cause an error that names the 
     [
       'CURL_CA_BUNDLE',
       join(directory, 'empty.pem'),
-      /^CURL_CA_BUNDLE cannot be used: .*empty\.pem has no certificate;/,
+      /^CURL_CA_BUNDLE cannot be used: .*empty\.pem contains no certificate;/,
     ],
     [
       'CURL_CA_BUNDLE',
       directory,
-      /^CURL_CA_BUNDLE cannot be used: .* has no certificates with names of openssl rehash;/,
+      /^CURL_CA_BUNDLE cannot be used: .* contains no certificates with names of openssl rehash;/,
     ],
   ] as const) {
     const error = await failure(t, 'https://127.0.0.1:1/', { [name]: path });

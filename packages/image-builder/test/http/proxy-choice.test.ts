@@ -155,7 +155,7 @@ test('a proxy that cannot be used causes an error that names the variable, and n
     [
       'https_proxy',
       'http://',
-      /^https_proxy names no proxy: its value is not the URL of one; set it to http:/,
+      /^https_proxy names no proxy, because its value is not a proxy URL; set it to http:/,
     ],
     ['https_proxy', 'ftp://user:secret@proxy', /^https_proxy names no proxy/],
     ['https_proxy', 'http://user:sec#ret@proxy', /^https_proxy names no proxy/],

@@ -98,12 +98,12 @@ const NOT_STARTED: readonly NotStarted[] = [
   {
     what: 'EACCES',
     prepare: (directory) => writeProgram(directory, 0o644),
-    message: /"\/.*\/program" may not be executed; give the user .* the right/,
+    message: /"\/.*\/program" is not executable; grant the user .* execute permission/,
   },
   {
     what: 'EACCES of a directory',
     prepare: (directory) => Promise.resolve(directory),
-    message: /may not be/,
+    message: /is not executable/,
   },
   {
     what: 'ENOTDIR',
@@ -114,7 +114,7 @@ const NOT_STARTED: readonly NotStarted[] = [
     what: 'E2BIG',
     prepare: writeProgram,
     args: ['x'.repeat(4 * 1024 * 1024)],
-    message: /program" gets more arguments and variables than the kernel takes/,
+    message: /program" gets more arguments and variables than the kernel accepts/,
   },
 ];
 

@@ -102,7 +102,7 @@ test('a failed cleanup during recovery is logged, and does not stop the others',
   await recover(fixture.layout, fixture.logger);
   assert.deepEqual(await readdir(fixture.layout.staging), [stuck.directory.split('/').at(-1)]);
   assert.equal(await readFile(stuck.path('.process-groups'), 'utf8'), 'damaged\n');
-  assert.match(fixture.logger.lines.join('\n'), /error ".*" could not be cleaned up: Error: it is not JSON/);
+  assert.match(fixture.logger.lines.join('\n'), /error cannot clean up ".*": Error: it is not JSON/);
 });
 
 test('recovery undoes mounts before it removes files, so that the host’s files stay', async (t) => {
@@ -134,7 +134,7 @@ test('recovery warns about names that are not UTF-8, and leaves files with the d
   assert.deepEqual(await imageFiles(fixture), ['a\uFFFD.raw']);
   for (const name of ['staging', 'deletes', 'state', 'cache']) {
     assert.deepEqual(await readdir(layout[name as 'staging']), ['a\uFFFD']);
-    const warning = new RegExp(`^warn ".*/${name}/a\uFFFD" stays: its name is not UTF-8; remove it$`, 'm');
+    const warning = new RegExp(`^warn ignoring ".*/${name}/a\uFFFD": its name is not UTF-8; remove it$`, 'm');
     assert.match(logger.lines.join('\n'), warning);
   }
 });

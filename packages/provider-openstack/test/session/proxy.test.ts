@@ -90,7 +90,7 @@ it('a proxy that requires a password causes a settings error without the passwor
       assert.equal(error.code, 'invalid-settings');
       assert.match(
         error.message,
-        /the proxy 127\.0\.0\.1:\d+ refuses the connection with status 407; write a user/,
+        /the proxy 127\.0\.0\.1:\d+ rejects the connection with status 407; set a user/,
       );
       assert.doesNotMatch(inspect(error, { depth: Infinity, showHidden: true }), /hunter2/);
     }

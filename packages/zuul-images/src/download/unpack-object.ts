@@ -140,7 +140,7 @@ export async function checkFreeSpace(path: string, needed: number): Promise<void
   if (missing <= 0) return;
   throw new ImageError(
     'disk-full',
-    `an artifact does not fit into "${directory}": ${missing} more bytes must be free; make room there`,
+    `an artifact does not fit into "${directory}": ${missing} more bytes must be free; free space there`,
   );
 }
 

@@ -131,7 +131,7 @@ describe('downloads to a small disk', () => {
           directory: join(directory, 'partial'),
           leaveFree,
         }),
-        withCode('disk-full', /make room/),
+        withCode('disk-full', /free space/),
       );
       const requests = await nginx.finish();
       assert.equal(requests.length, name === 'image.raw.zst' ? 2 : 1);
