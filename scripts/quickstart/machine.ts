@@ -28,7 +28,7 @@ export async function requireSpace(directory: string): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   if (bavail * bsize > NEEDED_BYTES) return;
   throw new Error(
-    `${directory} has less than ${NEEDED_BYTES / 2 ** 30} GiB left, which a build needs; make room`,
+    `${directory} has less than ${NEEDED_BYTES / 2 ** 30} GiB left, which a build needs; free space`,
   );
 }
 

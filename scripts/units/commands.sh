@@ -15,7 +15,7 @@ done
 debugfs -R 'cat /etc/mini-mark' /var/lib/libvirt/images/mini-latest.raw | grep 'built under systemd'
 [ -z "$(losetup --list --noheadings | grep /opt/nodepool)" ]
 systemctl reload nodepool-all-in-one
-until journalctl | grep -q 'read /etc/nodepool/nodepool.yaml again'; do sleep 0.1; done
+until journalctl | grep -q 'reloaded /etc/nodepool/nodepool.yaml'; do sleep 0.1; done
 until_value nodepool-all-in-one SubState running
 
 # The journal has one identifier, a priority of each line, no second time, and no output of builds, which their logs have.

@@ -58,10 +58,10 @@ describe('the schema for editors', () => {
   });
 
   it('the schema for editors describes keys for other parts of nodepool', () => {
-    assert.equal(schema.properties.labels.description, 'Left to other parts of nodepool.');
+    assert.equal(schema.properties.labels.description, 'For other parts of nodepool.');
     assert.equal(
       schema.properties.providers.items.properties.keypair.description,
-      'Left to other parts of nodepool.',
+      'For other parts of nodepool.',
     );
   });
 });

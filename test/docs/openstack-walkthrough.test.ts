@@ -62,7 +62,7 @@ test('the commands in docs/openstack-walkthrough.md upload an image to a real Gl
 
   assert.match(
     await shell(start),
-    /nodepool\.yaml is good: 1 disk image, 1 provider\n.* serves in the background/,
+    /nodepool\.yaml is valid: 1 disk image, 1 provider\n.* serves in the background/,
   );
   const pid = Number(await readFile(file('nodepool-builder.pid'), 'utf8'));
   undoAfter(t, () => {

@@ -63,7 +63,7 @@ test('the commands in docs/provenance.md prove where an image in a real Glance c
 
   await shell(keys);
   assert.equal((await stat(file('attestation.pem'))).mode & 0o777, 0o600);
-  assert.match(await shell(start), /is good: 1 disk image, 1 provider\n/);
+  assert.match(await shell(start), /is valid: 1 disk image, 1 provider\n/);
   const pid = Number(await readFile(file('nodepool-builder.pid'), 'utf8'));
   undoAfter(t, () => {
     if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
@@ -110,7 +110,7 @@ test('the commands in docs/provenance.md prove where an image in a real Glance c
   await waitUntil('the builder to end', () => !existsSync(`/proc/${pid}`));
   const origin = await shell(changes);
   assert.ok(origin.startsWith(`${image}: proven, `), origin);
-  assert.match(origin, /\n\d+ packages: the store has no list of packages of a build before\n/);
+  assert.match(origin, /\n\d+ packages: the store has no package list of an earlier build\n/);
 
   // With another program, and after a change.
   await writeFile(file('verify.py'), python);

@@ -59,7 +59,7 @@ providers: [{name: local, type: directory, directory: pool, images: [{name: debi
     cwd: directory,
     env: { ...process.env, PATH },
   });
-  assert.match(stdout, /nodepool\.yaml is good: 1 disk image, 1 provider/);
+  assert.match(stdout, /nodepool\.yaml is valid: 1 disk image, 1 provider/);
   assert.match(stdout, /debian-\d{14}-[0-9a-z]{4}/);
   await waitUntil('the builder to end', () => !existsSync(join(directory, 'builder.pid')));
 });

@@ -45,7 +45,7 @@ test('the commands in docs/upgrading-from-nodepool.md work', async (t) => {
     return (await promisify(execFile)('sh', ['-ec', here], { env })).stdout;
   };
 
-  assert.match(await shell(validate), /nodepool\.yaml is good: 1 disk image, 1 provider/);
+  assert.match(await shell(validate), /nodepool\.yaml is valid: 1 disk image, 1 provider/);
   const builder = await startBuilder(site.config);
   undoAfter(t, () => (builder.child.exitCode === null ? builder.end('SIGKILL') : undefined));
   assert.equal(await builder.end('SIGTERM'), 0);

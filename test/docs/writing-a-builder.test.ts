@@ -45,7 +45,7 @@ test('the builder in docs/writing-a-builder.md serves, and passes the contract t
     if (pid > 0) process.kill(pid, 'SIGTERM');
   });
 
-  assert.match(await shell(session), /nodepool\.yaml is good: 1 disk image, 1 provider\n/);
+  assert.match(await shell(session), /nodepool\.yaml is valid: 1 disk image, 1 provider\n/);
   assert.equal((await readdir(file('pool'))).filter((name) => name.endsWith('.qcow2')).length, 2);
   await waitUntil('the builder to end', () => !existsSync(file('builder.pid')));
   assert.match(await shell('node --test --test-reporter=tap contract.test.ts'), /^# fail 0$/m);

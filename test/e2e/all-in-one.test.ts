@@ -21,12 +21,12 @@ describe('--all-in-one', () => {
     await everywhere(site, 1);
     const { code, stdout, stderr } = await runInProcess('rebuild', 'docs', '-c', site.config);
     assert.deepEqual([code, stdout], [0, '']);
-    assert.match(stderr, /^build docs-0000000004-\w+ has begun\n$/);
+    assert.match(stderr, /^build docs-0000000004-\w+ has started\n$/);
     await everywhere(site, 2);
     await runInProcess('rebuild', 'docs', '-c', site.config);
-    await service.logged(/build docs-0000000001-\w+ is deleted$/);
-    await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to west is deleted$/);
-    await service.logged(/upload 0000000002-\w+ of docs-0000000001-\w+ to east is deleted$/);
+    await service.logged(/deleted build docs-0000000001-\w+$/);
+    await service.logged(/deleted upload 0000000003-\w+ of docs-0000000001-\w+ to west$/);
+    await service.logged(/deleted upload 0000000002-\w+ of docs-0000000001-\w+ to east$/);
 
     const newest = (await site.list('dib-image-list')).filter(({ state }) => state === 'ready');
     assert.deepEqual(

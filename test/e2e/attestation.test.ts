@@ -64,7 +64,7 @@ it('an image that was added by hand needs an attestation by a trusted key after 
   await gearman(port, 'image-build:docs', BUILD);
   await appendFile(site.config, 'require-attestation: {}\n');
   builder.child.kill('SIGHUP');
-  await builder.logged(/read .*nodepool.yaml again|reloaded/i);
+  await builder.logged(/reloaded .*nodepool.yaml|reloaded/i);
   await copyFile(join(site.images, '0001.raw'), join(site.images, '0002.raw'));
   const failed = await waitUntil('the refusal', async () => {
     const upload = await gearman(port, 'image-upload:0002', JSON.stringify(UPLOAD));

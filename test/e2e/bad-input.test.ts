@@ -105,7 +105,7 @@ describe('jobs that cannot be done', () => {
   after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
     ['image-build:missing-command', '{"image-id": "1"}', /"\/does\/not\/exist" is not installed.*install it/],
-    ['image-build:forbidden-command', '{"image-id": "1"}', /"\/etc\/passwd" may not be executed.*the right/],
+    ['image-build:forbidden-command', '{"image-id": "1"}', /"\/etc\/passwd" is not executable.*execute permission/],
     ['image-build:failing-command', '{"image-id": "1"}', /false.*exit code 1/],
     ['image-build:idle-command', '{"image-id": "1"}', /failed: .*qcow2/],
     ['image-build:hanging-command', '{"image-id": "1"}', /took longer than 1 s.*build-timeout/],
@@ -155,7 +155,7 @@ describe('an unusable images-dir', { skip: isRoot ? false : 'only root may mount
     const other = await mountedSite('ro');
     undoAfter(t, () => other.remove());
     const refused = spawnBuilder(other.config);
-    await refused.logged(/images.*EROFS.*right to read and write there/);
+    await refused.logged(/images.*EROFS.*read and write access there/);
     assert.equal(await refused.ended, 1);
   });
 

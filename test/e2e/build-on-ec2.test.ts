@@ -110,7 +110,7 @@ providers:
     const [captured, ...others] = amis();
     assert.deepEqual(others, []);
     const log = await readFile(join(directory, 'images/.nodepool-builder/logs/1.log'), 'utf8');
-    assert.match(log, /the host key is SHA256:\S+, as the console announces it/);
+    assert.match(log, /the host key is SHA256:\S+, announced by the console/);
     const unique = randomUUID();
     assert.equal(await upload('1', 'ec2', unique), captured);
     assert.equal(await upload('1', 'ec2', unique), captured, 'the same upload again');

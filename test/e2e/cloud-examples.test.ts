@@ -72,7 +72,7 @@ for (const name of await readdir(EXAMPLES)) {
       if (cloud.entry.type === 's3') {
         assert.equal(await fetched, externalId);
         assert.deepEqual(await readFile(copy), await readFile(path));
-      } else await assert.rejects(fetched, { code: 2, message: /leave out --output/ });
+      } else await assert.rejects(fetched, { code: 2, message: /omit --output/ });
     }
     const [stored, ...others] = await cloud.images();
     assert.deepEqual([stored?.imageId, stored?.flaw, others], ['0001', undefined, []]);

@@ -202,7 +202,7 @@ describe('in the background', () => {
     const log = join(site.images, '.nodepool-builder/nodepool-builder.log');
     assert.equal(
       stdout,
-      `nodepool-builder serves in the background as process ${pid}; log: as ${settings} says; standard error: ${log}\n`,
+      `nodepool-builder serves in the background as process ${pid}; log: as configured in ${settings}; standard error: ${log}\n`,
     );
     assert.match(await readFile(join(site.directory, 'own.log'), 'utf8'), /serving /);
     assert.equal(await readFile(log, 'utf8'), '');
@@ -292,7 +292,7 @@ describe('a changed file', () => {
     const other = await newSite(t);
     await other.configure(`${DOCS}\n  - {name: more}`);
     await rename(other.config, site.config);
-    await builder.logged(/nodepool\.builder: read .*nodepool\.yaml again/);
+    await builder.logged(/nodepool\.builder: reloaded .*nodepool\.yaml/);
     await waitUntil('the new function', async () =>
       (await offeredFunctions(server.port)).includes('image-build:more'),
     );
@@ -317,7 +317,7 @@ describe('a changed file', () => {
       join(directory, '.config/openstack/clouds.yaml'),
       'clouds: {mycloud: {auth: {auth_url: "https://keystone.example.com/v3", username: u, password: p, project_name: n}}}\n',
     );
-    await builder.logged(/nodepool\.builder: read .*nodepool\.yaml again/);
+    await builder.logged(/nodepool\.builder: reloaded .*nodepool\.yaml/);
     assert.equal(builder.log.filter((line) => line.includes('uploads to it fail')).length, 1);
     await builder.end('SIGINT');
   });

@@ -133,7 +133,10 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     await writeFile(config, 'images-dir: /i\ngearman-servers: [{host: 127.0.0.1, port: 1}]\n');
     const { code, stderr } = await runCommand('image-build', 'docs', '-c', config);
     assert.equal(code, 5);
-    assert.match(stderr, /no job server answers at 127\.0\.0\.1:1; start nodepool-builder or gearmand there/);
+    assert.match(
+      stderr,
+      /no job server responds at 127\.0\.0\.1:1; start nodepool-builder or gearmand there/,
+    );
   });
 });
 
@@ -241,7 +244,7 @@ describe('validate', () => {
     );
     const { code, stdout, stderr } = await runCommand('validate', '-c', config);
     assert.equal(code, 0);
-    assert.match(stdout, /good\.yaml is good: 1 disk image, 0 providers/);
+    assert.match(stdout, /good\.yaml is valid: 1 disk image, 0 providers/);
     assert.match(stderr, /warning: .*did you mean "release"/);
   });
 

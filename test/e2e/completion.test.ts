@@ -131,7 +131,7 @@ async function fish(script: string): Promise<readonly string[]> {
 describe('the candidates', () => {
   it('the candidates for completion have descriptions in fish', async () => {
     assert.deepEqual(await fish("complete -C 'nodepool-builder rollb'"), [
-      'rollback\tgo back to the image before the newest',
+      'rollback\tgo back to the previous image',
     ]);
   });
 

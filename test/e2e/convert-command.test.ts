@@ -73,7 +73,7 @@ test('the command convert rejects what a builder rejects, and leaves nothing', a
   await writeFile(config, 'images-dir: images\nvirtual-size-limit: 1\n');
   const before = await readdir(directory);
   const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
-    [[path('disk.qcow2'), '--format', 'qcow2'], 2, /is qcow2 already; choose another --format/],
+    [[path('disk.qcow2'), '--format', 'qcow2'], 2, /is already qcow2; choose another --format/],
     [
       [path('disk.qcow2'), '--format', 'raw', '-c', config],
       1,
@@ -90,7 +90,7 @@ test('the command convert rejects what a builder rejects, and leaves nothing', a
       1,
       /not a raw image: .* a qcow2 image/,
     ],
-    [[path('nodepool.yaml'), '--format', 'raw'], 2, /does not say its format; give it with --source-format/],
+    [[path('nodepool.yaml'), '--format', 'raw'], 2, /does not show its format; give it with --source-format/],
     [[path('none.raw'), '--format', 'qcow2'], 3, /cannot be read: ENOENT.*; name an image file/],
     [[path('debian.raw'), '--format', 'tgz'], 2, /Allowed choices are qcow2, raw/],
     [

@@ -60,7 +60,7 @@ setUp(async (undo) => {
 /** Command lines, with their exit code and what their error says. */
 const CASES: readonly (readonly [line: string, reason: ExitReason, error: RegExp])[] = [
   // Options that need, or exclude, each other.
-  ['prune --provider directory:pool', 'usage', /say what to delete, with --keep, --older-than or both/],
+  ['prune --provider directory:pool', 'usage', /name what to delete, with --keep, --older-than or both/],
   ['latest --provider pool --image a --filter name=b', 'usage', /cannot be used with option/],
   ['latest --provider directory:pool --filter color=red', 'usage', /color/],
   ['latest --provider directory: --filter name=b', 'usage', /--provider directory: is incomplete/],
@@ -100,15 +100,15 @@ const CASES: readonly (readonly [line: string, reason: ExitReason, error: RegExp
     'dib-image-delete x',
     'upload-delete x',
     'export-image-data x',
-  ].map((line) => [`${line} -c alone.yaml`, 'not-found', /no manager has worked here/] as const),
+  ].map((line) => [`${line} -c alone.yaml`, 'not-found', /no manager has run here/] as const),
 
   ['-d -c held.yaml', 'refused', /images.* is in use by process|another|process \d+/],
   ['-c held.yaml -p pid', 'refused', /process \d+/],
 
-  ['image-build docs -c alone.yaml', 'unreachable', /no job server answers at 127\.0\.0\.1:1/],
-  ['image-upload x --provider pool -c alone.yaml', 'unreachable', /no job server answers/],
-  ['image-delete x -c alone.yaml', 'unreachable', /no job server answers/],
-  ['image-list --offered -c alone.yaml', 'unreachable', /no job server answers/],
+  ['image-build docs -c alone.yaml', 'unreachable', /no job server responds at 127\.0\.0\.1:1/],
+  ['image-upload x --provider pool -c alone.yaml', 'unreachable', /no job server responds/],
+  ['image-delete x -c alone.yaml', 'unreachable', /no job server responds/],
+  ['image-list --offered -c alone.yaml', 'unreachable', /no job server responds/],
   ...[
     'plan',
     'image-status',

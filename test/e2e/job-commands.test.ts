@@ -159,7 +159,7 @@ describe('job commands with a directory', () => {
       ],
       [['upload', backed, ...named], /names another file, ".*disk\.img"/],
       [['upload', empty, ...named], /empty\.raw is empty; name an image file/],
-      [['prune', ...provider], /say what to delete/],
+      [['prune', ...provider], /name what to delete/],
       [['reap', ...provider, '--older-than', '5'], /It must be a number and a unit/],
     ];
     await Promise.all(

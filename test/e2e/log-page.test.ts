@@ -128,7 +128,7 @@ describe('the page of a build', () => {
     ).text();
     assert.match(
       beyond,
-      /^retry: 2000\n\nid: \d+\nevent: lines\ndata: \{"text":"# the log reached its limit: lines are repeated or left/,
+      /^retry: 2000\n\nid: \d+\nevent: lines\ndata: \{"text":"# the log reached its limit: lines are repeated or missing/,
     );
     assert.match(beyond, /later line 30000",[^\n]*\n\nid: \d+\nevent: end/, 'it goes on to the end');
     const whole = await (await fetch(`${site.url}/api/v1/builds/${imageId}/log/events`)).text();

@@ -63,7 +63,7 @@ it('the manager uploads builds imported from Zuul, and keeps the configured numb
   await take();
   await take();
   const kept = taken.slice(1).map((id) => `${id}.qcow2`);
-  await manager.logged(new RegExp(`build ${first} is deleted`));
+  await manager.logged(new RegExp(`deleted build ${first}`));
   assert.deepEqual(await site.built(), kept);
   await waitUntil('two to be left in the provider', async () => (await site.uploaded('east')).length === 2);
   const status = await site.list('image-status');

@@ -235,7 +235,7 @@ describe('without a manager', () => {
       const fault = await errorOf('not-found', site, ...command);
       assert.match(
         fault,
-        /no manager has worked here: .*manager\.sqlite does not exist; start nodepool-builder manage/,
+        /no manager has run here: .*manager\.sqlite does not exist; start nodepool-builder manage/,
       );
     }
   });
@@ -251,7 +251,7 @@ describe('export-image-data and import-image-data', () => {
 
     assert.match(
       await errorOf('refused', site, 'import-image-data', file),
-      /a manager works with this store; stop it first/,
+      /a manager is using this store; stop it first/,
     );
     assert.equal(await service.end('SIGTERM'), 0);
     assert.match(

@@ -17,7 +17,7 @@ describe('the requests', () => {
     await runInProcess('rebuild', 'docs', '-c', site.config);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
     assert.equal((await runInProcess('rollback', 'docs', '-c', site.config)).code, 0);
-    await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is deleted/);
+    await service.logged(/deleted upload 0000000004-\w+ of docs-0000000003-\w+ to east/);
     const [status] = (await site.list('image-status')).filter((one) => one.provider === 'east');
     assert.match(status?.newest ?? '', /^docs-0000000001-/);
     assert.match(
@@ -42,7 +42,7 @@ describe('the requests', () => {
     const inEast = async () => (await site.list('image-status')).find((one) => one.provider === 'east');
     await waitUntil('the failed upload', async () => (await inEast())?.state === 'failed');
     assert.equal((await runInProcess('rollback', 'docs', '-c', site.config)).code, 0);
-    await service.logged(/build docs-0000000003-\w+ is deleted/);
+    await service.logged(/deleted build docs-0000000003-/);
     const status = await inEast();
     assert.partialDeepStrictEqual(status, { state: 'ready', ready: 1, error: null });
     assert.match(String(status?.newest), /^docs-0000000001-/);
@@ -98,7 +98,7 @@ describe('the requests', () => {
     const options = { tree: join(import.meta.dirname, '../fixtures') };
     await site.configure({ providers: [provider('east')], diskimages: [docsImage({ options })] });
     const { code, stderr } = await runInProcess('rebuild', 'docs', '-c', site.config);
-    assert.deepEqual([code, stderr.replace(/-\w+ has/, ' has')], [0, 'build docs-0000000003 has begun\n']);
+    assert.deepEqual([code, stderr.replace(/-\w+ has/, ' has')], [0, 'build docs-0000000003 has started\n']);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
     const plan = await site.list('plan');
     assert.deepEqual(
@@ -134,14 +134,14 @@ describe('the requests', () => {
     );
     assert.equal(await run('image-unpause', 'docs'), 'disk image "docs" is not paused\n');
     assert.equal(await run('image-unpause', 'docs'), 'disk image "docs" is not paused\n');
-    assert.match(await run('rebuild', 'docs'), /^build docs-0000000003-\w+ has begun\n$/);
+    assert.match(await run('rebuild', 'docs'), /^build docs-0000000003-\w+ has started\n$/);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
 
     await site.configure({ providers: [provider('east')], diskimages: [docsImage({ pause: true })] });
-    await service.logged(/read .*nodepool\.yaml again/);
+    await service.logged(/reloaded .*nodepool\.yaml/);
     assert.match(await errorOf('refused', site, 'rebuild', 'docs'), /is paused by the configuration; run/);
     await run('image-unpause', 'docs');
-    assert.match(await run('rebuild', 'docs'), /^build docs-0000000005-\w+ has begun\n$/);
+    assert.match(await run('rebuild', 'docs'), /^build docs-0000000005-\w+ has started\n$/);
     await service.logged(/upload 0000000006-\w+ of docs-0000000005-\w+ to east is ready/);
     assert.match(
       await errorOf('not-found', site, 'image-pause', 'dosc'),
@@ -153,7 +153,7 @@ describe('the requests', () => {
     const { site, process: service } = await startService(t);
     const uploadId = await idOf(site, 'image-list', 'upload-id', '0000000002');
     assert.equal((await runInProcess('upload-delete', uploadId, '-c', site.config)).code, 0);
-    await service.logged(new RegExp(`upload ${uploadId} of .* is deleted`));
+    await service.logged(new RegExp(`deleted upload ${uploadId} of `));
     await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to east is ready/);
     assert.match(
       await errorOf('not-found', site, 'upload-delete', uploadId),
@@ -169,8 +169,8 @@ describe('the requests', () => {
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
     const newest = await idOf(site, 'dib-image-list', 'image-id', '0000000003');
     assert.equal((await runInProcess('dib-image-delete', newest, '-c', site.config)).code, 0);
-    await service.logged(new RegExp(`build ${newest} is deleted`));
-    await service.logged(new RegExp(`upload \\S+ of ${newest} to east is deleted`));
+    await service.logged(new RegExp(`deleted build ${newest}`));
+    await service.logged(new RegExp(`deleted upload \\S+ of ${newest} to east`));
     const files = [...(await site.uploaded('east')), ...(await site.built())];
     assert.deepEqual(
       files.filter((file) => file.includes(newest)),

@@ -68,7 +68,7 @@ test('the manager notifies a webhook of a failure with its reason, of the recove
   });
   // The receiver responds to each event before it prints it, in a thread for each.
   assert.deepEqual(rest.map((text) => text.replace(/docs-\S+/, 'ID')).toSorted(), [
-    'build ID of docs is ready, the first one after a failure',
+    'build ID of docs is ready, for the first time after a failure',
     'upload of ID to east is ready',
     'upload of ID to west is ready',
   ]);
@@ -95,17 +95,17 @@ test('a builder notifies of other clients’ jobs, such as nodepool’s, and not
     () => site.texts.length > 1 && site.texts,
   );
   assert.match(first, /^build 1 of docs failed: .*Unable to locate package foo/);
-  assert.deepEqual([second, others], ['build 2 of docs is ready, the first one after a failure', []]);
+  assert.deepEqual([second, others], ['build 2 of docs is ready, for the first time after a failure', []]);
 });
 
 test('the command notify-test prints a receiver’s response, and fails if the receiver rejects the event', async (t) => {
   const site = await startSite(t, {});
   const good = await runCommand('notify-test', 'python', '-c', site.config);
-  assert.deepEqual(good, { code: 0, stdout: 'python was told: status 204\n', stderr: '' });
+  assert.deepEqual(good, { code: 0, stdout: 'notified python: status 204\n', stderr: '' });
   await waitUntil('the text', () => site.texts.some((text) => text.includes('nothing has failed')));
   await writeFile(join(site.directory, 'secret'), 'another secret');
   const bad = await runCommand('notify-test', 'python', '-c', site.config);
-  assert.deepEqual([bad.code, bad.stderr], [1, 'nodepool-builder: python was not told: status 401\n']);
+  assert.deepEqual([bad.code, bad.stderr], [1, 'nodepool-builder: python was not notified: status 401\n']);
   const unknown = await runCommand('notify-test', 'mail', '-c', site.config);
   assert.equal(unknown.code, 3);
   assert.match(unknown.stderr, /there is no notification "mail"; choose one of: python/);

@@ -47,7 +47,7 @@ it('a builder makes an image on an instance, with the real gearmand, QEMU and an
   const log = await readFile(join(workspace, 'logs/0000000001.log'), 'utf8');
   // The log hides the values of env-vars.
   assert.match(log, /setting up node for \*{3} with \*{3} from \/opt\/nodepool-scripts\n.*to stderr\n/s);
-  assert.match(log, /the host key is SHA256:\S+, as the console announces it/);
+  assert.match(log, /the host key is SHA256:\S+, announced by the console/);
 
   const argument = '{"provider": "pool", "image-name": "node"}';
   const upload = await gearman(server.port, 'image-upload:0000000001', argument);

@@ -99,7 +99,7 @@ describe('the example of a plugin, installed from its tarball', () => {
   it('the plugin example, installed from its tarball, is part of a configuration that validate accepts', async () => {
     await writeFile(join(site, 'nodepool.yaml'), await readFile(join(EXAMPLE, 'nodepool.yaml'), 'utf8'));
     const output = await run(site, process.execPath, COMMAND, 'validate', '-c', 'nodepool.yaml');
-    assert.match(output, /nodepool\.yaml is good: 1 disk image, 1 provider/);
+    assert.match(output, /nodepool\.yaml is valid: 1 disk image, 1 provider/);
   });
 
   it('the plugin example, installed from its tarball, uploads another plugin’s image for Gearman jobs', async (t) => {

@@ -114,7 +114,7 @@ test('a waiting build is shown as queued with the reason, in lists, on the page 
     const [second] = found.filter((build) => build.waiting?.startsWith('a free builder; '));
     return first !== undefined && second !== undefined && { running: first, queued: second };
   });
-  const waiting = `a free builder; ${HOST} works on ${running['image-id']}`;
+  const waiting = `a free builder; ${HOST} is working on ${running['image-id']}`;
   assert.partialDeepStrictEqual(queued, { state: 'queued', percent: null, host: null, waiting });
   const { stdout: table } = await runInProcess('dib-image-list', '-c', site.config);
   assert.match(

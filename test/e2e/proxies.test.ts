@@ -85,7 +85,7 @@ for (const variable of ['https_proxy', 'ALL_PROXY']) {
       await assert.rejects(listed ?? Promise.resolve(), ({ message }: Error) => {
         assert.match(
           message,
-          new RegExp(`the proxy 127\\.0\\.0\\.1:${proxy.port} refuses the connection with status 403`),
+          new RegExp(`the proxy 127\\.0\\.0\\.1:${proxy.port} rejects the connection with status 403`),
         );
         assert.doesNotMatch(message, /hunter2/);
         return true;
@@ -98,7 +98,7 @@ for (const variable of ['https_proxy', 'ALL_PROXY']) {
 test('Zuul’s API, artifacts and webhooks are requested through a proxy', async (t) => {
   const proxy = await startProxy(t);
   const signal = AbortSignal.timeout(60_000);
-  const refused = /the proxy 127\.0\.0\.1:\d+ refuses the connection with status 403/;
+  const refused = /the proxy 127\.0\.0\.1:\d+ rejects the connection with status 403/;
   const settings = {
     'api-url': 'https://zuul.invalid/t/ci',
     project: 'p',

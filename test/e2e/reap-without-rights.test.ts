@@ -67,7 +67,7 @@ for (const status of [401, 403, 404]) {
     assert.equal(code, 0, stderr);
     assert.match(
       stderr,
-      new RegExp(`^nodepool-builder: what builds left is not looked for: .* ${status} .*\\n$`),
+      new RegExp(`^nodepool-builder: cannot look for orphans of builds: .* ${status} .*\\n$`),
     );
     assert.deepEqual([images, servers], [0, 1]);
   });

@@ -77,7 +77,7 @@ it('secret env-vars reach the real disk-image-create and no log, and are reloade
   await builder.logged(/image\.build\.tokens: .*\+ echo \*\*\*$/);
 
   await writeSecret(site, OTHER);
-  await builder.logged(/nodepool\.builder: read .*nodepool\.yaml again/);
+  await builder.logged(/nodepool\.builder: reloaded .*nodepool\.yaml/);
   await assert.rejects(build('0002'), { code: 'job-failed' });
   await builder.logged(/the token \*\*\* is wrong/);
   await builder.logged(/ERROR .*build \S+ of tokens failed: "disk-image-create" ended with exit code 42/);

@@ -84,7 +84,7 @@ describe('SIGHUP', () => {
   it('SIGHUP applies a changed configuration', async () => {
     await site.configure(DOCS);
     builder.child.kill('SIGHUP');
-    await builder.logged(/read .*nodepool\.yaml again/);
+    await builder.logged(/reloaded .*nodepool\.yaml/);
     await waitUntil('the other function', async () => {
       const offered = await offeredFunctions(server.port);
       return offered.length === 1 && offered[0] === 'image-build:docs';
@@ -95,7 +95,7 @@ describe('SIGHUP', () => {
   it('SIGHUP reports an invalid configuration and keeps the current one', async () => {
     await writeFile(site.config, 'images-dir: [\n');
     builder.child.kill('SIGHUP');
-    await builder.logged(/the configuration stays as it was: .*nodepool\.yaml:2:1: /);
+    await builder.logged(/the configuration is unchanged: .*nodepool\.yaml:2:1: /);
     const [result] = await startBuild();
     await writeFile(gate, '');
     assert.equal(String(await result), '{"image-id": "0001"}');

@@ -161,7 +161,7 @@ providers:${PROVIDERS(directory)}
       'the key of the build no longer permits a login',
     );
     const log = await readFile(join(directory, 'images/.nodepool-builder/logs/1.log'), 'utf8');
-    assert.match(log, /the host key is SHA256:\S+, as the console announces it/);
+    assert.match(log, /the host key is SHA256:\S+, announced by the console/);
     assert.deepEqual(await remains(), []);
 
     const earlier = cloud.glance.requests.length;
@@ -253,7 +253,7 @@ providers:${PROVIDERS(directory)}
   it('an image cannot be uploaded to a provider that only runs instances (COMPAT 1.5)', async () => {
     await assert.rejects(
       upload('6', 'local', 'node', randomUUID()),
-      /provider "local" is of type qemu: it takes no images; name another to upload to/,
+      /provider "local" of type qemu does not store images; name another to upload to/,
     );
   });
 });

@@ -124,7 +124,7 @@ describe('the status page', () => {
       await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')]);
     };
     await enter('wrong');
-    await untilShown(page, 'This is not the token.');
+    await untilShown(page, 'Wrong token.');
     await enter(TOKEN);
     await untilShown(page, 'Log out');
     const act = async (link: string): Promise<void> => {
@@ -140,7 +140,7 @@ describe('the status page', () => {
     await untilShown(page, ' is withdrawn.');
     await untilShown(page, 'rolled back');
     await act('a[href^="/actions/delete-build?subject=docs-0000000001"]');
-    await untilShown(page, ' is being deleted.');
+    await untilShown(page, 'deleting image ');
     await page.goto(site.url);
     await followLink(page, 'header button');
     await untilShown(page, 'Log in');

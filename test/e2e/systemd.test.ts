@@ -66,7 +66,7 @@ it('a daemon under systemd opens a log that logrotate has moved at SIGHUP, befor
   const [old, current] = await Promise.all([`${log}.1`, log].map((path) => readFile(path, 'utf8')));
   assert.match(old ?? '', /: serving /);
   assert.doesNotMatch(old ?? '', / again$/m);
-  assert.match(current ?? '', /^\S+ \S+ INFO nodepool\.builder: read \S+nodepool\.yaml again$/m);
+  assert.match(current ?? '', /^\S+ \S+ INFO nodepool\.builder: reloaded \S+nodepool\.yaml$/m);
   assert.match(current ?? '', /: stopped$/m);
 });
 

@@ -70,7 +70,7 @@ test('a proxy’s page in place of a list of images does not delete an image tha
   await more(3); // the upload was listed
   const pages = proxy.inject({ path: LIST, times: Number.POSITIVE_INFINITY }, answersWith(200, PAGE));
   await waitUntil('four lists with a wrong page', () => pages.hits >= 4);
-  await manager.logged(/provider store cannot be listed: .*ListObjectsV2: .*HTML/);
+  await manager.logged(/cannot list provider store: .*ListObjectsV2: .*HTML/);
   proxy.clear();
   await more(4);
   assert.deepEqual(await keys(), before);

@@ -21,7 +21,7 @@ if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
   process.stdout.on('error', (error) => {
     if (error.code === 'EPIPE') return;
     console.error(
-      `nodepool-builder: the output cannot be written: ${error.message}; free space, or redirect it elsewhere`,
+      `nodepool-builder: cannot write the output: ${error.message}; free space, or redirect it elsewhere`,
     );
     process.exitCode = 1;
   });

@@ -4,18 +4,18 @@ import type { AttestationDocument, ImageFormat } from '@nodepool-builder/image-b
 import { LARGEST_ATTESTATION, readAttestation } from '@nodepool-builder/image-builder/module-kit';
 import { readAttestations } from '@nodepool-builder/provenance';
 
-/** Name of the attestation of a build. */
+/** File name of the attestation of a build. */
 const BUILD = 'build.sigstore.json';
 
-/** Name of the bill of materials in `<image-id>.d`, and beside an image in a provider. */
+/** File name of the bill of materials in `<image-id>.d`, and next to an image in a provider. */
 export const BILL_OF_MATERIALS = 'bom.cdx.json';
 
-/** Whether a document that is kept with an image is a statement, and not a bill of materials. */
+/** Returns whether a document that is kept with an image is a statement rather than a bill of materials. */
 export function isAttestation({ name }: AttestationDocument): boolean {
   return name !== BILL_OF_MATERIALS;
 }
 
-/** Reads the bill of materials of an image; undefined if there is none, or it is too large to be kept with images. */
+/** Reads an image's bill of materials. Returns undefined if there is none, or it is too large to keep with images. */
 export async function billOfMaterialsOf(
   directory: string,
   imageId: string,
@@ -27,10 +27,10 @@ export async function billOfMaterialsOf(
 }
 
 /**
- * Reads the attestations of an image that hold for one of its formats: that of the build, and that of its conversion.
+ * Reads the attestations that apply to one format of an image: the build's, and the conversion's.
  *
  * @param directory `images-dir`
- * @param format default: only that of the build
+ * @param format default: only the build's attestation
  */
 export async function attestationsOf(
   directory: string,

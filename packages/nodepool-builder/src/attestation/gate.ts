@@ -23,7 +23,7 @@ import {
   verifyChain,
 } from '@nodepool-builder/provenance';
 
-/** A thing that must be proven, with the rules. */
+/** A subject whose origin must be proven, and the rules for it. */
 export interface GateCheck {
   readonly required: RequiredAttestation;
   readonly keys: readonly TrustedKey[];
@@ -34,9 +34,9 @@ export interface GateCheck {
 }
 
 /**
- * Refuses a thing whose origin is not proven, or breaks a rule. Nothing changes.
+ * Throws unless the subject's origin is proven and follows all rules. Nothing changes.
  *
- * @param name of the thing, at the beginning of the message
+ * @param name the subject, with which the message begins
  * @throws ImageError `attestation-refused`
  */
 export async function refuseUnproven(
@@ -53,7 +53,7 @@ export async function refuseUnproven(
   };
   const report = verifyChain(subject, attestations, keys);
   const rule = await checkGate(rules, report, async () => {
-    if (report.build === undefined) throw new Error('the build is not attested'); // checkGate has refused that
+    if (report.build === undefined) throw new Error('the build is not attested'); // checkGate has rejected that
     return await packages(report.build);
   });
   options.signal?.throwIfAborted();
@@ -68,17 +68,18 @@ export interface GatedUpload {
   readonly directory: string;
   /** `providers[].name`. */
   readonly provider: string;
-  /** Formats that the provider takes, the preferred one first. */
+  /** Formats that the provider accepts, the preferred one first. */
   readonly formats: readonly ImageFormat[];
   readonly required: RequiredAttestation;
-  /** Keys of the rules. */
+  /** Reads the public keys that the rules trust. */
   readonly trustedKeys: () => Promise<readonly TrustedKey[]>;
-  /** Whether conversions here are attested. */
+  /** Whether this site attests its conversions. */
   readonly isSigning: boolean;
 }
 
 /**
- * Refuses the upload of an image whose origin is not proven. The file is read: a record of its digest proves nothing.
+ * Refuses to upload an image whose origin is not proven. Reads the whole file, because a recorded digest proves
+ * nothing.
  *
  * @returns the file that was checked, with its checksums: the one to upload, or to convert
  * @throws ImageError `attestation-refused`, `invalid-configuration`

@@ -15,15 +15,15 @@ import { packageVersion } from '../terms/version.ts';
 import { refuseUnproven } from './gate.ts';
 import { readTrusted } from './trusted-keys.ts';
 
-/** The parts of a configuration that decide about attestations. */
+/** The parts of a configuration that attestations depend on. */
 export type AttestationConfiguration = Pick<
   Configuration,
   'attestation' | 'require-attestation' | 'diskimages'
 >;
 
 /**
- * The attestations of a site, as one configuration wants them. The keys are read with the first use, and the package for
- * attestations is loaded then: a daemon without these settings starts as fast as ever.
+ * The attestations of a site, according to one configuration. It reads the keys and loads the package for attestations
+ * on first use, so that a daemon without these settings starts as fast as before.
  */
 export class SiteAttestation {
   readonly #configuration: AttestationConfiguration;
@@ -36,13 +36,13 @@ export class SiteAttestation {
   }
 
   /**
-   * The attester of builds, conversions and uploads; undefined if the site signs nothing.
+   * Returns the attester of builds, conversions and uploads; undefined if the site signs nothing.
    *
    * @throws ImageError `invalid-configuration` if its key cannot be used
    */
   async attester(): Promise<SiteAttester | undefined> {
     if (!isSigning(this.#configuration.attestation)) return undefined;
-    // After a failure the next job tries again: the key may have been put right.
+    // After a failure the next job tries again, because the key may have been corrected.
     this.#attester ??= this.#open().catch((error: unknown) => {
       this.#attester = undefined;
       throw error;
@@ -50,14 +50,14 @@ export class SiteAttestation {
     return await this.#attester;
   }
 
-  /** `require-attestation` of an upload to a provider; undefined if it needs no attestation. */
+  /** Returns the `require-attestation` of uploads to a provider; undefined if it requires no attestation. */
   requiredBy(entry: {
     readonly 'require-attestation'?: RequiredAttestation;
   }): RequiredAttestation | undefined {
     return entry['require-attestation'] ?? this.#configuration['require-attestation'];
   }
 
-  /** Opens a gate for files from elsewhere. */
+  /** Opens a gate for imported files. */
   gate(required: RequiredAttestation): AttestationGate {
     return {
       check: async (file: GatedFile, options: OperationOptions = {}) => {
@@ -95,12 +95,12 @@ export class SiteAttestation {
   }
 }
 
-/** Reads the packages of a file from elsewhere. */
+/** Throws, because an imported file has no package list here. */
 async function noPackages(): Promise<never> {
-  throw new Error('a file from elsewhere has none here');
+  throw new Error('an imported file has no package list here');
 }
 
-/** Turns the error of a key into one of the configuration. */
+/** Converts the error of a key into an `invalid-configuration` error. */
 async function usable<T>(open: () => Promise<T>): Promise<T> {
   try {
     return await open();
@@ -109,7 +109,7 @@ async function usable<T>(open: () => Promise<T>): Promise<T> {
   }
 }
 
-/** External parameters of a build: its settings in the configuration, without secrets. */
+/** External parameters of a build: the disk image's configuration, without secrets. */
 function parametersOf(diskimage: DiskImageConfiguration): Readonly<Record<string, unknown>> {
   const {
     digest,

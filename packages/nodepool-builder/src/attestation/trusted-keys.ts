@@ -5,8 +5,8 @@ import { openSigner, readTrustedKeys, type TrustedKey } from '@nodepool-builder/
 import { type AttestationSettings, trustedKeyFiles } from '../configuration/attestation.ts';
 
 /**
- * Keys that a site trusts: those of a gate, else those of `attestation`, else the public part of its own key. Empty if it
- * has none.
+ * Reads the keys that a site trusts: those of a gate, else those of `attestation`, else the public part of its signing
+ * key. Returns an empty list if there are none.
  *
  * @throws ProvenanceError `key-unusable`
  */
@@ -19,9 +19,9 @@ export async function readTrusted(
   return await readTrustedKeys(files);
 }
 
-/** The public part of the private key that signs. */
+/** The public part of the signing key. */
 async function ownKey(file: string): Promise<TrustedKey> {
-  const { keyId } = await openSigner({ key: file }); // its error has a remedy
+  const { keyId } = await openSigner({ key: file }); // throws an error with a remedy
   const key = createPublicKey(await readFile(file));
   return { keyId, file, key };
 }

@@ -44,7 +44,7 @@ export class UploadAttestation {
   }
 
   /**
-   * Checks that the site can sign: after an upload it would be too late.
+   * Checks that the site can sign, because after an upload it would be too late.
    *
    * @returns undefined if it signs nothing
    * @throws ImageError `invalid-configuration`, JobFailure
@@ -64,18 +64,18 @@ export class UploadAttestation {
     return new UploadAttestation(attester, configuration, repository);
   }
 
-  /** Bundles about the build, the conversion and the upload, once it is attested. */
+  /** Bundles about the build and the conversion, and about the upload once it is attested. */
   get bundles(): readonly string[] {
     return this.#bundles;
   }
 
-  /** Properties of the image in the provider; none if its build was not attested. */
+  /** Properties of the image in the provider. There are none if its build was not attested. */
   async metadata(imageId: string): Promise<Readonly<Record<string, string>>> {
     const digest = await buildDigestOf(this.#repository.directory, imageId);
     return digest === undefined ? {} : { [PROPERTY]: digest };
   }
 
-  /** Attestations and the bill of materials, which a provider keeps with the image. */
+  /** Attestations and the bill of materials, which a provider stores with the image. */
   async documents(imageId: string, format: ImageFormat): Promise<readonly AttestationDocument[]> {
     const { directory } = this.#repository;
     const billOfMaterials = await billOfMaterialsOf(directory, imageId);
@@ -86,9 +86,9 @@ export class UploadAttestation {
   }
 
   /**
-   * Signs the statement of an upload, and has the provider keep it with the image.
+   * Signs the statement of an upload, and has the provider store it with the image.
    *
-   * @returns why the image cannot stay there; undefined if it can
+   * @returns the reason why the image cannot stay in the provider; undefined if it can
    */
   async attest(
     { request, file, uploaded, provider }: FinishedUpload,
@@ -113,7 +113,7 @@ export class UploadAttestation {
         ...(uploaded.isConverted && { isConverted: true }),
         directory: this.#repository.directory,
       };
-      // A deletion of the image waits until the statement is beside it.
+      // The image is not deleted before the statement is stored next to it.
       const text = await this.#repository.withImage(
         imageId,
         async () => await this.attester.attestUpload(facts, { signal }),
@@ -129,7 +129,7 @@ export class UploadAttestation {
     }
   }
 
-  /** Name of the file that an attestation was written to. */
+  /** File name of an attestation. */
   async #nameOf(imageId: string, text: string): Promise<string> {
     const found = (await readAttestations(this.#repository.directory, imageId)).find(
       (one) => one.text === text,

@@ -12,7 +12,7 @@ import { CommandError } from '../terms/command-error.ts';
 import type { ExitReason } from '../terms/exit-codes.ts';
 import { BACKGROUND_LOG, BACKGROUND_OPTION } from './serve-options.ts';
 
-/** Message of the background process to the process that started it: it serves, or it cannot. */
+/** Message of the background process to the process that started it, with the outcome of the start. */
 interface BackgroundReport {
   readonly fault?: string;
   readonly exitReason?: ExitReason;
@@ -64,11 +64,11 @@ async function openLog(imagesDir: string): Promise<{ readonly path: string; read
   }
 }
 
-/** In the background process: tells the process that started it that it serves, or why it cannot. */
+/** In the background process: reports to the process that started it that it serves, or why it cannot. */
 export async function reportToForeground(report: BackgroundReport): Promise<void> {
   if (process.send === undefined) return;
   const { promise, resolve } = Promise.withResolvers<void>();
-  process.send(report, undefined, undefined, () => resolve()); // that process may be gone: not an error
+  process.send(report, undefined, undefined, () => resolve()); // that process may have ended, which is not an error
   await promise;
   if (process.connected) process.disconnect();
 }

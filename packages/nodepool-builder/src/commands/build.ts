@@ -53,28 +53,34 @@ export function registerBuild(program: Command, modules: Modules): void {
   program
     .command('build')
     .description(
-      'Builds an image of the configuration file in this process, with whichever builder it has, and prints the path ' +
-        'of each of its files. Each file has its digests beside it, in FILE.md5 and FILE.sha256; the build log is ' +
+      'Builds an image of the configuration file in this process, with any builder, and prints the path ' +
+        'of each of its files. The digests of each file are written to FILE.md5 and FILE.sha256; the build log is ' +
         'IMAGE-ID.log; with attestation in the file, attestations and the bill of materials are in IMAGE-ID.d. It needs no daemon and no Gearman, and does not use images-dir. SIGTERM and SIGINT stop it. ' +
-        'Whether it succeeds or fails, nothing else is left: no process, mount, instance or snapshot. If it is ' +
-        'killed, the next build with the same --output cleans up, and "reap" removes what is left in a cloud.',
+        'Whether it succeeds or fails, it leaves nothing else: no process, mount, instance or snapshot. If it is ' +
+        'killed, the next build with the same --output cleans up, and "reap" removes its orphans in a cloud.',
     )
     .argument('<diskimage>', 'name of the disk image, as in diskimages or zuul-images')
     .addOption(configOption())
     .addOption(secureOption())
     .addOption(
-      new Option('--output <directory>', 'directory for the files').default('.', 'the current directory'),
+      new Option('--output <directory>', 'directory to write the files to').default(
+        '.',
+        'the current directory',
+      ),
     )
     .option(
       '--image-id <id>',
-      'id of the image: the files are ID.FORMAT (default: the name, the time, random)',
+      'id of the image: the files are ID.FORMAT (default: name, time and random characters)',
     )
     .addOption(
-      new Option('--format <format>', 'a format to make; again for more (default: as the configuration says)')
+      new Option(
+        '--format <format>',
+        'a format to build; repeat it for more (default: the formats of the configuration)',
+      )
         .choices(FORMAT_NAMES)
         .argParser(addFormat),
     )
-    .option('--verbose', 'print the build log on standard error, in place of the progress')
+    .option('--verbose', 'print the build log on standard error instead of the progress')
     .option(
       '--json',
       'print JSON: image-id, build time, log, and path, format, size and digests of each file',
@@ -105,7 +111,7 @@ function addFormat(format: string, formats: readonly ImageFormat[] = []): readon
   return formats.includes(known) ? formats : [...formats, known];
 }
 
-/** Schema of the JSON of `build`: a new image. */
+/** Schema of `build --json`: a new image. */
 export const BUILT_IMAGE = recordSchema({
   'image-id': { ...TEXT, description: 'Id of the image.' },
   'image-name': { ...TEXT, description: 'Name of the disk image.' },
@@ -122,8 +128,8 @@ export const BUILT_IMAGE = recordSchema({
 type BuiltImage = SettingsOf<typeof BUILT_IMAGE>;
 
 /**
- * Builds an image. Its files appear in the output directory once all of them are complete. Apart from them and the build
- * log, nothing is left, on this host or in a cloud.
+ * Builds an image. Its files appear in the output directory once all of them are complete. Apart from them and the
+ * build log, nothing is left, on this host or in a cloud.
  *
  * @throws CommandError if the disk image is unknown, or the image exists
  * @throws ImageError, OpenStackError
@@ -203,9 +209,9 @@ async function build(
 }
 
 /**
- * Moves the files to their paths, all of them or none, each with its checksums beside it.
+ * Moves the files to their paths, all of them or none, each with its checksum files.
  *
- * @param first moves what belongs to the image, before its files appear
+ * @param first moves the image's other files before its disk files appear
  */
 async function publish(
   files: readonly ImageFile[],

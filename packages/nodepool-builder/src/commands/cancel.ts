@@ -9,7 +9,7 @@ import type { ConfiguredCommand } from './configured-command.ts';
 export const CANCEL: ConfiguredCommand = {
   name: 'cancel',
   description:
-    'Stops a build or an upload that runs at a builder, which then removes what it has made. Clients that wait for it learn ' +
+    'Stops a build or an upload that a builder runs, which then removes what it has made. Clients that wait for it see ' +
     'who cancelled it. The manager withdraws one that waits for a builder. It builds a disk image again when its next ' +
     'build is due after that, when its configuration changes, or after "rebuild", and uploads the next build.',
   argument: [

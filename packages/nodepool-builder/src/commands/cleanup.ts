@@ -26,11 +26,11 @@ import { isJobUploadId } from './upload.ts';
 
 interface RemovalOptions extends ProviderOptions, JsonOptions {
   readonly olderThan?: number;
-  /** Only print what would be removed. */
+  /** Whether to only print what would be removed. */
   readonly dryRun?: true;
 }
 
-/** Parser of durations: returns milliseconds. */
+/** Parses a duration. Returns milliseconds. */
 function duration(text: string): number {
   const milliseconds = parseDuration(text);
   if (milliseconds !== undefined) return milliseconds;
@@ -42,7 +42,7 @@ interface PruneOptions extends RemovalOptions {
   readonly keep?: number;
 }
 
-/** Default of `reap --older-than`, in milliseconds: no job runs that long. */
+/** Default of `reap --older-than`, in milliseconds. No job runs that long. */
 const DEFAULT_AGE = 6 * 3_600_000;
 
 /** `prune` deletes old versions of images; `reap` removes what killed jobs left in a provider. */
@@ -52,19 +52,19 @@ export function registerCleanup(program: Command, modules: Modules): void {
     .description(
       'Deletes images that "upload" uploaded to a provider: of each name, those that are neither among the newest ' +
         '(--keep) nor younger than --older-than. The newest image of a name always stays. Images that a daemon ' +
-        'uploaded stay, too: nodepool or the manager deletes them. Several jobs may prune at the same time. "reap" ' +
+        'uploaded also stay: nodepool or the manager deletes them. Several jobs may prune at the same time. "reap" ' +
         'removes what killed jobs left.',
     )
     .addOption(providerOption())
     .option('--name <name>', 'only images of this name (default: of every name)')
     .option(
       '--keep <n>',
-      'number of images of each name that stay, however old (default: 1)',
+      'number of images to keep for each name, whatever their age (default: 1)',
       positiveInteger,
     )
     .option(
       '--older-than <duration>',
-      'least age of the images to delete: 90m, 12h, 7d (default: any age)',
+      'min age of the images to delete: 90m, 12h, 7d (default: any age)',
       duration,
     )
     .option('--dry-run', 'only print what would be deleted')
@@ -76,15 +76,15 @@ export function registerCleanup(program: Command, modules: Modules): void {
   program
     .command('reap')
     .description(
-      'Removes what CI jobs left in a provider when they were killed. Of "upload": incomplete images, objects and ' +
-        'partial files. Of "build": instances with their key pairs and floating IPs, and snapshots; name the provider ' +
+      'Removes what killed CI jobs left in a provider. From "upload": incomplete images, objects and ' +
+        'partial files. From "build": instances with their key pairs and floating IPs, and snapshots; name the provider ' +
         'as the build did. Anything younger than --older-than may belong to a running job and stays, so it has to be ' +
-        'longer than the longest job. It touches nothing of a daemon, which cleans up by itself, and nothing without ' +
+        'longer than the longest job. It leaves alone what belongs to a daemon, which cleans up by itself, and what lacks ' +
         'the mark of a job. "prune" deletes complete images.',
     )
     .addOption(providerOption())
     .addOption(
-      new Option('--older-than <duration>', 'least age, since the last change: 90m, 12h, 7d')
+      new Option('--older-than <duration>', 'min age, since the last change: 90m, 12h, 7d')
         .argParser(duration)
         .default(DEFAULT_AGE, '6h'),
     )
@@ -96,26 +96,26 @@ export function registerCleanup(program: Command, modules: Modules): void {
     .action((options: RemovalOptions) => reap(options, modules));
 }
 
-/** Keys that the records of both commands have. */
+/** Keys of the records of both commands. */
 const OUTCOME = {
-  action: { enum: ['deleted', 'would delete', 'failed'], description: 'What was done with it.' },
-  error: { ...TEXT_OR_NULL, description: 'Why it failed.' },
+  action: { enum: ['deleted', 'would delete', 'failed'], description: 'The action, such as `deleted`.' },
+  error: { ...TEXT_OR_NULL, description: 'Error if the action failed.' },
 } as const;
 
 /** Schema of a record of `prune`. */
 export const PRUNED_RECORD = recordSchema({
   'external-id': { ...TEXT, description: 'Id in the provider.' },
   'image-name': { ...TEXT, description: 'Name of the image.' },
-  created: { ...TIME, description: 'Time of its creation in the provider.' },
+  created: { ...TIME, description: 'Creation time in the provider.' },
   built: { ...TIME_OR_NULL, description: 'Time of its build.' },
   ...OUTCOME,
 });
 
 /** Schema of a record of `reap`. */
 export const REAPED_RECORD = recordSchema({
-  subject: { ...TEXT, description: 'The orphan, in words.' },
+  subject: { ...TEXT, description: 'Description of the orphan.' },
   'upload-id': { ...TEXT_OR_NULL, description: 'Id of the upload; null for an orphan of a build.' },
-  changed: { ...TIME, description: 'Time of its last change.' },
+  changed: { ...TIME, description: 'Time of the last change.' },
   ...OUTCOME,
 });
 
@@ -123,17 +123,17 @@ type Outcome = (typeof OUTCOME.action.enum)[number];
 
 /** Something to remove. */
 interface Removable {
-  /** For people. */
+  /** Description for people. */
   readonly subject: string;
-  /** Its JSON. */
+  /** The record in JSON. */
   readonly record: Readonly<Record<string, string | null>>;
-  /** Resolves with false if it is gone, or has changed and has to stay. */
+  /** Resolves with false if the thing no longer exists, or has changed and has to stay. */
   readonly remove: () => Promise<unknown>;
 }
 
 /**
- * Removes one thing after the other, and prints the result: a line for each, or JSON for all at the end. After a failure,
- * it goes on with the others.
+ * Removes the things one after the other, and prints the result: a line for each, or JSON for all at the end. After a
+ * failure, it continues with the others.
  *
  * @throws CommandError at the end, if one of them could not be removed
  */
@@ -167,7 +167,7 @@ async function removeEach(
 async function prune(options: PruneOptions, modules: Modules): Promise<void> {
   const { name, keep, olderThan } = options;
   if (keep === undefined && olderThan === undefined) {
-    throw usageError('say what to delete, with --keep, --older-than or both');
+    throw usageError('name what to delete, with --keep, --older-than or both');
   }
   await withProvider(options, modules, async ({ provider, signal }) => {
     const images = await imagesOfJobs(provider, name, signal);
@@ -210,10 +210,10 @@ async function imagesOfJobs(
 }
 
 /**
- * Selects images to delete: of each name, all but the newest, in the order of `latest`.
+ * Selects images to delete. For each name, it keeps the newest, in the order of `latest`.
  *
- * @param keep number of the newest images, which stay however old they are; at least 1
- * @param olderThan age in milliseconds below which the others stay, too
+ * @param keep number of the newest images to keep, whatever their age; at least 1
+ * @param olderThan age in milliseconds below which other images are also kept
  */
 export function imagesToPrune(
   images: readonly ImageCandidate[],
@@ -229,7 +229,9 @@ export function imagesToPrune(
   });
 }
 
-/** Time of the build. If it is unknown or in the future, the time of the upload; if that is in the future, too, now. */
+/**
+ * Build time of an image. An unknown or future time is replaced by the upload time, and a future upload time by now.
+ */
 function madeAt({ builtAt, createdAt }: ImageCandidate, now: number): Date {
   const past = [builtAt, createdAt].find((date) => date !== undefined && date.getTime() <= now);
   return past ?? new Date(now);
@@ -263,18 +265,18 @@ async function reap(options: RemovalOptions, modules: Modules): Promise<void> {
 
 /** Something in a provider whose job was killed. */
 interface Orphan extends Pick<PartialUpload, 'subject' | 'changedAt'> {
-  /** Undefined for an orphan of a build. */
+  /** Id of the upload; undefined for an orphan of a build. */
   readonly uploadId?: string;
   remove(options: OperationOptions): Promise<unknown>;
 }
 
 interface OrphansOfBuilds {
   readonly orphans: readonly Orphan[];
-  /** Error of a list that may succeed later. */
+  /** Error of a list request that may succeed later. */
   readonly failure?: Error;
 }
 
-/** Lists what builds left. Uploads need no right to list instances: a refusal is only a warning. */
+/** Lists the orphans of builds. Uploads need no permission to list instances, so a refusal is only a warning. */
 async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal): Promise<OrphansOfBuilds> {
   const [instances, captures] = await Promise.allSettled([
     provider.list({ signal }),
@@ -295,8 +297,8 @@ async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal):
   const errors = [instances, captures].flatMap((list) => (list.status === 'rejected' ? [list.reason] : []));
   const failure = errors.find((error) => Object(error).refused !== true);
   if (failure !== undefined) return { orphans, failure };
-  const [refusal] = errors.filter(({ code }) => code !== 'no-such-service'); // else it stores only images
-  if (refusal !== undefined) warn(`what builds left is not looked for: ${errorMessage(refusal)}`);
+  const [refusal] = errors.filter(({ code }) => code !== 'no-such-service'); // otherwise the provider stores only images
+  if (refusal !== undefined) warn(`cannot look for orphans of builds: ${errorMessage(refusal)}`);
   return { orphans };
 }
 

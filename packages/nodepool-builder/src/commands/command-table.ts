@@ -5,12 +5,12 @@ import type { ConfiguredCommand } from './configured-command.ts';
 /** Adds commands with their options, arguments and actions to the program. */
 type Register = (program: Command, modules: () => Promise<Modules>) => void | Promise<void>;
 
-/** Commands of one source file, which is loaded only for them: all files take 0.3 s. */
+/** Commands of one source file, which is loaded only when one of them is needed. All files take 0.3 s. */
 interface CommandFile {
-  /** Sentences of `--help`, by the name of the command with its operands. */
+  /** Sentences of `--help`, by the command's usage. */
   readonly summaries: Readonly<Record<string, string>>;
   readonly load: () => Promise<Register>;
-  /** Whether `--help` leaves the commands out. */
+  /** `--help` leaves the commands out. */
   readonly isHidden?: true;
 }
 
@@ -26,7 +26,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     heading: 'Daemon:',
     files: [
       {
-        summaries: { serve: 'do the jobs of Gearman; runs if there is no command' },
+        summaries: { serve: 'run the jobs of Gearman; runs if there is no command' },
         load: async () => withModules((await import('./daemon.ts')).registerServe),
       },
       {
@@ -42,7 +42,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         load: async () => withModules((await import('./init.ts')).registerInit),
       },
       {
-        summaries: { doctor: 'check a whole site, and say what to do' },
+        summaries: { doctor: 'check a whole site, and suggest what to do' },
         load: async () => withModules((await import('./doctor.ts')).registerDoctor),
       },
       {
@@ -52,13 +52,13 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     ],
   },
   {
-    heading: 'Jobs, which a running builder does:',
+    heading: 'Jobs, which a running builder runs:',
     files: [
       {
         summaries: {
           'image-build <diskimage>': 'have a builder build an image',
-          'image-upload <image-id>': 'have the builder that holds an image upload it',
-          'image-delete <image-id>': 'have the builder that holds an image delete its files',
+          'image-upload <image-id>': 'have the builder that has an image upload it',
+          'image-delete <image-id>': 'have the builder that has an image delete its files',
         },
         load: async () => configured((await import('./jobs.ts')).JOB_COMMANDS),
       },
@@ -87,18 +87,18 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         summaries: {
           plan: 'show what the manager would do next, and why',
           'image-status [image-id]':
-            'show the newest image of each disk image in each provider, or where one comes from',
+            'show the newest image of each disk image in each provider, or the origin of an image',
           'dib-image-list': 'list the builds and their state',
-          'alien-image-list': 'list images that are in no record of the manager',
+          'alien-image-list': 'list images without a record of the manager',
         },
         load: async () => configured((await import('./manager-lists.ts')).MANAGER_LISTS),
       },
       {
         summaries: {
           'rebuild <diskimage>': 'have an image built and uploaded now',
-          'image-pause <diskimage>': 'have an image neither built nor uploaded for now',
-          'image-unpause <diskimage>': 'have a paused image built and uploaded again',
-          'rollback <diskimage>': 'go back to the image before the newest',
+          'image-pause <diskimage>': 'pause the builds and uploads of a disk image',
+          'image-unpause <diskimage>': 'resume the builds and uploads of a disk image',
+          'rollback <diskimage>': 'go back to the previous image',
           'dib-image-delete <image-id>': 'have an image deleted everywhere',
           'upload-delete <upload-id>': 'have an image deleted from one provider',
         },
@@ -133,7 +133,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         load: async () => withModules((await import('./latest.ts')).registerLatest),
       },
       {
-        summaries: { 'verify <image>': 'check where an image comes from' },
+        summaries: { 'verify <image>': 'verify the origin of an image' },
         load: async () => withModules((await import('./verify.ts')).registerVerify),
       },
       {
@@ -161,7 +161,10 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   },
 ];
 
-/** Commands that delete images. No error suggests one of them: who mistypes another command may follow the hint. */
+/**
+ * Commands that delete images. Errors do not suggest them, because a user who mistypes another command may follow the
+ * hint.
+ */
 export const DELETING_COMMANDS: ReadonlySet<string> = new Set([
   'image-delete',
   'dib-image-delete',

@@ -14,7 +14,9 @@ export function registerComplete(program: Command): void {
     });
 }
 
-/** Lists the candidates for the last of the words; `:files` and `:directories` stand for what a shell finds itself. */
+/**
+ * Lists the candidates for the last word. `:files` and `:directories` stand for candidates that the shell finds itself.
+ */
 async function candidates(program: Command, words: readonly string[]): Promise<readonly string[]> {
   // bash splits words at "=" and ":".
   const typed = words.filter((word, index) => word !== '=' && word !== ':' && words[index - 1] !== ':');
@@ -74,7 +76,7 @@ function optionOf(command: Command, flag: string): Option | undefined {
     .find(({ short, long }) => short === flag || long === flag);
 }
 
-/** What the placeholder of a value stands for. */
+/** Completions by the placeholder of a value. */
 const KINDS: Readonly<Record<string, string>> = {
   diskimage: 'diskimages',
   provider: 'providers',
@@ -84,7 +86,7 @@ const KINDS: Readonly<Record<string, string>> = {
   path: ':files',
 };
 
-/** @param usage with the placeholder: `-c, --config <file>` */
+/** @param usage option usage with its placeholder: `-c, --config <file>` */
 async function valuesOf(
   usage: string,
   choices: readonly string[] | undefined,
@@ -98,7 +100,7 @@ async function valuesOf(
 
 const NAMED = { items: { properties: { name: { format: 'text' } } } } as const;
 
-/** Names of the entries of a list in a configuration file, without abstract ones. An unreadable file has none. */
+/** Names of the non-abstract entries of a list in a configuration file. Returns none if the file cannot be read. */
 async function namesIn(file: string, list: string): Promise<readonly string[]> {
   try {
     const document = await readYaml(file, '-c', { duplicateKeys: 'last', variables: process.env });
@@ -107,6 +109,6 @@ async function namesIn(file: string, list: string): Promise<readonly string[]> {
       .filter((entry: unknown) => Object(entry).abstract !== true)
       .flatMap((entry: unknown) => (typeof Object(entry).name === 'string' ? [Object(entry).name] : []));
   } catch {
-    return []; // a key press must not print an error
+    return []; // pressing Tab must not print an error
   }
 }

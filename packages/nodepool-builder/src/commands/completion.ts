@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
 
-/** Scripts for shells. They ask the command `complete` for candidates. */
+/** Scripts for shells. They run the command `complete` to get candidates. */
 const SCRIPTS = {
   bash: `# Completion of nodepool-builder for bash 4.4 or later, written by "nodepool-builder completion bash".
 _nodepool_builder() {
@@ -65,7 +65,7 @@ export function registerCompletion(program: Command): void {
       'Prints a script with which a shell completes commands, options, values and files, and the names of disk images ' +
         'and providers in the configuration file of -c.',
     )
-    .addArgument(new Argument('<shell>', 'shell that reads the script').choices(Object.keys(SCRIPTS)))
+    .addArgument(new Argument('<shell>', 'shell that runs the script').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', INSTALLATION)
     .action((shell: keyof typeof SCRIPTS) => console.log(SCRIPTS[shell]));
 }

@@ -7,22 +7,22 @@ import type { Modules } from '../configuration/modules.ts';
 import { readYaml } from '../yaml/yaml-document.ts';
 import { configOption, exampleOf } from './options.ts';
 
-/** A command that works with the configuration file of `-c`. */
+/** A command that uses the configuration file of `-c`. */
 export interface ConfiguredCommand {
   readonly name: string;
   readonly description: string;
   readonly argument?: readonly [syntax: string, description: string];
-  /** Options apart from `-c`. */
+  /** Options other than `-c`. */
   readonly options?: readonly Option[];
-  /** Arguments and options in the example, apart from `-c`. */
+  /** Arguments and options of the example, other than `-c`. */
   readonly example?: string;
   run(site: ConfiguredSite, options: object, argument: string): Promise<void>;
 }
 
-/** A configuration file, which is read once a command needs it. */
+/** A configuration file that is read when a command needs it. */
 export interface ConfiguredSite {
   readonly configuration: () => Promise<Configuration>;
-  /** Its job servers. If these have no TLS, the rest of the file is neither read nor checked. */
+  /** The job servers in the file. If these have no TLS, the rest of the file is neither read nor checked. */
   readonly servers: () => Promise<readonly ServerAddress[]>;
 }
 
@@ -47,7 +47,7 @@ export function registerConfigured(
 
 function siteOf(config: string, modules: () => Promise<Modules>): ConfiguredSite {
   const configuration = async (): Promise<Configuration> => {
-    const { loadConfiguration } = await import('../configuration/load.ts'); // with all modules, 150 ms
+    const { loadConfiguration } = await import('../configuration/load.ts'); // takes 150 ms with all modules
     return (await loadConfiguration(config, { modules: await modules() })).configuration;
   };
   const servers = async (): Promise<readonly ServerAddress[]> => {

@@ -39,8 +39,8 @@ export function registerConvert(program: Command, modules: Modules): void {
     .command('convert')
     .description(
       'Converts an image file, and prints the path of the new file. The file appears once it is complete and checked; ' +
-        'one of that name is replaced. Its digests lie beside it, in FILE.md5 and FILE.sha256. As in a builder, the ' +
-        'image must be in the format that its name or --source-format says, must not refer to other files, such as a ' +
+        'an existing file is replaced. Its digests are written to FILE.md5 and FILE.sha256. As in a builder, the ' +
+        'image must be in the format of its extension or --source-format, must not refer to other files, such as a ' +
         'backing file, and its disk must not exceed virtual-size-limit of the configuration file, 256 GiB by ' +
         'default. "upload" converts by itself if the provider needs another format. SIGTERM and SIGINT stop it.',
     )
@@ -55,7 +55,7 @@ export function registerConvert(program: Command, modules: Modules): void {
         FORMAT_NAMES,
       ),
     )
-    .option('--output <path>', 'the new file, or a directory for it (default: beside the image)')
+    .option('--output <path>', 'the new file, or a directory for it (default: next to the image)')
     .addOption(optionalConfigOption())
     .option('--json', 'print JSON: path, format, size and digests of the new file, and the image')
     .addOption(jsonFileOption())
@@ -63,7 +63,7 @@ export function registerConvert(program: Command, modules: Modules): void {
     .action((file: string, options: ConvertOptions) => convert(file, options, modules));
 }
 
-/** Schema of the JSON of `convert`: the new file. */
+/** Schema of `convert --json`: the new file. */
 export const CONVERTED_FILE = recordSchema({
   ...FILE_PROPERTIES,
   source: {
@@ -87,9 +87,9 @@ async function convert(file: string, options: ConvertOptions, modules: Modules):
   };
   const converted = await untilStopSignal((signal) =>
     withConvertedFile(source, format, settings, signal, async (made) => {
-      await syncToDisk(made.path); // a loss of power must not leave an empty file
+      await syncToDisk(made.path); // a power failure must not leave an empty file
       signal.throwIfAborted();
-      await removeChecksumFiles(target); // they would not match meanwhile
+      await removeChecksumFiles(target); // they would not match until the new ones are written
       await rename(made.path, target);
       await writeChecksumFiles(target, made.checksums);
       return { file: target, format, size: made.size, ...made.checksums };
@@ -110,7 +110,7 @@ async function targetOf(source: string, format: ImageFormat, output = dirname(so
 
 /** @throws CommandError */
 function refuseConversion({ path, format: from }: SourceFile, to: ImageFormat, target: string): void {
-  if (from === to) throw usageError(`${path} is ${to} already; choose another --format`);
+  if (from === to) throw usageError(`${path} is already ${to}; choose another --format`);
   if (!isConvertible(from)) {
     throw new CommandError(
       `${path} is ${from}, which qemu-img cannot convert; build the image in another format`,

@@ -17,9 +17,9 @@ export function registerServe(program: Command, modules: Modules): void {
   const serveCommand = program
     .command('serve')
     .description(
-      'Builds, uploads and deletes images as Gearman jobs ask for it: in the background, or with -d in the foreground. ' +
+      'Builds, uploads and deletes images as Gearman jobs request it: in the background, or with -d in the foreground. ' +
         'With --all-in-one it also runs a job server and the manager, which decides what is built, uploaded, kept and ' +
-        'deleted. On several hosts, the command manage does the latter.',
+        'deleted. On several hosts, use the command manage for that.',
     )
     .addHelpText('after', exampleOf('serve -d -c nodepool.yaml'));
   addServeOptions(serveCommand);
@@ -36,14 +36,15 @@ async function runServe(options: ServeCommandOptions, modules: Modules): Promise
 
 async function serveInBackground(options: ServeCommandOptions, modules: Modules): Promise<void> {
   const { config, secure, loggingConfig } = options;
-  // Report errors in the file here, on the terminal.
+  // Reports errors in the file on the terminal.
   const { configuration } = await loadConfiguration(config, { modules, secure });
   const { pid, log } = await startInBackground(backgroundArguments(options), configuration['images-dir']);
-  const where = loggingConfig === undefined ? log : `as ${loggingConfig} says; standard error: ${log}`;
+  const where =
+    loggingConfig === undefined ? log : `as configured in ${loggingConfig}; standard error: ${log}`;
   console.log(`nodepool-builder serves in the background as process ${pid}; log: ${where}`);
 }
 
-/** Arguments of the background process, with absolute paths: it runs in `/`. */
+/** Arguments of the background process. Paths are absolute, because it runs in `/`. */
 function backgroundArguments(options: ServeCommandOptions): string[] {
   const { loggingConfig, logLevel, secure, keepOnFailure } = options;
   return [

@@ -31,8 +31,8 @@ export function registerDoctor(program: Command, modules: Modules): void {
   program
     .command('doctor')
     .description(
-      'Checks everything that a site needs, and says what to do: the configuration, the tools and rights of builds, disk ' +
-        'room, images-dir, job servers, providers with their credentials and quotas, Zuul, the store of the manager, the ' +
+      'Checks everything that a site needs, and suggests what to do: the configuration, the tools and permissions of builds, disk ' +
+        'space, images-dir, job servers, providers with their credentials and quotas, Zuul, the store of the manager, the ' +
         'clock. It changes nothing. It fails if there is a problem; warnings do not count.',
     )
     .addOption(configOption())
@@ -62,8 +62,8 @@ function parseArea(name: string, areas?: readonly string[]): readonly string[] {
 export const CHECK_RECORD = recordSchema({
   area: { enum: AREA_NAMES, description: 'Part of the site.' },
   subject: { ...TEXT, description: 'Subject of the check.' },
-  status: { enum: ['ok', 'warning', 'problem'], description: 'With a `problem`, something fails.' },
-  message: { ...TEXT, description: 'What was found.' },
+  status: { enum: ['ok', 'warning', 'problem'], description: '`problem`: something fails.' },
+  message: { ...TEXT, description: 'Result of the check.' },
   remedy: { ...TEXT_OR_NULL, description: 'What to do; null if there is nothing to do.' },
 });
 
@@ -86,7 +86,7 @@ async function examine(
     loaded = await loadConfiguration(config, { modules, secure, checksHost: true });
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    return await runChecks([refusedFile(error)], timeout, signal); // whatever --only names: nothing can be checked
+    return await runChecks([refusedFile(error)], timeout, signal); // regardless of --only, because nothing else can be checked
   }
   const site = siteChecks(loaded);
   try {
@@ -101,7 +101,7 @@ async function examine(
   }
 }
 
-/** A file that the daemon refuses: nothing else can be checked. */
+/** A file that the daemon refuses, so that nothing else can be checked. */
 function refusedFile({ file, diagnostics }: ConfigurationError): Check {
   return {
     area: 'configuration',

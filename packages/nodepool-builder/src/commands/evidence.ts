@@ -39,7 +39,7 @@ export interface Link extends Omit<ChainLink, 'kind'> {
   readonly kind: ChainLink['kind'] | 'record';
 }
 
-/** Anything that is recorded about an image without a signature. */
+/** A record about an image, which has no signature. */
 export type ImageRecord = { readonly place: string } & (
   | { readonly kind: 'damaged'; readonly reason: string }
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
@@ -48,21 +48,21 @@ export type ImageRecord = { readonly place: string } & (
   | {
       readonly kind: 'provider';
       readonly image: ProviderImage;
-      /** Property with the SHA-256 of the statement about the build. */
+      /** Property with the SHA-256 of the build's statement. */
       readonly buildDigest: string | undefined;
     }
 );
 
-/** A file of the image with its digests now. */
+/** A file of the image, with digests of its current contents. */
 interface HashedFile extends LocalFile, Checksums {
   readonly size: number;
 }
 
-/** An image, and everything that says where it comes from. */
+/** An image, and all evidence of its origin. */
 export interface Evidence {
   /** `image debian-1`. */
   readonly title: string;
-  /** Undefined for a file whose name is no image-id. */
+  /** Image-id in the file name; undefined if the name is not an image-id. */
   readonly imageId: string | undefined;
   readonly subject: VerifiedSubject;
   readonly files: readonly HashedFile[];
@@ -115,7 +115,7 @@ async function find(image: string, settings: EvidenceSettings): Promise<Evidence
   }
   if (configuration === undefined) {
     throw new CommandError(
-      `there is no file ${image}, and without a configuration file no image-id is known; add -c`,
+      `file ${image} does not exist, and an image-id needs a configuration file; add -c`,
       { exitReason: 'not-found' },
     );
   }
@@ -139,7 +139,7 @@ async function ofImage(
   const records = [...local.records, ...stored.records.filter(({ kind }) => kind === 'build')];
   if (files.length + attestations.length === 0) {
     throw new CommandError(
-      `image ${imageId} is neither in ${directory} nor in the store of the manager; run this at the builder that has ` +
+      `image ${imageId} is neither in ${directory} nor in the store of the manager; run this on the builder that has ` +
         'it, or name its provider and its external-id',
       { exitReason: 'not-found' },
     );
@@ -228,7 +228,7 @@ async function ofUpload(externalId: string, name: string, settings: EvidenceSett
   });
 }
 
-/** Attestations and records of one place. */
+/** Attestations and records of one source. */
 interface Found {
   readonly attestations: readonly FoundAttestation[];
   readonly records: readonly ImageRecord[];
@@ -236,7 +236,7 @@ interface Found {
 
 const NOTHING: Found = { attestations: [], records: [] };
 
-/** Attestations in `<image-id>.d`, and the record of the builder. */
+/** Reads the attestations in `<image-id>.d`, and the record of the builder. */
 async function localEvidence(directory: string, imageId: string): Promise<Found> {
   const attestations = await readAttestations(directory, imageId);
   const place = new Layout(directory).manifest(imageId);
@@ -249,7 +249,7 @@ async function localEvidence(directory: string, imageId: string): Promise<Found>
   }
 }
 
-/** Attestations and records of the manager. A store that does not answer is left out with a warning. */
+/** Reads the attestations and records of the manager. If the store does not respond, it warns and returns none. */
 async function storedEvidence(
   configuration: Configuration,
   imageId: string,
@@ -273,12 +273,12 @@ async function storedEvidence(
       };
     });
   } catch (error) {
-    warn(`the attestations and records of the manager are left out: ${errorMessage(error)}`);
+    warn(`ignoring the attestations and records of the manager: ${errorMessage(error)}`);
     return NOTHING;
   }
 }
 
-/** Attestations beside a file of a directory provider: `<file>.build.sigstore.json`. */
+/** Attestations next to a file of a directory provider: `<file>.build.sigstore.json`. */
 async function besideFile(path: string): Promise<readonly FoundAttestation[]> {
   const prefix = `${basename(path)}.`;
   const names = (await readdir(dirname(path))).filter(
@@ -289,7 +289,7 @@ async function besideFile(path: string): Promise<readonly FoundAttestation[]> {
 
 const BUNDLE = '.sigstore.json';
 
-/** Attestations of `--attestations`: a file, a directory of them, or `<image-id>.d`. */
+/** Reads the attestations of `--attestations`: a file, a directory of them, or `<image-id>.d`. */
 async function namedAttestations(paths: readonly string[]): Promise<readonly FoundAttestation[]> {
   const found: FoundAttestation[] = [];
   for (const path of paths) {
@@ -318,7 +318,7 @@ async function readAll(paths: readonly string[]): Promise<readonly FoundAttestat
   return found.flatMap(({ place, text }) => (text === undefined ? [] : [{ place, text }]));
 }
 
-/** Computes the digests of files, one after the other. Missing files are left out. */
+/** Computes the digests of files, one after the other. Missing files are skipped. */
 async function hashFiles(
   title: string,
   paths: readonly { readonly format: string; readonly path: string }[],
@@ -352,10 +352,10 @@ interface DownloadOutcome {
   readonly links: readonly Link[];
 }
 
-/** Codes of errors of a download whose bytes are not those that the provider promises. */
+/** Error codes of a download whose bytes differ from what the provider promises. */
 const OTHER_BYTES: ReadonlySet<unknown> = new Set(['image-failed', 'image-changed', 'checksum-mismatch']);
 
-/** Computes the digest of an image's bytes in a provider, if they are on this host or `--download` wants them. */
+/** Computes the digest of an image's bytes in a provider, if they are on this host or `--download` is given. */
 async function storedBytes(
   provider: ImageProvider,
   externalId: string,
@@ -383,7 +383,7 @@ async function downloaded(
 ): Promise<DownloadOutcome> {
   const fetchImage = provider.download?.bind(provider);
   if (fetchImage === undefined) {
-    throw usageError(`provider "${provider.name}" cannot download its images; leave out --download`);
+    throw usageError(`provider "${provider.name}" cannot download its images; omit --download`);
   }
   const unwritable = failing(`cannot write to ${temporaryDirectory}`, 'name another --temporary-directory');
   const directory = await mkdtemp(join(temporaryDirectory, 'nodepool-builder-verify-')).catch(unwritable);

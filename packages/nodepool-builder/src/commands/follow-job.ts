@@ -17,9 +17,9 @@ interface Request {
 }
 
 /**
- * Submits a job, shows its progress on standard error until it ends, and returns its result. The first SIGINT tells where
- * the job runs, the second one cancels it, and a third one stops the waiting, as SIGTERM does at once. During a deletion,
- * which cannot be cancelled, each SIGINT stops the waiting.
+ * Submits a job, shows its progress on standard error until it ends, and returns its result. The first SIGINT prints
+ * where the job runs, the second one cancels it, and a third one stops waiting, as SIGTERM does at once. During a
+ * deletion, which cannot be cancelled, each SIGINT stops waiting.
  *
  * @throws CommandError with the builder's reason; GearmanError
  */
@@ -62,7 +62,7 @@ export async function followJob(
   } catch (cause) {
     const cancellation = await operatorCancellation(cause, name, client);
     if (cancellation !== undefined) {
-      // The job is gone from its server, whether or not its builder could be told, or has stopped it by now.
+      // The job is gone from its server, even if its builder could not be notified or has not stopped it yet.
       await cancelIfStarted(request, cancellation.handle, GEARADMIN).catch(() => {});
     }
     const failure = decodeFailure(cancellation ?? cause);
@@ -78,17 +78,17 @@ export async function followJob(
   }
 }
 
-/** What a handler of SIGINT may do with the command. */
+/** The parts of the command that a handler of SIGINT uses. */
 interface Interruptible {
-  /** Prints a line beside the progress. */
+  /** Prints a line next to the progress. */
   readonly note: (line: string) => void;
-  /** Withdraws the job, which no builder has started, and ends the command. */
+  /** Withdraws a job that no builder has started, and ends the command. */
   readonly leave: (error: CommandError) => void;
   /** Aborts when the command ends early. */
   readonly signal: AbortSignal;
 }
 
-/** Makes a handler of SIGINT. It returns false if the command shall end. */
+/** Makes a handler of SIGINT. It returns false if the command should end. */
 function interrupts(
   request: Request,
   client: Client,
@@ -116,7 +116,7 @@ function interrupts(
       return;
     }
     note(`cancelling ${name}`);
-    // If no builder has told the upload-id in time, it is the handle: the job has no unique key.
+    // If no builder has reported the upload-id in time, it is the handle, because the job has no unique key.
     const uploadId = verbOf(name) === 'image-upload' ? (job?.['upload-id'] ?? handle) : undefined;
     await cancelJob(servers, imageIdOf(request), by, uploadId, signal);
   };
@@ -133,17 +133,17 @@ function imageIdOf({ name, argument }: Request): string {
   return argument['image-id'] ?? subjectOf(name);
 }
 
-/** Has the builder stop a job that it has started before the job server cancelled it. */
+/** Notifies the builder that started a job before the job server cancelled it, so that it stops. */
 async function cancelIfStarted({ servers, name }: Request, handle: string, by: string): Promise<void> {
   const job = await findRunningJob(servers, name, handle);
   if (job === undefined) return;
   await cancelJob(servers, job['image-id'], by, job['upload-id']).catch((error: unknown) => {
-    // It has ended by now, or our job server has had it stopped.
+    // It has ended, or our job server has notified the builder.
     if (!(error instanceof CommandError)) throw error;
   });
 }
 
-/** Says what becomes of a job whose command is interrupted, and what a second interrupt does. */
+/** Describes what happens to a job whose command is interrupted, and what a second interrupt does. */
 function continuation(request: Request, isRunning: boolean, job: LocatedJob | undefined): string {
   const cancels = 'Ctrl-C again cancels it';
   if (!isRunning) return `${request.name} waits for a free builder; ${cancels}`;

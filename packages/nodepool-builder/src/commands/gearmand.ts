@@ -22,14 +22,14 @@ interface GearmandOptions extends Pick<JobServerOptions, Limits | 'exceptions' |
   readonly jobRetries: number;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
-  /** Authority of clients' certificates. Without it, clients need no certificate. */
+  /** Authority that must have signed clients' certificates. Without it, clients need no certificate. */
   readonly tlsCa?: string;
   readonly accessList?: string;
   readonly allowShutdown?: true;
   readonly logLevel?: LogLevel;
 }
 
-/** `gearmand`: the embedded job server in a process of its own. */
+/** `gearmand`: runs the embedded job server in a process of its own. */
 export function registerGearmand(program: Command): void {
   program
     .command('gearmand')
@@ -46,15 +46,15 @@ export function registerGearmand(program: Command): void {
     .option('--max-packet-size <bytes>', 'maximum size of a packet; default: 64 MiB', positiveInteger)
     .option(
       '--max-output-buffer <bytes>',
-      'maximum output that is kept for a peer that does not read; default: 64 MiB',
+      'maximum output to buffer for a peer that does not read; default: 64 MiB',
       positiveInteger,
     )
     .option(
       '--max-total-output <bytes>',
-      'maximum output that is kept for all such peers together; default: 256 MiB',
+      'maximum output to buffer for all such peers together; default: 256 MiB',
       positiveInteger,
     )
-    .option('--exceptions', 'send clients WORK_EXCEPTION without being asked')
+    .option('--exceptions', 'send WORK_EXCEPTION to clients that did not request it')
     .option('-R, --round-robin', 'let the functions of a worker take turns; this server always does')
     .option('--journal <directory>', 'directory that keeps background jobs, so that they survive a crash')
     .addOption(logLevelOption('info'))
@@ -101,7 +101,7 @@ async function run(options: GearmandOptions): Promise<void> {
     cancelWarning,
     onCancelRunning: async (job) => {
       if (tlsCert !== undefined) {
-        const reason = 'this server has no certificate to tell its builder';
+        const reason = 'this server has no certificate with which it could notify the builder';
         logger.warn(`job ${job.handle} of ${job.function} is cancelled, but may still run: ${reason}`);
         return;
       }
@@ -116,7 +116,7 @@ async function run(options: GearmandOptions): Promise<void> {
     const address = await server.listen(port, listen);
     console.log(`gearmand listens on ${formatAddress(address)}`);
     const request = await Promise.race([stop.requested, shutdown.promise]);
-    // A signal does not wait for running jobs.
+    // A stop signal does not wait for running jobs.
     if (request === 'graceful') await Promise.race([server.drain(), stop.requested]);
   } finally {
     process.off('SIGHUP', onHangup);
@@ -126,7 +126,7 @@ async function run(options: GearmandOptions): Promise<void> {
   }
 }
 
-/** Settings that decide who may connect, and with which rights. */
+/** Settings for access to the server. */
 type Security = Pick<JobServerOptions, 'tls' | 'access'>;
 
 /** @throws CommandError; ConfigurationError for an invalid access list */
@@ -134,7 +134,7 @@ async function readSecurity(options: GearmandOptions): Promise<Security> {
   const { accessList, tlsCa } = options;
   if (accessList !== undefined && tlsCa === undefined) {
     throw usageError(
-      'an access list needs the names in clients’ certificates; give --tls-ca with --access-list',
+      'an access list uses the names in clients’ certificates; give --tls-ca with --access-list',
     );
   }
   const access = accessList === undefined ? undefined : await loadAccessList(accessList);
@@ -145,7 +145,7 @@ async function readSecurity(options: GearmandOptions): Promise<Security> {
 async function readTls({ tlsCert, tlsKey, tlsCa }: GearmandOptions) {
   if ([tlsCert, tlsKey, tlsCa].every((file) => file === undefined)) return undefined;
   if (tlsCert === undefined || tlsKey === undefined) {
-    throw usageError('TLS needs a certificate and its key; give both --tls-cert and --tls-key');
+    throw usageError('TLS requires a certificate and its key; give both --tls-cert and --tls-key');
   }
   const [cert, key] = await Promise.all([readPem(tlsCert), readPem(tlsKey)]);
   if (tlsCa === undefined) return { cert, key, requestCert: false };
@@ -156,7 +156,7 @@ async function readPem(file: string): Promise<string> {
   return await readFile(file, 'utf8').catch(failing(`cannot read "${file}"`, 'name a PEM file'));
 }
 
-/** Reloads the settings. If one of them is invalid, this is logged and the old ones stay in force. */
+/** Reloads the settings. If one of them is invalid, it logs the error and keeps the old ones. */
 async function reloadSecurity(server: JobServer, options: GearmandOptions, logger: Logger): Promise<void> {
   try {
     const { tls, access } = await readSecurity(options);

@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { DELETING_COMMANDS } from './command-table.ts';
 
 /**
- * Applies options before a command to the command, as if they stood after it. An option that the command does not take
- * is a usage error: if it were ignored, `-c staging.yaml rebuild debian` would act on production.
+ * Applies options before a command to the command, as if they stood after it. An option that the command does not
+ * accept is a usage error. If it were ignored, `-c staging.yaml rebuild debian` would act on production.
  */
 export function passGeneralOptions(program: Command): void {
   program.hook('preAction', (_program, command) => {
@@ -12,7 +12,7 @@ export function passGeneralOptions(program: Command): void {
       const key = option.attributeName();
       if (program.getOptionValueSource(key) !== 'cli') continue;
       if (!command.options.some(({ long }) => long === option.long)) {
-        command.error(`error: ${option.flags} is not an option of ${command.name()}; leave it out`);
+        command.error(`error: ${option.flags} is not an option of ${command.name()}; omit it`);
       }
       const before: unknown = program.getOptionValue(key);
       const after: unknown = command.getOptionValue(key);
@@ -27,14 +27,14 @@ export function passGeneralOptions(program: Command): void {
 }
 
 /**
- * Completes abbreviated long options before a command, as argparse does: `--build-w 2` is `--build-workers 2` as long as
- * no other option begins like that. Ambiguous and unknown options stay as they are, so that the error names them.
- * Options after a command are not completed: the Python builder had no commands.
+ * Completes abbreviated long options before a command, as argparse does: `--build-w 2` is `--build-workers 2` if no
+ * other option begins like that. Ambiguous and unknown options are unchanged, so that the error names them. Options
+ * after a command are not completed, because the Python builder had no commands.
  */
 export function completeLongOptions(program: Command, argv: readonly string[]): string[] {
   const known = program.options
     .flatMap(({ long }) => long ?? [])
-    .filter((long) => long !== '--log-level') // the Python builder has none: `--log` is `--logging-config`
+    .filter((long) => long !== '--log-level') // the Python builder has no such option: `--log` is `--logging-config`
     .concat('--help');
   const commands = new Set(program.commands.map((command) => command.name()));
   const end = argv.findIndex((argument) => argument === '--' || commands.has(argument));
@@ -50,7 +50,7 @@ export function completeLongOptions(program: Command, argv: readonly string[]): 
 const HINT = /\n\(Did you mean (?:one of )?(.*)\?\)/;
 
 /**
- * Replaces commander's hint for an unknown command: adds commands that end in this word, and leaves out those that
+ * Replaces commander's hint for an unknown command. Adds commands that end in this word, and leaves out commands that
  * delete images.
  */
 export function withSafeHint(program: Command, error: string): string {
@@ -67,7 +67,7 @@ export function withSafeHint(program: Command, error: string): string {
 }
 
 /**
- * Adds the command that an argument list leaves out: `serve` if it has options only. `help` for an unknown command
+ * Adds the command that an argument list leaves out: `serve` if it has only options. `help` for an unknown command
  * becomes that command, so that the error names the nearest one.
  */
 export function withCommand(program: Command, argv: readonly string[]): readonly string[] {

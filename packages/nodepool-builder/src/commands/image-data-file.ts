@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import type { ExportedDocument, ExportedState } from '@nodepool-builder/image-manager';
 
-/** Line of the file before its documents. Each of them has a line of its own, so that they are read one by one. */
+/** Line of the file before its documents. Each of them is on its own line, so that they are read one by one. */
 const FIRST = '  "documents": [';
 
 /** Line after the documents. */
@@ -23,9 +23,9 @@ export async function* exportText(
 }
 
 /**
- * Reads an export, and its documents while they are iterated. JSON with other line breaks is read as a whole.
+ * Reads an export. Its documents are read while they are iterated. JSON with other line breaks is read as a whole.
  *
- * @throws Error if the file cannot be read or is not JSON; so does the iteration
+ * @throws Error if the file cannot be read or is not JSON, also during the iteration
  */
 export async function readExport(
   path: string,
@@ -63,7 +63,7 @@ async function* linesOf(path: string): AsyncGenerator<string, undefined> {
 }
 
 async function* noDocuments(): AsyncGenerator<never> {
-  // The state has them if there are any.
+  // If there are documents, they are in the state.
 }
 
 async function* parsed(lines: AsyncGenerator<string, undefined>): AsyncGenerator {

@@ -21,7 +21,7 @@ import type { WithProgress } from './progress.ts';
 /** An image file that a user names. */
 export type SourceFile = Pick<ImageFile, 'path' | 'format'>;
 
-/** A file: the keys of its JSON. */
+/** Describes a file, with the keys of its JSON. */
 export interface FileDescription extends Checksums {
   readonly file: string;
   readonly format: ImageFormat;
@@ -44,18 +44,19 @@ export const FILE_PROPERTIES = {
 export interface ConversionSettings {
   /** Directory for the converted file. */
   readonly directory: string;
-  /** The largest disk that is converted, in bytes. Default 256 GiB. */
+  /** Maximum virtual size of a disk to convert, in bytes. Default 256 GiB. */
   readonly largestDisk: number | undefined;
-  /** Whether qcow2 is compressed. Default false. */
+  /** Whether to compress qcow2. Default false. */
   readonly compress?: boolean;
   readonly withProgress: WithProgress;
 }
 
 /**
- * The image file that a user names, without symbolic links in its path. It may be missing: {@link inspectFile} says so.
+ * Returns the image file that a user names, without symbolic links in its path. It may be missing, which
+ * {@link inspectFile} reports.
  *
- * @param named value of the option with the format. Default: the format that the extension stands for
- * @throws CommandError if neither says the format
+ * @param named value of the option with the format. Default: the format of the extension
+ * @throws CommandError if the format is unknown
  */
 export async function sourceFile(
   file: string,
@@ -64,13 +65,13 @@ export async function sourceFile(
 ): Promise<SourceFile> {
   const format = named ?? formatOfExtension(extname(file).slice(1));
   if (format === undefined) {
-    throw usageError(`the name of ${file} does not say its format; give it with ${option}`);
+    throw usageError(`the name of ${file} does not show its format; give it with ${option}`);
   }
   return { path: await realpath(file).catch(() => resolve(file)), format };
 }
 
 /**
- * Checks an image file, and returns its size and its time of modification.
+ * Checks an image file, and returns its size and modification time.
  *
  * @throws CommandError, ImageError
  */
@@ -123,13 +124,16 @@ export async function withConvertedFile<T>(
   }
 }
 
-/** Writes the digests of a file to `FILE.md5` and `FILE.sha256`, as `md5sum --check` and `sha256sum --check` read them. */
+/**
+ * Writes the digests of a file to `FILE.md5` and `FILE.sha256`, in the format of `md5sum --check` and `sha256sum
+ * --check`.
+ */
 export async function writeChecksumFiles(file: string, { md5, sha256 }: Checksums): Promise<void> {
   await writeDurably(`${file}.md5`, `${md5}  ${basename(file)}\n`, 0o644);
   await writeDurably(`${file}.sha256`, `${sha256}  ${basename(file)}\n`, 0o644);
 }
 
-/** Removes the digests of a file. */
+/** Removes the digest files of a file. */
 export async function removeChecksumFiles(file: string): Promise<void> {
   for (const extension of ['md5', 'sha256']) await rm(`${file}.${extension}`, { force: true });
 }

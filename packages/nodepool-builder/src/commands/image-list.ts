@@ -17,7 +17,7 @@ import { readState, readWork } from './manager-work.ts';
 import { PROGRESS_COLUMN } from './progress.ts';
 import { ageColumn, type Column, EXTERNAL_ID, PROVIDER_COLUMN, printRecords } from './table.ts';
 
-/** `image-list`: the uploads in the records of the manager; without a manager, the images that builders offer. */
+/** `image-list`: lists the uploads in the manager's records or, without a manager, the images that builders offer. */
 export const IMAGE_LIST: ConfiguredCommand = {
   name: 'image-list',
   description:
@@ -58,13 +58,16 @@ export const OFFERED_IMAGE_RECORD = recordSchema({
   'image-id': { ...TEXT, description: 'Id of the image.' },
   'image-name': { ...TEXT_OR_NULL, description: 'Disk image, if the image is in images-dir of this host.' },
   formats: { type: 'array', items: TEXT, description: 'Formats in images-dir of this host.' },
-  size: { type: ['integer', 'null'], description: 'Bytes of all its files in images-dir of this host.' },
+  size: {
+    type: ['integer', 'null'],
+    description: 'Size in bytes of all its files in images-dir of this host.',
+  },
   built: { ...TIME_OR_NULL, description: 'Time of the build, if the image is in images-dir of this host.' },
   builders: { ...COUNT, description: 'Number of workers that offer it.' },
   running: {
     type: 'array',
     items: TEXT,
-    description: 'Its build or uploads that run now, in words, if their builders answer.',
+    description: 'Its build or uploads that run now, if their builders reply.',
   },
 });
 
@@ -80,7 +83,7 @@ const OFFERED_COLUMNS: readonly Column[] = [
 
 type OfferedImage = SettingsOf<typeof OFFERED_IMAGE_RECORD>;
 
-/** Images that builders offer to the job servers, and those in `images-dir` of this host. */
+/** Lists the images that builders offer to the job servers, and the images in `images-dir` of this host. */
 async function offeredImages(configuration: Configuration): Promise<readonly OfferedImage[]> {
   const [functions, local, { jobs }] = await Promise.all([
     askServers(jobServers(configuration), (admin) => admin.status()),
@@ -104,7 +107,7 @@ async function offeredImages(configuration: Configuration): Promise<readonly Off
     }));
 }
 
-/** A host that only submits jobs may have no such directory. */
+/** Returns no images if the directory is missing, as on a host that only submits jobs. */
 async function readLocalImages(directory: string): Promise<Image[]> {
   try {
     return await readImages(directory);
@@ -115,7 +118,7 @@ async function readLocalImages(directory: string): Promise<Image[]> {
   }
 }
 
-/** @param image undefined if it is on other hosts only */
+/** @param image undefined if only other hosts have it */
 function describeImage(
   id: string,
   image: Image | undefined,

@@ -7,9 +7,9 @@ import { withStore } from '../site/state-view.ts';
 import { CommandError } from '../terms/command-error.ts';
 import { type Column, printRecords } from './table.ts';
 
-/** `image-status IMAGE-ID`: shows where an image comes from, and where the proofs of its uploads stand. */
+/** `image-status IMAGE-ID`: shows the origin of an image, and the proof states of its uploads. */
 export async function showOrigin(configuration: Configuration, imageId: string, json = false): Promise<void> {
-  // Imported on demand: image-status without an image verifies nothing.
+  // Imported on demand, because image-status without an image verifies nothing.
   const origin = await withStore(configuration, async (store) => {
     const state = await store.read();
     if (!state.builds.has(imageId)) {
@@ -79,14 +79,14 @@ async function printOrigin(origin: BuildOrigin): Promise<void> {
     UPLOAD_COLUMNS,
   );
   const more = origin['more-uploads'];
-  if (more > 0) console.log(`${more} older uploads are left out`);
+  if (more > 0) console.log(`${more} older uploads are not shown`);
 }
 
 function keyText({ 'key-id': keyId, 'key-file': file }: Proof): string {
   return keyId === null ? '' : `; key ${shortKey(keyId)} in ${file}`;
 }
 
-/** Begin of a key's id, which is long enough to tell the keys of a site apart. */
+/** Prefix of a key's id that is long enough to distinguish the keys of a site. */
 function shortKey(keyId: string | null): string | null {
   return keyId === null ? null : keyId.slice(0, 12);
 }

@@ -35,12 +35,12 @@ export function registerInit(program: Command, modules: Modules): void {
   program
     .command('init')
     .description(
-      'Writes a commented nodepool.yaml. On a terminal it asks for what the options do not say; elsewhere, and with --yes, ' +
-        'it takes the defaults. It never overwrites a file.',
+      'Writes a commented nodepool.yaml. On a terminal it prompts for what the options do not set; elsewhere, and with --yes, ' +
+        'it uses the defaults. It never overwrites a file.',
     )
     .option('--output <file>', 'file to write', 'nodepool.yaml')
     .option('--images-dir <directory>', `directory of the images (default: ${DEFAULTS.imagesDir})`)
-    .option('--elements-dir <directory>', 'directory of elements of your own')
+    .option('--elements-dir <directory>', 'directory of your own elements')
     .option('--diskimage <name>', `name of the first disk image (default: ${DEFAULTS.diskimage})`)
     .option('--elements <words>', `its elements, in one argument (default: ${DEFAULTS.elements})`)
     .option(
@@ -49,7 +49,7 @@ export function registerInit(program: Command, modules: Modules): void {
     )
     .option(
       '--provider <name:type:text>',
-      `place to upload to; repeat it for more: ${SHORT_FORM_NAMES.join(', ')}`,
+      `provider to upload to; repeat it for more: ${SHORT_FORM_NAMES.join(', ')}`,
       append,
     )
     .option('--cloud <name>', 'cloud of clouds.yaml to upload to; repeat it for more', append)
@@ -58,8 +58,8 @@ export function registerInit(program: Command, modules: Modules): void {
       'job server; repeat it for more (default: the daemon runs one)',
       append,
     )
-    .option('--all-in-one', 'the daemon runs the manager, too')
-    .option('-y, --yes', 'take defaults instead of asking')
+    .option('--all-in-one', 'the daemon also runs the manager')
+    .option('-y, --yes', 'use defaults instead of prompting')
     .addHelpText(
       'after',
       exampleOf('init --diskimage debian --cloud west --all-in-one --output nodepool.yaml'),
@@ -104,15 +104,15 @@ async function init(options: InitOptions, modules: Modules, signal: AbortSignal)
 }
 
 function taken(output: string): CommandError {
-  return new CommandError(`${output} exists, and is not overwritten; name another file with --output`, {
+  return new CommandError(`${output} exists; name another file with --output`, {
     exitReason: 'refused',
   });
 }
 
-/** Asks for what the options do not say. An empty answer is the default. */
+/** Prompts for what the options do not set. An empty answer selects the default. */
 async function ask(options: InitOptions, signal: AbortSignal): Promise<InitOptions> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout, signal });
-  const lines = terminal[Symbol.asyncIterator](); // keeps lines that are pasted at once, unlike question()
+  const lines = terminal[Symbol.asyncIterator](); // keeps lines that are pasted together, unlike question()
   const question = async (text: string, known: string | undefined, otherwise: string): Promise<string> => {
     if (known !== undefined) return known;
     terminal.setPrompt(`${text} [${otherwise === '' ? 'none' : otherwise}]: `);
@@ -132,11 +132,11 @@ async function ask(options: InitOptions, signal: AbortSignal): Promise<InitOptio
     const elements = await question('Its elements of diskimage-builder', options.elements, DEFAULTS.elements);
     const release = await question('Its release', options.release, releaseFor(elements));
     const cloud = await list('Clouds of clouds.yaml to upload to', options.cloud);
-    const provider = await list('Other places to upload to, as NAME:TYPE:TEXT', options.provider);
+    const provider = await list('Other providers to upload to, as NAME:TYPE:TEXT', options.provider);
     const gearmanServer = await list('Job servers, as HOST or HOST:PORT', options.gearmanServer);
     const manager = options.allInOne
       ? 'yes'
-      : await question('Run the manager, too (yes or no)', undefined, 'yes');
+      : await question('Also run the manager (yes or no)', undefined, 'yes');
     return {
       ...options,
       imagesDir,
@@ -153,7 +153,7 @@ async function ask(options: InitOptions, signal: AbortSignal): Promise<InitOptio
   }
 }
 
-/** The default release goes with the default elements. */
+/** Returns the default release for the default elements. */
 function releaseFor(elements: string): string {
   return elements === DEFAULTS.elements ? DEFAULTS.release : '';
 }
@@ -194,7 +194,7 @@ function toProvider(option: string, modules: Modules): InitialProvider {
   const module: ProviderModule | undefined = modules.providers.get(type);
   const shortForm = SHORT_FORMS.get(type);
   if (name === '' || text === '' || module === undefined || shortForm === undefined) {
-    throw usageError(`--provider ${option} is not understood; ${choiceOf(SHORT_FORM_NAMES)}`);
+    throw usageError(`--provider ${option} is invalid; ${choiceOf(SHORT_FORM_NAMES)}`);
   }
   const settings = Object.entries(shortForm.settings(text)).map(([key, value]) => {
     const isPath = ['directory', 'path'].includes(formatOf(module, key));
@@ -215,12 +215,11 @@ const JOB_SERVER = /^(?:\[(?<address>[^\]]+)\]|(?<host>[^:]+))(?::(?<port>\d{1,5
 
 function toJobServer(text: string): InitialSettings['jobServers'][number] {
   const { address, host = address, port } = JOB_SERVER.exec(text)?.groups ?? {};
-  if (host === undefined)
-    throw usageError(`--gearman-server ${text} is not understood; write HOST or HOST:PORT`);
+  if (host === undefined) throw usageError(`--gearman-server ${text} is invalid; write HOST or HOST:PORT`);
   return { host, ...(port !== undefined && { port: Number(port) }) };
 }
 
-/** Answers that make an invalid file are refused before it is written. */
+/** Rejects answers that would make an invalid file before it is written. */
 async function check(text: string, modules: Modules): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'nodepool-builder-init-'));
   try {
@@ -230,7 +229,7 @@ async function check(text: string, modules: Modules): Promise<void> {
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     const reasons = error.diagnostics.map(({ reason, remedy }) => `${reason}; ${remedy}`);
-    throw usageError(`the answers make no valid ${basename(error.file)}: ${reasons.join('. ')}`);
+    throw usageError(`the answers do not make a valid ${basename(error.file)}: ${reasons.join('. ')}`);
   } finally {
     await rm(directory, { recursive: true });
   }

@@ -4,16 +4,16 @@ import { MANAGER } from '../configuration/manager.ts';
 import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
 import { GENERAL } from '../configuration/schema.ts';
 
-/** Answers of `init`. All paths are absolute. */
+/** Answers to `init`. All paths are absolute. */
 export interface InitialSettings {
   readonly imagesDirectory: string;
   readonly elementsDirectory?: string | undefined;
   readonly diskimage: string;
   readonly elements: readonly string[];
-  /** Empty: none. */
+  /** Debian release of the image. Empty for none. */
   readonly release: string;
   readonly providers: readonly InitialProvider[];
-  /** Empty: the daemon runs a job server of its own. */
+  /** Addresses of job servers. Empty if the daemon runs its own job server. */
   readonly jobServers: readonly { readonly host: string; readonly port?: number }[];
   /** Whether the same process runs the manager. */
   readonly allInOne: boolean;
@@ -26,10 +26,10 @@ export interface InitialProvider {
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
-/** Width of the comments. */
+/** Maximum width of the comments. */
 const WIDTH = 100;
 
-/** A `nodepool.yaml` whose comments come from the schema. @param file its path, for the comments */
+/** Formats a `nodepool.yaml` whose comments come from the schema. @param file path of the file, for the comments */
 export function initialConfiguration(settings: InitialSettings, file: string): string {
   const shown = visible(file);
   const { imagesDirectory, elementsDirectory, jobServers, allInOne } = settings;
@@ -67,7 +67,10 @@ function jobServerLines({ host, port }: InitialSettings['jobServers'][number]): 
 function managerLines({ allInOne }: InitialSettings): readonly string[] {
   const keys = ['store', 'retry-delay'] as const;
   if (!allInOne)
-    return ['# The manager decides what is built and uploaded. Without one, nodepool does.', '# manager: {}'];
+    return [
+      '# The manager decides what is built and uploaded. Without a manager, nodepool decides.',
+      '# manager: {}',
+    ];
   return [
     '# The manager decides what is built, uploaded, kept and deleted. --all-in-one runs it.',
     'manager:',
@@ -85,7 +88,7 @@ function diskImageLines({ diskimage, elements, release }: InitialSettings): read
     `  - name: ${scalar(diskimage)}`,
     `    elements: [${elements.map(scalar).join(', ')}]`,
     ...(release === '' ? [] : [`    release: ${scalar(release)}`]),
-    '    # Age in seconds at which the manager rebuilds it. Default: a day.',
+    '    # Age in seconds at which the manager rebuilds the image. Default: a day.',
     '    # rebuild-age: 86400',
     '    # Variables for the elements.',
     '    # env-vars: {DIB_DEBIAN_COMPONENTS: main}',
@@ -93,14 +96,14 @@ function diskImageLines({ diskimage, elements, release }: InitialSettings): read
 }
 
 function providerLines({ providers, diskimage }: InitialSettings): readonly string[] {
-  const heading = '# Places to upload images to.';
+  const heading = '# Providers to upload images to.';
   if (providers.length === 0) return [heading, 'providers: []'];
   return [heading, 'providers:', ...providers.flatMap((provider) => entryLines(provider, diskimage))];
 }
 
 function entryLines({ name, module, settings }: InitialProvider, diskimage: string): readonly string[] {
   const { properties }: ObjectSchema = module.settings;
-  // A short form is for one upload: what has a default keeps it here.
+  // A short form is for one upload. Settings with a default keep it here.
   const own = Object.entries(settings).filter(([key]) => properties[key]?.default === undefined);
   return [
     `  - name: ${scalar(name)}`,
@@ -122,7 +125,7 @@ function scalar(text: string): string {
   return PLAIN.test(text) ? text : JSON.stringify(text);
 }
 
-/** The description of a key, as comments; without the links of the documents. */
+/** Formats the description of a key as comments, without its links to the documents. */
 function comment(schema: SettingsSchema | undefined, indent = ''): readonly string[] {
   const text = (schema?.description ?? '').replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, '$1').replaceAll('`', '');
   const lines: string[] = [];

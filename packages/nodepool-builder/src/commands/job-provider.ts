@@ -17,7 +17,10 @@ import { untilStopSignal } from './stop-signal.ts';
 /** Values of {@link providerOption} and {@link optionalConfigOption}. */
 export interface ProviderOptions {
   readonly provider: string;
-  /** Default: {@link DEFAULT_CONFIG_FILE} if it exists and {@link provider} has no short form, else none. */
+  /**
+   * Path of the configuration. Default: {@link DEFAULT_CONFIG_FILE} if it exists and {@link provider} is not a short
+   * form, else none.
+   */
   readonly config?: string;
 }
 
@@ -33,14 +36,14 @@ export function optionalConfigOption(): Option {
   return new Option('-c, --config <file>', description);
 }
 
-/** The provider of a command, with its settings and directory. */
+/** A command's provider, with its settings and directory. */
 interface OpenedProvider extends UploadTarget {
   readonly providers: Providers;
   /** Aborts at SIGTERM and SIGINT. */
   readonly signal: AbortSignal;
-  /** The largest disk to convert, in bytes, if a configuration file sets it. */
+  /** Maximum virtual size of a disk to convert, in bytes, if a configuration file sets it. */
   readonly largestDisk: number | undefined;
-  /** Attestations that the configuration file wants; undefined without such a file. */
+  /** Attestations that the configuration file requires; undefined without such a file. */
   readonly attestation: SiteAttestation | undefined;
 }
 
@@ -60,9 +63,7 @@ export async function withProvider<T>(
   try {
     const { provider } = providers.get(name) ?? {};
     if (provider === undefined) {
-      throw new CommandError(
-        `provider "${name}" is of type ${module.type}: it takes no images; name another`,
-      );
+      throw new CommandError(`provider "${name}" of type ${module.type} does not store images; name another`);
     }
     return await untilStopSignal((signal) =>
       work({ configuration, provider, providers, largestDisk, attestation, signal }),
@@ -73,9 +74,9 @@ export async function withProvider<T>(
 }
 
 /**
- * The configuration of the file that `-c` names, or of {@link DEFAULT_CONFIG_FILE}.
+ * Loads the configuration of `-c`, or of {@link DEFAULT_CONFIG_FILE}.
  *
- * @returns undefined if `-c` names none and the default file does not exist
+ * @returns undefined without `-c` if the default file does not exist
  * @throws ConfigurationError
  */
 export async function loadOptionalConfiguration(
@@ -105,7 +106,7 @@ async function findProvider(
   return { configuration, largestDisk: file.largestDisk, attestation };
 }
 
-/** A provider that only the command line describes. */
+/** Opens a provider that only the command line describes. */
 async function providerOf(
   name: string,
   type: string,
@@ -121,7 +122,7 @@ async function providerOf(
   const { error } = found.prepared;
   if (error === undefined) return found;
   throw new CommandError(
-    `${error.message}; other providers are named ${SHORT_FORM_NAMES}; a provider of nodepool.yaml needs -c`,
+    `${error.message}; other providers have the form ${SHORT_FORM_NAMES}; a provider of nodepool.yaml needs -c`,
     { cause: error },
   );
 }
@@ -130,7 +131,7 @@ function formOf(type: string): string {
   return `${type}:${SHORT_FORMS.get(type)?.placeholder}`;
 }
 
-/** The short forms of all types but the default type, which needs no prefix. */
+/** The short forms of all types except the default type, which needs no prefix. */
 const SHORT_FORM_NAMES = Array.from(SHORT_FORMS.keys())
   .filter((type) => type !== DEFAULT_PROVIDER_TYPE)
   .map(formOf)

@@ -10,23 +10,24 @@ import { Providers } from '../site/providers.ts';
 import { errorMessage, STANDARD_ERROR_LOGGER, warn } from '../terms/command-error.ts';
 import { makeTemporaryDirectory } from './image-file.ts';
 
-/** Owner of the instances that all CI jobs launch: it tells them from those of daemons. */
+/** Owner of the instances that all CI jobs launch. It distinguishes them from daemons' instances. */
 const JOB_OWNER = 'ci-job';
 
-/** Prefix of the names of workspaces. */
+/** Name prefix of workspaces. */
 const PREFIX = '.nodepool-build-';
 
-/** Suffix of the names of workspaces whose files are being deleted. */
+/** Name suffix of workspaces whose files are being deleted. */
 const REMOVED = '.removed';
 
-/** Time limit for the removal of instances, in milliseconds. */
+/** Timeout for the removal of instances, in milliseconds. */
 const CLEANUP_TIMEOUT = 120_000;
 
 /**
- * Opens the providers of a CI job. Makes V8 collect garbage earlier in the whole process: uploads leave much garbage.
+ * Opens the providers of a CI job. Makes V8 collect garbage earlier in the whole process, because uploads leave much
+ * garbage.
  *
  * @param directory for providers that run instances on this host
- * @param scope of one job. Default: the instances of all jobs.
+ * @param scope identifies one job. Default: the instances of all jobs.
  */
 export function openJobProviders(
   configuration: Pick<Configuration, 'providers' | 'instanceProviders'>,
@@ -48,8 +49,8 @@ interface JobWorkspace {
 }
 
 /**
- * Creates a workspace for one build in `parent`, on the same file system, and removes it afterwards. First removes the
- * workspaces whose process was killed, with their instances.
+ * Creates a workspace for one build in `parent`, on the same file system, and removes it afterwards. Before that, it
+ * removes the workspaces of killed processes, with their instances.
  */
 export async function withWorkspace<T>(
   parent: string,
@@ -91,7 +92,7 @@ async function removeOrphan(directory: string, configuration: Configuration): Pr
 function warnOfWorkspace(directory: string): (error: unknown) => void {
   return (error) => {
     const isInUse = error instanceof ImageError && error.code === 'directory-locked';
-    if (!isInUse) warn(`the workspace ${directory} stays: ${errorMessage(error)}`);
+    if (!isInUse) warn(`cannot remove the workspace ${directory}: ${errorMessage(error)}`);
   };
 }
 
@@ -129,7 +130,7 @@ async function removeWorkspace({ repository, providers }: JobWorkspace): Promise
   providers[Symbol.dispose]();
   await repository.close();
   const staged = (await unlessMissing(readdir(join(directory, '.nodepool-builder/staging')))) ?? [];
-  if (!isClear || staged.length > 0) return; // mounts or a machine may be in it
+  if (!isClear || staged.length > 0) return; // mounts or a machine may still use it
   const removed = directory + REMOVED;
   await unlessMissing(rename(directory, removed));
   await rm(removed, { recursive: true, force: true });

@@ -14,7 +14,7 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
     name: 'image-build',
     description:
       'Submits an image-build job, follows the build, and prints the id of the new image. The builder keeps the image; ' +
-      'image-upload uploads it. The first Ctrl-C tells where the build runs, the second one cancels it, and a third one ' +
+      'image-upload uploads it. The first Ctrl-C prints where the build runs, the second one cancels it, and a third one ' +
       'ends this command. The build continues after SIGTERM. "rebuild" leaves both to the manager; "build" builds ' +
       'here, without a builder.',
     argument: ['<diskimage>', 'name of the disk image, as in diskimages'],
@@ -38,7 +38,7 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
   {
     name: 'image-upload',
     description:
-      'Submits an image-upload job to the builder that holds the image, and prints its external-id in the provider. ' +
+      'Submits an image-upload job to the builder that has the image, and prints its external-id in the provider. ' +
       'Ctrl-C does the same as for image-build. "upload" uploads a file from here, without a builder.',
     argument: ['<image-id>', 'id of the image, as image-list shows it'],
     options: [
@@ -65,7 +65,7 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
   {
     name: 'image-delete',
     description:
-      'Submits an image-delete job to the builder that holds the image, which deletes its files. Uploads of it stay ' +
+      'Submits an image-delete job to the builder that has the image, which deletes its files. Its uploads stay ' +
       'in their providers. "dib-image-delete" has the manager delete both.',
     argument: ['<image-id>', 'id of the image, as image-list shows it'],
     example: 'debian-20161118140211-9f3c',
@@ -75,13 +75,13 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
   },
 ];
 
-/** An id for an image that is built now: `debian-20161118140211-9f3c`. */
+/** Returns an id for a new image: `debian-20161118140211-9f3c`. */
 export function newImageId(name: string, now: Date): string {
   const time = now.toISOString().replaceAll(/[-:T]/g, '').slice(0, 14);
   return `${name.replaceAll(/[^\w.-]/g, '_')}-${time}-${randomBytes(2).toString('hex')}`;
 }
 
-/** Submits a job and follows it. The large modules are loaded after the first question, which most errors answer. */
+/** Submits a job and follows it. The large modules are loaded after the first check, which finds most errors. */
 async function followJob(
   servers: readonly ServerAddress[],
   name: string,

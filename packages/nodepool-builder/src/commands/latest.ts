@@ -28,13 +28,13 @@ interface LatestOptions extends ProviderOptions, JsonOptions {
   readonly output?: string;
 }
 
-/** `latest`: prints the most recent image in a provider that passes a filter. */
+/** `latest`: prints the most recent image in a provider that matches a filter. */
 export function registerLatest(program: Command, modules: Modules): void {
   program
     .command('latest')
     .description(
-      'Prints the external-id of the most recent image that passes all filters, and fails if there is none. Images ' +
-        'that are pending, failed, withdrawn or hidden never pass, nor do images of other owners unless "owner" names ' +
+      'Prints the external-id of the most recent image that matches all filters, and fails if there is none. Images ' +
+        'that are pending, failed, withdrawn or hidden never match, nor do images of other owners unless "owner" names ' +
         'them. The most recent image is the one with the latest build time; if one of them has no build time, the one ' +
         'with the latest creation time in the provider.',
     )
@@ -54,12 +54,12 @@ export function registerLatest(program: Command, modules: Modules): void {
     .addOption(
       new Option(
         '--cloud-image <name>',
-        'choose this entry of cloud-images of nodepool.yaml, of the provider or of the top level',
+        'use this entry of cloud-images of nodepool.yaml, of the provider or of the top level',
       ).conflicts(['filter', 'image']),
     )
     .option(
       '--known <external-id>',
-      'consider this image, too, even if the cloud does not list it yet',
+      'also consider this image, even if the cloud does not list it yet',
       append,
     )
     .option(
@@ -68,7 +68,7 @@ export function registerLatest(program: Command, modules: Modules): void {
     )
     .option(
       '--output <file>',
-      'download the image to this file, too, and compare its digest (s3, openstack, directory)',
+      'also download the image to this file, and compare its digest (s3, openstack, directory)',
     )
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
@@ -102,7 +102,7 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   const chosen = found.latest && describe(found.latest);
   const refused = found.refused.map(({ candidate, reason }) => ({ ...describe(candidate), reason }));
   if (explain && !options.json) {
-    const latestImage = chosen === undefined ? [] : [{ ...chosen, reason: 'it is the latest' }];
+    const latestImage = chosen === undefined ? [] : [{ ...chosen, reason: 'most recent image' }];
     const others = refused.map((image) => ({ ...image, reason: `not chosen: ${image.reason}` }));
     console.error(await textTable([...latestImage, ...others], COLUMNS));
   }
@@ -113,7 +113,7 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   }
 }
 
-/** Downloads the image if `--output` asks for it. */
+/** Downloads the image if `--output` is given. */
 async function download(
   provider: ImageProvider,
   externalId: string,
@@ -123,7 +123,7 @@ async function download(
   if (output === undefined) return;
   const fetchImage = provider.download?.bind(provider);
   if (fetchImage === undefined) {
-    throw usageError(`provider "${provider.name}" has no images that are files; leave out --output`);
+    throw usageError(`the images of provider "${provider.name}" are not files; omit --output`);
   }
   const show = json ? withoutProgress : withProgress;
   await show(`download of ${externalId}`, (onProgress) =>
@@ -149,8 +149,8 @@ const IMAGE = {
   name: { ...TEXT, description: 'Name in the provider.' },
   'image-name': { ...TEXT_OR_NULL, description: 'Name of the image, if nodepool-builder uploaded it.' },
   owner: { ...TEXT_OR_NULL, description: 'Id of the owner.' },
-  status: { ...TEXT, description: 'State in the words of the provider.' },
-  created: { ...TIME, description: 'Time of its creation in the provider.' },
+  status: { ...TEXT, description: 'State as the provider reports it.' },
+  created: { ...TIME, description: 'Creation time in the provider.' },
   built: { ...TIME_OR_NULL, description: 'Time of its build.' },
 } as const;
 
@@ -160,7 +160,7 @@ export const LATEST = recordSchema(
     ...IMAGE,
     'external-id': {
       ...TEXT_OR_NULL,
-      description: 'Id in the provider; null, without other keys, if no image passes.',
+      description: 'Id in the provider; null, without other keys, if no image matches.',
     },
     refused: {
       type: 'array',

@@ -19,16 +19,16 @@ interface LogsOptions {
   readonly upload?: string;
 }
 
-/** `logs`: prints the log of a build or of an upload, from whichever builder has it. */
+/** `logs`: prints the log of a build or of an upload, from the builder that has it. */
 export const LOGS: ConfiguredCommand = {
   name: 'logs',
   description:
-    'Prints the log of the build of an image, or of an upload of it, from whichever builder has it. The log comes over ' +
-    'Gearman. With --follow, it goes on until the build or the upload has ended. The name of a disk image stands for its ' +
+    'Prints the log of the build of an image, or of an upload of it, from the builder that has it. The log is sent over ' +
+    'Gearman. With --follow, it continues until the build or the upload has ended. The name of a disk image stands for its ' +
     'running build, or else its newest one.',
   argument: ['<id>', 'id of the image, as image-list shows it, or name of a disk image'],
   options: [
-    new Option('-f, --follow', 'wait for more until the build or the upload has ended'),
+    new Option('-f, --follow', 'wait for more lines until the build or the upload has ended'),
     new Option('--upload <upload-id>', 'the log of this upload, with the upload-id that image-list shows'),
   ],
   example: 'debian-20161118140211-9f3c --follow',
@@ -53,10 +53,15 @@ export const LOGS: ConfiguredCommand = {
   },
 };
 
-/** End of the ids that commands and managers give to the images of a disk image: a time or a number, and random characters. */
+/**
+ * End of the ids that commands and managers give to the images of a disk image: a time or a number, and random
+ * characters.
+ */
 const END_OF_ID = /^-\d{10,14}-[\da-z]{4,8}$/;
 
-/** Returns an id with a log, or else the id of the running or the newest build of the disk image of that name. */
+/**
+ * Returns the id itself if it has a log, or else the id of the running or newest build of the disk image of that name.
+ */
 async function imageOf(servers: readonly ServerAddress[], id: string, signal: AbortSignal): Promise<string> {
   const functions = await askServers(servers, (admin) => admin.status(), signal);
   const prefix = logFunction('');
@@ -72,7 +77,7 @@ async function imageOf(servers: readonly ServerAddress[], id: string, signal: Ab
   return found ?? id;
 }
 
-/** Says what a build or an upload of the manager waits for; undefined if it does not wait. */
+/** Describes what a build or an upload of the manager waits for; undefined if it does not wait. */
 async function waitOf(configuration: Configuration, id: string): Promise<string | undefined> {
   const { hasStore, withStore } = await import('../site/state-view.ts');
   if (!hasStore(configuration)) return undefined;
@@ -125,7 +130,7 @@ async function printLog(
   }
 }
 
-/** Waits for a slow reader, so that memory stays flat. */
+/** Waits for a slow reader, so that memory does not grow. */
 async function print(text: string): Promise<void> {
   if (!process.stdout.write(text) && !process.stdout.destroyed) await once(process.stdout, 'drain');
 }

@@ -14,17 +14,17 @@ import { addServeOptions } from './serve-options.ts';
 
 /** Settings of {@link main}. */
 export interface MainOptions {
-  /** Further modules, beside those that come with nodepool-builder. */
+  /** Modules in addition to the ones that come with nodepool-builder. */
   readonly modules?: Iterable<Module>;
-  /** Further builders without settings of their own, by their type in `diskimages[].builder`. */
+  /** Builders without settings of their own, by their type in `diskimages[].builder`. */
   readonly builders?: Readonly<Record<string, ImageBuilderClass>>;
 }
 
-/** Umask of the daemon and its children: file modes in an image must not depend on the caller's. */
+/** Umask of the daemon and its children. File modes in an image must not depend on the caller's umask. */
 const UMASK = 0o022;
 
 /**
- * Runs the command `nodepool-builder`, with further modules or builders of the calling program.
+ * Runs the command `nodepool-builder`, with modules or builders of the calling program.
  *
  * @param argv the arguments, without node and the script.
  * @returns the exit code, one of {@link EXIT_CODES}
@@ -34,7 +34,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   ensureHome();
   const releaseConsole = guardConsole();
   for (const stream of [process.stdout, process.stderr]) {
-    stream.off('error', keepOutputError).on('error', keepOutputError); // once, however often a program calls this
+    stream.off('error', keepOutputError).on('error', keepOutputError); // only once, even if a program calls this several times
   }
   outputErrors.length = 0;
   try {
@@ -43,7 +43,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     const [outputError] = outputErrors;
     if (outputError === undefined) return code;
     console.error(
-      `nodepool-builder: the output cannot be written: ${outputError.message}; free space, or redirect it elsewhere`,
+      `nodepool-builder: cannot write the output: ${outputError.message}; free space, or redirect it elsewhere`,
     );
     return code === EXIT_CODES.success.code ? EXIT_CODES.failed.code : code;
   } finally {
@@ -69,15 +69,21 @@ async function run(argv: readonly string[], options: MainOptions): Promise<numbe
   }
 }
 
-/** Gives a user without HOME and without an entry in passwd the home of bash: programs and SDKs look for files there. */
+/**
+ * Sets HOME as bash does for a user without HOME and without an entry in passwd, because programs and SDKs look for
+ * files there.
+ */
 function ensureHome(): void {
   try {
     if (homedir() !== '') return;
-  } catch {} // neither names one
+  } catch {} // the user has neither
   process.env.HOME = '/';
 }
 
-/** @throws CommandError if the working directory has been removed: no relative path can be resolved, no program started */
+/**
+ * @throws CommandError if the working directory has been removed, because then no relative path can be resolved and no
+ * program started
+ */
 async function checkWorkingDirectory(): Promise<void> {
   try {
     process.cwd();
@@ -87,21 +93,22 @@ async function checkWorkingDirectory(): Promise<void> {
   }
 }
 
-/** Why standard output or standard error could not be written, during this call of {@link main}. */
+/** Errors of standard output and standard error during this call of {@link main}. */
 const outputErrors: Error[] = [];
 
 /**
- * Neither a reader that ends early, such as `head` or a logger, nor a full disk may end a command before its cleanup.
- * Nobody misses what a reader does not read.
+ * A reader that ends early, such as `head` or a logger, or a full disk must not end a command before its cleanup. The
+ * output that a reader does not read is not needed.
  */
 function keepOutputError(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') outputErrors.push(error);
 }
 
 /**
- * The options and commands of `nodepool-builder`, in the groups that `--help` shows.
+ * Creates the options and commands of `nodepool-builder`, in the groups that `--help` shows.
  *
- * @param isNeeded whether a command needs its options and its action. Default: all do. Others have only their sentence.
+ * @param isNeeded returns whether a command needs its options and its action. Default: all do. Other commands get only
+ * their sentence.
  */
 export async function createProgram(
   options: MainOptions = {},

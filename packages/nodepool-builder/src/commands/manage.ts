@@ -62,7 +62,7 @@ async function startManager(site: ServiceSite, options: ManageOptions): Promise<
   site.logger('nodepool.manager').info(`managing the builders at ${addresses}`);
   const status = (): string => `Job servers: ${addresses}.`;
   if (options.web === undefined || events === undefined) return { ...manager, status };
-  const { startWebService } = await import('../web/web-service.ts'); // on demand, as in serve.ts
+  const { startWebService } = await import('../web/web-service.ts'); // loaded on demand, as in serve.ts
   const web = await startWebService({ ...site, web: options.web, options, servers, events }).catch(
     async (error: unknown) => {
       await manager.close();

@@ -37,22 +37,22 @@ interface ListCommand extends Omit<ConfiguredCommand, 'run'> {
   readonly columns: readonly Column[];
   /** Sentence in place of an empty table. */
   readonly ifEmpty?: string;
-  /** Whether it works before the first run of a manager. */
+  /** Whether the command works before the first run of a manager. */
   readonly isPreview?: true;
-  /** Shows one subject, if the operand names one. */
+  /** Shows one subject if the operand names one. */
   readonly show?: (configuration: Configuration, subject: string, json?: true) => Promise<void>;
   readonly list: (configuration: Configuration, store: StateView) => Promise<readonly ShownRecord[]>;
-  /** Whether a record is true only while a manager runs. Default: each is. */
+  /** Returns whether a record is true only while a manager runs. Default: every record is. */
   readonly needsManager?: (record: ShownRecord) => boolean;
 }
 
 /** Schema of a record of `alien-image-list`. */
 export const UNRECORDED_IMAGE_RECORD = recordSchema({
   provider: { ...TEXT_OR_NULL, description: '`providers[].name`; null at a builder.' },
-  'image-id': { ...TEXT_OR_NULL, description: 'Id of the image, if it is known.' },
+  'image-id': { ...TEXT_OR_NULL, description: 'Id of the image, if known.' },
   'external-id': { ...TEXT_OR_NULL, description: 'Id in the provider; null at a builder.' },
   'upload-id': { ...TEXT_OR_NULL, description: 'Id of the upload, if the image has one.' },
-  ours: { type: 'boolean', description: 'Whether it has the tag of this manager, which then deletes it.' },
+  ours: { type: 'boolean', description: 'The image has the tag of this manager, which then deletes it.' },
 });
 
 /** Columns of `plan`. */
@@ -65,7 +65,7 @@ const PLAN_COLUMNS: readonly Column[] = [
 
 const NOTHING_DUE = 'nothing is due, and nothing waits';
 
-/** Says who paused a disk image, or that nobody did. */
+/** Describes who paused a disk image, if anyone. */
 function pauseText(paused: string, { 'paused-by': by, 'paused-since': since }: ShownRecord): string {
   if (paused !== 'true') return '-';
   return by === null ? 'by the configuration' : `by ${String(by)} since ${formatTime(String(since))}`;
@@ -87,7 +87,7 @@ const LISTS: readonly ListCommand[] = [
     description:
       'Shows for each disk image its newest good image and the age of it, at the builders and in each provider, and ' +
       'the error if the last build or upload there failed. With the id of an image, shows what it was built from, ' +
-      'which packages changed since the build before, and where the proofs of its uploads stand.',
+      'which packages changed since the previous build, and the proof states of its uploads.',
     argument: ['[image-id]', 'id of an image, as dib-image-list shows it'],
     show: showOrigin,
     columns: [
@@ -127,8 +127,8 @@ const LISTS: readonly ListCommand[] = [
   {
     name: 'alien-image-list',
     description:
-      'Lists images in the providers and at the builders that are in no record of the manager. The manager deletes ' +
-      'those with its own tag (OURS: yes) once it has found them twice in a row, and never touches the others.',
+      'Lists images in the providers and at the builders that have no record of the manager. The manager deletes ' +
+      'images with its own tag (OURS: yes) once it has found them twice in a row, and never touches the others.',
     columns: [
       { heading: 'PROVIDER', empty: 'builders', long: 'id' },
       { heading: 'IMAGE-ID' },
@@ -141,7 +141,7 @@ const LISTS: readonly ListCommand[] = [
   },
 ];
 
-/** The commands that show the records of the manager, and what follows from them. */
+/** The commands that show the manager's records, and what follows from them. */
 export const MANAGER_LISTS: readonly ConfiguredCommand[] = LISTS.map(
   ({ columns, ifEmpty, isPreview, show, list, needsManager = () => true, ...row }) => ({
     ...row,
@@ -176,7 +176,7 @@ function toRemoval(orphan: UnrecordedImage): ShownRecord {
     orphan.location === 'builder'
       ? `${orphan.imageId} at a builder`
       : `${orphan.image.externalId} in ${orphan.provider}`;
-  const reason = 'it is tagged as ours, but in no record';
+  const reason = 'it is tagged as ours, but has no record';
   return { what: 'delete-orphan', subject, when: 'seen twice', reason };
 }
 
@@ -195,7 +195,7 @@ function previewOptions(configuration: Configuration, store: StateView): Preview
   };
 }
 
-/** Lists the images in providers and at builders that are in no record of the manager. */
+/** Lists the images in providers and at builders that have no record of the manager. */
 async function unrecordedImages(
   configuration: Configuration,
   store: StateView,
@@ -224,7 +224,7 @@ function describeUnrecorded(unrecorded: UnrecordedImage): SettingsOf<typeof UNRE
   return { provider: unrecorded.provider, ...ids, ours };
 }
 
-/** Sums up each disk image at the builders and in each provider. */
+/** Summarises each disk image at the builders and in each provider. */
 async function readStatus(configuration: Configuration, store: StateView): Promise<readonly StatusRecord[]> {
   const { work, ...state } = await readState(configuration, store);
   const builds = newestFirst([...state.builds.values()]).map((build) => buildRecord(build, work));

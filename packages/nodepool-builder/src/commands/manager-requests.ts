@@ -4,7 +4,7 @@ import { askManager, REQUESTS } from '../site/manager-requests.ts';
 import { withStore } from '../site/state-view.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 
-/** The commands that only send a request to the manager, and print what it has done within seconds. */
+/** The commands that only send a request to the manager, and print its result within seconds. */
 export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ ask: _, ...row }) => ({
   ...row,
   run: async (site, _options, subject) => {

@@ -5,7 +5,7 @@ import { CommandError, failing } from '../terms/command-error.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { exportText, readExport } from './image-data-file.ts';
 
-/** Time limit for a running manager to stop, in milliseconds. */
+/** Timeout for a running manager to stop, in milliseconds. */
 const STOP_TIMEOUT = 10_000;
 
 /** `export-image-data FILE` and `import-image-data FILE`: the manager's state as JSON. */
@@ -45,7 +45,7 @@ export const IMAGE_DATA: readonly ConfiguredCommand[] = [
         const signal = AbortSignal.timeout(STOP_TIMEOUT);
         await importState(store, data, { signal, documents }).catch((cause: unknown) => {
           if (cause !== signal.reason) throw cause;
-          throw new CommandError('a manager works with this store; stop it first', {
+          throw new CommandError('a manager is using this store; stop it first', {
             exitReason: 'refused',
             cause,
           });

@@ -5,10 +5,10 @@ import { jobServers } from '../configuration/gearman-server.ts';
 import { readSite, runningJobsOf } from '../site/builder-status.ts';
 import type { Work } from '../site/work.ts';
 
-/** Time limit for the builders to answer a list, in milliseconds. */
+/** Timeout for the builders' replies to a list request, in milliseconds. */
 const LIST_TIMEOUT = 1500;
 
-/** Reads the records of the manager and, if something waits or runs, asks job servers and builders about it. */
+/** Reads the manager's records. If something waits or runs, it also queries job servers and builders. */
 export async function readState(
   configuration: Configuration,
   store: Pick<StateStore, 'read'>,
@@ -17,10 +17,10 @@ export async function readState(
   const records = [...state.builds.values(), ...state.uploads.values()];
   if (!records.some((record) => record.state === 'building' || record.state === 'uploading')) return state;
   const work = await readWork(jobServers(configuration));
-  return { ...(await store.read()), work }; // a job that has ended meanwhile would seem to wait
+  return { ...(await store.read()), work }; // otherwise a job that has just ended would seem to wait
 }
 
-/** Asks job servers and builders for what waits and runs. Builders that do not answer in time are left out. */
+/** Queries job servers and builders for waiting and running work. Builders that do not reply in time are left out. */
 export async function readWork(servers: readonly ServerAddress[]): Promise<Work> {
   const site = await readSite(servers, undefined, LIST_TIMEOUT).catch(() => undefined);
   return { jobs: runningJobsOf(site?.builders ?? []), functions: site?.functions };

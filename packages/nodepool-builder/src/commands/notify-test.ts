@@ -14,7 +14,7 @@ export function registerNotifyTest(program: Command, modules: Modules): void {
     .command('notify-test')
     .argument('<name>', 'entry of notifications')
     .description(
-      'Sends the sample event of a failed build to a receiver of notifications, once, and prints what it answered. The id ' +
+      'Sends the sample event of a failed build to a receiver of notifications, once, and prints its response. The id ' +
         'of the event begins with "test/".',
     )
     .addOption(configOption())
@@ -49,7 +49,7 @@ async function notifyTest(
   });
   const answer = await deliver(entry, event, signal).catch((cause: unknown) => {
     signal.throwIfAborted();
-    throw new CommandError(`${name} was not told: ${errorMessage(cause)}`, { cause });
+    throw new CommandError(`${name} was not notified: ${errorMessage(cause)}`, { cause });
   });
-  console.log(`${name} was told: ${answer}`);
+  console.log(`notified ${name}: ${answer}`);
 }

@@ -15,16 +15,16 @@ export function loggingConfigOption(whereElse = 'all to standard error'): Option
   return new Option('-l, --logging-config <file>', description).argParser(expandUser);
 }
 
-/** `--log-level` of commands that write a log; a file of `-l` has its own levels. */
+/** `--log-level` of commands that write a log. A file of `-l` has its own levels. */
 export function logLevelOption(whereElse: LogLevel): Option {
-  return new Option('--log-level <level>', `least severe records of the log (default: ${whereElse})`)
+  return new Option('--log-level <level>', `minimum level of the log (default: ${whereElse})`)
     .choices(LOG_LEVELS)
     .conflicts('loggingConfig');
 }
 
-/** Expands `~`: an init script may have quoted the path, so that no shell expanded it. */
+/** Expands `~`. An init script may have quoted the path, so that no shell expanded it. */
 function expandUser(path: string): string {
-  // Loaded on demand: --help starts faster without it.
+  // Loaded on demand, so that --help starts faster.
   return path.replace(/^~(?=\/|$)/, () => process.getBuiltinModule('node:os').homedir());
 }
 
@@ -34,12 +34,12 @@ export function secureOption(): Option {
   return new Option('-s, --secure <file>', description);
 }
 
-/** `--json-file`: for Zuul jobs, where both output streams of a command arrive as one. */
+/** `--json-file`, for Zuul jobs, which merge both output streams of a command. */
 export function jsonFileOption(): Option {
   return new Option('--json-file <file>', 'write the JSON to a file, apart from warnings');
 }
 
-/** End of a command's help. Long command lines continue below. */
+/** Formats the examples at the end of a command's help. Long command lines continue on the next line. */
 export function exampleOf(...commandLines: readonly string[]): string {
   const lines = commandLines.map((line) =>
     `  $ nodepool-builder ${line}`.replace(/^(?=.{81})(.{1,78}) (?=-|> )/, '$1 \\\n      '),

@@ -15,9 +15,9 @@ import { VERIFIED_IMAGE } from './verify.ts';
 
 /** The JSON of a command. */
 interface CommandOutput {
-  /** Command line whose output it is. */
+  /** Command line that prints the output. */
   readonly command: string;
-  /** Whether the output is an array of records; default: it is one record. */
+  /** Whether the output is an array of records instead of one record. */
   readonly isList: boolean;
   readonly record: RecordSchema;
 }
@@ -41,7 +41,9 @@ export const OUTPUTS: Readonly<Record<string, CommandOutput>> = {
   reap: { command: 'reap', isList: true, record: REAPED_RECORD },
 };
 
-/** JSON Schemas of what others read, by the path of the file in the package: output with `--json`, and notifications. */
+/**
+ * JSON Schemas by the path of the file in the package, for programs that read the output of `--json` or notifications.
+ */
 export function outputSchemas(): Readonly<Record<string, object>> {
   const schemas = Object.entries(OUTPUTS).map(([name, { command, isList, record }]) => {
     const schema = {

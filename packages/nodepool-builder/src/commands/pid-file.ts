@@ -9,20 +9,20 @@ import { CommandError, failing } from '../terms/command-error.ts';
 /** Mode of the file, independent of the umask. */
 const MODE = 0o644;
 
-/** Bytes of the file that are read. */
+/** Maximum number of bytes that are read from the file. */
 const MAX_LENGTH = 32;
 
 /** Pause between two reads of the file, in milliseconds. */
 const INTERVAL = 100;
 
 /**
- * Writes the id of this process to a file. If another process wrote it and still runs, waits for that process: it may be
- * about to end.
+ * Writes the id of this process to a file. If another process wrote it and still runs, waits for that process, which
+ * may be about to end.
  *
- * @param timeout of the wait, in milliseconds. Default: as long as the Python builder waits for its lock
+ * @param timeout timeout of the wait, in milliseconds. Default: as long as the Python builder waits for its lock
  * @returns a function that removes the file
  * @throws CommandError if the other process does not end, or the file cannot be written; ImageError if another user may
- * have put it there
+ * have created it
  */
 export async function writePidFile(path: string, timeout = 10_000): Promise<() => Promise<void>> {
   const deadline = performance.now() + timeout;
@@ -37,14 +37,14 @@ export async function writePidFile(path: string, timeout = 10_000): Promise<() =
   }
   await write(path).catch((error: unknown) => {
     if (error instanceof ImageError) throw error;
-    failing('the pid file cannot be written', 'make its directory, or use another -p')(error);
+    failing('cannot write the pid file', 'create its directory, or use another -p')(error);
   });
   return async () => {
     if ((await readPid(path)) === process.pid) await rm(path, { force: true });
   };
 }
 
-/** Sets the mode of an existing file, too: init scripts trust the file, so only its owner may write it. */
+/** Also sets the mode of an existing file. Init scripts trust the file, so only its owner may write it. */
 async function write(path: string): Promise<void> {
   const file = await openOwnFile(path, constants.O_WRONLY | constants.O_CREAT, MODE);
   try {
@@ -56,7 +56,7 @@ async function write(path: string): Promise<void> {
   }
 }
 
-/** @returns 0 if the file is missing or holds no id */
+/** @returns 0 if the file is missing or contains no id */
 async function readPid(path: string): Promise<number> {
   const file = await unlessMissing(openOwnFile(path, constants.O_RDONLY));
   if (file === undefined) return 0;
@@ -69,7 +69,7 @@ async function readPid(path: string): Promise<number> {
   }
 }
 
-/** Whether another process is alive and runs this program: after a reboot, any program may have the id. */
+/** Returns whether another process is alive and runs this program. After a reboot, any program may have the id. */
 async function isOtherBuilder(pid: number): Promise<boolean> {
   if (pid === 0 || pid === process.pid) return false;
   try {

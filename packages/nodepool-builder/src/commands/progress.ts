@@ -10,8 +10,8 @@ import { printable } from '../terms/printable.ts';
 import type { Column } from './table.ts';
 
 /**
- * Runs a task and shows its progress. The task reports either its own progress, or what a builder has measured, or both.
- * It may print lines beside them.
+ * Runs a task and shows its progress. The task reports its own progress, the measurements of a builder, or both. It may
+ * print lines next to the progress.
  */
 export type WithProgress = <T>(
   title: string,
@@ -27,8 +27,8 @@ const LINE_INTERVAL = 60_000;
 const BAR_INTERVAL = 1000;
 
 /**
- * Shows progress on standard error, with its rate and the time left: a bar on a terminal, which changes every second, else
- * lines for a log, at least one a minute.
+ * Shows progress on standard error, with its rate and the time left: a bar on a terminal, which changes every second,
+ * else lines for a log, at least one a minute.
  */
 export const withProgress: WithProgress = async (title, task) => {
   const meter = new ProgressMeter();
@@ -58,7 +58,7 @@ export const withProgress: WithProgress = async (title, task) => {
   }
 };
 
-/** Shows nothing: for JSON output. */
+/** Shows nothing, for JSON output. */
 export const withoutProgress: WithProgress = (_title, task) =>
   task(
     () => {},
@@ -66,16 +66,16 @@ export const withoutProgress: WithProgress = (_title, task) =>
     warn,
   );
 
-/** Columns of a terminal that does not tell its width. */
+/** Width of a terminal that does not report one, in columns. */
 const WIDTH = 100;
 
-/** Columns for the figures beside a bar: ` 100 % | 10:00:00, 1023.9 MiB/s, 59 min 59 s left`. */
+/** Width of the figures next to a bar, in columns: ` 100 % | 10:00:00, 1023.9 MiB/s, 59 min 59 s left`. */
 const LONGEST_FIGURES = 50;
 
 interface ProgressDisplay {
   readonly show: (reading: Reading) => void;
   readonly note: (line: string) => void;
-  /** Leaves the terminal clean. */
+  /** Removes the bar from the terminal. */
   readonly stop: () => void;
 }
 
@@ -100,12 +100,12 @@ function openBar(title: string): ProgressDisplay {
   };
 }
 
-/** Prints a line in place of the bar, which then follows. The bar has turned the wrapping of lines off. */
+/** Prints a line above the bar. The bar has turned line wrapping off. */
 function noteAboveBar(line: string): void {
   process.stderr.write(`\r\x1b[K\x1b[?7h${printable(line)}\n\x1b[?7l`);
 }
 
-/** Prints a line for each 5 %, for each minute, and for each change of what is done or waited for. */
+/** Prints a line for each 5 %, for each minute, and for each change of the phase or the wait. */
 function openLines(title: string): ProgressDisplay {
   let next = 0;
   let last = Number.NEGATIVE_INFINITY;
@@ -132,14 +132,15 @@ function clock(milliseconds: number): string {
   return [hours, ...rest.map((value) => value.padStart(2, '0'))].join(':');
 }
 
-/** Time between two questions to the builders, in milliseconds. */
+/** Pause between two queries to the builders, in milliseconds. */
 const POLL_INTERVAL = 5000;
 
-/** Time until the first question: most jobs have started by then. */
+/** Time until the first query. Most jobs have started by then. */
 const FIRST_POLL = 1000;
 
 /**
- * Asks job server and builders how far a job is until the signal aborts. Without an answer, the job's own status counts.
+ * Queries the job server and the builders for the progress of a job until the signal aborts. Without a reply, the
+ * status of the Gearman job counts.
  *
  * @param name function of the job
  */
@@ -164,7 +165,7 @@ export async function pollProgress(
   }
 }
 
-/** Column with the progress of what runs: `35 %, 12.3 MiB/s, 3 min left on west1`. */
+/** Column with the progress of running work: `35 %, 12.3 MiB/s, 3 min left on west1`. */
 export const PROGRESS_COLUMN: Column = {
   heading: 'PROGRESS',
   key: 'state',

@@ -10,7 +10,7 @@ import {
 } from '@nodepool-builder/provenance';
 import type { Evidence, ImageRecord, Link } from './evidence.ts';
 
-/** A recorded value, and the value that is proven; undefined if nothing proves one. */
+/** A recorded value, and the proven value; undefined if nothing proves one. */
 type Comparison = readonly [
   what: string,
   recorded: string | number | undefined,
@@ -25,7 +25,7 @@ interface Proof {
 
 /**
  * Compares records, which have no signature, with the files and with the verified attestations. A record that agrees
- * gives a proven link; one that nothing can be compared with gives none.
+ * gives a proven link. A record without a counterpart gives no link.
  */
 export function recordLinks(
   evidence: Evidence,
@@ -125,12 +125,12 @@ function comparisons(
   }
 }
 
-/** Times may be written with other precision. */
+/** Parses a time, because times may be written with different precision. */
 function time(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Date.parse(text);
 }
 
-/** Digest of a file in the statement about its build. */
+/** A file's digest in the statement about its build. */
 function digestIn(
   build: Statement | undefined,
   imageId: string | undefined,
@@ -141,7 +141,7 @@ function digestIn(
   return build?.subjects.find((subject) => subject.name === name)?.sha256;
 }
 
-/** The verified statement about the upload that the evidence is about. */
+/** Finds the verified statement about the upload of the evidence. */
 function uploadStatement(
   { subject, attestations }: Evidence,
   keys: readonly TrustedKey[],
@@ -163,6 +163,6 @@ function verified(found: FoundAttestation, keys: readonly TrustedKey[]): Stateme
   try {
     return verifyBundle(found, keys).statement;
   } catch {
-    return undefined; // the chain says why
+    return undefined; // the chain has the reason
   }
 }

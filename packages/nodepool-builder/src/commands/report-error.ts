@@ -5,7 +5,7 @@ import { oneLine } from '../terms/printable.ts';
 import { ConfigurationError } from '../yaml/diagnostic.ts';
 
 /**
- * Prints the error of a command; that of a file begins with `file:line:column`, as editors and CI systems expect it.
+ * Prints a command's error. An error in a file begins with `file:line:column`, as editors and CI systems expect it.
  *
  * @returns the exit code
  */
@@ -21,8 +21,8 @@ export function reportError(error: unknown): number {
 }
 
 /**
- * Whether the message is enough for a user: typed errors of packages and plugins have a boolean `retriable`, those of
- * commands an `exitReason`, and those of the operating system a `syscall`, which the message names.
+ * Returns whether the message is enough for a user. Typed errors of packages and plugins have a boolean `retriable`,
+ * errors of commands an `exitReason`, and errors of the operating system a `syscall`, which the message names.
  */
 function isExpected(error: unknown): error is Error {
   if (error instanceof ConfigurationError || error instanceof ModuleError) return true;

@@ -23,8 +23,8 @@ export function addServeOptions(command: Command): void {
     .addOption(secureOption())
     .option('-p, --pidfile <file>', `pid file (default: with -d none, else ${DEFAULT_PID_FILE})`)
     .option('-d, --nodaemon', 'stay in the foreground', false)
-    .option('--build-workers <n>', 'number of builds at a time', wholeNumber, 1)
-    .option('--upload-workers <n>', 'number of uploads and deletions at a time', wholeNumber, 4)
+    .option('--build-workers <n>', 'number of concurrent builds', wholeNumber, 1)
+    .option('--upload-workers <n>', 'number of concurrent uploads and deletions', wholeNumber, 4)
     .option(
       '--embedded-gearmand',
       'also run a job server, on loopback (default: only if gearman-servers names none)',
@@ -32,7 +32,7 @@ export function addServeOptions(command: Command): void {
     .addOption(
       new Option(
         '--keep-on-failure [seconds]',
-        'keep the instances of failed on-instance builds for this time, whatever the configuration says',
+        'keep the instances of failed on-instance builds for this time, regardless of the configuration',
       )
         .argParser(positiveInteger)
         .preset('3600'),

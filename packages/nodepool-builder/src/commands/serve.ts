@@ -26,16 +26,16 @@ export interface ServeOptions
   extends Pick<ServiceOptions, 'config' | 'loggingConfig' | 'secure' | 'modules'>,
     WebOptions {
   readonly pidfile?: string;
-  /** Default `debug`; ignored with a logging configuration. */
+  /** Level of the log. Default `debug`; ignored with a logging configuration. */
   readonly logLevel?: LogLevel;
-  /** Path of the log of a background process: of everything without a logging configuration, else of crashes only. */
+  /** Path of the log of a background process. It gets everything without a logging configuration, else only crashes. */
   readonly inBackground?: string;
   readonly buildWorkers: number;
   readonly uploadWorkers: number;
   readonly embeddedGearmand?: true;
-  /** Seconds for which instances of failed builds are kept, whatever the configuration says. */
+  /** Seconds for which instances of failed builds are kept, regardless of the configuration. */
   readonly keepOnFailure?: number;
-  /** Also run a job server and the manager. */
+  /** Whether to also run a job server and the manager. */
   readonly allInOne?: true;
 }
 
@@ -45,7 +45,7 @@ export interface ServeOptions
  * @throws ConfigurationError, CommandError, ImageError if it cannot start
  */
 export async function serve(options: ServeOptions): Promise<void> {
-  // puppet-nodepool's restart sends SIGUSR1 right after SIGINT; by default, it would end the process.
+  // puppet-nodepool's restart sends SIGUSR1 right after SIGINT. Without a handler, it would end the process.
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
   if (options.inBackground !== undefined) logCrash(options.inBackground);
   try {
@@ -106,12 +106,12 @@ async function runBuilder(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Writes crashes to the log: after a rotation, standard error still goes to the old file. */
+/** Writes crashes to the log, because after a rotation, standard error still goes to the old file. */
 function logCrash(log: string): void {
   process.on('uncaughtExceptionMonitor', (error) => appendFileSync(log, `${error.stack ?? String(error)}\n`));
 }
 
-/** Starts the manager of this builder, and of all others at its job servers. */
+/** Starts the manager of all builders at the job servers. */
 async function startManager(
   builder: NodepoolBuilder,
   options: Omit<ManagerServiceOptions, 'servers'>,
@@ -124,7 +124,7 @@ async function startManager(
   }
 }
 
-/** Starts the status page, if there is an address for it. */
+/** Starts the status page, if an address is configured. */
 async function startWeb(
   options: ServeOptions & { readonly events: EventMetrics | undefined },
   builder: NodepoolBuilder,
@@ -134,7 +134,7 @@ async function startWeb(
   const { web, events } = options;
   if (web === undefined || events === undefined) return undefined;
   try {
-    const service = await import('../web/web-service.ts'); // on demand: it takes 80 ms
+    const service = await import('../web/web-service.ts'); // loaded on demand, because it takes 80 ms
     return await service.startWebService({
       ...site,
       web,
@@ -149,7 +149,7 @@ async function startWeb(
   }
 }
 
-/** Logs the state of the process at SIGUSR2, where the Python builder logs the stacks of its threads. */
+/** Logs the state of the process at SIGUSR2, at which the Python builder logs the stacks of its threads. */
 function logDiagnostics(builder: NodepoolBuilder, logger: Logger): void {
   const { rss, heapUsed, external } = process.memoryUsage();
   const resources = Object.groupBy(process.getActiveResourcesInfo(), (name) => name);

@@ -23,7 +23,7 @@ export interface ServiceOptions {
   readonly defaultLog: LogSettings;
   /** Name of the service's own logger. */
   readonly loggerName: string;
-  /** Logged at the first signal to stop. */
+  /** Message for the log at the first stop signal. */
   readonly stopMessage: string;
   readonly modules: Modules;
 }
@@ -39,7 +39,7 @@ export interface ServiceSite {
   readonly isReloading: () => Promise<boolean>;
 }
 
-/** A service that starts, and what hears of its reloads. */
+/** A service that starts, and the reporter of its reloads. */
 interface StartingService {
   readonly logger: Logger;
   readonly systemd: Systemd;
@@ -57,8 +57,8 @@ export interface Service {
 }
 
 /**
- * Runs a service until SIGTERM or SIGINT. SIGHUP, or a change of a file, reloads the configuration; SIGHUP also reopens
- * the log files. systemd is told the state.
+ * Runs a service until SIGTERM or SIGINT. SIGHUP, or a change of a file, reloads the configuration. SIGHUP also reopens
+ * the log files. It notifies systemd of its state.
  *
  * @throws ConfigurationError; errors of `start`
  */
@@ -68,7 +68,7 @@ export async function runService(
 ): Promise<void> {
   const { config, secure, loggingConfig, defaultLog, loggerName, stopMessage, modules } = options;
   const stop = stopSignal();
-  process.on('SIGHUP', () => {}); // by default, it would end the process
+  process.on('SIGHUP', () => {}); // without a handler, the signal would end the process
   try {
     const loaded = await loadConfiguration(config, { modules, secure });
     const { settings, warnings } =
@@ -120,12 +120,12 @@ interface Reloading {
   readonly stop: () => void;
 }
 
-/** Time after which other processes of this host have loaded a file, too: the next check of their watch. */
+/** Time until other processes of this host have also loaded a changed file, with their next check. */
 const OTHERS_TIME = 2000;
 
 /**
- * Reloads the configuration at SIGHUP, and when one of its files changes, but not before the service runs. If the new
- * one is invalid, this is logged and the old one stays in force.
+ * Reloads the configuration at SIGHUP, and when one of its files changes, once the service runs. If the new one is
+ * invalid, it logs the error and keeps the old one.
  */
 function reloadOnChange(
   { config, secure }: ServiceOptions,
@@ -135,7 +135,7 @@ function reloadOnChange(
   let isClosed = false;
   let running = 0;
   const reload = async (): Promise<void> => {
-    const service = await starting.catch(() => undefined); // its error is reported once
+    const service = await starting.catch(() => undefined); // its error is already reported
     if (isClosed || service === undefined) return;
     systemd.reloading();
     try {
@@ -144,9 +144,9 @@ function reloadOnChange(
       logWarnings(logger, loaded);
       service.reload(loaded.configuration);
       watch.watch(loaded.files);
-      logger.info(`read ${config} again`);
+      logger.info(`reloaded ${config}`);
     } catch (error) {
-      logger.error(`the configuration stays as it was: ${errorMessage(error)}`);
+      logger.error(`the configuration is unchanged: ${errorMessage(error)}`);
     }
     if (!isClosed) systemd.ready(() => service.status());
   };

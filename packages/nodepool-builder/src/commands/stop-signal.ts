@@ -1,10 +1,10 @@
 import { CommandError } from '../terms/command-error.ts';
 
-/** Requests to stop, as signals from the outside. */
+/** Stop requests by signal. */
 export interface StopSignal {
   /** Resolves with the first SIGTERM or SIGINT. */
   readonly requested: Promise<NodeJS.Signals>;
-  /** Aborts with the second one: running jobs have to stop. */
+  /** Aborts with the second signal: running jobs have to stop. */
   readonly urgent: AbortSignal;
   /** Stops listening. */
   close(): void;
@@ -19,7 +19,7 @@ export function stopSignal(): StopSignal {
   let first = true;
   const take = (signal: NodeJS.Signals): void => {
     if (first) resolve(signal);
-    else urgent.abort(new Error(`${signal} came a second time`));
+    else urgent.abort(new Error(`received ${signal} again`));
     first = false;
   };
   for (const signal of STOP_SIGNALS) process.on(signal, take);
@@ -33,9 +33,9 @@ export function stopSignal(): StopSignal {
 }
 
 /**
- * Runs a task whose signal aborts at SIGTERM or SIGINT. A second one ends the process.
+ * Runs a task whose signal aborts at SIGTERM or SIGINT. A second signal ends the process.
  *
- * @param onInterrupt handles a SIGINT; returns false if the signal shall abort as usual
+ * @param onInterrupt handles a SIGINT; returns false if the signal should abort as usual
  * @throws CommandError that names the signal
  */
 export async function untilStopSignal<T>(
@@ -55,7 +55,7 @@ export async function untilStopSignal<T>(
   try {
     return await task(stop.signal);
   } catch (error) {
-    stop.signal.throwIfAborted(); // names the signal, whatever error the abort led to
+    stop.signal.throwIfAborted(); // names the signal, instead of an error that the abort caused
     throw error;
   } finally {
     release();

@@ -2,14 +2,14 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Logger } from '@nodepool-builder/image-builder';
 
-/** How long a notification may take, in milliseconds. */
+/** Timeout of a notification, in milliseconds. */
 const TIMEOUT = 10_000;
 
 /**
- * Tells systemd the state of a service with `Type=notify`, and keeps its watchdog from acting. Without systemd it does
- * nothing.
+ * Notifies systemd of the state of a service with `Type=notify`, and keeps its watchdog from acting. Without systemd it
+ * does nothing.
  *
- * Node.js has no datagram sockets of the Unix domain, so that the program `systemd-notify` sends the messages: the unit
+ * Node.js has no datagram sockets of the Unix domain, so the program `systemd-notify` sends the messages, and the unit
  * needs `NotifyAccess=all`. For the watchdog it runs twice per interval, which is minutes long.
  */
 export class Systemd {
@@ -20,9 +20,7 @@ export class Systemd {
   #last: Promise<void> = Promise.resolve();
   #isFailing = false;
 
-  /**
-   * Takes the settings of systemd out of an environment, so that the programs that this one starts do not inherit them.
-   */
+  /** Removes systemd's settings from an environment, so that child processes do not inherit them. */
   constructor(environment: NodeJS.ProcessEnv, logger: Logger) {
     const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: watchdog, WATCHDOG_PID: pid } = environment;
     for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];
@@ -36,7 +34,7 @@ export class Systemd {
   }
 
   /**
-   * The service has started, or has reloaded its configuration.
+   * Reports that the service has started, or has reloaded its configuration.
    *
    * @param status returns the line that `systemctl status` shows
    */
@@ -45,7 +43,7 @@ export class Systemd {
     this.#send('READY=1', `STATUS=${status()}`);
   }
 
-  /** The service reads its configuration again; {@link ready} follows. */
+  /** Reports that the service reloads its configuration; {@link ready} follows. */
   reloading(): void {
     this.#send(
       'RELOADING=1',
@@ -54,13 +52,13 @@ export class Systemd {
     );
   }
 
-  /** The service stops as soon as its running work has ended. */
+  /** Reports that the service stops as soon as its running work has ended. */
   stopping(status: string): void {
     this.#status = undefined;
     this.#send('STOPPING=1', `STATUS=${status}`);
   }
 
-  /** Waits until systemd has got every message, and sends no further one. */
+  /** Waits until systemd has received every message, and sends no further one. */
   async close(): Promise<void> {
     clearInterval(this.#watchdog);
     await this.#last;
@@ -78,7 +76,7 @@ export class Systemd {
       await promisify(execFile)('systemd-notify', assignments, { env, timeout: TIMEOUT });
       this.#isFailing = false;
     } catch (error) {
-      // systemd decides what follows from a missing message. Only the first failure in a row is logged.
+      // systemd decides what a missing message means. Only the first failure in a row is logged.
       if (!this.#isFailing) this.#logger.warn(`cannot notify systemd: ${(error as Error).message}`);
       this.#isFailing = true;
     }

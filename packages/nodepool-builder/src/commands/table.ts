@@ -9,24 +9,27 @@ export type ShownRecord = Readonly<Record<string, string | number | boolean | re
 /** A column of a table. */
 export interface Column {
   readonly heading: string;
-  /** Key of its value. Default: the heading in lower case. */
+  /** Key of the column's value. Default: the heading in lower case. */
   readonly key?: string;
-  /** Default: the value as it is. Not called for null or an empty value. */
+  /** Formats a value. Default: the value unchanged. Not called for null or an empty value. */
   readonly format?: (value: string, record: ShownRecord) => string;
   /** Text for null or an empty value. Default: `-` */
   readonly empty?: string;
   /** Formats the value in fewer characters if the table is too wide. */
   readonly shorten?: (value: string, record: ShownRecord) => string;
-  /** If the table is too wide, the last of `words` wraps. If it still is, they go below the rows, the last ones first. */
+  /**
+   * If the table is too wide, the last `words` column wraps. If that is not enough, long columns go below the rows, the
+   * last ones first.
+   */
   readonly long?: 'words' | 'id';
-  /** True to leave it out if it is empty in all rows. */
+  /** Whether to omit the column if it is empty in all rows. */
   readonly sparse?: true;
 }
 
 /** Width of a table that goes to a file or a pipe, in columns. */
 const WIDTH = 100;
 
-/** The narrowest column in which words wrap. */
+/** Minimum width of a column in which words wrap. */
 const NARROWEST = 40;
 
 /**
@@ -60,8 +63,8 @@ export async function printRecords(
 }
 
 /**
- * Formats a table without borders, with headings in capitals, as nodepool's commands do. Only a row whose short columns
- * are too long makes it wider than the width.
+ * Formats a table without borders, with headings in capitals, as nodepool's commands do. It exceeds the width only if
+ * the short columns of a row are too long.
  */
 export async function textTable(
   records: readonly ShownRecord[],
@@ -117,7 +120,7 @@ async function layOut(
   columns: readonly Column[],
   settings: Readonly<Record<number, { readonly width: number; readonly wrapWord: boolean }>> = {},
 ): Promise<string> {
-  // Imported on demand: the daemon starts faster without it.
+  // Imported on demand, so that the daemon starts faster.
   const { getBorderCharacters, table } = await import('table');
   const rows = records.map((record) => columns.map((column) => cell(column, record)));
   return table([columns.map(({ heading }) => heading), ...rows], {
@@ -137,7 +140,7 @@ function withoutLineBreaks(record: ShownRecord): ShownRecord {
   return Object.fromEntries(entries);
 }
 
-/** The long values of a record, each on lines of its own: `  error: no space left`. */
+/** Formats the long values of a record, each on lines of its own: `  error: no space left`. */
 function linesBelow(record: ShownRecord = {}, columns: readonly Column[], width: number): readonly string[] {
   return columns.flatMap((column) => {
     const text = cell(column, withoutLineBreaks(record));
@@ -145,17 +148,17 @@ function linesBelow(record: ShownRecord = {}, columns: readonly Column[], width:
   });
 }
 
-/** Wraps a line between words; later lines are indented more. */
+/** Wraps a line between words, and indents later lines more. */
 function wrapped(text: string, width: number): readonly string[] {
   if (text.length <= width) return [text];
   const indentation = text.search(/\S/);
   const space = text.lastIndexOf(' ', width);
-  const slash = text.lastIndexOf('/', width - 1) + 1; // where a path that is longer than a line is least hard to read
+  const slash = text.lastIndexOf('/', width - 1) + 1; // the place where a path that is longer than a line is easiest to read
   const end = [space, slash].find((place) => place > indentation) ?? width;
   return [text.slice(0, end), ...wrapped(`    ${text.slice(end).trimStart()}`, width)];
 }
 
-/** Lines of a value that a table shows: `table` takes 40 s for 5,000. */
+/** Maximum number of lines of a value in a table, because `table` takes 40 s for 5,000. */
 const MOST_LINES = 40;
 
 function cell(
@@ -167,15 +170,15 @@ function cell(
   const text = format === undefined ? value : format(value, record);
   const lines = text.split('\n');
   const shown = lines.length > MOST_LINES ? [...lines.slice(0, MOST_LINES), '…'].join('\n') : text;
-  return shown.replaceAll(/[^\P{Cc}\n]+/gu, ' '); // a cloud's name or an error may have any control character
+  return shown.replaceAll(/[^\P{Cc}\n]+/gu, ' '); // a cloud's name or an error may contain any control character
 }
 
-/** A column with the age of a time in ISO 8601. */
+/** A column with the age of an ISO 8601 time. */
 export function ageColumn(key: string): Column {
   return { heading: 'AGE', key, format: (time) => formatAge(Date.now() - Date.parse(time)) };
 }
 
-/** A column with the provider, and with the image's name there unless it is the name of the disk image. */
+/** A column with the provider. It adds the image's name there if it differs from the disk image. */
 export const PROVIDER_COLUMN: Column = {
   heading: 'PROVIDER',
   empty: 'builders',
@@ -184,7 +187,9 @@ export const PROVIDER_COLUMN: Column = {
     name === diskimage ? provider : `${provider}/${String(name)}`,
 };
 
-/** A column with an external-id. In a wide table, the id of its image is not repeated: `docs-….qcow2`. */
+/**
+ * A column with an external-id. A wide table shortens it to `docs-….qcow2`, because another column has the image's id.
+ */
 export const EXTERNAL_ID: Column = {
   heading: 'EXTERNAL-ID',
   shorten: (externalId, { 'image-id': imageId }) =>
@@ -192,7 +197,7 @@ export const EXTERNAL_ID: Column = {
   long: 'id',
 };
 
-/** Formats a time in ISO 8601 as a local one, to the minute: `2026-05-01 14:02`. Other text stays as it is. */
+/** Formats an ISO 8601 time as local time, to the minute: `2026-05-01 14:02`. Other text is unchanged. */
 export function formatTime(time: string): string {
   const date = new Date(time);
   return Number.isNaN(date.getTime()) ? time : localTime(date).slice(0, 'YYYY-MM-DD HH:MM'.length);

@@ -51,9 +51,9 @@ export function registerUpload(program: Command, modules: Modules): void {
       'Uploads an image file, and prints its external-id in the provider. It needs no daemon; "image-upload" has a ' +
         'builder upload an image. Jobs that upload the same file, one after the other or at the same time, share one ' +
         'image: each prints the same external-id. (In a cloud that imports by tasks, with image_api_use_tasks, they ' +
-        'must not run at the same time.) If the provider takes another format, the file is converted; its disk must ' +
+        'must not run at the same time.) If the provider needs another format, the file is converted; its disk must ' +
         'not exceed virtual-size-limit of the configuration file, 256 GiB by default. Attestations that its require-attestation ' +
-        'wants are read from ID.d beside ID.FORMAT, as the command build makes them. SIGTERM and SIGINT stop the ' +
+        'requires are read from ID.d next to ID.FORMAT, as the command build makes them. SIGTERM and SIGINT stop the ' +
         'upload and remove what it began.',
     )
     .argument('<file>', 'the image')
@@ -63,7 +63,10 @@ export function registerUpload(program: Command, modules: Modules): void {
       new Option('--format <format>', 'format of the file (default: by its extension)').choices(FORMAT_NAMES),
     )
     .option('--meta <key=value>', 'property to store with the image; repeat it for more', addMetadata)
-    .option('--temporary-directory <directory>', 'directory for a converted file (default: that of the file)')
+    .option(
+      '--temporary-directory <directory>',
+      'directory for a converted file (default: the directory of the file)',
+    )
     .option('--dry-run', 'only print what would be uploaded, or the external-id if the image exists')
     .addOption(optionalConfigOption())
     .option(
@@ -116,7 +119,7 @@ async function runUpload(file: string, options: UploadOptions, modules: Modules)
   await printResult(uploaded, externalId === null ? [] : [externalId], options);
 }
 
-/** Refuses a file without the required attestations, which are in `ID.d/attestations` beside `ID.FORMAT`. */
+/** Refuses a file without the required attestations, which are in `ID.d/attestations` next to `ID.FORMAT`. */
 async function checkFile(
   site: SiteAttestation,
   required: RequiredAttestation,
@@ -139,36 +142,36 @@ export const UPLOADED_IMAGE = recordSchema({
   },
   provider: { ...TEXT, description: 'Name of the provider.' },
   name: { ...TEXT, description: 'Name of the image in the provider.' },
-  'image-id': { ...TEXT, description: 'Id of the image, made from the digest of the file.' },
-  'upload-id': { ...TEXT, description: 'Id of the upload, made from the digest of the file.' },
+  'image-id': { ...TEXT, description: 'Id of the image, derived from the digest of the file.' },
+  'upload-id': { ...TEXT, description: 'Id of the upload, derived from the digest of the file.' },
   format: { ...FORMAT, description: 'Format in the provider.' },
   size: {
     type: ['integer', 'null'],
-    description: 'Bytes in the provider; null if no file of that format exists yet.',
+    description: 'Size in the provider in bytes; null if no file of that format exists yet.',
   },
-  md5: { ...TEXT_OR_NULL, description: 'Digest of the image in the provider, if it is known.' },
-  sha256: { ...TEXT_OR_NULL, description: 'Digest of the image in the provider, if it is known.' },
+  md5: { ...TEXT_OR_NULL, description: 'Digest of the image in the provider, if known.' },
+  sha256: { ...TEXT_OR_NULL, description: 'Digest of the image in the provider, if known.' },
   source: {
     ...recordSchema(FILE_PROPERTIES),
     description: 'Path (`file`), `format`, `size`, `md5` and `sha256` of the file.',
   },
-  existed: { type: 'boolean', description: 'Whether the provider had the image before.' },
+  existed: { type: 'boolean', description: 'The provider had the image before.' },
 });
 
 interface FileUpload extends SourceFile, ConversionSettings {
   /** The image's name in the provider. */
   readonly name: string;
   readonly metadata: Metadata;
-  /** Dry run: report what would be done, and change nothing. */
+  /** Whether to only report what would be done. */
   readonly dryRun: boolean;
 }
 
 /**
- * Uploads a file once: uploads of the same file, before or at the same time, have the same image as their result.
- * The result has the keys of the JSON.
+ * Uploads a file once: other uploads of the same file, before or at the same time, return the same image. The result
+ * has the keys of the JSON.
  *
- * @throws CommandError if the provider takes neither its format nor one that it can be converted to; ImageError if it is
- *   not of its format; errors of the provider and of the conversion
+ * @throws CommandError if the provider accepts neither its format nor one that it can be converted to; ImageError if it
+ * does not have its format; errors of the provider and of the conversion
  */
 export async function uploadFile(
   provider: ImageProvider,
@@ -198,7 +201,7 @@ export async function uploadFile(
       'image-id': imageId,
       'upload-id': uploadId,
       format,
-      size: sizeThere, // in the provider; null, as the digests, until a file of that format exists
+      size: sizeThere, // in the provider; null, like the digests, until a file of that format exists
       md5: there?.md5 ?? null,
       sha256: there?.sha256 ?? null,
       source: { file: path, format: source.format, size, ...checksums },
@@ -224,30 +227,33 @@ export async function uploadFile(
     : await transfer(source);
 }
 
-/** Format of the image in the provider: that of the file if the provider takes it, else the provider's first choice. */
+/**
+ * Returns the format of the image in the provider: the file's if the provider accepts it, else the provider's first
+ * choice.
+ */
 function formatFor({ name, formats }: ImageProvider, { path, format }: SourceFile): ImageFormat {
   const target = formats.find((taken) => taken === format) ?? formats.find(isConvertible);
   if (target === format || (target !== undefined && isConvertible(format))) return target;
   throw new CommandError(
-    `provider "${name}" takes ${formats.join(', ')}, and ${path} is ${format}, which cannot be converted to it; build the image in another format`,
+    `provider "${name}" needs ${formats.join(' or ')}, and ${path} is ${format}, which cannot be converted; build the image in another format`,
   );
 }
 
-/** Identity of an upload of a CI job: provider, name and format of the image, and digest of the source file. */
+/** Identity of a CI job's upload: provider, name and format of the image, and digest of the source file. */
 type JobUpload = Readonly<Record<'provider' | 'name' | 'format' | 'sha256', string>>;
 
-/** Id of an upload. All jobs that upload the same file get the same id. */
+/** Derives the id of an upload. All jobs that upload the same file get the same id. */
 export function jobUploadId({ provider, name, format, sha256 }: JobUpload): string {
   const key = JSON.stringify([provider, name, format, sha256]);
   return `job-${createHash('sha256').update(key).digest('hex')}`;
 }
 
-/** Whether a CI job made the upload: the manager and Gearman jobs use ids of other forms. */
+/** Returns whether a CI job made the upload. The manager and Gearman jobs use other forms of ids. */
 export function isJobUploadId(uploadId = ''): boolean {
   return /^job-[0-9a-f]{64}$/.test(uploadId);
 }
 
-/** Image id of an upload. It is short, as it becomes part of the image's name in the provider. */
+/** Derives the image id of an upload. It is short, because it becomes part of the image's name in the provider. */
 function jobImageId(uploadId: string): string {
   return uploadId.slice('job-'.length, 'job-'.length + 16);
 }

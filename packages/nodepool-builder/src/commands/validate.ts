@@ -23,7 +23,7 @@ interface ValidatedFile {
   readonly valid: boolean;
   readonly diskimages: number | null;
   readonly providers: number | null;
-  /** Those of the file, or of another file that it needs. */
+  /** Diagnostics of the file, or of another file that it needs. */
   readonly diagnostics: readonly (LocatedDiagnostic & { readonly file: string })[];
 }
 
@@ -56,7 +56,8 @@ export const VALIDATION_SCHEMA = {
             column: POSITION,
             severity: {
               enum: ['error', 'job-error', 'warning'],
-              description: 'The daemon refuses the file; jobs of an image fail on every host; anything else.',
+              description:
+                '`error`: the daemon refuses the file. `job-error`: jobs of an image fail on every host. `warning`: anything else.',
             },
             reason: { type: 'string' },
             remedy: { type: 'string' },
@@ -76,10 +77,10 @@ export function registerValidate(program: Command, modules: Modules): void {
         'programs and elements that this host lacks. It fails if the daemon would refuse a file, or if the jobs of an image would ' +
         'fail on every host.',
     )
-    .argument('[file...]', 'configuration files, in place of -c')
+    .argument('[file...]', 'configuration files, instead of -c')
     .addOption(configOption())
     .addOption(secureOption())
-    .option('--strict', 'fail because of warnings, too')
+    .option('--strict', 'also fail because of warnings')
     .option('--json', 'print JSON; validate.schema.json of the package is its JSON Schema')
     .addOption(
       new Option(
@@ -99,7 +100,7 @@ export function registerValidate(program: Command, modules: Modules): void {
 
 async function printSchema(files: readonly string[], modules: Modules): Promise<void> {
   const [file = '', ...others] = files;
-  if (others.length > 0) throw usageError('--schema takes one file; leave out the others');
+  if (others.length > 0) throw usageError('--schema takes one file; omit the others');
   const { plugins } = await loadConfiguration(file, { modules });
   console.log(JSON.stringify(jsonSchema(plugins.modules), null, 2));
 }
@@ -120,7 +121,7 @@ async function validate(
   if (json) console.log(JSON.stringify(results, null, 2));
   const [exitReason, ...others] = failures;
   if (exitReason === undefined) return;
-  throw new CommandError('', { exitReason: others.length > 0 ? 'failed' : exitReason }); // the reasons have been printed
+  throw new CommandError('', { exitReason: others.length > 0 ? 'failed' : exitReason }); // the diagnostics have been printed
 }
 
 async function validateFile(
@@ -155,7 +156,7 @@ function printValidated({ file, valid, diskimages, providers, diagnostics }: Val
     console.error(diagnostic.severity === 'warning' ? text.replace(' warning: ', yellow) : text);
   }
   if (valid)
-    console.log(`${file} is good: ${counted(diskimages, 'disk image')}, ${counted(providers, 'provider')}`);
+    console.log(`${file} is valid: ${counted(diskimages, 'disk image')}, ${counted(providers, 'provider')}`);
 }
 
 function counted(count: number | null, what: string): string {

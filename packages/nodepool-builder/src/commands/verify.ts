@@ -37,14 +37,14 @@ export function registerVerify(program: Command, modules: Modules): void {
   program
     .command('verify')
     .description(
-      'Checks where an image comes from. It starts at the image and follows its attestations back to the build, and ' +
-        'prints for each link what is proven, by which key, or why it is not. It finds attestations beside the image, ' +
-        'in images-dir, in the store of the manager, in the provider, and in --attestations. Only signatures of the ' +
+      'Verifies the origin of an image. It starts at the image and follows its attestations back to the build, and ' +
+        'prints for each link what is proven, by which key, or why it is not. It finds attestations next to the image, ' +
+        'in images-dir, in the store of the manager, in the provider, and in --attestations. Only signatures by the ' +
         'trusted keys count. Exit code 0: everything is proven; 7: an attestation is missing; 8: an image, a record ' +
         'or an attestation was changed.',
     )
     .argument('<image>', 'image-id, or an image file; with --provider, the external-id of an image there')
-    .option('--provider <provider>', 'provider that has the image')
+    .option('--provider <provider>', 'provider of the image')
     .option(
       '--key <file>',
       'public key to trust, in PEM; repeat it for more (default: attestation.trusted-keys)',
@@ -61,7 +61,7 @@ export function registerVerify(program: Command, modules: Modules): void {
     )
     .option(
       '--temporary-directory <directory>',
-      'directory for the download (default: the one of the system)',
+      "directory for the download (default: the system's temporary directory)",
     )
     .addOption(optionalConfigOption())
     .option('--json', 'print JSON: the state, and each link with its state, reason and key')
@@ -86,12 +86,12 @@ const STATES = ['proven', 'unproven', 'refuted'] as const;
 /** Schema of the JSON of `verify`. */
 export const VERIFIED_IMAGE = recordSchema({
   subject: { ...TEXT, description: 'The image that was verified.' },
-  'image-id': { ...TEXT_OR_NULL, description: 'Its image-id, if it is known.' },
+  'image-id': { ...TEXT_OR_NULL, description: 'Its image-id, if known.' },
   state: {
     enum: STATES,
     description:
-      '`proven`: all links are proven, but perhaps that of the materials; `unproven`: an attestation is missing; ' +
-      '`refuted`: something is not what was attested.',
+      '`proven`: all links are proven, except perhaps the link of the materials; `unproven`: an attestation is missing; ' +
+      '`refuted`: something differs from what was attested.',
   },
   built: { ...TIME_OR_NULL, description: 'End of the build, if the build is proven.' },
   builder: { ...TEXT_OR_NULL, description: 'Id of the builder, if the build is proven.' },
@@ -102,12 +102,12 @@ export const VERIFIED_IMAGE = recordSchema({
         enum: ['upload', 'download', 'file', 'conversion', 'build', 'materials', 'record', 'gate'],
         description: 'Kind of link.',
       },
-      subject: { ...TEXT, description: 'The thing that the link is about.' },
-      state: { enum: STATES, description: 'As above.' },
-      reason: { ...TEXT, description: 'Facts, or why it is not proven.' },
-      'key-id': { ...TEXT_OR_NULL, description: 'SHA-256 of the public key that verified it.' },
+      subject: { ...TEXT, description: 'The subject of the link.' },
+      state: { enum: STATES, description: 'State of the link, with the same values.' },
+      reason: { ...TEXT, description: 'Facts, or why the link is not proven.' },
+      'key-id': { ...TEXT_OR_NULL, description: 'SHA-256 of the public key that verified the link.' },
       'key-file': { ...TEXT_OR_NULL, description: 'File of the public key.' },
-      place: { ...TEXT_OR_NULL, description: 'Where the attestation or the record is.' },
+      place: { ...TEXT_OR_NULL, description: 'Location of the attestation or the record.' },
     }),
     description:
       'From the image back to its build: `kind`, `subject`, `state`, `reason`, `key-id`, `key-file`, `place`.',
@@ -125,7 +125,7 @@ async function verify(
 ): Promise<{ readonly report: VerifiedImage; readonly state: (typeof STATES)[number] }> {
   const { key = [], attestations = [], config, provider, download, json } = options;
   if (download && provider === undefined) {
-    throw usageError('--download needs --provider with the provider that has the image');
+    throw usageError('--download needs --provider with the provider of the image');
   }
   // A file with its attestations and a key needs no configuration, wherever it is verified.
   const isComplete = provider === undefined && key.length > 0 && attestations.length > 0;
@@ -145,7 +145,7 @@ async function verify(
 }
 
 /**
- * The keys of `--key`, or those of the configuration.
+ * The keys of `--key`, or else the trusted keys of the configuration.
  *
  * @throws CommandError, ProvenanceError; ImageError `invalid-configuration`
  */
@@ -161,7 +161,7 @@ async function trustedKeys(
     if (keys.length > 0) return keys;
   }
   throw usageError(
-    'there is no public key to verify with; name one with --key, or set attestation.trusted-keys in the configuration file',
+    'no public key to verify with; name one with --key, or set attestation.trusted-keys in the configuration file',
   );
 }
 
@@ -194,7 +194,7 @@ const STYLES = { proven: 'green', unproven: 'yellow', refuted: 'red' } as const;
 const CONCLUSIONS: Readonly<Record<VerifiedImage['state'], string>> = {
   proven: 'its origin is proven',
   unproven: 'a part of its origin has no attestation by a trusted key',
-  refuted: 'it is not what was attested; do not use it',
+  refuted: 'it differs from what was attested; do not use it',
 };
 
 function reportLines({ subject, state, links }: VerifiedImage): readonly string[] {

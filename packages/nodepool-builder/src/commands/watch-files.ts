@@ -3,8 +3,8 @@ import { stat } from 'node:fs/promises';
 
 /**
  * Reports when a file changes, appears or disappears. It polls the paths, so that it notices every kind of replacement:
- * an editor renames a new file onto the old one, a deployment swaps a symbolic link in the path, another host writes the
- * file by NFS.
+ * an editor renames a new file onto the old one, a deployment swaps a symbolic link in the path, another host writes
+ * the file by NFS.
  */
 export class FileWatch {
   readonly #interval: number;
@@ -21,9 +21,9 @@ export class FileWatch {
   constructor(onChange: () => void, interval = 2000) {
     this.#interval = interval;
     this.#listener = (now, before) => {
-      if (signature(now) === signature(before)) return; // called at once for a missing file
+      if (signature(now) === signature(before)) return; // also called at once for a missing file
       clearTimeout(this.#pending);
-      // Waits for one more check: the file may still be being written.
+      // Waits for one more check, because the file may still be being written.
       this.#pending = setTimeout(() => {
         for (const file of this.#files) void this.#remember(file);
         onChange();
@@ -43,7 +43,7 @@ export class FileWatch {
     this.#files = wanted;
   }
 
-  /** Tells whether a file has changed since the last report; the next check notices that only later. */
+  /** Returns whether a file has changed since the last report, which the next check would report later. */
   async hasChanged(): Promise<boolean> {
     for (const file of this.#files) {
       const before = this.#reported.get(file);

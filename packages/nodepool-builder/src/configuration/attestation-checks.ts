@@ -5,7 +5,10 @@ import { openSigner, readTrustedKeys } from '@nodepool-builder/provenance';
 import { type AttestationSettings, isSigning, signerSettings, standardKeys } from './attestation.ts';
 import type { ConfigurationParts } from './parts.ts';
 
-/** Problems of `attestation` and each `require-attestation` that their schema cannot express, those of files included. */
+/**
+ * Reports errors in `attestation` and each `require-attestation` that their schema cannot express, and errors of the
+ * files that they name.
+ */
 export async function attestationDiagnostics(parts: ConfigurationParts): Promise<readonly Diagnostic[]> {
   const { attestation } = parts.general;
   const gates = [...gatesOf(parts)];
@@ -47,8 +50,12 @@ function* settingsDiagnostics(settings: AttestationSettings): Iterable<Diagnosti
     yield { pointer: '/attestation', reason: 'has key and sign-command', remedy: 'remove one of the two' };
   }
   if (command !== undefined && publicKey === undefined) {
-    const reason = 'needs public-key: a command does not tell its key';
-    yield { pointer: '/attestation/sign-command', reason, remedy: 'set public-key to a PEM file with it' };
+    const reason = 'needs public-key, because a command does not provide it';
+    yield {
+      pointer: '/attestation/sign-command',
+      reason,
+      remedy: 'set public-key to a PEM file with the public key',
+    };
   }
   if (!isSigning(settings) && settings['trusted-keys'] === undefined) {
     const remedy = 'set key, or sign-command with public-key, or trusted-keys on a host that only verifies';
@@ -56,7 +63,7 @@ function* settingsDiagnostics(settings: AttestationSettings): Iterable<Diagnosti
   }
   if (builder !== undefined && !URL.canParse(builder)) {
     const remedy = 'write it as https://HOST/NAME, or remove it';
-    yield { pointer: '/attestation/builder-id', reason: 'is no URI', remedy };
+    yield { pointer: '/attestation/builder-id', reason: 'is not a URI', remedy };
   }
 }
 
@@ -74,7 +81,7 @@ function* trustDiagnostics(
 /** Permissions of the group and of all other users. */
 const OTHERS = 0o077;
 
-/** Problems of the key that signs. Another user, or another host, may be able to use it: they are no errors of the file. */
+/** Checks the signing key. Access by another user or from another host is only a warning. */
 async function signerDiagnostics(settings: AttestationSettings): Promise<readonly Diagnostic[]> {
   const { key } = settings;
   const pointer = key === undefined ? '/attestation/public-key' : '/attestation/key';
@@ -84,7 +91,7 @@ async function signerDiagnostics(settings: AttestationSettings): Promise<readonl
       () => 0,
     );
     if ((mode & OTHERS) !== 0) {
-      const reason = `"${key}" may be used by others: its mode is ${(mode & 0o777).toString(8)}`;
+      const reason = `"${key}" can be used by other users: its mode is ${(mode & 0o777).toString(8)}`;
       return [{ pointer, severity: 'job-error', reason, remedy: `run chmod 600 ${key}` }];
     }
   }
@@ -102,7 +109,7 @@ function keyDiagnostics(
   );
 }
 
-/** The problem of a key, as a diagnostic: the part of its message behind the last semicolon is the remedy. */
+/** Returns the error of a key as a diagnostic. The part of its message after the last semicolon is the remedy. */
 async function problemOf(pointer: string, use: () => Promise<unknown>): Promise<readonly Diagnostic[]> {
   try {
     await use();

@@ -13,8 +13,8 @@ export const ATTESTATION = {
   type: 'object',
   additionalProperties: false,
   description:
-    'Key with which this site attests its builds, conversions and uploads: signed statements beside the images say where ' +
-    'they come from. Default: nothing is attested.',
+    'Key with which this site attests its builds, conversions and uploads: signed statements next to the images document ' +
+    'their origin. Default: nothing is attested.',
   properties: {
     key: {
       ...FILE,
@@ -28,7 +28,7 @@ export const ATTESTATION = {
       minItems: 1,
       format: 'program',
       description:
-        'Command that signs, in place of a key file, with a KMS or an HSM. It gets the data on standard input and writes ' +
+        'Command that signs, instead of a key file, with a KMS or an HSM. It gets the data on standard input and writes ' +
         'the signature to standard output, for ECDSA in DER. It needs `public-key`.',
     },
     'public-key': { ...FILE, description: 'PEM file with the public key. Default: the public key of `key`.' },
@@ -38,7 +38,7 @@ export const ATTESTATION = {
       items: FILE,
       description:
         'PEM files with the public keys whose signatures count, here and by default in `require-attestation`. Default: ' +
-        'the own key.',
+        'the signing key.',
     },
     'builder-id': {
       ...TEXT,
@@ -48,7 +48,7 @@ export const ATTESTATION = {
       type: 'boolean',
       default: true,
       description:
-        'Whether each build lists the packages of its image, in `bom.cdx.json` next to it. Builds with diskimage-builder ' +
+        'List the packages of each image in `bom.cdx.json` next to it. Builds with diskimage-builder ' +
         'get the element `package-list`.',
     },
   },
@@ -61,24 +61,24 @@ export type AttestationSettings = SettingsOf<typeof ATTESTATION>;
 export const REQUIRED_FOR_ALL = {
   ...REQUIRE_ATTESTATION,
   description:
-    'Attestations that an image must have before it is uploaded, whoever put it into `images-dir`. An upload that it ' +
-    'refuses fails with the rule, before anything is sent. Default: none.',
+    'Attestations that an image must have before it is uploaded, regardless of who put it into `images-dir`. An upload that ' +
+    'breaks a rule fails before anything is sent. Default: none.',
 } as const satisfies SettingsSchema;
 
 /** `require-attestation` of a provider. */
 export const REQUIRED_FOR_PROVIDER = {
   ...REQUIRE_ATTESTATION,
   description:
-    'Attestations that an image must have before it is uploaded to this provider, in place of `require-attestation` of ' +
+    'Attestations that an image must have before it is uploaded to this provider, instead of `require-attestation` of ' +
     'the top level.',
 } as const satisfies SettingsSchema;
 
-/** Whether a site signs what it does. */
+/** Returns whether a site signs its attestations. */
 export function isSigning(settings: AttestationSettings | undefined): settings is AttestationSettings {
   return settings?.key !== undefined || settings?.['sign-command'] !== undefined;
 }
 
-/** Files of the trusted keys by default: those that `attestation` names. The key of `key` has no file of its own. */
+/** Files of the default trusted keys, which `attestation` names. The public part of `key` has no file. */
 export function standardKeys(settings: AttestationSettings | undefined): readonly string[] | undefined {
   const own = settings?.['public-key'];
   return settings?.['trusted-keys'] ?? (own === undefined ? undefined : [own]);
@@ -98,7 +98,7 @@ export function signerSettings(settings: AttestationSettings): {
   };
 }
 
-/** Files of the keys that a gate trusts; none means the key of `attestation.key`. */
+/** Files of the keys that a gate trusts. An empty list means the key of `attestation.key`. */
 export function trustedKeyFiles(
   gate: RequiredAttestation | undefined,
   settings: AttestationSettings | undefined,

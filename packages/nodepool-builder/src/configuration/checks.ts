@@ -2,15 +2,15 @@ import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
 import { cronError } from '@nodepool-builder/image-manager';
 import type { ConfigurationParts } from './parts.ts';
 
-/** Diagnostics of a node, with pointers from the root. */
+/** Prefixes the pointers of a node's diagnostics, so that they start at the root. */
 export function* below(pointer: string, diagnostics: Iterable<Diagnostic>): Iterable<Diagnostic> {
   for (const diagnostic of diagnostics) yield { ...diagnostic, pointer: pointer + diagnostic.pointer };
 }
 
 /**
- * Reports keys that a module requires and an entry lacks.
+ * Reports required keys of a module that an entry lacks.
  *
- * @param module that requires them: `builder: command`
+ * @param module the module, such as `builder: command`
  */
 export function* missingKeys(
   { required = [], properties }: ObjectSchema,
@@ -24,10 +24,12 @@ export function* missingKeys(
   }
 }
 
-/** Length limit of function names in Gearman libraries, less the prefix `image-build:`. */
+/**
+ * Maximum length of a name: the limit of function names in Gearman libraries, less the prefix `image-build-paused:`.
+ */
 const MAX_NAME_BYTES = 512 - 'image-build-paused:'.length;
 
-/** True if a name can be part of the name of a Gearman function. */
+/** Returns whether a name can be part of a Gearman function name. */
 export function isFunctionSubject(name: string): boolean {
   return !/\p{Cc}/u.test(name) && Buffer.byteLength(name) <= MAX_NAME_BYTES;
 }
@@ -46,9 +48,9 @@ export function namesOf(
 }
 
 /**
- * Reports names that are used twice, or that Gearman cannot carry.
+ * Reports names that are used twice, or that a Gearman function name cannot contain.
  *
- * @param lineOf gives the line of a JSON pointer
+ * @param lineOf returns the line of a JSON pointer
  */
 export function* nameDiagnostics(
   names: readonly PositionedName[],
@@ -65,12 +67,15 @@ export function* nameDiagnostics(
     }
     first.set(name, pointer);
     if (isFunctionSubject(name)) continue;
-    const reason = `holds a control character or is longer than ${MAX_NAME_BYTES} bytes`;
+    const reason = `contains a control character or is longer than ${MAX_NAME_BYTES} bytes`;
     yield { pointer, reason, remedy: 'choose a plain name' };
   }
 }
 
-/** Reports times that are not cron expressions. nodepool's builder does not read `cron`: this is only a warning. */
+/**
+ * Reports times that are not cron expressions. For `cron` it is only a warning, because nodepool's builder does not
+ * read it.
+ */
 export async function cronDiagnostics({ source }: ConfigurationParts): Promise<readonly Diagnostic[]> {
   const { cron, diskimages } = source;
   const update = cron?.['image-update'];
@@ -91,6 +96,6 @@ export async function cronDiagnostics({ source }: ConfigurationParts): Promise<r
   if (times.length === 0) return [];
   return times.flatMap(({ expression = '', ...place }) => {
     const reason = cronError(expression)?.replace(/\.$/, '');
-    return reason === undefined ? [] : [{ ...place, reason: `is no cron expression: ${reason}` }];
+    return reason === undefined ? [] : [{ ...place, reason: `is not a cron expression: ${reason}` }];
   });
 }

@@ -5,8 +5,8 @@ import type { CloudImageConfiguration } from './configuration.ts';
 import type { ConfigurationParts } from './parts.ts';
 
 /**
- * Reports cloud images from which nothing can be chosen. What nodepool's driver may understand is a warning, as launchers
- * read the file, too.
+ * Reports cloud images that cannot be resolved. It is only a warning if nodepool's driver may support the entry,
+ * because launchers also read the file.
  */
 export function* cloudImageDiagnostics({
   source,
@@ -24,14 +24,14 @@ export function* cloudImageDiagnostics({
     yield* nameDiagnostics(namesOf(`${pointer}/cloud-images`, list), lineOf);
     if (module.images === undefined) {
       if (list.length === 0) continue;
-      const reason = `means nothing: a provider of type ${module.type} has no images to choose from`;
+      const reason = `has no effect: a provider of type ${module.type} has no images to choose from`;
       yield { pointer: `${pointer}/cloud-images`, severity: 'warning', reason, remedy: 'remove it' };
       continue;
     }
     const configured = new Map(cloudImagesOf(provider, shared).map((image) => [image.name, image]));
     for (const [index, image] of list.entries()) {
       const { name } = image;
-      // No driver of nodepool takes both, so no launcher needs the entry.
+      // No driver of nodepool supports both, so no launcher needs the entry.
       const isError = module.images.cloudImages === undefined || contradiction(image, module) !== undefined;
       const severity = isError ? 'error' : 'warning';
       yield* below(

@@ -13,7 +13,7 @@ interface CloudImageProvider {
 type Sources = readonly CloudImageSource[] | null | undefined;
 
 /**
- * Cloud images of a provider, with their filters. Ages in filters count from their use.
+ * Returns the cloud images of a provider, with their filters. Ages in filters are relative to the time of use.
  *
  * @param shared `cloud-images` of the top level, with the filters of this project in any provider
  */
@@ -32,14 +32,14 @@ export function cloudImagesOf(
   return [...own, ...others.map((image) => toCloudImage(image, {}))];
 }
 
-/** Keys of an entry of `cloud-images` that are no conditions in any provider. */
+/** Keys of an entry of `cloud-images` that are not conditions in any provider. */
 const NO_CONDITIONS: ReadonlySet<string> = new Set(['name', ...LAUNCHER_KEYS]);
 
 function hasCondition(image: CloudImageSource): boolean {
   return Object.entries(image).some(([key, value]) => !NO_CONDITIONS.has(key) && value != null);
 }
 
-/** Reads an entry. @param module whose keys the entry has, in the spelling of nodepool */
+/** Reads an entry. @param module its keys may be in the entry, in nodepool's spelling */
 export function toCloudImage(
   image: CloudImageSource,
   module: Pick<ProviderModule, 'images'>,
@@ -57,8 +57,7 @@ export function toCloudImage(
     const unknown = Object.keys(others).find((key) => !isKnown(key));
     if (unknown !== undefined) throw unusable(`the key "${unknown}" has no meaning in this provider`);
     const found = cloudImages?.filters({ ...others, name, ...filters }) ?? filters['image-filters'] ?? [];
-    if (found.length === 0)
-      throw unusable('nothing says which image it is; add image-filters or an image-id');
+    if (found.length === 0) throw unusable('it has no condition; add image-filters or an image-id');
     parseImageFilter(found);
     return { name, filters: found };
   } catch (error) {
@@ -67,7 +66,7 @@ export function toCloudImage(
   }
 }
 
-/** Why an entry cannot have its `image-id`: it has conditions, too. */
+/** Returns why an entry cannot have an `image-id`, which is that it also has conditions. */
 export function contradiction(
   image: CloudImageSource,
   { images }: Pick<ProviderModule, 'images'>,
@@ -82,7 +81,7 @@ function unusable(reason: string): ImageError {
   return new ImageError('invalid-filter', reason);
 }
 
-/** Reads `image-filters`; a filter is created when it is used, as ages in it count from then. */
+/** Reads `image-filters`. Each filter is created when it is used, because ages in it are relative to that time. */
 export function toFilterEntries(
   source: NonNullable<CloudImageSource['image-filters']>,
 ): readonly FilterEntry[] {

@@ -10,14 +10,14 @@ import type { ConfigurationParts } from './parts.ts';
 import type { ConfigurationSource } from './schema.ts';
 import { validationDiagnostics } from './validation.ts';
 
-/** The longest suffix of an image-id that the manager creates. */
+/** The longest suffix that the manager adds to a name to make an image-id. */
 const ID_END = '-0000000001-aaaaaaaa';
 
 /**
- * Reports settings that the schema accepts but jobs cannot use: names that cannot be part of a file name, elements
- * with an open quote, and `env-vars` that are not strings.
+ * Reports settings that the schema accepts but jobs cannot use: names that are not valid in file names, elements with
+ * an open quote, and `env-vars` that are not strings.
  *
- * @param source before inheritance, so that each problem is reported where it is written
+ * @param source before inheritance, so that each error is reported where it is written
  */
 export function* jobDiagnostics(source: ConfigurationSource, modules: Modules): Iterable<Diagnostic> {
   const words = wordKeys(modules);
@@ -26,18 +26,20 @@ export function* jobDiagnostics(source: ConfigurationSource, modules: Modules): 
     if (!diskimage.abstract) yield* imageIdDiagnostics(diskimage.name, `${pointer}/name`);
     for (const key of words) {
       if (wordsOf(diskimage[key]) !== undefined) continue;
-      const reason = 'has a quote or backslash without its counterpart: builds fail';
+      const reason = 'has an unmatched quote or backslash: builds fail';
       yield { pointer: `${pointer}/${key}`, severity: 'job-error', reason, remedy: 'close or remove it' };
     }
     yield* variableDiagnostics(diskimage['env-vars'], `${pointer}/env-vars`);
   }
 }
 
-/** A warning: the image-ids of the nodepool daemon are numbers, so that it can have any disk image built. */
+/**
+ * Warns about a name that is invalid in image-ids. Only a warning, because the nodepool daemon's image-ids are numbers.
+ */
 export function* imageIdDiagnostics(name: string, pointer: string): Iterable<Diagnostic> {
   const problem = imageIdFault(`${name}${ID_END}`);
   if (problem === undefined || !isFunctionSubject(name)) return;
-  const reason = `leads to image-ids that builders refuse: each ${problem}`;
+  const reason = `leads to image-ids that builders reject: each ${problem}`;
   yield { pointer, severity: 'warning', reason, remedy: 'choose a plain name' };
 }
 
@@ -45,7 +47,7 @@ function* variableDiagnostics(variables: unknown, pointer: string): Iterable<Dia
   if (variables === undefined || variables === null) return;
   if (!isMapping(variables)) {
     const remedy = 'write "NAME: value" pairs, indented below it, or remove it';
-    yield { pointer, severity: 'warning', reason: 'is not a mapping: it is ignored', remedy };
+    yield { pointer, severity: 'warning', reason: 'is not a mapping, and is ignored', remedy };
     return;
   }
   for (const [name, value] of Object.entries(variables)) {
@@ -56,7 +58,7 @@ function* variableDiagnostics(variables: unknown, pointer: string): Iterable<Dia
   }
 }
 
-/** Reports names that are used twice or that Gearman cannot carry, and unknown builders. */
+/** Reports unknown builders, and names that are used twice or that a Gearman function name cannot contain. */
 export function* diskImageNameDiagnostics({
   diskimages,
   modules: { builders },
@@ -69,7 +71,7 @@ export function* diskImageNameDiagnostics({
     yield* nameDiagnostics(names, lineOf);
     for (const { pointer, name } of names) {
       if (list === 'diskimages' || !listed.has(name)) continue;
-      const reason = `"${name}" is the name of one of diskimages, too`;
+      const reason = `"${name}" is also the name of one of diskimages`;
       yield { pointer, reason, remedy: 'rename or remove one of the two' };
     }
   }
@@ -81,12 +83,15 @@ export function* diskImageNameDiagnostics({
     const [reason, remedy] =
       key === undefined
         ? [`"${builder}" is unknown`, `use one of ${types.map(({ type }) => type).join(', ')}`]
-        : [`"${builder}" builds the images of ${key} only`, `make the image one of ${key}`];
+        : [`"${builder}" builds only images of ${key}`, `make the image one of ${key}`];
     yield { pointer: `${pointer}/builder`, reason, remedy };
   }
 }
 
-/** Problems that the schema cannot express: of `validate`, missing and meaningless blocks, and those that modules find. */
+/**
+ * Reports errors that the schema cannot express: errors in `validate`, missing and unused blocks, and the diagnostics
+ * of modules.
+ */
 export function* diskImageDiagnostics(parts: ConfigurationParts): Iterable<Diagnostic> {
   for (const entry of parts.diskimages) yield* entryDiagnostics(entry, parts);
 }
@@ -102,11 +107,11 @@ function* entryDiagnostics(
       const { required = [] }: ObjectSchema = settings;
       const key = required.find((one) => source[one] !== undefined && !(one in module.settings.properties));
       if (key === undefined) continue;
-      const reason = `means nothing to the builder ${module.type}`;
+      const reason = `has no effect with the builder ${module.type}`;
       yield {
         pointer: `${pointer}/${key}`,
         reason,
-        remedy: `write "builder: ${type}" beside it, or remove it`,
+        remedy: `write "builder: ${type}" next to it, or remove it`,
       };
       return;
     }

@@ -16,13 +16,13 @@ const COMMON = {
   formats: {
     type: ['array', 'null'],
     items: { enum: FORMAT_NAMES },
-    description: "Formats to build, besides those that the image's providers take.",
+    description: "Formats to build, in addition to those that the image's providers need.",
   },
   pause: {
     type: 'boolean',
     default: false,
     description:
-      'Not offered: its jobs wait at the job server, or go to another builder. `image-unpause` overrules it for the ' +
+      'Do not offer it: its jobs wait at the job server, or go to another builder. `image-unpause` overrides it for the ' +
       'manager.',
   },
   'build-timeout': {
@@ -35,7 +35,7 @@ const COMMON = {
     minimum: 0,
     description:
       'Disk space that a build reserves in `images-dir` before it begins, in GiB; it waits until other builds, ' +
-      'conversions and downloads leave as much. Default: the space that the last build took, if its image is there.',
+      'conversions and downloads leave as much. Default: the space that the last build used, if its image still exists.',
   },
   validate: VALIDATION_SCHEMA,
   keep: {
@@ -54,12 +54,12 @@ const FIRST = {
     format: 'text',
     description:
       'Disk image to inherit from: its elements come first, `env-vars` are added to its own, and every other value ' +
-      'holds unless the entry has one.',
+      'applies unless the entry has one.',
   },
   abstract: {
     type: 'boolean',
     default: false,
-    description: 'Never built, and not to be named by providers; others inherit from it.',
+    description: 'Not built, and not usable by providers; other disk images inherit from it.',
   },
   builder: TEXT,
 } as const satisfies Record<string, SettingsSchema>;
@@ -75,12 +75,12 @@ const LAST = {
       'Added to the environment of the build; values are strings. Anything but a mapping is ignored.',
   },
   ...COMMON,
-  options: { type: 'object', description: 'Settings for a builder of your own.' },
+  options: { type: 'object', description: 'Settings for your own builder.' },
   'rebuild-age': {
     type: 'number',
     exclusiveMinimum: 0,
     description:
-      'Age in seconds at which the manager rebuilds it. Default: 86400, unless a cron expression is in force.',
+      'Age in seconds at which the manager rebuilds it. Default: 86400, unless a cron expression applies.',
   },
   'rebuild-cron': {
     type: 'string',
@@ -108,7 +108,7 @@ export function diskImageSchema({ builders }: Modules): SettingsSchema {
       builder: {
         ...TEXT,
         default: DEFAULT_BUILDER,
-        description: `Builder: ${described.join(', ')}, or one that your own program brings.`,
+        description: `Builder: ${described.join(', ')}, or a builder of your own program.`,
       },
       ...Object.assign({}, ...modules.map(({ settings }) => settings.properties)),
       ...LAST,
@@ -153,7 +153,7 @@ function sectionSchema(module: BuilderModule, { description, defaultName }: Buil
   };
 }
 
-/** The key that tells a single entry from a mapping of names to entries: its value is text. */
+/** The key whose text value distinguishes a single entry from a mapping of names to entries. */
 export function entryKey({ settings }: BuilderModule): string {
   const { required: [key] = [] }: ObjectSchema = settings;
   if (key === undefined) throw new TypeError('a builder with a section has no required key');

@@ -10,7 +10,7 @@ import type { ConfigurationParts } from './parts.ts';
 import { toValidation } from './validation.ts';
 
 /**
- * Reads a disk image, unless none is built of the entry.
+ * Reads a disk image. Returns undefined for an abstract entry, or one with an unknown builder.
  *
  * @param secure contents of the file of `-s`
  */
@@ -48,7 +48,7 @@ export function toDiskImage(
     settings,
     isImported,
     pause,
-    // The provider that has the snapshot needs no file.
+    // The provider of the snapshot needs no file.
     formats: wantedFormats(
       written,
       providers.filter((provider) => provider.name !== snapshotProvider),
@@ -70,8 +70,8 @@ export function toDiskImage(
 }
 
 /**
- * Digest of everything that decides what an image contains. Formats are left out: a missing one is converted before an
- * upload. So are secrets: managers on other hosts do not have them.
+ * Digest of everything that determines the contents of an image. Formats are excluded, because a missing one is
+ * converted before an upload. Secrets are also excluded, because managers on other hosts do not have them.
  */
 function digestOf(
   { builder, envVars, secrets, release, options }: Omit<DiskImageConfiguration, 'digest'>,
@@ -82,12 +82,12 @@ function digestOf(
   return createHash('sha256').update(JSON.stringify(all)).digest('hex');
 }
 
-/** Entries of a mapping, whatever the order of its keys in the file. */
+/** Returns the entries of a mapping, independent of the order of its keys in the file. */
 function sorted(mapping: Readonly<Record<string, unknown>>): readonly (readonly [string, unknown])[] {
   return Object.entries(mapping).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** A day, unless the entry or `cron` has a time. */
+/** Returns the rebuild times of an entry. The default is one day, unless `cron` has a time. */
 function rebuildTimes(
   { 'rebuild-age': age, 'rebuild-cron': cron }: DiskImageSource,
   { cron: times }: GeneralSettings,
@@ -100,7 +100,7 @@ function rebuildTimes(
   };
 }
 
-/** The formats of a disk image: its own, and those that its providers take. */
+/** Returns the formats of a disk image: its own, and those that its providers need. */
 function wantedFormats(
   { name, formats }: Pick<DiskImageSource, 'name' | 'formats'>,
   providers: readonly ProviderConfiguration[],

@@ -17,16 +17,16 @@ export interface DiskImageEntry {
   readonly list: string;
   readonly name: string;
   readonly pointer: string;
-  /** JSON pointer of its name: a key of the entry, or the key of the entry in a mapping. */
+  /** JSON pointer of the name, which is a value in the entry, or the key of the entry in a mapping. */
   readonly namePointer: string;
   readonly source: DiskImageSource;
-  /** Undefined if it is abstract or the builder is unknown, or has a section of its own. */
+  /** Module of the builder. Undefined if the entry is abstract, or its builder is unknown or has its own section. */
   readonly module: BuilderModule | undefined;
   /** Values of the module's keys, with defaults and absolute paths. */
   readonly values: SettingsOf<ObjectSchema>;
 }
 
-/** All disk images, including abstract ones and those that another one of the same name replaces. */
+/** All disk images, including abstract ones and those that a later entry of the same name replaces. */
 export function diskImageEntries(
   source: ConfigurationSource,
   { builders }: Modules,
@@ -75,7 +75,7 @@ function sectionEntries(
   });
 }
 
-/** Names of the modules' keys with the format `words`. */
+/** Names of the module keys with the format `words`. */
 export function wordKeys({ builders }: Modules): readonly string[] {
   const keys = [...builders.values()].flatMap(({ settings }) => {
     const { properties }: ObjectSchema = settings;

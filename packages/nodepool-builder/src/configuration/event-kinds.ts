@@ -1,4 +1,4 @@
-/** Kinds of events, as receivers choose them. */
+/** Kinds of events that a receiver can select. */
 export const EVENTS = [
   'build-succeeded',
   'build-recovered',

@@ -58,7 +58,7 @@ export type GearmanServer = SettingsOf<typeof GEARMAN_SERVER_SCHEMA>;
 /** Address of the embedded job server. */
 export const EMBEDDED_SERVER: ServerAddress & { readonly port: number } = { host: '127.0.0.1', port: 4730 };
 
-/** The job servers of a configuration; if it names none, the embedded one. */
+/** Returns the job servers of a configuration, or the embedded one if it names none. */
 export function jobServers({
   'gearman-servers': servers,
 }: {
@@ -68,10 +68,10 @@ export function jobServers({
 }
 
 /**
- * The job servers of a `nodepool.yaml` in which they have only a host and a port, as in most. A command that needs nothing
- * else of the file starts three times as fast without the schemas of all modules.
+ * Returns the job servers of a `nodepool.yaml` in which they have only a host and a port, which is most files. A
+ * command that needs nothing else of the file starts three times as fast without the schemas of all modules.
  *
- * @returns undefined for all other files: the schema has to check them
+ * @returns undefined for all other files, which the schema has to check
  */
 export function plainJobServers(document: unknown): readonly ServerAddress[] | undefined {
   if (!isMapping(document) || typeof document['images-dir'] !== 'string') return undefined;
@@ -87,7 +87,10 @@ function isPlain(server: unknown): server is ServerAddress {
   return typeof host === 'string' && host !== '' && isPort && Object.keys(others).length === 0;
 }
 
-/** The address of a job server. Files are read for each connection, so that the next one uses a renewed certificate. */
+/**
+ * Returns the address of a job server. Its files are read for each connection, so that the next one uses a renewed
+ * certificate.
+ */
 function toAddress(server: GearmanServer): ServerAddress {
   const { host, port, 'ssl-server-name': servername } = server;
   const files = PARTS.flatMap((part) => {
@@ -135,14 +138,14 @@ function* keyDiagnostics(server: GearmanServer): Iterable<Diagnostic> {
     yield { pointer: keyOf(server, present), reason, remedy };
   }
   if (server['ssl-server-name'] !== undefined && ca === undefined && cert === undefined) {
-    const reason = 'asks for TLS, but neither ssl-ca nor ssl-cert is set';
+    const reason = 'enables TLS, but neither ssl-ca nor ssl-cert is set';
     yield { pointer: 'ssl-server-name', reason, remedy: 'set ssl-ca, or remove it' };
   }
 }
 
 async function fileDiagnostics(server: GearmanServer): Promise<readonly Diagnostic[]> {
   if (PARTS.every((part) => server[keyOf(server, part)] === undefined)) return [];
-  // Imported on demand: Node.js takes 20 ms to load them.
+  // Imported on demand, because Node.js takes 20 ms to load them.
   const [{ X509Certificate }, { createSecureContext }] = await Promise.all([
     import('node:crypto'),
     import('node:tls'),
@@ -173,7 +176,7 @@ async function fileDiagnostics(server: GearmanServer): Promise<readonly Diagnost
     createSecureContext(texts);
     return [];
   } catch (error) {
-    const reason = `does not fit the certificate: ${(error as Error).message}`;
+    const reason = `does not match the certificate: ${(error as Error).message}`;
     return [{ pointer: keyOf(server, 'key'), reason, remedy: 'name the key of ssl-cert' }];
   }
 }

@@ -23,10 +23,10 @@ interface Needed {
 }
 
 /**
- * Warns of directories and programs that this host lacks, and reports what builders find on it. Another host may have
- * more, such as the one that builds.
+ * Warns about directories and programs that this host lacks, and returns the builders' diagnostics for this host.
+ * Another host, such as the one that builds, may have them.
  *
- * @param written the file before inheritance, so that each problem is reported where it is written
+ * @param written the file before inheritance, so that each error is reported where it is written
  */
 export async function hostDiagnostics(
   parts: ConfigurationParts,
@@ -35,7 +35,7 @@ export async function hostDiagnostics(
 ): Promise<readonly Diagnostic[]> {
   const found = await Promise.all(distinctNeeds(parts).map(missing));
   const ofBuilders = await Array.fromAsync(builderDiagnostics(parts, written, secure));
-  // Disk images that inherit a problem share it.
+  // Disk images that inherit an error share it.
   const distinct = new Map(ofBuilders.map((each) => [`${each.pointer} ${each.reason}`, each]));
   return [...found.filter((diagnostic) => diagnostic !== undefined), ...distinct.values()];
 }
@@ -57,18 +57,18 @@ async function* builderDiagnostics(
   }
 }
 
-/** Warns of programs and elements that another user may change: this user would run that user's code. */
+/** Warns about programs and elements that another user can change, because this user would run that user's code. */
 export function foreignCodeDiagnostics(parts: ConfigurationParts): readonly Diagnostic[] {
   return distinctNeeds(parts).flatMap(({ pointer, path, kind }) => {
     const isCode = kind === 'program' ? path.includes('/') : /^\/(?:elements|script)-dir$/.test(pointer);
     const foreign = isCode && existsSync(path) ? foreignPart(path) : undefined;
     if (foreign === undefined) return [];
-    const reason = `names code that another user may change: ${foreign}`;
+    const reason = `names code that another user can change: ${foreign}`;
     return [{ pointer, severity: 'warning', reason, remedy: 'let only root and this user write there' }];
   });
 }
 
-/** A need of several entries is reported once, for the first of them. */
+/** Returns each need once, for the first entry that has it. */
 function distinctNeeds(parts: ConfigurationParts): readonly Needed[] {
   const needed = Map.groupBy(needs(parts), ({ kind, path, searchPath = '' }) =>
     JSON.stringify([kind, path, searchPath]),
@@ -88,7 +88,7 @@ function* needs({ general, diskimages, providers, context }: ConfigurationParts)
   }
 }
 
-/** Directories and programs that keys name by their format. The pointer of a default is the entry's. */
+/** Returns the directories and programs that keys name by their format. The pointer of a default is the entry's. */
 function* settingNeeds(
   properties: ObjectSchema['properties'],
   values: Readonly<Record<string, unknown>>,
@@ -127,7 +127,7 @@ async function missing(needed: Needed): Promise<Diagnostic | undefined> {
 
 async function directoryProblem(path: string): Promise<string | undefined> {
   try {
-    return (await stat(path)).isDirectory() ? undefined : 'is no directory';
+    return (await stat(path)).isDirectory() ? undefined : 'is not a directory';
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     return code === 'ENOENT' ? 'does not exist on this host' : `cannot be read: ${message}`;
@@ -143,10 +143,10 @@ async function programProblem({
     : searchPath.split(delimiter).map((place) => join(place, path));
   const codes = await Promise.all(candidates.map(executionError));
   if (codes.includes(undefined)) return undefined;
-  return codes.includes('EACCES') ? 'may not be executed' : 'is not installed on this host, or not on PATH';
+  return codes.includes('EACCES') ? 'is not executable' : 'is not installed on this host, or not on PATH';
 }
 
-/** The system's code for a file that cannot be executed. */
+/** Returns the errno code if a file cannot be executed. */
 async function executionError(path: string): Promise<string | undefined> {
   try {
     await access(path, constants.X_OK);

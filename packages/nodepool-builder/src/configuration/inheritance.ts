@@ -8,7 +8,7 @@ import type { ConfigurationSource } from './schema.ts';
 
 type ByName = ReadonlyMap<string, DiskImageSource>;
 
-/** The last of several entries with one name counts. */
+/** Indexes entries by name. The last of several entries with one name counts. */
 function byName(diskimages: readonly DiskImageSource[]): ByName {
   return new Map(diskimages.map((diskimage) => [diskimage.name, diskimage]));
 }
@@ -36,9 +36,9 @@ export function* inheritanceDiagnostics(diskimages: readonly DiskImageSource[]):
 }
 
 /**
- * Resolves `parent`. As in nodepool, elements and other words come after those of the parent, `env-vars` are added to
- * the parent's, and any other value replaces the parent's unless it is empty or false. An abstract entry keeps only its
- * name: it is never built.
+ * Resolves `parent`. As in nodepool, elements and other words come after the parent's, `env-vars` are added to the
+ * parent's, and any other value replaces the parent's unless it is empty or false. An abstract entry keeps only its
+ * name, because it is never built.
  *
  * @param source without {@link inheritanceDiagnostics}
  */
@@ -70,7 +70,7 @@ function inherit(diskimage: DiskImageSource, all: ByName, words: readonly string
   };
 }
 
-/** `rebuild-age` and `rebuild-cron` replace each other. */
+/** Returns whether an entry has a rebuild time. `rebuild-age` and `rebuild-cron` replace each other. */
 function hasRebuildTime({ 'rebuild-age': age, 'rebuild-cron': cron }: DiskImageSource): boolean {
   return age !== undefined || cron !== undefined;
 }
@@ -84,16 +84,16 @@ function variablesOf({ 'env-vars': variables }: DiskImageSource): Record<string,
   return isMapping(variables) ? variables : {};
 }
 
-/** A string with an open quote stays whole, so that its builds fail. */
+/** Splits a string into words. A string with an open quote stays whole, so that its builds fail. */
 function inheritableWords(value: unknown): readonly string[] {
   return wordsOf(value) ?? [value as string];
 }
 
 /**
- * Returns the JSON pointer at which a word of {@link withInheritance} is written: in the disk image, or in one that it
+ * Returns the JSON pointer at which a word of {@link withInheritance} is written, in the disk image or in one that it
  * inherits from.
  *
- * @param pointer any other pointer is returned as it is
+ * @param pointer any other pointer is returned unchanged
  */
 export function writtenPointer(source: ConfigurationSource, pointer: string): string {
   const diskimages = source.diskimages ?? [];

@@ -6,15 +6,18 @@ import { isMapping } from '../yaml/yaml-document.ts';
 /** Keys of a provider since nodepool 0.4, each with its replacement here, which may depend on the types. */
 const PROVIDER_KEYS: Readonly<Record<string, (types: readonly string[]) => string>> = {
   driver: ([first, ...others]) =>
-    `"type: ${first}" (${others.map((type) => `or ${type}`).join(', ')}) in place of "driver"`,
-  diskimages: () => '"images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages"',
-  pools: () => 'nothing in place of "pools"',
+    `"type: ${first}" (${others.map((type) => `or ${type}`).join(', ')}) instead of "driver"`,
+  diskimages: () => '"images: [{name: IMAGE, diskimage: IMAGE}]" instead of "diskimages"',
+  pools: () => 'nothing instead of "pools"',
 };
 
 const IN_META = 'write it in "meta" of the image';
 const IN_PROVIDER = 'write it in the provider, for all of its images, or in a further provider';
 
-/** Keys since nodepool 0.4 that change what is built or uploaded, by the mapping that has them, with what to write instead. */
+/**
+ * Keys since nodepool 0.4 that change what is built or uploaded, by the mapping that contains them, with their
+ * replacement.
+ */
 const REFUSED = {
   diskimages: {
     metadata: 'write it as "meta" in each image of a provider that names the disk image',
@@ -62,8 +65,8 @@ function unread($comment: string): SettingsSchema {
 }
 
 /**
- * Schemas of the keys that a later nodepool has in a mapping: keys for launchers are accepted, keys that delete files are
- * ignored with a warning, others are refused.
+ * Schemas of the keys that a later nodepool has in a mapping. Keys for launchers are accepted, keys that delete files
+ * are ignored with a warning, others are rejected.
  */
 export function laterKeys(mapping: keyof typeof REFUSED): Record<string, SettingsSchema> {
   const refused = Object.entries(REFUSED[mapping]).map(([key, remedy]) => [key, unread(remedy)]);
@@ -80,8 +83,8 @@ export function laterKeys(mapping: keyof typeof REFUSED): Record<string, Setting
 }
 
 /**
- * Reports a file for a later nodepool, which controls its builders by ZooKeeper. It is an error if a provider lacks
- * `images`, which the nodepool of Gearman required; otherwise the file may serve both.
+ * Reports a file for a later nodepool, which controls its builders through ZooKeeper. It is an error if a provider
+ * lacks `images`, which Gearman-era nodepool required. Otherwise the file may be for both.
  *
  * @param types of providers, the default type first
  */
@@ -104,7 +107,7 @@ export function laterNodepoolDiagnostic(document: unknown, types: readonly strin
   };
 }
 
-/** A builder reads no labels, but the nodepool beside it cannot use these. */
+/** Warns about labels that Gearman-era nodepool cannot use. A builder does not read them. */
 function laterLabelsDiagnostic(labels: unknown): Diagnostic | undefined {
   const label = entriesOf(labels).find(({ entry }) => !('image' in entry) && !('providers' in entry));
   if (label === undefined) return undefined;
@@ -112,7 +115,7 @@ function laterLabelsDiagnostic(labels: unknown): Diagnostic | undefined {
     pointer: `/labels/${label.index}`,
     severity: 'warning',
     reason: 'has neither image nor providers, as in nodepool 0.4 and later, which uses ZooKeeper',
-    remedy: 'it is ignored here; a nodepool that uses Gearman needs both',
+    remedy: 'it is ignored here; Gearman-era nodepool needs both',
   };
 }
 

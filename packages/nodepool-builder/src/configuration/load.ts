@@ -26,40 +26,40 @@ import { providerDiagnostics, providerReferenceDiagnostics } from './provider-ch
 import { describedImages } from './provider-images.ts';
 import { type ConfigurationSource, configurationSchema } from './schema.ts';
 
-/** A usable configuration, with warnings. */
+/** A valid configuration, with warnings. */
 export interface LoadedConfiguration {
   readonly configuration: Configuration;
-  /** The files that it was read from, and those that would be read if they existed. */
+  /** The files that were read, and files that would be read if they existed. */
   readonly files: readonly string[];
   readonly warnings: readonly LocatedDiagnostic[];
-  /** Directories and programs that this host lacks, with `checksHost`; they are in {@link warnings}, too. */
+  /** Missing directories and programs of this host, with `checksHost`. They are also in {@link warnings}. */
   readonly hostDiagnostics: readonly Diagnostic[];
-  /** The plugins that it names, and all modules. */
+  /** The plugins that the configuration names, and all modules. */
   readonly plugins: LoadedPlugins;
 }
 
-/** Places in which modules look for files and variables. */
+/** Locations of the files and variables that modules read. */
 type ProviderPlace = Omit<ProviderHost, 'warn'>;
 
 /** Settings of {@link loadConfiguration}. */
 export interface LoadOptions {
-  /** The kinds of builders and providers to choose from. Default: those that come with nodepool-builder. */
+  /** Modules to choose from. Default: the built-in modules. */
   readonly modules?: Modules;
-  /** The plugins of this process, if the configuration is read again. Default: they are loaded. */
+  /** The plugins of this process, if the configuration is reloaded. Default: they are loaded. */
   readonly plugins?: LoadedPlugins | undefined;
-  /** A file with `env-vars` that are kept apart from `nodepool.yaml`; they come on top of those there. */
+  /** A file with `env-vars` that are kept apart from `nodepool.yaml`. They override the `env-vars` there. */
   readonly secure?: string | undefined;
-  /** Places of clouds.yaml and the variables `OS_*`. Default: those of this process. */
+  /** Locations of clouds.yaml and the variables `OS_*`. Default: this process's. */
   readonly place?: ProviderPlace;
-  /** True to warn of directories and programs that this host lacks. Default false. */
+  /** Whether to warn about directories and programs that this host lacks. Default false. */
   readonly checksHost?: boolean;
 }
 
 /**
- * Reads a `nodepool.yaml`, and the clouds that its providers name. Relative paths in it count from the directory of
- * the file. A cloud that cannot be found is a warning; uploads to it fail with the reason.
+ * Reads a `nodepool.yaml`, and the clouds that its providers name. Relative paths in it are resolved against its
+ * directory. A cloud that cannot be found is a warning, and uploads to it fail with the reason.
  *
- * @throws ConfigurationError with line, reason and remedy of each problem
+ * @throws ConfigurationError with line, reason and remedy of each error
  */
 export async function loadConfiguration(
   path: string,
@@ -79,10 +79,10 @@ export async function loadConfiguration(
     : await loadPlugins(unfitted.value, file, builtIn);
   const { modules } = plugins;
   report.add(plugins.diagnostics);
-  report.throwErrors(); // errors that follow from a missing module would hide the reason
+  report.throwErrors(); // errors that a missing module causes would hide the reason
   const later = laterNodepoolDiagnostic(unfitted.value, [...modules.providers.keys()]);
   if (later !== undefined) report.add([later]);
-  report.throwErrors(); // for a file of another nodepool, the schema would find an error in each line
+  report.throwErrors(); // for a file of another nodepool, the schema would report an error in each line
   const schema = configurationSchema(modules);
   const document = unfitted.fitted(schema);
   report.diagnostics.push(...schemaDiagnostics(document, schema));
@@ -109,7 +109,7 @@ export async function loadConfiguration(
 
   const read = await readProviders([...parts.implicit, ...described.providers], parts.source, place, report);
   const providers = read.filter(takesImages);
-  // A wrong time that is only a warning is that of `cron`, which is ignored.
+  // An invalid time that is only a warning is in `cron`, which is then ignored.
   const general = timeDiagnostics.length === 0 ? parts.general : { ...parts.general, cron: null };
   const diskimages = lastOfEachName(described.diskimages).flatMap(
     (entry) => toDiskImage(entry, { ...parts, general }, providers, secureEnvVars) ?? [],
@@ -150,12 +150,15 @@ function takesImages({ module }: ProviderConfiguration): boolean {
   return module.images !== undefined;
 }
 
-/** The problems of a file so far. */
+/** The diagnostics of a file so far. */
 class Report {
   readonly diagnostics: LocatedDiagnostic[];
   readonly #document: YamlDocument;
 
-  /** Starts with duplicate keys, of which nodepool silently takes the last, and unset variables, which it leaves. */
+  /**
+   * Collects the document's own diagnostics: duplicate keys, of which nodepool silently uses the last, and unset
+   * variables, which nodepool does not replace.
+   */
   constructor(document: YamlDocument) {
     this.#document = document;
     this.diagnostics = document.duplicates.map(({ key, line, column }) => {
@@ -200,11 +203,11 @@ async function readProviders(
   place: ProviderPlace,
   report: Report,
 ): Promise<readonly ProviderConfiguration[]> {
-  const reported = new Set<string>(); // several providers may share a cloud, and its problems
+  const reported = new Set<string>(); // several providers may share a cloud, and its errors
   const read: ProviderConfiguration[] = [];
   for (const provider of lastOfEachName(listed)) {
     const { pointer } = provider;
-    const warn = (reason: string, remedy = 'see to it'): void => {
+    const warn = (reason: string, remedy = 'correct it'): void => {
       if (!reported.has(reason)) report.locate(pointer, { severity: 'warning', reason, remedy });
       reported.add(reason);
     };

@@ -2,7 +2,7 @@ import { BUILD_TIMEOUT } from '@nodepool-builder/image-builder/module-kit';
 import type { ManagerConfiguration } from '@nodepool-builder/image-manager';
 import type { Configuration } from './configuration.ts';
 
-/** Default of `image-upload-timeout`: a day, in seconds, because builders abort stalled uploads earlier. */
+/** Default of `image-upload-timeout`, in seconds. A day is enough, because builders abort stalled uploads earlier. */
 const UPLOAD_TIMEOUT = 86_400;
 
 /** Extracts the parts of a configuration that the manager needs. */

@@ -20,13 +20,14 @@ export const MANAGER = {
       type: 'number',
       exclusiveMinimum: 0,
       default: 60,
-      description: 'Seconds from a failed build or upload to its retry. Each further failure doubles them.',
+      description:
+        'Seconds from a failed build or upload to its retry. Each further failure doubles the pause.',
     },
     'max-retry-delay': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 3600,
-      description: 'Maximum of these seconds.',
+      description: 'Maximum pause in seconds.',
     },
     'orphan-scan-interval': {
       type: 'number',
@@ -38,8 +39,7 @@ export const MANAGER = {
       type: 'number',
       exclusiveMinimum: 0,
       default: 1800,
-      description:
-        'Seconds after which an image that a provider needs, and that no builder offers, is rebuilt.',
+      description: 'Seconds after which an image that a provider needs is rebuilt if no builder offers it.',
     },
   },
 } as const satisfies SettingsSchema;
@@ -57,7 +57,7 @@ interface ManagerParts {
   readonly context: Pick<SettingsContext, 'absolute'>;
 }
 
-/** A `manager.store` that is a database URL; anything else is a path. */
+/** A `manager.store` that is a database URL. Anything else is a path. */
 export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
 
 /** Reads the section `manager`. */
@@ -72,7 +72,7 @@ const URL_LIKE = /^[^./].*:/;
 /** Reports a store that is neither a path nor the URL of a PostgreSQL database. */
 export function* storeDiagnostics({ manager: { store = '' } }: ManagerParts): Iterable<Diagnostic> {
   if (!URL_LIKE.test(store) || DATABASE_URL.test(store)) return;
-  // The value stays out of the message: it may contain a password.
+  // The message omits the value, which may contain a password.
   const reason = 'is a URL, but not of a PostgreSQL database';
   const remedy =
     'write postgresql://USER@HOST/DATABASE, or the path of a file, which begins with ./ if it has a colon';

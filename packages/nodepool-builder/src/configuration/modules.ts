@@ -19,10 +19,10 @@ import { ModuleError } from '../terms/module-error.ts';
 import { isMapping } from '../yaml/yaml-document.ts';
 import { providerSchema } from './provider-schema.ts';
 
-/** A kind of builder or a kind of provider. */
+/** A builder or provider module. */
 export type Module = BuilderModule | ProviderModule;
 
-/** `builder` of a disk image that names none. */
+/** Default `builder` of a disk image. */
 export const DEFAULT_BUILDER: string = DIB_MODULE.type;
 
 /** The modules that come with nodepool-builder. */
@@ -37,8 +37,8 @@ const BUILT_IN: readonly Module[] = [
 ];
 
 /**
- * Packages of this project that are installed only where they are needed, by the type of the provider that each exports:
- * the libraries of these clouds are large.
+ * Packages of this project that are only installed where needed, because the libraries of these clouds are large, by
+ * the provider type that each exports.
  */
 export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {
   aws: '@nodepool-builder/provider-aws',
@@ -48,7 +48,7 @@ export const OPTIONAL_PACKAGES: Readonly<Record<string, string>> = {
   s3: '@nodepool-builder/provider-s3',
 };
 
-/** Providers that the text after their type describes on a command line, without a configuration file: by their types. */
+/** Providers that can be written on a command line, without a configuration file, by type. */
 export const SHORT_FORMS: ReadonlyMap<string, ShortForm> = new Map<string, ShortForm>([
   [OPENSTACK_MODULE.type, { placeholder: 'CLOUD', settings: (cloud) => ({ cloud, rate: 0 }) }],
   [DIRECTORY_MODULE.type, { placeholder: 'PATH', settings: (directory) => ({ directory }) }],
@@ -60,16 +60,16 @@ interface ShortForm {
   readonly settings: (text: string) => Readonly<Record<string, unknown>>;
 }
 
-/** The kinds of builders and providers that a configuration can name. A set does not change. */
+/** The builders and providers that a configuration can name. A set is immutable. */
 export class Modules {
   /** The empty set. */
   static readonly none: Modules = new Modules([]);
-  /** The set of the modules that come with nodepool-builder. */
+  /** The modules that come with nodepool-builder. */
   static readonly builtIn: Modules = new Modules(BUILT_IN);
 
-  /** By `diskimages[].builder`. */
+  /** Builder modules by `diskimages[].builder`. */
   readonly builders: ReadonlyMap<string, BuilderModule>;
-  /** By `providers[].type`. */
+  /** Provider modules by `providers[].type`. */
   readonly providers: ReadonlyMap<string, ProviderModule>;
 
   private constructor(modules: readonly Module[]) {
@@ -78,9 +78,9 @@ export class Modules {
   }
 
   /**
-   * Returns this set with further modules.
+   * Returns this set with additional modules.
    *
-   * @param modules of any shape: they may come from JavaScript that no compiler has checked
+   * @param modules of any shape, because they may come from unchecked JavaScript
    * @throws ModuleError for a wrong shape, or a type or a key that another module has
    */
   with(modules: Iterable<unknown>): Modules {
@@ -88,8 +88,8 @@ export class Modules {
   }
 
   /**
-   * Returns this set with further builders. A class replaces the builder of the same type, with its settings. One with
-   * another type has the settings of `dib`.
+   * Returns this set with additional builders. A class replaces the builder of the same type and keeps its settings. A
+   * class with a new type has the settings of `dib`.
    */
   withBuilders(classes: Readonly<Record<string, ImageBuilderClass>>): Modules {
     const modules = Object.entries(classes).map(([type, Builder]) => {
@@ -103,7 +103,7 @@ export class Modules {
   }
 
   /**
-   * Creates the builder that a disk image names.
+   * Creates the builder of a disk image.
    *
    * @throws ImageError `builder-unknown`, `invalid-configuration`
    */
@@ -119,7 +119,7 @@ export class Modules {
     throw new ImageError('builder-unknown', reason);
   }
 
-  // Not #add and #list: with these, tsc makes the static fields use the class before it is defined.
+  // Not #add and #list, because tsc then makes the static fields use the class before it is defined.
   private add(module: unknown): Modules {
     checkShape(module);
     const [taken, kind] = isBuilderModule(module)
@@ -128,7 +128,7 @@ export class Modules {
     if (!taken.has(module.type)) {
       if (isBuilderModule(module)) this.checkKeys(module);
       const all = new Modules([...this.list(), module]);
-      providerSchema(all); // refuses colliding keys
+      providerSchema(all); // throws if keys collide
       return all;
     }
     throw new ModuleError(
@@ -137,7 +137,9 @@ export class Modules {
     );
   }
 
-  /** All entries of `diskimages` are checked by one schema. */
+  /**
+   * Checks that no other builder uses a key with another schema, because one schema checks all entries of `diskimages`.
+   */
   private checkKeys({ type, entries, settings }: BuilderModule): void {
     if (entries?.section !== undefined) return;
     const shared = [...this.builders.values()].filter((other) => other.entries?.section === undefined);
@@ -166,7 +168,7 @@ function isProviderModule(module: Module): module is ProviderModule {
   return !isBuilderModule(module);
 }
 
-/** Characters of a type: it is a value in YAML, a part of error messages, and of file names. */
+/** Pattern of a type, which is a value in YAML and part of error messages and file names. */
 const TYPE = /^[a-z0-9][a-z0-9._-]*$/i;
 
 /** Functions of a module, all of them optional. */

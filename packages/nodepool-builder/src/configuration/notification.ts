@@ -19,8 +19,8 @@ const NOTIFICATION_SCHEMA = {
     'secret-file': {
       ...FILE,
       description:
-        'File with the secret that signs requests (Standard Webhooks); of `whsec_…` the part behind it in base64. ' +
-        'Default: they are not signed.',
+        'File with the secret that signs requests (Standard Webhooks); in `whsec_…` the part after the prefix is base64. ' +
+        'Default: requests are not signed.',
     },
     command: {
       type: 'array',
@@ -33,18 +33,19 @@ const NOTIFICATION_SCHEMA = {
       type: 'array',
       items: { enum: EVENTS },
       description:
-        'Events to send. Default: all but `build-succeeded` and `upload-succeeded`, which contain the recovered ones.',
+        'Events to send. Default: all but `build-succeeded` and `upload-succeeded`, which include recoveries.',
     },
-    diskimages: { ...NAMES, description: 'Only events of these disk images. Default: of all.' },
+    diskimages: { ...NAMES, description: 'Only events of these disk images. Default: all.' },
     providers: {
       ...NAMES,
-      description: 'Only events of uploads to these providers. Default: to all. Builds are sent in any case.',
+      description:
+        'Only events of uploads to these providers. Default: all. Events of builds are always sent.',
     },
     'max-age': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 172_800,
-      description: 'Age in seconds of the newest image in a provider from which on it is `image-too-old`.',
+      description: 'Age in seconds at which the newest image in a provider is `image-too-old`.',
     },
     timeout: {
       type: 'number',
@@ -57,7 +58,7 @@ const NOTIFICATION_SCHEMA = {
       type: 'number',
       minimum: 0,
       default: 3600,
-      description: 'Seconds, from the event, in which a failed delivery is repeated.',
+      description: 'Seconds, from the event, during which a failed delivery is retried.',
     },
   },
 } as const satisfies SettingsSchema;
@@ -66,7 +67,7 @@ const NOTIFICATION_SCHEMA = {
 export const NOTIFICATIONS = {
   type: ['array', 'null'],
   items: NOTIFICATION_SCHEMA,
-  description: 'Webhooks and commands that are told of builds and uploads.',
+  description: 'Webhooks and commands that are notified of builds and uploads.',
 } as const satisfies SettingsSchema;
 
 /** A receiver of events. */
@@ -74,7 +75,7 @@ export type NotificationSettings = SettingsOf<typeof NOTIFICATION_SCHEMA>;
 
 const PLACES = ['url', 'url-file', 'command'] as const;
 
-/** Reports entries without exactly one place to send to, URLs that are none, and files that cannot be read. */
+/** Reports entries without exactly one receiver, invalid URLs, and files that cannot be read. */
 export async function notificationDiagnostics({
   general,
 }: {
@@ -93,12 +94,12 @@ export async function notificationDiagnostics({
       diagnostics.push({ pointer, reason, remedy: `set one of ${PLACES.join(', ')}` });
     }
     if (entry.url !== undefined && !isWebhookUrl(entry.url)) {
-      // The value stays out of the message: it may contain a secret.
+      // The message omits the value, which may contain a secret.
       const remedy = 'write it as https://HOST/PATH';
-      diagnostics.push({ pointer: `${pointer}/url`, reason: 'is no HTTP URL', remedy });
+      diagnostics.push({ pointer: `${pointer}/url`, reason: 'is not an HTTP URL', remedy });
     }
     if (entry.command !== undefined && entry['secret-file'] !== undefined) {
-      const reason = 'signs requests, and a command gets none';
+      const reason = 'signs requests, but a command receives no request';
       diagnostics.push({ pointer: `${pointer}/secret-file`, reason, remedy: 'remove it' });
     }
     for (const key of ['url-file', 'secret-file'] as const) {
@@ -113,7 +114,7 @@ export async function notificationDiagnostics({
   return (await Promise.all(found)).flat();
 }
 
-/** Whether a text is the URL of a webhook. */
+/** Returns whether a text is the URL of a webhook. */
 export function isWebhookUrl(text: string): boolean {
   return ['http:', 'https:'].includes(URL.parse(text)?.protocol ?? '');
 }

@@ -24,10 +24,10 @@ const ACCESS_LIST = {
 };
 
 /**
- * Reads the file of `--access-list`: common names of certificates, with the rights on a job server, each with the
+ * Reads the file of `--access-list`, which maps common names of certificates to rights on a job server, each with the
  * prefixes of the functions that it covers.
  *
- * @throws ConfigurationError with line, reason and remedy of each problem
+ * @throws ConfigurationError with line, reason and remedy of each error
  */
 export async function loadAccessList(file: string): Promise<AccessRules> {
   const document = await readYaml(file, '--access-list');
@@ -35,7 +35,7 @@ export async function loadAccessList(file: string): Promise<AccessRules> {
   return document.value as AccessRules;
 }
 
-/** The file of `-s`. Other parts of nodepool may have keys there. */
+/** Schema of the file of `-s`. Other parts of nodepool may have keys there. */
 const SECURE_FILE = {
   type: 'object',
   properties: {
@@ -56,14 +56,14 @@ const SECURE_FILE = {
 /** `env-vars` of disk images, by the name of the disk image. */
 export type SecureEnvVars = ReadonlyMap<string, Readonly<Record<string, string>>>;
 
-/** The first line of an INI file; in YAML it would be a list, and the file has to be a mapping. */
+/** The first line of an INI file. In YAML it would be a list, but the file has to be a mapping. */
 const SECTION = /^(?:[^\S\n]*(?:[#;][^\n]*)?\n)*[^\S\n]*\[[\w -]+\]\s*\n/;
 
 /**
- * Reads the file of `-s`: `diskimages`, each with its `name` and the `env-vars` that are kept apart.
+ * Reads the file of `-s`: `diskimages`, each with its `name` and its secret `env-vars`.
  *
  * @param variables see {@link YamlOptions.variables}
- * @throws ConfigurationError with each problem; no message contains a value
+ * @throws ConfigurationError with each error; no message contains a value
  */
 export async function readSecureFile(
   file: string,
@@ -71,8 +71,8 @@ export async function readSecureFile(
 ): Promise<SecureEnvVars> {
   const text = await readText(file, '-s');
   if (SECTION.test(text)) {
-    const reason = "the file is no YAML, but an INI file, such as the nodepool daemon's own secure.conf";
-    const remedy = 'leave that to the daemon, and name a YAML file with diskimages, or none';
+    const reason = "the file is not YAML, but an INI file, such as the nodepool daemon's secure.conf";
+    const remedy = 'name a YAML file with diskimages, or none';
     throw unreadable(file, { line: 1, column: 1 }, reason, remedy);
   }
   const document = parseSecrets(file, text, { variables });
@@ -90,6 +90,6 @@ function parseSecrets(file: string, text: string, options: YamlOptions): YamlDoc
     if (position === undefined) throw error;
     const { line, column } = position;
     const remedy = 'correct it, and put values in quotes';
-    throw unreadable(file, { line, column }, 'the YAML makes no sense there', remedy);
+    throw unreadable(file, { line, column }, 'the YAML is invalid there', remedy);
   }
 }

@@ -13,18 +13,18 @@ import { type ConfigurationSource, GENERAL } from './schema.ts';
 
 /** A file that its schema accepts: its keys with defaults and absolute paths, and its entries with their modules. */
 export interface ConfigurationParts {
-  /** The file's mapping, without `parent` and abstract disk images. */
+  /** The file's mapping, with `parent` resolved and without abstract disk images. */
   readonly source: ConfigurationSource;
   readonly modules: Modules;
   readonly general: GeneralSettings;
   readonly manager: SettingsOf<typeof MANAGER>;
   readonly diskimages: readonly DiskImageEntry[];
   readonly providers: readonly ListedProvider[];
-  /** Providers that need not be written. */
+  /** Providers without an entry in the file. */
   readonly implicit: readonly ListedProvider[];
-  /** For the settings of modules. */
+  /** Context for the settings of modules. */
   readonly context: Omit<SettingsContext, 'name'>;
-  /** Line of a JSON pointer. */
+  /** Returns the line of a JSON pointer. */
   readonly lineOf: (pointer: string) => number;
 }
 
@@ -61,13 +61,13 @@ export function readParts(
   };
 }
 
-/** Reads the keys of the top level in which no module has a part. */
+/** Reads the top-level keys that do not belong to a module. */
 function readGeneral(source: ConfigurationSource, absolute: (path: string) => string): GeneralSettings {
   const general = ownSettings(GENERAL, source, absolute);
   const { 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
   return {
     ...general,
-    // diskimage-builder takes several directories, separated as in PATH.
+    // diskimage-builder accepts several directories, separated as in PATH.
     'elements-dir': elementsDir ? elementsDir.split(':').map(absolute).join(':') : null,
     'script-dir': scriptDir ? absolute(scriptDir) : null,
     'build-environment': general['build-environment'] ?? [],

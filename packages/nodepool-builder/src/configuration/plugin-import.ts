@@ -8,29 +8,30 @@ import { ModuleError } from '../terms/module-error.ts';
 /**
  * Imports the default export of a plugin.
  *
- * @param name of a package, or a path relative to the configuration
+ * @param name name of a package, or a path relative to the configuration
  * @param file absolute path of the configuration
- * @throws ModuleError if another user may change the plugin, or it exports nothing; MissingPackage; errors of the plugin
+ * @throws ModuleError if another user can change the plugin, or it exports nothing; MissingPackage; errors of the
+ * plugin
  */
 export async function importPlugin(name: string, file: string): Promise<unknown> {
   hookResolution();
   const { default: exported } = (await import(specifierOf(name, file))) as { readonly default?: unknown };
   if (exported !== undefined) return exported;
-  throw new ModuleError('there is no default export', 'export a module, or a list of modules, as default');
+  throw new ModuleError('it has no default export', 'export a module, or a list of modules, as default');
 }
 
-/** A package of `plugins` that is installed neither next to this program nor where the configuration is. */
+/** A package in `plugins` that is installed neither next to this program nor where the configuration is. */
 export class MissingPackage extends Error {}
 
-/** True for the error of Node.js for a missing file or package. */
+/** Returns whether Node.js reports a missing file or package. */
 export function isMissing(error: unknown): error is Error & { readonly url?: string } {
   return error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND';
 }
 
-/** Begins the specifier with which a package of `plugins` is imported. */
+/** Prefix of the specifier with which a package in `plugins` is imported. */
 const SCHEME = 'nodepool-plugin:';
 
-/** Name of a package, perhaps with the path of a file in it: neither a URL nor an entry of `imports`. */
+/** Name of a package, optionally with the path of a file in it. It is neither a URL nor an entry of `imports`. */
 const PACKAGE = /^((?:@[\w.~-]+\/)?[\w.~-]+)(?:\/[\w./~-]+)?$/;
 
 /** Packages of this project. */
@@ -50,10 +51,13 @@ function specifierOf(name: string, file: string): string {
   return `${SCHEME}?${new URLSearchParams({ name, from: pathToFileURL(file).href }).toString()}`;
 }
 
-/** URLs of modules that are not installed next to this program: what they import is checked, too. */
+/** URLs of modules that are not installed next to this program. Their imports are also checked. */
 const checkedModules = new Set<string>();
 
-/** @throws ModuleError if a user other than root and this one may change a file: this user would run that user's code */
+/**
+ * @throws ModuleError if a user other than root and this one can change a file, because this user would run that user's
+ * code
+ */
 function refuseForeign(path: string): void {
   const reason = foreignPart(path);
   if (reason === undefined) return;
@@ -66,8 +70,9 @@ function refuseForeign(path: string): void {
 let isHooked = false;
 
 /**
- * Resolves packages of plugins from here, then from the directory of the configuration. A plugin that imports a package of
- * this project gets the one that runs: a second copy would have classes of its own, such as a second `ImageError`.
+ * Resolves packages of plugins from here, then from the directory of the configuration. A plugin that imports a package
+ * of this project gets the running copy, because a second copy would have its own classes, such as a second
+ * `ImageError`.
  */
 function hookResolution(): void {
   if (isHooked) return;

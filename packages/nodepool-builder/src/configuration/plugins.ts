@@ -11,7 +11,7 @@ import { importPlugin, isMissing, MissingPackage } from './plugin-import.ts';
 export interface LoadedPlugins {
   /** Packages of optional providers, and `plugins` of the configuration. */
   readonly names: readonly string[];
-  /** The kinds of builders and providers with those of the plugins. */
+  /** All modules, including the plugins' modules. */
   readonly modules: Modules;
 }
 
@@ -21,10 +21,10 @@ export interface PluginsResult extends LoadedPlugins {
 }
 
 /**
- * Loads the packages of optional providers that a configuration has, and its plugins.
+ * Loads the packages of a configuration's optional providers, and its plugins.
  *
  * @param file absolute path of the configuration: packages are looked up next to this program, then from its directory
- * @param modules that the plugins are added to
+ * @param modules the set to which the plugins are added
  */
 export async function loadPlugins(document: unknown, file: string, modules: Modules): Promise<PluginsResult> {
   const plugins = pluginsOf(document);
@@ -40,7 +40,7 @@ export async function loadPlugins(document: unknown, file: string, modules: Modu
   return { names: plugins.map(({ name }) => name), modules: all, diagnostics };
 }
 
-/** The modules with those of all optional providers, which must be installed. */
+/** Returns the modules with those of all optional providers, which must be installed. */
 export async function withOptionalProviders(modules: Modules): Promise<Modules> {
   let all = modules;
   for (const name of Object.values(OPTIONAL_PACKAGES)) all = await withPlugin(all, name, resolve('.'));
@@ -52,7 +52,7 @@ async function withPlugin(modules: Modules, name: string, file: string): Promise
   return modules.with(Array.isArray(exported) ? exported : [exported]);
 }
 
-/** The plugins of this process, with a warning if a configuration that is read again has others. */
+/** Keeps the plugins of this process. Warns if a reloaded configuration has others. */
 export function keepPlugins(document: unknown, { names, modules }: LoadedPlugins): PluginsResult {
   const reason = 'differs from the plugins that this process has loaded';
   const remedy = 'restart nodepool-builder to load them';
@@ -63,13 +63,13 @@ export function keepPlugins(document: unknown, { names, modules }: LoadedPlugins
 }
 
 interface Plugin {
-  /** Of its package, or its path. */
+  /** Name of the package, or its path. */
   readonly name: string;
-  /** Place in the configuration that needs it. */
+  /** JSON pointer of the configuration that needs it. */
   readonly pointer: string;
 }
 
-/** The schema reports whatever has another shape. */
+/** Returns the plugins of a document. The schema reports other shapes. */
 function pluginsOf(document: unknown): readonly Plugin[] {
   const { providers, plugins } = isMapping(document) ? document : {};
   const listed = (Array.isArray(plugins) ? plugins : []).flatMap((name: unknown, index) =>
@@ -92,7 +92,7 @@ function explain(error: unknown, name: string, file: string): Pick<Diagnostic, '
   }
   const path = resolve(dirname(file), name);
   if (isMissing(error) && error.url === pathToFileURL(path).href) {
-    return { reason: `${plugin} does not exist`, remedy: `there is no file ${path}; correct the path` };
+    return { reason: `${plugin} does not exist`, remedy: `create the file ${path}, or correct the path` };
   }
   const [line = ''] = String(error).split('\n');
   const place = placeOf(error);
@@ -100,7 +100,7 @@ function explain(error: unknown, name: string, file: string): Pick<Diagnostic, '
   return { reason, remedy: 'correct the plugin, or remove it from the list' };
 }
 
-/** Where an error was thrown, unless it was thrown by the resolution here. */
+/** Location at which an error was thrown, unless the resolution here threw it. */
 function placeOf(error: unknown): string | undefined {
   const [place] = /file:\/\/\S+?:\d+/.exec((error instanceof Error && error.stack) || '') ?? [];
   return place?.includes('/plugin-import.') ? undefined : place;

@@ -12,7 +12,7 @@ import type { ListedProvider } from './provider.ts';
 import { describesDiskImage } from './provider-images.ts';
 import type { ProviderImageSource } from './provider-schema.ts';
 
-/** Reports names that are used twice, disk images that are missing or abstract, and more metadata than Nova takes. */
+/** Reports names that are used twice, disk images that are missing or abstract, and more metadata than Nova accepts. */
 export function* providerReferenceDiagnostics({
   providers,
   diskimages,
@@ -32,7 +32,7 @@ export function* providerReferenceDiagnostics({
         yield { pointer, reason, remedy: 'name a disk image that inherits from it' };
       } else if (diskimage && found === undefined) {
         const reason = `"${diskimage}" is not among ${[...lists].join(' and ')}`;
-        const remedy = 'correct it, unless another builder makes that image';
+        const remedy = 'correct it, unless another builder builds that image';
         yield { pointer, severity: 'warning', reason, remedy };
       }
       yield* below(`${list}/${position}/meta`, metadataDiagnostics(meta));
@@ -56,11 +56,11 @@ function* metadataDiagnostics(meta: Readonly<Record<string, string>>): Iterable<
     pointer: '',
     severity: 'warning',
     reason,
-    remedy: 'it is sent as it is, and the cloud may refuse it',
+    remedy: 'it is sent unchanged, and the cloud may reject it',
   };
 }
 
-/** Reports what the schema accepts in `providers` but a module, a command or a hook cannot use. */
+/** Reports values in `providers` that the schema accepts but a module, a command or a hook cannot use. */
 export function* providerDiagnostics({ providers, modules }: ConfigurationParts): Iterable<Diagnostic> {
   for (const provider of providers) {
     const { pointer, name, source, module } = provider;
@@ -84,10 +84,13 @@ function moduleDiagnostics({ source, module, entry }: ListedProvider): Iterable<
   return missing.length > 0 ? missing : (module.check?.(entry) ?? []);
 }
 
-/** A warning: the Python builder had no hook with the name as an argument. */
+/**
+ * Warns about a name that looks like an option. Only a warning, because the Python builder had no hook with the name as
+ * an argument.
+ */
 function* optionDiagnostics(name: string): Iterable<Diagnostic> {
   if (!name.startsWith('-')) return;
-  const reason = 'begins with a "-": commands and hooks take it for an option';
+  const reason = 'begins with a "-", so commands and hooks would parse it as an option';
   yield { pointer: '', severity: 'warning', reason, remedy: 'choose a plain name' };
 }
 
@@ -96,13 +99,13 @@ function* imageDiagnostics(
   module: ProviderModule,
 ): Iterable<Diagnostic> {
   if (diskimage && module.images === undefined) {
-    const reason = `means nothing: a provider of type ${module.type} takes no images`;
+    const reason = `has no effect: a provider of type ${module.type} does not store images`;
     yield { pointer: '/diskimage', reason, remedy: 'remove the image there', severity: 'warning' };
   }
   try {
     parseImageFilter(toFilterEntries(filters ?? []));
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;
-    yield { pointer: '/image-filters', reason: `makes no sense: ${error.message}`, remedy: 'correct it' };
+    yield { pointer: '/image-filters', reason: `is invalid: ${error.message}`, remedy: 'correct it' };
   }
 }

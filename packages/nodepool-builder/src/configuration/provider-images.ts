@@ -8,7 +8,7 @@ import type { ConfigurationParts } from './parts.ts';
 import { type ListedProvider, listedProvider } from './provider.ts';
 import type { ProviderImageSource } from './provider-schema.ts';
 
-/** True if an image of a provider describes a disk image, as nodepool's images with set-up scripts do. */
+/** Returns whether an image of a provider describes a disk image, like nodepool's images with set-up scripts. */
 export function describesDiskImage(image: ProviderImageSource, { builders }: Modules): boolean {
   return [...builders.values()].some(
     ({ entries }) => entries?.providerImages && describes(entries.providerImages, image),
@@ -22,17 +22,17 @@ function describes({ properties }: ProviderImages, image: ProviderImageSource): 
 
 /** Result of {@link describedImages}. */
 interface DescribedImages {
-  /** All disk images, with those that are described. */
+  /** All disk images, including those that providers' images describe. */
   readonly diskimages: readonly DiskImageEntry[];
   /** Providers whose images name the disk images that they describe. */
   readonly providers: readonly ListedProvider[];
-  /** Warnings of images that are not built, or not as their keys describe: a site may have had them for years. */
+  /** Warnings about images that are not built, or not as their keys describe. A site may have had them for years. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
- * Turns images of providers that describe a disk image into entries of `diskimages`. Each is built in the first provider
- * that has it, and uploaded to the others.
+ * Turns images of providers that describe a disk image into entries of `diskimages`. Each is built in the first
+ * provider that has it, and uploaded to the others.
  */
 export function describedImages(parts: ConfigurationParts): DescribedImages {
   const { modules, context } = parts;
@@ -44,7 +44,7 @@ export function describedImages(parts: ConfigurationParts): DescribedImages {
     if (providerImages === undefined) continue;
     const reasonAgainst = (image: ProviderImageSource, provider: string): string | undefined =>
       taken.has(image.name)
-        ? `means nothing: "${image.name}" is a disk image of its own`
+        ? `has no effect: "${image.name}" is already a disk image`
         : providerImages.reason(image, context.providers.get(provider), context);
     const built = new Map<string, { image: ProviderImageSource; provider: string }>();
     for (const { name: provider, source } of lastOfEachName(providers)) {
@@ -64,7 +64,7 @@ export function describedImages(parts: ConfigurationParts): DescribedImages {
         const reason =
           reasonAgainst(image, name) ??
           (!isBuilder && different
-            ? `means nothing here: the image is made by provider "${builder.provider}", with another ${different}`
+            ? `has no effect here: provider "${builder.provider}" builds the image, with another ${different}`
             : undefined);
         if (reason !== undefined) {
           const pointer = `${provider}/images/${position}/${keys[0]}`;
@@ -82,5 +82,5 @@ export function describedImages(parts: ConfigurationParts): DescribedImages {
   return { diskimages: diskImageEntries(all, modules, context.absolute), providers, diagnostics };
 }
 
-const UPLOADED = 'the image is made once, and uploaded here; make it a disk image, or rename one of the two';
-const IGNORED = 'nothing is built of it; name a diskimage instead, or leave it to nodepool';
+const UPLOADED = 'the image is built once, and uploaded here; make it a disk image, or rename one of the two';
+const IGNORED = 'nothing is built from it; name a diskimage instead, or leave it to nodepool';

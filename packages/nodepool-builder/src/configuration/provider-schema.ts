@@ -28,8 +28,8 @@ export const CLOUD_IMAGES = {
     properties: CLOUD_IMAGE,
   },
   description:
-    'Images that filters choose in each provider, the same everywhere. An entry of `providers[].cloud-images` with ' +
-    'the same name and conditions of its own takes precedence there.',
+    'Images that filters select in each provider, the same everywhere. An entry of `providers[].cloud-images` with ' +
+    'the same name and its own conditions takes precedence there.',
 } as const satisfies SettingsSchema;
 
 /** A valid entry of `cloud-images`. */
@@ -40,7 +40,7 @@ export interface CloudImageSource {
   readonly [key: string]: unknown;
 }
 
-/** Keys of `providers[].cloud-images` that say how a launcher reaches a machine. */
+/** Keys of `providers[].cloud-images` that describe how a launcher connects to a machine. */
 export const LAUNCHER_KEYS: readonly string[] = [
   'username',
   'password',
@@ -68,8 +68,8 @@ const PROVIDER_IMAGE = {
       type: ['object', 'null'],
       additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
       description:
-        'Properties of the uploaded image. Values become text, as Python writes it. `openstack` gives `protected`, ' +
-        '`os_hidden`, `min_disk`, `min_ram` and `tags` (`a, b`) the types of Glance.',
+        'Properties of the uploaded image. Values become text, as Python writes it. `openstack` converts `protected`, ' +
+        '`os_hidden`, `min_disk`, `min_ram` and `tags` (`a, b`) to the types of Glance.',
     },
     pause: {
       type: 'boolean',
@@ -83,13 +83,13 @@ const PROVIDER_IMAGE = {
   },
 } as const satisfies ObjectSchema;
 
-/** Kinds of builders and providers, by their types. */
+/** Builder and provider modules, by type. */
 interface ModuleMaps {
   readonly builders: ReadonlyMap<string, BuilderModule>;
   readonly providers: ReadonlyMap<string, ProviderModule>;
 }
 
-/** `providers[].type` of an entry that has none, as in the Python builder. */
+/** Default `providers[].type`, as in the Python builder. */
 export const DEFAULT_PROVIDER_TYPE = 'openstack';
 
 type Properties = Readonly<Record<string, SettingsSchema>>;
@@ -97,11 +97,11 @@ type Properties = Readonly<Record<string, SettingsSchema>>;
 const IMAGE_TYPE = {
   enum: [...FORMAT_NAMES, null],
   description:
-    'Disk format to upload. It is built, or else converted to before the upload. Default: `image_format` of the cloud; ' +
-    '`qcow2` if the cloud has none.',
+    'Disk format to upload. It is built, or else converted to before the upload. Default: `image_format` of the cloud, ' +
+    'or `qcow2` if the cloud has none.',
 } as const satisfies SettingsSchema;
 
-/** Keys that all providers have, after those of the modules. */
+/** Keys that all providers share, after the modules' keys. */
 export const PROVIDER_KEYS = {
   'template-hostname': {
     ...TEXT,
@@ -113,36 +113,36 @@ export const PROVIDER_KEYS = {
   'bandwidth-limit': {
     type: 'integer',
     minimum: 1,
-    description: 'Bytes a second, of all uploads to it together. Default: no limit.',
+    description: 'Bytes per second, for all uploads to it together. Default: no limit.',
   },
   'compress-qcow2': {
     type: 'boolean',
     default: false,
     description:
-      'Conversions to qcow2 compress it, on up to four processors: uploads are shorter, conversions longer. All providers ' +
-      'get the same file, so one that sets it is enough. A qcow2 that a builder made stays as it is.',
+      'Compress qcow2 in conversions, with up to four processors: uploads are shorter, conversions longer. All providers ' +
+      'get the same file, so setting it in one is enough. A qcow2 that a builder made is not changed.',
   },
   'image-upload-timeout': {
     type: 'number',
     exclusiveMinimum: 0,
     description:
-      'Seconds that an upload may take, with the conversion before it. Default: as long as bytes flow, and an hour for ' +
+      'Seconds that an upload may take, with the conversion before it. Default: no limit while data is transferred, and an hour for ' +
       'the cloud to import the image.',
   },
   'post-upload-hook': {
     ...TEXT,
     format: 'program',
     description:
-      'Program that runs after each upload, before its job is answered. Its arguments are the name of the provider, the ' +
-      "cloud's id of the image, and the path of the local file: the one that was uploaded, or the first of the image " +
-      'if none had to be. If it does not end with 0, or not within `image-upload-timeout`, the image is deleted from ' +
+      'Program that runs after each upload, before its job ends. Its arguments are the name of the provider, the ' +
+      "cloud's id of the image, and the path of the local file: the uploaded file, or the image's first file " +
+      'if none had to be uploaded. If it does not exit with 0, or not within `image-upload-timeout`, the image is deleted from ' +
       'the provider and the job fails.',
   },
   'require-attestation': REQUIRED_FOR_PROVIDER,
   pause: {
     type: 'boolean',
     default: false,
-    description: 'The manager uploads nothing to it for now; images that it has stay.',
+    description: 'The manager uploads nothing to it for now; images in it stay.',
   },
 } as const satisfies Record<string, SettingsSchema>;
 
@@ -152,13 +152,13 @@ export type ProviderImageSource = Partial<SettingsOf<typeof PROVIDER_IMAGE>> & {
   readonly [key: string]: unknown;
 };
 
-/** Keys that all providers have, with their defaults. */
+/** Keys that all providers share, with their defaults. */
 export type CommonProviderKeys = SettingsOf<{
   readonly type: 'object';
   readonly properties: typeof PROVIDER_KEYS;
 }>;
 
-/** A valid entry of `providers` in the file, with the keys of its module and those that only nodepool reads. */
+/** A valid entry of `providers` in the file, with the keys of its module and the keys that only nodepool reads. */
 export interface ProviderSource extends Partial<CommonProviderKeys> {
   readonly name: string;
   readonly type?: string;
@@ -183,7 +183,7 @@ const OTHER_KEYS: Properties = elsewhere(
 );
 
 /**
- * Schema of an entry of `providers`: the keys that all providers have, and those of each module.
+ * Schema of an entry of `providers`, with the shared keys and the keys of each module.
  *
  * @throws ModuleError if a key of a module has another meaning elsewhere
  */
@@ -198,14 +198,14 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
     type: {
       enum: types,
       default: DEFAULT_PROVIDER_TYPE,
-      description: `Kind of provider. ${kinds.join('; ')}.`,
+      description: `Provider type. ${kinds.join('; ')}.`,
     },
     'image-type': IMAGE_TYPE,
   };
   const images: SettingsSchema = {
     type: ['array', 'null'],
     items: providerImageSchema([...builders.values()]),
-    description: `The images that it uses.${exceptions && ` Only ${exceptions} may do without.`}`,
+    description: `The images to upload to it.${exceptions && ` Only ${exceptions} may omit them.`}`,
   };
   const last: Properties = {
     ...PROVIDER_KEYS,
@@ -217,16 +217,16 @@ export function providerSchema({ builders, providers }: ModuleMaps): SettingsSch
   return {
     type: 'object',
     required: ['name'],
-    // `null` is no type: ajv refuses an empty list.
+    // `null` is not a type: ajv rejects an empty list.
     if: { properties: { type: { enum: [...withoutImages, null] } }, required: ['type'] },
     else: { if: { required: ['cloud-images'] }, else: { required: ['images'] } },
     additionalProperties: false,
-    // A module may have a key with the name of one of a later nodepool.
+    // A module may have a key that a later nodepool also has.
     properties: { ...own, ...laterKeys('providers'), ...own },
   };
 }
 
-/** Keys with which nodepool describes its snapshot images, and those of a later one. */
+/** Keys with which nodepool describes its snapshot images, and those of a later nodepool. */
 const SNAPSHOT_KEYS: Properties = {
   ...elsewhere(
     'base-image',
@@ -243,7 +243,7 @@ const SNAPSHOT_KEYS: Properties = {
   ...laterKeys('images'),
 };
 
-/** Schema of an entry of `providers[].images`, with the keys that builders add. */
+/** Schema of an entry of `providers[].images`, with the builders' additional keys. */
 function providerImageSchema(builders: readonly BuilderModule[]): SettingsSchema {
   const added: Record<string, SettingsSchema> = {};
   for (const { type, entries } of builders) {
@@ -257,13 +257,13 @@ function providerImageSchema(builders: readonly BuilderModule[]): SettingsSchema
   return { ...PROVIDER_IMAGE, properties: { ...PROVIDER_IMAGE.properties, ...SNAPSHOT_KEYS, ...added } };
 }
 
-/** Schema of `providers[].cloud-images`, with the keys that modules add. */
+/** Schema of `providers[].cloud-images`, with the modules' additional keys. */
 function cloudImagesSchema(modules: readonly ProviderModule[]): SettingsSchema {
   const common: Properties = {
     ...CLOUD_IMAGE,
     'image-id': {
       type: ['string', 'number', 'null'],
-      description: 'Id of the image in the provider, in place of filters; not beside them.',
+      description: 'Id of the image in the provider, instead of filters.',
     },
     ...elsewhere(...LAUNCHER_KEYS),
   };
@@ -282,7 +282,7 @@ function cloudImagesSchema(modules: readonly ProviderModule[]): SettingsSchema {
     },
     description:
       'Images of the provider for launchers, for `nodepool-builder latest --cloud-image` and for ' +
-      "`on-instance.base-image`. Each is the latest image that passes its filters. Only the provider's own images pass, " +
+      "`on-instance.base-image`. Each is the latest image that matches its filters. Only the provider's own images match, " +
       'unless a filter `owner` names other owners.',
   };
 }
@@ -292,7 +292,10 @@ function settingsKeys(modules: readonly ProviderModule[], common: Properties): P
   return moduleKeys(keys, common, 'all providers have');
 }
 
-/** The keys of all modules. Several may have the same key if they accept the same values; their defaults may differ. */
+/**
+ * Returns the keys of all modules. Several may have the same key if they accept the same values. Their defaults may
+ * differ.
+ */
 function moduleKeys(
   modules: readonly (readonly [type: string, properties: Properties])[],
   common: Properties,

@@ -16,7 +16,7 @@ import {
   type ProviderSource,
 } from './provider-schema.ts';
 
-/** An entry of `providers`, or one that need not be written. */
+/** An entry of `providers`, or an implicit provider. */
 export interface ListedProvider {
   readonly pointer: string;
   readonly name: string;
@@ -28,7 +28,7 @@ export interface ListedProvider {
 /** Makes a path absolute. */
 type Absolute = (path: string) => string;
 
-/** All entries of `providers`. The schema has refused those of other types than the modules'. */
+/** Returns all entries of `providers`. The schema has rejected unknown types. */
 export function listedProviders(
   sources: readonly ProviderSource[],
   modules: ReadonlyMap<string, ProviderModule>,
@@ -42,7 +42,7 @@ export function listedProviders(
   });
 }
 
-/** Entries that need not be written: those of types that take no images and require no key. */
+/** Returns the implicit providers: the types that take no images and require no key. */
 export function implicitProviders(
   modules: ReadonlyMap<string, ProviderModule>,
   absolute: Absolute,
@@ -54,7 +54,7 @@ export function implicitProviders(
   return implicit.map((module) => listedProvider('/providers', { name: module.type }, module, absolute));
 }
 
-/** Reads an entry: the keys of all providers, and those of its module. */
+/** Reads an entry: the shared keys, and its module's keys. */
 export function listedProvider(
   pointer: string,
   source: ProviderSource,
@@ -68,7 +68,7 @@ export function listedProvider(
   return { pointer, name, source, module, entry };
 }
 
-/** Adds what the module reads beyond an entry. @param cloudImages of the top level */
+/** Adds what the module reads in addition to the entry. @param cloudImages `cloud-images` of the top level */
 export async function toProvider(
   listed: ListedProvider,
   host: ProviderHost,

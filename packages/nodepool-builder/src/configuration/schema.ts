@@ -22,7 +22,8 @@ const CRON = {
   properties: {
     'image-update': {
       type: 'string',
-      description: 'When the manager has images rebuilt that have neither `rebuild-age` nor `rebuild-cron`.',
+      description:
+        'Time at which the manager rebuilds images that have neither `rebuild-age` nor `rebuild-cron`.',
     },
   },
 } as const satisfies SettingsSchema;
@@ -41,23 +42,23 @@ const TOP_LEVEL = {
     type: 'integer',
     minimum: 1,
     default: 64,
-    description: 'Size limit of a build log, in MiB. Of a longer log, the beginning and the end are kept.',
+    description: 'Size limit of a build log, in MiB. A longer log keeps its beginning and its end.',
   },
   'build-cache-size': {
     type: 'number',
     minimum: 0,
     default: 10,
     description:
-      'Size limit of the downloads that diskimage-builder keeps for the next build of a disk image, in GiB for each: ' +
-      'packages, git repositories, base images. The least recently used are removed. They are in ' +
-      '`.nodepool-builder/cache` in `images-dir`, unless `DIB_IMAGE_CACHE` is set. With 0, diskimage-builder chooses ' +
+      'Size limit of the downloads that diskimage-builder keeps for the next build of a disk image, in GiB for each of ' +
+      'packages, git repositories and base images. The least recently used are removed. They are in ' +
+      '`.nodepool-builder/cache` in `images-dir`, unless `DIB_IMAGE_CACHE` is set. With 0, diskimage-builder selects ' +
       'the directory, and nothing is removed.',
   },
   'build-environment': {
     type: ['array', 'null'],
     items: TEXT,
     description:
-      'Names of further variables of the daemon that builds and hooks get, besides [the usual ' +
+      'Names of additional variables of the daemon that builds and hooks inherit, besides [the usual ' +
       'ones](#environment-of-builds-and-hooks): `[VAULT_TOKEN, OS_*]`.',
   },
   'public-variables': {
@@ -78,8 +79,8 @@ const TOP_LEVEL = {
     exclusiveMinimum: 0,
     default: 256,
     description:
-      'The largest disk that is converted or imported, in GiB as a guest sees it: a file of some kilobytes ' +
-      'can stand for terabytes.',
+      'Maximum virtual size of a disk that is converted or imported, in GiB: a file of a few kilobytes ' +
+      'can represent terabytes.',
   },
   'gearman-servers': {
     type: ['array', 'null'],
@@ -93,14 +94,14 @@ const TOP_LEVEL = {
     type: ['array', 'null'],
     items: TEXT,
     description:
-      'Modules with further kinds of builders and providers: names of npm packages, or paths of JavaScript or TypeScript ' +
+      'Plugins with additional builders and providers: names of npm packages, or paths of JavaScript or TypeScript ' +
       'files. Packages are looked up next to nodepool-builder, then from the directory of this file. Code outside of ' +
-      'nodepool-builder is loaded only if nobody but root and the user of the process can change it. A change takes effect ' +
+      'nodepool-builder is loaded only if no user but root and the user of the process can change it. A change takes effect ' +
       'after a restart.',
   },
 } as const satisfies Record<string, SettingsSchema>;
 
-/** Schema of the keys that no module has a part in. */
+/** Schema of the keys that do not belong to a module. */
 export const GENERAL = {
   type: 'object',
   properties: { ...TOP_LEVEL, cron: CRON },
@@ -121,8 +122,8 @@ export interface ConfigurationSource extends Partial<SettingsOf<typeof GENERAL>>
 const SCHEMAS = new WeakMap<Modules, SettingsSchema>();
 
 /**
- * Schema of `nodepool.yaml`, as far as a builder reads it: types, defaults and a sentence on each key. The same modules
- * have the same object, which is compiled once.
+ * Schema of the keys of `nodepool.yaml` that a builder reads: types, defaults and a description of each key. The same
+ * modules have the same object, which is compiled once.
  */
 export function configurationSchema(modules: Modules): SettingsSchema {
   const known = SCHEMAS.get(modules);
@@ -142,7 +143,7 @@ export function configurationSchema(modules: Modules): SettingsSchema {
       providers: {
         type: ['array', 'null'],
         items: providerSchema(modules),
-        description: 'Places to upload images to, and to run machines in.',
+        description: 'Providers to upload images to, and to run instances in.',
       },
       'cloud-images': CLOUD_IMAGES,
       cron: CRON,

@@ -16,8 +16,8 @@ export const VALIDATION_SCHEMA = {
       type: ['array', 'string'],
       items: { type: 'string' },
       description:
-        'Command to run. A string is split as a shell does, but no shell runs it. Its last argument is ' +
-        'the path of the image: the raw file if there is one, otherwise the qcow2. Its environment has ' +
+        'Command to run. A string is split like in a shell, but without running one. Its last argument is ' +
+        'the path of the image: the raw file if it exists, otherwise the qcow2. Its environment contains ' +
         '`NODEPOOL_IMAGE_ID`, `NODEPOOL_DISKIMAGE` and the path of each format ' +
         '(`NODEPOOL_IMAGE_QCOW2`). The image passes if the command exits with 0.',
     },
@@ -26,7 +26,7 @@ export const VALIDATION_SCHEMA = {
       required: ['expect'],
       additionalProperties: false,
       description:
-        'Boots the image with qemu-system-x86_64, with a BIOS and without a network. The image itself ' +
+        'Boots the image with qemu-system-x86_64, with a BIOS and without a network. The image file ' +
         'does not change.',
       properties: {
         expect: {
@@ -40,13 +40,13 @@ export const VALIDATION_SCHEMA = {
           exclusiveMinimum: 0,
           maximum: 86_400,
           default: 600,
-          description: 'Time limit for the match, in seconds.',
+          description: 'Timeout of the match, in seconds.',
         },
         memory: { type: 'integer', minimum: 1, default: 1024, description: 'Memory of the machine, in MiB.' },
         accelerator: {
           enum: ['kvm', 'tcg'],
           description:
-            'Accelerator of QEMU. Default: `kvm`, and if QEMU fails with it, `tcg`, which takes many ' +
+            'QEMU accelerator. Default: `kvm`, and if QEMU fails with it, `tcg`, which takes many ' +
             'times as long.',
         },
       },
@@ -57,7 +57,7 @@ export const VALIDATION_SCHEMA = {
 /** `validate` of a disk image. */
 export type ValidationSource = SettingsOf<typeof VALIDATION_SCHEMA>;
 
-/** Problems of a `validate` that its schema cannot express. */
+/** Reports errors in `validate` that its schema cannot express. */
 export function* validationDiagnostics({ hook, boot }: ValidationSource): Iterable<Diagnostic> {
   if (hook === undefined && boot === undefined) {
     yield { pointer: '', reason: 'has neither hook nor boot', remedy: 'name one, or remove it' };
@@ -65,7 +65,7 @@ export function* validationDiagnostics({ hook, boot }: ValidationSource): Iterab
   if (hook !== undefined) {
     const words = wordsOf(hook);
     if (words === undefined) {
-      const reason = 'has a quote or backslash without its counterpart';
+      const reason = 'has an unmatched quote or backslash';
       yield { pointer: '/hook', reason, remedy: 'close or remove it' };
     } else if (!words[0]) {
       yield { pointer: '/hook', reason: 'names no command', remedy: 'name one, or remove it' };
@@ -74,8 +74,8 @@ export function* validationDiagnostics({ hook, boot }: ValidationSource): Iterab
   try {
     RegExp(boot?.expect ?? '');
   } catch (error) {
-    const reason = `is no regular expression: ${(error as SyntaxError).message}`;
-    const remedy = 'correct it; a backslash in front of a character lets it mean itself';
+    const reason = `is not a regular expression: ${(error as SyntaxError).message}`;
+    const remedy = 'correct it; put a backslash before a character to match it literally';
     yield { pointer: '/boot/expect', reason, remedy };
   }
 }

@@ -6,8 +6,8 @@ import { unlessMissing, writeDurably } from '@nodepool-builder/image-builder/mod
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /**
- * Returns the UUID that tells the instances of the builder of an `images-dir` from those of others in the same cloud.
- * It is created once and stays as long as the directory does.
+ * Returns the UUID that distinguishes this builder's instances from other builders' in the same cloud. It is created
+ * once and stays as long as the directory does.
  *
  * @param directory `images-dir`; `.nodepool-builder` exists in it
  */

@@ -8,11 +8,11 @@ import { stopCancelledJob } from './stop-cancelled-job.ts';
 const LOOPBACK = /^(localhost|::1|127(\.\d+){3})$/;
 
 /**
- * Starts the embedded job server at the first loopback entry of `gearman-servers`, where each client with the same
- * file finds it, or else at 127.0.0.1:4730. It never listens on another interface.
+ * Starts the embedded job server at the first loopback entry of `gearman-servers`, where each client with the same file
+ * finds it, or else at 127.0.0.1:4730. It never listens on another interface.
  *
  * @returns the job server, and all servers for the workers
- * @throws GearmanError `invalid-argument` if the configuration asks for TLS; `listen-failed`
+ * @throws GearmanError `invalid-argument` if the configuration enables TLS; `listen-failed`
  */
 export async function startEmbeddedGearmand(
   configuration: Configuration,

@@ -5,7 +5,7 @@ import { withReason } from '@nodepool-builder/image-manager/protocol';
 import { functionName } from '../protocol/functions.ts';
 import { askServers } from '../site/ask-servers.ts';
 
-/** True if any builder behind the job servers offers an image. Throws as {@link askServers} does. */
+/** Returns whether any builder at the job servers offers an image. Throws as {@link askServers} does. */
 export async function isImageOffered(
   servers: readonly ServerAddress[],
   imageId: string,
@@ -17,9 +17,9 @@ export async function isImageOffered(
 }
 
 /**
- * Requests a build from the builders behind the job servers. Hosts share a job only if they submit it to the same
- * server: the first reachable one in the configured order. While a server is reachable by some hosts only, an image
- * may be built twice.
+ * Requests a build from the builders at the job servers. Hosts share a job only if they submit it to the same server,
+ * which is the first reachable one in the configured order. While some hosts cannot reach a server, an image may be
+ * built twice.
  *
  * @returns the builder's error if the build failed
  * @throws GearmanError if the result of the job is unknown
@@ -30,7 +30,7 @@ export async function requestBuild(
   signal: AbortSignal,
   logger: Logger,
 ): Promise<Error | undefined> {
-  // A new client starts with the first server again; a long-lived one would stay with its current server.
+  // A new client starts with the first server again. An existing one would stay with its current server.
   const client = new Client({ servers, clientId: 'nodepool-builder zuul poller', logger });
   try {
     const argument = JSON.stringify({ 'image-id': imageId, reason: true });

@@ -5,12 +5,12 @@ import { imageFunctions, subjectOf } from '../protocol/functions.ts';
 import { askServers } from '../site/ask-servers.ts';
 
 /**
- * Milliseconds between two scans, and time limit of a scan: a job is answered within 10 s, even if one of several
- * job servers does not reply.
+ * Milliseconds between two scans, and timeout of a scan. A job gets its reply within 10 s, even if one of several job
+ * servers does not reply.
  */
 const INTERVAL = 2_000;
 
-/** Minimum pause between two scans as a multiple of a scan's duration: many functions take long to list. */
+/** Minimum pause between two scans as a multiple of a scan's duration, because many functions take long to list. */
 const PAUSE_FACTOR = 9;
 
 /** Maximum number of remembered ids; the oldest are dropped. */
@@ -19,7 +19,7 @@ const MAX_REMEMBERED = 10_000;
 /** Settings of {@link FormerImages}. */
 export interface FormerImagesOptions {
   readonly servers: readonly ServerAddress[];
-  /** Called with the functions that {@link FormerImages.waiting} has gained or lost in a scan. */
+  /** Called with the functions that a scan has added to {@link FormerImages.waiting} or removed from it. */
   readonly onChange: (names: Iterable<string>) => void;
   readonly logger: Logger;
   /** Milliseconds between two scans of the job servers. Default 2,000. */
@@ -27,11 +27,11 @@ export interface FormerImagesOptions {
 }
 
 /**
- * Finds jobs for images that this process offered and no longer has. Without a builder that
- * offers their functions, these jobs and their clients would wait for ever.
+ * Finds jobs for images that this process offered and no longer has. Without a builder that offers their functions,
+ * these jobs and their clients would wait forever.
  *
- * A job counts as waiting once two consecutive scans found no builder that offers its function: a builder
- * that has the image may be reconnecting.
+ * A job counts as waiting once two consecutive scans found no builder that offers its function, because a builder that
+ * has the image may be reconnecting.
  */
 export class FormerImages {
   readonly #options: FormerImagesOptions;
@@ -46,7 +46,7 @@ export class FormerImages {
     this.#options = options;
   }
 
-  /** Functions to offer until the waiting jobs are answered. */
+  /** Functions to offer until the waiting jobs have ended. */
   get waiting(): ReadonlySet<string> {
     return this.#waiting;
   }
@@ -86,7 +86,7 @@ export class FormerImages {
         pause = Math.max(pause, PAUSE_FACTOR * (performance.now() - began));
         return lines;
       };
-      // Job servers that do not answer are asked in the next scan.
+      // Job servers that do not reply are queried in the next scan.
       const status = await askServers(servers, list, signal, INTERVAL).catch(() => []);
       if (signal.aborted) return;
       this.#judge(status);
@@ -117,7 +117,7 @@ export class FormerImages {
     this.#suspects = suspects;
     const added = [...waiting].filter((name) => !this.#waiting.has(name));
     for (const name of added) {
-      this.#options.logger.warn(`${name} is answered: a job waits for it, and the image is no longer here`);
+      this.#options.logger.warn(`offering ${name} again: a job waits for it, and the image was removed`);
     }
     const before = this.#waiting;
     this.#waiting = waiting;

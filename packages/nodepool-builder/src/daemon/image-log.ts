@@ -15,19 +15,19 @@ import {
 import { subjectOf } from '../protocol/functions.ts';
 import { decodeLogRequest, encodeLogPart } from '../protocol/log-part.ts';
 
-/** Bytes of a part. */
+/** Maximum size of a part in bytes. */
 const PART = 262_144;
 
-/** Bytes of a log that are read again after it was shortened. */
+/** Bytes that are read again after the log was truncated. */
 const REPEATED = 65_536;
 
-/** Pause between two looks at a log that grows, in milliseconds. */
+/** Pause between two checks of a log that grows, in milliseconds. */
 const PAUSE = 200;
 
-/** The file names of uploads' logs end in this, and those of all logs in `.log`. */
+/** Suffix of the file names of upload logs. The file names of all logs end in `.log`. */
 const UPLOAD = /\.[\da-f]{16}\.upload$/;
 
-/** Ids of the images with a log in `build-log-dir`, which may have files of other programs, too. */
+/** Ids of the images with a log in `build-log-dir`, which may also contain files of other programs. */
 export async function loggedImages(directory: string): Promise<readonly string[]> {
   const names = await readdir(directory).catch((error: unknown): string[] => {
     if (errnoOf(error) === 'ENOENT') return [];
@@ -49,19 +49,19 @@ async function isLog(path: string): Promise<boolean> {
   try {
     return (await readPart(path, 0, LOG_BEGIN.length)).size > 0;
   } catch {
-    return false; // of another program, or gone by now
+    return false; // another program's file, or already removed
   }
 }
 
 /**
- * Reads a part of a log. If nothing follows the offset, waits for it, as long as the build runs.
+ * Reads a part of a log. If nothing follows the offset, it waits for more while the build runs.
  *
  * @param directory `build-log-dir`
  * @param functionName `image-log:<image-id>`
  * @param argument see {@link decodeLogRequest}
- * @param isRunning whether the build runs here, or the upload
+ * @param isRunning returns whether this builder runs the build or the upload
  * @returns see {@link encodeLogPart}
- * @throws Error if the log is not there, or the argument is not valid
+ * @throws Error if the log does not exist, or the argument is not valid
  */
 export async function readLogPart(
   directory: string,
@@ -76,11 +76,11 @@ export async function readLogPart(
   const path = join(directory, `${uploadId === undefined ? imageId : uploadLogName(imageId, uploadId)}.log`);
   const end = performance.now() + wait * 1000;
   for (;;) {
-    const runs = isRunning(imageId, uploadId); // before the look: what a build writes last is then in it
+    const runs = isRunning(imageId, uploadId); // checked before the read, which then includes the last lines of a build
     const { data, size, start } = await readPart(path, offset, PART).catch((error: unknown) => {
       if (errnoOf(error) !== 'ENOENT') throw error;
       if (!runs) throw noLog(imageId, uploadId, error);
-      return { data: Buffer.alloc(0), size: 0, start: offset }; // it has just begun
+      return { data: Buffer.alloc(0), size: 0, start: offset }; // the build or upload has just started
     });
     const isComplete = !runs && start + data.length >= size;
     if (data.length > 0 || isComplete || performance.now() >= end) {
@@ -93,10 +93,13 @@ export async function readLogPart(
 function noLog(imageId: string, uploadId: string | undefined, cause: unknown): JobFailure {
   const what = uploadId === undefined ? 'the build' : `upload ${visible(uploadId.slice(0, 200))}`;
   const remedy = 'build-log-retention limits how many logs are kept';
-  return new JobFailure(`no log of ${what} of image ${imageId} is here; ${remedy}`, { cause });
+  return new JobFailure(`this builder has no log of ${what} of image ${imageId}; ${remedy}`, { cause });
 }
 
-/** Reads a log of this program. One that was shortened since, because it reached its limit, is read from shortly before its end. */
+/**
+ * Reads a log of this program. If it was truncated since, because it reached its limit, the read starts shortly before
+ * its end.
+ */
 async function readPart(
   path: string,
   offset: number,
@@ -106,7 +109,7 @@ async function readPart(
   try {
     const { size } = await file.stat();
     const begin = (await file.read(Buffer.alloc(LOG_BEGIN.length), 0, LOG_BEGIN.length, 0)).buffer.toString();
-    if (size > 0 && begin !== LOG_BEGIN) throw new Error(`"${path}" is no log of a build`);
+    if (size > 0 && begin !== LOG_BEGIN) throw new Error(`"${path}" is not the log of a build`);
     const start = offset <= size ? offset : Math.max(0, size - REPEATED);
     const buffer = Buffer.alloc(Math.min(most, size - start));
     const { bytesRead } = await file.read({ buffer, position: start });

@@ -7,7 +7,7 @@ import { Providers } from '../site/providers.ts';
 import { eventOfEnd, newestImages } from './notifications/manager-events.ts';
 import { Notifier } from './notifications/notifier.ts';
 
-/** Milliseconds between two looks at the ages of images. */
+/** Milliseconds between two checks of the ages of images. */
 const AGE_INTERVAL = 60_000;
 
 /** Settings of a {@link ManagerService}. */
@@ -60,7 +60,7 @@ export async function startManagerService(options: ManagerServiceOptions): Promi
   const stop = new AbortController();
   const done = manager.run(stop.signal);
   const ages = setInterval(() => {
-    if (manager.records === undefined) return; // of the leader alone
+    if (manager.records === undefined) return; // only the leader has records
     notifier.notifyOfAges(newestImages(current, manager.records, Date.now()));
   }, AGE_INTERVAL);
   return {

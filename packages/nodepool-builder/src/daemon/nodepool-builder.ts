@@ -34,27 +34,27 @@ import { Uploads } from './jobs/uploads.ts';
 import { JobEvents } from './notifications/job-events.ts';
 import { Notifier } from './notifications/notifier.ts';
 
-/** Jobs of our own clients that run at the same time: each follower of a log has one. */
+/** Maximum number of concurrent jobs of our own clients. Each follower of a log has one. */
 const CONTROL_JOBS = 64;
 
 /** Settings of {@link NodepoolBuilder.start}. */
 export interface NodepoolBuilderOptions {
   readonly configuration: Configuration;
-  /** Returns the logger of a name: `nodepool.builder`, `nodepool.image.build.debian` and so on. */
+  /** Returns a logger by name: `nodepool.builder`, `nodepool.image.build.debian` and so on. */
   readonly logger: (name: string) => Logger;
-  /** Kinds of builders and providers. Default: those that come with nodepool-builder. */
+  /** Builder and provider modules. Default: the built-in modules. */
   readonly modules?: Modules;
-  /** Number of concurrent builds; with 0, none is offered. Default 1. */
+  /** Number of concurrent builds. With 0, no builds are offered. Default 1. */
   readonly buildWorkers?: number;
-  /** Number of concurrent uploads and deletions; with 0, none is offered. Default 4. */
+  /** Number of concurrent uploads and deletions. With 0, none are offered. Default 4. */
   readonly uploadWorkers?: number;
-  /** True to run a job server in this process, on loopback. Default: only if the configuration names none. */
+  /** Whether to run a job server in this process, on loopback. Default: only if the configuration names none. */
   readonly embeddedGearmand?: boolean;
   /** Environment variables: `STATSD_HOST` and `STATSD_PORT` turn on metrics. Default: empty. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /**
-   * Milliseconds, from the first connection to a job server, in which the job of an upload that a crash interrupted must
-   * come back before its parts in the cloud are deleted. Default 120,000.
+   * Milliseconds, from the first connection to a job server, in which the job of an interrupted upload must be assigned
+   * again before its parts in the cloud are deleted. Default 120,000.
    */
   readonly uploadGracePeriod?: number | undefined;
   /** Seconds for which instances of failed builds are kept. Default: `keep-on-failure` of their disk images. */
@@ -64,7 +64,7 @@ export interface NodepoolBuilderOptions {
 }
 
 /**
- * A running image builder: it offers `image-build`, `image-upload` and `image-delete` to the job servers and runs the
+ * A running image builder. It offers `image-build`, `image-upload` and `image-delete` to the job servers and runs the
  * jobs that they assign, until it is closed.
  */
 export class NodepoolBuilder implements AsyncDisposable {
@@ -78,7 +78,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #formerImages: FormerImages;
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
-  /** Answers our own clients at any time, whatever the other workers do. */
+  /** Serves our own clients at any time, independent of the other workers. */
   readonly #controlWorker: Worker;
   readonly #handlers: Readonly<Record<Verb, JobHandler>> = {
     'image-build': (job) => this.#track(runBuildJob(this.#jobContext(), job)),
@@ -90,7 +90,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #jobs = new Set<Promise<unknown>>();
   readonly #running = new RunningJobs();
   readonly #notifier: Notifier;
-  /** Ids of the builds whose log is here. */
+  /** Ids of the images whose log this builder has. */
   #logs: readonly string[] = [];
   #configuration: Configuration;
   #attestation: SiteAttestation;
@@ -159,7 +159,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     }
   }
 
-  /** Applies another configuration; running jobs continue with the one they started with. */
+  /** Applies another configuration. Running jobs continue with the one that they started with. */
   reload(configuration: Configuration): void {
     const { 'images-dir': directory, 'gearman-servers': servers } = this.#configuration;
     if (configuration['images-dir'] !== directory) {
@@ -174,12 +174,12 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#configuration = configuration;
     this.#parts.uploads.retry();
     this.#configure();
-    void this.#offerLogs(); // in build-log-dir
+    void this.#offerLogs(); // build-log-dir may have changed
   }
 
   /**
-   * Drains: takes no new job, finishes running jobs and reports their results, then disconnects. An aborted signal stops
-   * the running jobs.
+   * Drains: takes no new job, finishes running jobs and reports their results, then disconnects. An aborted signal
+   * stops the running jobs.
    */
   close(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
     this.#closed ??= this.#close(options);
@@ -191,7 +191,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   async #close(options: { readonly signal?: AbortSignal }): Promise<void> {
-    // closeAll() throws what a service throws
+    // closeAll() throws the errors of services
     await Promise.allSettled([
       this.#formerImages.close(),
       this.#buildWorker.close(options),
@@ -233,7 +233,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     });
     if (this.#closed !== undefined) return;
     this.#offerBuilds();
-    // The services of a host that builds nothing leave the images to other hosts.
+    // On a host that builds nothing, services leave the images to other hosts.
     const built = this.#options.buildWorkers === 0 ? [] : diskimages.filter(({ pause }) => !pause);
     const configured = Array.from(services, ([type, service]) => {
       const entries = built.filter(({ builder }) => builder === type);
@@ -241,7 +241,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     });
     Promise.all([Promise.allSettled(this.#jobs), uploads.idle(), ...configured])
       .then(closeReplaced)
-      .catch((error: unknown) => this.#logger.error(`a removed provider was not closed: ${String(error)}`));
+      .catch((error: unknown) => this.#logger.error(`cannot close a removed provider: ${String(error)}`));
   }
 
   /** Registers the functions of the disk images. */
@@ -265,7 +265,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     for (const name of imageFunctions(imageId)) this.#offer(name);
   }
 
-  /** Registers or deregisters a function of an image, as the repository demands. */
+  /** Registers or deregisters a function of an image, depending on the repository. */
   #offer(name: string): void {
     if (this.#closed !== undefined) return;
     const { images, pendingDeletes } = this.repository;
@@ -299,13 +299,13 @@ export class NodepoolBuilder implements AsyncDisposable {
     return this.#configuration['build-log-dir'] ?? this.repository.logDirectory;
   }
 
-  /** Offers the logs that are there now. */
+  /** Offers the logs that exist now. */
   async #offerLogs(): Promise<void> {
     const started = this.#running.all.map((job) => job['image-id']);
     try {
       this.#logs = [...new Set([...(await loggedImages(this.#logDirectory)), ...started])];
     } catch (error) {
-      this.#logger.warn(`logs are not offered: ${String(error)}`);
+      this.#logger.warn(`cannot offer the logs: ${String(error)}`);
     }
     if (this.#closed === undefined) this.#controlWorker.setFunctions(this.#controlFunctions());
   }
@@ -359,7 +359,7 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     closers.push(() => embedded.jobServer.close());
     ({ servers } = embedded);
   }
-  /** Close the providers that reloads replaced and that an operation may still use. */
+  /** Close functions of the providers that reloads replaced and that an operation may still use. */
   const replaced = new Set<() => void>();
   closers.push(
     () => providers[Symbol.dispose](),
@@ -386,7 +386,7 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   /** Services of the builders' modules, by type. */
   const services = new Map<string, BuilderService<unknown>>();
   let disposals: Promise<PromiseSettledResult<void>[]> | undefined;
-  /** Closes all services at once, waits for each of them, and then throws the first error. */
+  /** Closes all services concurrently, waits for each of them, and then throws the first error. */
   const closeServices = async (): Promise<void> => {
     disposals ??= Promise.allSettled(
       Array.from(services.values(), async (service) => await service[Symbol.asyncDispose]()),
@@ -414,7 +414,7 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   return { ...parts, closeServices, closers };
 }
 
-/** The attestations of a configuration. No key is read yet. */
+/** Opens the attestations of a configuration. No key is read yet. */
 function openAttestation({ logger }: NodepoolBuilderOptions, configuration: Configuration): SiteAttestation {
   return new SiteAttestation(configuration, logger('nodepool.builder'));
 }

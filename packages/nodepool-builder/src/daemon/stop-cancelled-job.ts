@@ -8,8 +8,8 @@ import { errorMessage } from '../terms/command-error.ts';
 import { uploadIdOf } from './jobs/upload-record.ts';
 
 /**
- * Has the builder stop a build or an upload whose job `gearadmin --cancel-job` has removed from a {@link JobServer} of
- * ours, whoever waits for it.
+ * Requests the builder to stop a build or an upload whose job `gearadmin --cancel-job` has removed from our
+ * {@link JobServer}, regardless of the client.
  */
 export async function stopCancelledJob(
   job: CancelledJob,

@@ -26,16 +26,16 @@ export function openTarget(target: LogTarget): Writable {
     return new LogFile(target);
   } catch (cause) {
     const reason = `cannot open the log file: ${(cause as Error).message}`;
-    const remedy = 'create its directory, or name another file in the file of -l';
+    const remedy = 'create its directory, or correct the path in the file of -l';
     const fault = { line: 1, column: 1, severity: 'error', reason, remedy } as const;
     throw new ConfigurationError(target.filename, [fault], { cause });
   }
 }
 
-/** Mode of a new log; an existing log never gets a wider one. */
+/** Mode of a new log. The permissions of an existing log are never extended. */
 const MODE = 0o644;
 
-/** A log file. Writes are synchronous, so that a crash loses no record and the order stays. */
+/** A log file. Writes are synchronous, so that a crash loses no record and the order is kept. */
 export class LogFile extends Writable {
   readonly #target: LogFileTarget;
   readonly #rotation: Rotation | undefined;
@@ -52,7 +52,7 @@ export class LogFile extends Writable {
     this.#descriptor = openForOwner(filename, truncate === true);
   }
 
-  /** Opens the file again, or a new one if it was moved. If this fails, records still go to the moved file. */
+  /** Reopens the file, or opens a new one if it was moved. If this fails, records still go to the moved file. */
   reopen(): void {
     try {
       this.#reopen();
@@ -94,7 +94,7 @@ export class LogFile extends Writable {
     this.#descriptor = descriptor;
   }
 
-  /** True if the path no longer leads to the open file. */
+  /** Returns whether the path no longer leads to the open file. */
   #wasMoved(): boolean {
     const named = statSync(this.#target.filename, { throwIfNoEntry: false });
     const open = fstatSync(this.#descriptor);
@@ -103,8 +103,8 @@ export class LogFile extends Writable {
 }
 
 /**
- * Opens a log that only its owner may write to, whatever the umask. The log of another user keeps its mode. A link or a
- * FIFO, such as /dev/stdout, is a log unless another user may have put it there.
+ * Opens a log that only its owner may write to, regardless of the umask. The log of another user keeps its mode. A link
+ * or a FIFO, such as /dev/stdout, is accepted unless another user may have created it.
  */
 function openForOwner(path: string, truncates: boolean): number {
   const named = lstatSync(path, { throwIfNoEntry: false });
@@ -114,7 +114,7 @@ function openForOwner(path: string, truncates: boolean): number {
   const state = fstatSync(descriptor);
   if (isPlain && !state.isFile()) {
     closeSync(descriptor);
-    throw new Error(`${path} is not a regular file, and another user may have put it there`);
+    throw new Error(`${path} is not a regular file, and another user may have created it`);
   }
   if (state.isFile() && state.uid === process.geteuid?.()) fchmodSync(descriptor, state.mode & MODE);
   if (truncates && state.isFile()) ftruncateSync(descriptor);

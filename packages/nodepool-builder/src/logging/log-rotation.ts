@@ -49,7 +49,7 @@ export function timeRotation(path: string, settings: TimeRotation, now: () => nu
   return {
     isDue: () => now() >= next,
     rotate: () => {
-      // In the calendar, as in Python: the day on which summer time begins has 23 hours.
+      // Computed in the calendar, as in Python, because the day on which summer time begins has 23 hours.
       const start = new Date(calendarOf(next, settings).getTime() - length * interval).toISOString();
       const suffix = start.slice(0, suffixLength).replace('T', '_').replaceAll(':', '-');
       if (existsSync(path)) renameSync(path, `${path}.${suffix}`);
@@ -63,7 +63,7 @@ function endOfInterval(settings: TimeRotation, length: number, time: number): nu
   const { unit, interval, utc } = settings;
   if (unit !== 'MIDNIGHT' && !unit.startsWith('W')) return time + length * interval;
   const calendar = calendarOf(time, settings);
-  // Python's W0 is Monday. The week ends at the midnight after that day.
+  // Python's W0 is Monday. The week ends at midnight after that day.
   const daysUntil = (Number(unit.slice(1)) + 8 - calendar.getUTCDay()) % 7;
   const days = unit === 'MIDNIGHT' ? interval : daysUntil + 1;
   const midnight = [calendar.getUTCFullYear(), calendar.getUTCMonth(), calendar.getUTCDate() + days] as const;

@@ -1,7 +1,7 @@
 import type { LocatedDiagnostic } from '../yaml/diagnostic.ts';
 import type { LogLevel, RecordFormat } from './record-format.ts';
 
-/** The least severe level that passes; `silent` lets nothing pass. */
+/** Minimum level of a record; `silent` discards all records. */
 export type LogThreshold = LogLevel | 'silent';
 
 /** Settings of the log. */
@@ -16,13 +16,13 @@ export interface ReadLogSettings {
   readonly warnings: readonly LocatedDiagnostic[];
 }
 
-/** A logger. It also applies to the names below it: `nodepool.image` applies to `nodepool.image.build`. */
+/** Settings of a logger. They also apply to the names below it: `nodepool.image` applies to `nodepool.image.build`. */
 export interface LoggerSettings {
-  /** Default: the level of the next logger above. */
+  /** Threshold of the logger. Default: the level of the next logger above. */
   readonly level?: LogThreshold;
-  /** Outputs for the records of this logger and of those below it. */
+  /** Outputs for the records of this logger and of the loggers below it. */
   readonly outputs: readonly LogOutput[];
-  /** True if the records also go to the outputs of the loggers above. */
+  /** Whether records also go to the outputs of the loggers above. */
   readonly propagate: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface LoggerSettings {
 export interface LogOutput {
   readonly target: LogTarget;
   readonly format: RecordFormat;
-  /** Default: all records that pass the loggers. */
+  /** Threshold of the handler. Default: all records that pass the loggers. */
   readonly level?: LogThreshold;
 }
 
@@ -42,14 +42,14 @@ export interface LogFileTarget {
   readonly type: 'file';
   /** Absolute path. */
   readonly filename: string;
-  /** True if each start empties the file. Default: each start appends. */
+  /** Whether each start empties the file. Default: each start appends. */
   readonly truncate?: boolean;
-  /** True if the file is reopened after logrotate has moved it. */
+  /** Whether the file is reopened after logrotate has moved it. */
   readonly watched?: boolean;
   readonly rotation?: SizeRotation | TimeRotation;
 }
 
-/** Rotates a file before it reaches a size, as Python's RotatingFileHandler does: `<file>.1` is the newest old file. */
+/** Rotates a file before it reaches a size, like Python's RotatingFileHandler. `<file>.1` is the newest old file. */
 export interface SizeRotation {
   readonly by: 'size';
   readonly maxBytes: number;
@@ -58,7 +58,7 @@ export interface SizeRotation {
 }
 
 /**
- * Rotates a file at intervals, as Python's TimedRotatingFileHandler does: an old file has its start time in its name,
+ * Rotates a file at intervals, like Python's TimedRotatingFileHandler. The name of an old file contains its start time,
  * `<file>.2016-11-18_14`.
  */
 export interface TimeRotation {
@@ -68,9 +68,9 @@ export interface TimeRotation {
   readonly interval: number;
   /** Number of old files to keep; 0 keeps all. */
   readonly backups: number;
-  /** True for UTC instead of local time. */
+  /** Whether to use UTC instead of local time. */
   readonly utc: boolean;
 }
 
-/** Seconds, minutes, hours or days since the start; days that end at midnight; weeks that end with a weekday. */
+/** Seconds, minutes, hours or days since the start, days that end at midnight, or weeks that end with a weekday. */
 export type TimeUnit = 'S' | 'M' | 'H' | 'D' | 'MIDNIGHT' | `W${0 | 1 | 2 | 3 | 4 | 5 | 6}`;

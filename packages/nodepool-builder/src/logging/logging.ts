@@ -7,7 +7,7 @@ import type { LogOutput, LogSettings, LogThreshold } from './log-settings.ts';
 import { defaultLogSettings } from './read-log-settings.ts';
 import { journalFormat, LOG_LEVELS, type LogLevel, type LogRecord, textFormat } from './record-format.ts';
 
-/** Winston's own copy of a record. A transport writes the text under {@link MESSAGE}. */
+/** Winston's copy of a record. A transport writes the text under {@link MESSAGE}. */
 type Info = Parameters<ReturnType<typeof format.json>['transform']>[0];
 
 /** Key of the formatted text. */
@@ -17,7 +17,7 @@ const MESSAGE = Symbol.for('message');
 export interface Logging {
   /** Returns a logger by its nodepool name, such as `nodepool.image.build.debian`. */
   logger(name: string): Logger;
-  /** Opens the log files again: logrotate has moved them. */
+  /** Reopens the log files after logrotate has moved them. */
   reopen(): void;
   /** Writes all pending records. */
   close(): Promise<void>;
@@ -54,7 +54,7 @@ export function openLogging(settings: LogSettings = defaultLogSettings('info')):
   };
 }
 
-/** Sets the time once, so that it is the same at each output. */
+/** Sets the time once, so that all outputs show the same time. */
 const TIMED: ReturnType<typeof format.json> = format((info) => {
   info.time = new Date();
   return info;
@@ -81,7 +81,7 @@ function toRecord(info: Info): LogRecord {
     level: level as LogLevel,
     logger: logger as string,
     message: typeof message === 'string' ? oneLine(message) : JSON.stringify(message),
-    // That of an error of the operating system shows nothing further: the message names the call.
+    // The stack of an operating-system error adds nothing, because the message names the call.
     ...(typeof stack === 'string' && !('syscall' in meta) && { stack }),
     meta,
   };

@@ -11,14 +11,14 @@ import { jsonFormat, LOG_LEVELS, type LogLevel, textFormat } from './record-form
 /** Rotation of the log of a background process. */
 const ROTATION = { by: 'size', maxBytes: 10 * 1024 * 1024, backups: 6 } as const;
 
-/** Logger of the output of builds, which their logs have anyway. */
+/** Logger of build output, which is also in the build logs. */
 const BUILD_OUTPUT = 'nodepool.image.build';
 
 /**
- * Default settings: all records to standard error, but the output of builds not to the journal, where a trace of
+ * Default settings: all records to standard error. The output of builds is excluded in the journal, where a trace of
  * thousands of lines would hide the rest.
  *
- * @param withBuilds true if the journal gets it as well
+ * @param withBuilds include the output of builds in the journal
  */
 export function defaultLogSettings(level: LogLevel, withBuilds = false): LogSettings {
   const { loggers } = everythingTo({ type: 'stderr' }, level);

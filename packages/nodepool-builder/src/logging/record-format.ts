@@ -34,7 +34,7 @@ export function textFormat(record: LogRecord): string {
   return withStack(`${localTime(record.time)} ${name} ${record.logger}: ${record.message}`, record);
 }
 
-/** Formats a record for the journal, which has the time and the level as fields of its own. */
+/** Formats a record for the journal, which stores time and level as fields. */
 export function journalFormat(record: LogRecord): string {
   return withStack(`${record.logger}: ${record.message}`, record);
 }
@@ -49,7 +49,7 @@ export function withStack(text: string, { stack }: LogRecord): string {
   return stack === undefined ? text : `${text}\n${stack}`;
 }
 
-/** Formats a local time as Python's logging does: `2016-05-01 14:02:11,123`. */
+/** Formats a local time like Python's logging: `2016-05-01 14:02:11,123`. */
 export function localTime(time: Date): string {
   return asUtc(time).toISOString().slice(0, -1).replace('T', ' ').replace('.', ',');
 }

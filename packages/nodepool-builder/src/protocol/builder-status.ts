@@ -5,7 +5,7 @@ import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder
 import { packageVersion } from '../terms/version.ts';
 import { RUNNING_JOB, type RunningJob } from './running-job.ts';
 
-/** Begin of the {@link statusFunction} of all builders; access lists allow builders to register `image-`. */
+/** Prefix of the {@link statusFunction} of all builders. Access lists allow builders to register `image-`. */
 export const STATUS_PREFIX = 'image-builder-status:';
 
 /** Function that one builder offers. Its jobs have an empty argument. */
@@ -25,8 +25,8 @@ export const BUILDER_STATUS = {
     version: TEXT, // of nodepool-builder
     started: TEXT, // start of the process, in ISO 8601
     'images-dir': TEXT,
-    'disk-free': { type: 'integer' }, // bytes that an image may take in images-dir
-    'disk-size': { type: 'integer' }, // bytes of that file system
+    'disk-free': { type: 'integer' }, // free bytes for images in images-dir
+    'disk-size': { type: 'integer' }, // size of that file system in bytes
     images: { type: 'integer' }, // number of images in images-dir
     jobs: { type: 'array', items: RUNNING_JOB },
   },
@@ -57,7 +57,7 @@ export async function encodeBuilderStatus(
   return JSON.stringify(status);
 }
 
-/** @throws Error if it is not valid */
+/** @throws Error if the result is not valid */
 export function decodeBuilderStatus(result: Buffer): BuilderStatus {
   return READER.parse(result.toString());
 }

@@ -3,7 +3,7 @@ import { visible } from '@nodepool-builder/image-builder/module-kit';
 
 /** A build or an upload that somebody cancelled. */
 export class CancelledError extends ImageError {
-  /** Who cancelled it: `root@host`. */
+  /** User who cancelled it: `root@host`. */
   readonly by: string;
 
   constructor(by: string) {

@@ -1,6 +1,6 @@
 /**
  * `image-build` of a disk image, `image-upload` and `image-delete` of an image id. If the configuration pauses a disk
- * image, `image-build-paused` takes the place of `image-build`: the manager alone submits it, after `image-unpause`.
+ * image, `image-build-paused` replaces `image-build`: only the manager submits it, after `image-unpause`.
  */
 export type Verb = 'image-build' | 'image-build-paused' | 'image-upload' | 'image-delete';
 
@@ -22,19 +22,19 @@ export function subjectOf(name: string): string {
 /** A set of names or ids. */
 type Names = Pick<ReadonlySet<string>, 'has'>;
 
-/** State that decides which functions of images are offered. */
+/** State that determines which functions of images are offered. */
 export interface Offerable {
   /** Ids of the images on this host. */
   readonly images: Names;
-  /** Ids whose delete job may come again, see `ImageRepository.pendingDeletes`. */
+  /** Ids whose delete job may be assigned again, see `ImageRepository.pendingDeletes`. */
   readonly pendingDeletes: Names;
-  /** Functions of images that are no longer here, with jobs that wait for an answer. */
+  /** Functions of removed images for which jobs still wait. */
   readonly waiting: Names;
 }
 
 /**
- * Whether a function of an image is registered with Gearman; nothing else decides that. It is evaluated for one function at
- * a time: with 100,000 images, the set of all functions takes too long to compute at each change.
+ * Returns whether a function of an image is registered with Gearman. It is the only rule, and is evaluated for one
+ * function at a time, because with 100,000 images, computing the set of all functions takes too long at each change.
  */
 export function isOffered(name: string, { images, pendingDeletes, waiting }: Offerable): boolean {
   const imageId = subjectOf(name);

@@ -11,7 +11,7 @@ export const parseBuildArguments = parserOf(
     required: ['image-id'],
     properties: {
       'image-id': TEXT,
-      // True to add the image's checksum, attestations or list of packages to the result; only our own clients send them.
+      // Adds the image's checksum, attestations or package list to the result. Only our own clients send them.
       checksum: { type: 'boolean' },
       attestations: { type: 'boolean' },
       packages: { type: 'boolean' },
@@ -28,10 +28,10 @@ export const parseUploadArguments = parserOf(
     properties: {
       provider: TEXT, // providers[].name
       'image-name': TEXT, // providers[].images[].name, which may differ from the name of the disk image
-      // Checksum from an image-build job or an earlier upload; empty if unknown. The result then has the checksum of the
-      // uploaded bytes. Only our own clients send it.
+      // Checksum from an image-build job or an earlier upload; empty if unknown. The result then contains the checksum
+      // of the uploaded bytes. Only our own clients send it.
       checksum: TEXT,
-      // True to add the attestations of the build, the conversion and the upload to the result. Only our own clients send it.
+      // Adds the attestations of the build, the conversion and the upload to the result. Only our own clients send it.
       attestations: { type: 'boolean' },
     },
   },

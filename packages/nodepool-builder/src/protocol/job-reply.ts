@@ -7,7 +7,7 @@ import { errorMessage } from '../terms/command-error.ts';
 import { CancelledError } from './cancelled-error.ts';
 
 /**
- * Errors that end a job with WORK_EXCEPTION, because request or configuration are invalid. All other errors of
+ * Errors that end a job with WORK_EXCEPTION, because the request or the configuration is invalid. All other errors of
  * image-builder end it with WORK_FAIL, as in the Python builder.
  */
 const EXCEPTIONS: ReadonlySet<ImageErrorCode> = new Set(['invalid-image-id', 'invalid-configuration']);
@@ -15,7 +15,7 @@ const EXCEPTIONS: ReadonlySet<ImageErrorCode> = new Set(['invalid-image-id', 'in
 /** An expected error that ends a job with WORK_EXCEPTION, as in the Python builder. */
 export class JobError extends Error {
   override readonly name = 'JobError';
-  /** True if a provider may still hold parts of an upload. */
+  /** Whether a provider may still have parts of an upload. */
   readonly retriable: boolean;
 
   constructor(message: string, options: ErrorOptions & { readonly retriable?: boolean } = {}) {
@@ -24,7 +24,7 @@ export class JobError extends Error {
   }
 }
 
-/** How the end of a job is logged. The work of the job may change it. */
+/** Log settings for the end of a job. The work of the job may change them. */
 export interface JobLog {
   /** `upload of debian-1`. */
   action: string;
@@ -32,8 +32,9 @@ export interface JobLog {
 }
 
 /**
- * Runs the work of a job and logs its end, a failure once. A JobFailure becomes WORK_FAIL, which has no room for a reason; any other
- * error becomes WORK_EXCEPTION with its message. Clients that ask for it get the reason in a WORK_WARNING before.
+ * Runs the work of a job and logs its end, a failure only once. A JobFailure becomes WORK_FAIL, which cannot transmit a
+ * reason. Any other error becomes WORK_EXCEPTION with its message. Clients that request the reason get it in a
+ * WORK_WARNING before that.
  */
 export async function settleJob<T>(
   log: JobLog,
@@ -69,7 +70,7 @@ export async function settleJob<T>(
   }
 }
 
-/** Returns the keys of a job's argument; none if it is not a JSON object, which its parser reports. */
+/** Returns the keys of a job's argument. Returns none if it is not a JSON object, which its parser reports. */
 export function keysOf(payload: Buffer): Readonly<Record<string, unknown>> {
   try {
     return Object(JSON.parse(payload.toString()));
@@ -78,12 +79,14 @@ export function keysOf(payload: Buffer): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Returns the warning for clients that ask for reasons, if `gearadmin --cancel-job` ends their job at our job server. */
+/**
+ * Returns the warning for clients that request reasons, if `gearadmin --cancel-job` ends their job at our job server.
+ */
 export function cancelWarning({ payload }: { readonly payload: Buffer }): string | undefined {
   return keysOf(payload).reason === true ? encodeOperatorCancellation() : undefined;
 }
 
-/** Returns a text from a job's argument as part of a message: it can neither forge lines of the log nor flood it. */
+/** Formats a text from a job's argument for a message, so that it can neither forge lines of the log nor flood it. */
 export function inMessage(text: string): string {
   return visible(text.slice(0, 200));
 }

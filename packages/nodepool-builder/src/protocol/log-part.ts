@@ -11,7 +11,7 @@ const REQUEST = {
   required: ['offset'],
   properties: {
     offset: { type: 'integer', minimum: 0 }, // of the first byte
-    wait: { type: 'number', minimum: 0, maximum: 60 }, // seconds, if nothing follows the offset; default 0
+    wait: { type: 'number', minimum: 0, maximum: 60 }, // seconds to wait if nothing follows the offset; default 0
     'upload-id': { type: 'string' }, // for the log of an upload
   },
 } as const satisfies SettingsSchema;
@@ -25,7 +25,7 @@ export function encodeLogRequest(request: LogRequest): string {
   return JSON.stringify(request);
 }
 
-/** @throws Error if it is not valid */
+/** @throws Error if the argument is not valid */
 export function decodeLogRequest(argument: string): LogRequest {
   return REQUEST_READER.parse(argument);
 }
@@ -43,9 +43,9 @@ const PART_READER = new JsonReader({
 /** Part of a log, the result of a {@link logFunction} job. */
 export interface LogChunk {
   readonly data: Buffer;
-  /** Offset of its first byte. */
+  /** Offset of the chunk's first byte. */
   readonly offset: number;
-  /** True if nothing follows it. */
+  /** Whether the chunk is the last one. */
   readonly isComplete: boolean;
 }
 
@@ -53,7 +53,7 @@ export function encodeLogPart({ data, offset, isComplete }: LogChunk): string {
   return JSON.stringify({ offset, data: data.toString('base64'), complete: isComplete });
 }
 
-/** @throws Error if it is not valid */
+/** @throws Error if the result is not valid */
 export function decodeLogPart(result: Buffer): LogChunk {
   const { offset, data, complete } = PART_READER.parse(result.toString());
   return { data: Buffer.from(data, 'base64'), offset, isComplete: complete };

@@ -7,8 +7,8 @@ const READING_PROPERTIES = {
   'bytes-per-second': { type: 'integer' }, // of a transfer
   'seconds-left': { type: 'integer' }, // an estimate
   phase: { type: 'string' }, // the part of the operation that runs
-  waiting: { type: 'string' }, // the thing that the operation waits for
-  retrying: { type: 'string' }, // the attempt that follows, or runs, and the last error
+  waiting: { type: 'string' }, // subject of the wait
+  retrying: { type: 'string' }, // the attempt that follows or runs, and the last error
   'retry-at': { type: 'string' }, // start of that attempt, in ISO 8601
 } as const satisfies Readonly<Record<string, SettingsSchema>>;
 

@@ -9,14 +9,14 @@ import {
 import { subjectOf, verbOf } from '../protocol/functions.ts';
 import { CommandError, choiceOf } from '../terms/command-error.ts';
 
-/** Time limit for the answer of a job server, in milliseconds. */
+/** Timeout of a job server's reply, in milliseconds. */
 const TIMEOUT = 10_000;
 
 /**
- * Asks all job servers at once and concatenates their answers. A server that does not answer is left out.
+ * Queries all job servers concurrently and concatenates their replies. A server that does not reply is left out.
  *
  * @param timeout for each server, in milliseconds
- * @throws CommandError `refused` if TLS fails; ConnectionError `connect-failed` if no server answers
+ * @throws CommandError `refused` if TLS fails; ConnectionError `connect-failed` if no server replies
  * @throws the signal's reason
  */
 export async function askServers<T>(
@@ -48,7 +48,7 @@ export async function askServers<T>(
   );
 }
 
-/** @param reasons why each of the servers cannot be asked */
+/** @param reasons the error of each server's query */
 function failureOf(servers: readonly ServerAddress[], reasons: readonly unknown[]): Error {
   const refusals = servers.flatMap((server, index) => refusalOf(server, reasons[index]) ?? []);
   const [cause] = reasons;
@@ -60,12 +60,12 @@ function failureOf(servers: readonly ServerAddress[], reasons: readonly unknown[
   const others = reasons.map(causeOf).filter(({ code }) => code !== undefined && code !== 'ECONNREFUSED');
   const why = others.length > 0 ? `: ${others.map(({ message }) => message).join('; ')}` : '';
   const remedy = 'start nodepool-builder or gearmand there';
-  return new ConnectionError('connect-failed', `no job server answers at ${names}${why}; ${remedy}`, {
+  return new ConnectionError('connect-failed', `no job server responds at ${names}${why}; ${remedy}`, {
     cause,
   });
 }
 
-/** Says why a server is there, but takes no command; undefined if it does not answer. */
+/** Describes why a server is running but accepts no command; undefined if it does not respond. */
 function refusalOf(server: ServerAddress, reason: unknown): string | undefined {
   const name = `job server ${formatAddress(server)}`;
   const { code, syscall, reason: alert, message = '' } = causeOf(reason);
@@ -82,14 +82,14 @@ function refusalOf(server: ServerAddress, reason: unknown): string | undefined {
 function causeOf(reason: unknown): {
   readonly code?: string;
   readonly syscall?: string;
-  /** Words of OpenSSL. */
+  /** OpenSSL's description. */
   readonly reason?: string;
   readonly message?: string;
 } {
   return Object(Object(reason).cause);
 }
 
-/** Time after a change of a file in which builders load it, and the pause between two looks, in milliseconds. */
+/** Time within which builders reload a changed file, and the pause between two checks, in milliseconds. */
 const RELOAD_TIME = 10_000;
 const PAUSE = 250;
 
@@ -97,7 +97,7 @@ const PAUSE = 250;
  * Waits while builders may still load a new disk image.
  *
  * @param file configuration
- * @throws CommandError `not-found` if none offers to build it
+ * @throws CommandError `not-found` if no builder offers to build it
  */
 export async function requireBuilderOf(
   diskimage: string,
@@ -112,12 +112,12 @@ export async function requireBuilderOf(
     if (Date.now() > mtimeMs + RELOAD_TIME) break;
     await delay(PAUSE);
   }
-  const remedy = 'start a builder that has it in diskimages, or see the log of one';
+  const remedy = "start a builder that has it in diskimages, or check the builders' logs";
   throw new CommandError(`no builder offers ${names[0]}; ${remedy}`, { exitReason: 'not-found' });
 }
 
 /**
- * Refuses a job for a function that no builder offers: it would wait in the queue forever, without an error.
+ * Rejects a job for a function that no builder offers, because it would wait in the queue forever, without an error.
  *
  * @throws CommandError `not-found`; `refused` if the disk image is paused
  */
@@ -136,6 +136,6 @@ export async function requireOffer(servers: readonly ServerAddress[], wanted: st
   const remedy =
     subjects.size > 0
       ? choiceOf([...subjects].toSorted().slice(0, 10))
-      : `nothing is offered for ${verb}; start nodepool-builder, or see its log`;
+      : `no builder offers ${verb}; start nodepool-builder, or check its log`;
   throw new CommandError(`no builder offers ${wanted}; ${remedy}`, { exitReason: 'not-found' });
 }

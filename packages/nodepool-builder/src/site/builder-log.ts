@@ -10,13 +10,13 @@ export interface LogName {
   readonly uploadId?: string;
 }
 
-/** Seconds for which a builder waits for more. */
+/** Seconds for which a builder waits for more lines. */
 const WAIT = 20;
 
-/** Time limit for its answer, in milliseconds. */
+/** Timeout of the builder's reply, in milliseconds. */
 const TIMEOUT = (WAIT + 10) * 1000;
 
-/** Reads a log over Gearman, from whichever builder has it. */
+/** Reads a log over Gearman, from the builder that has it. */
 export function builderLog(
   servers: readonly ServerAddress[],
   { imageId, uploadId }: LogName,
@@ -35,7 +35,7 @@ export function builderLog(
       offering ??= await serversOffering(servers, name, limit);
       return decodeLogPart(await submitTo(offering, name, argument, limit));
     } catch (error) {
-      offering = undefined; // another builder may have it by now
+      offering = undefined; // another builder may now have it
       if (!(error instanceof JobFailedError || error instanceof JobExceptionError)) throw error;
       throw new CommandError('no builder has this log', { exitReason: 'not-found', cause: error });
     }

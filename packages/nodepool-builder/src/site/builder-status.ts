@@ -6,15 +6,15 @@ import { CommandError } from '../terms/command-error.ts';
 import { askServers } from './ask-servers.ts';
 import { explainDenial } from './control-jobs.ts';
 
-/** Default time limit for the answers of all builders, in milliseconds. */
+/** Default timeout of all builders' replies, in milliseconds. */
 const TIMEOUT = 5000;
 
 /**
- * Asks all builders behind the job servers for their status. Builders that do not answer, as those of a release without
- * this function, are left out.
+ * Queries the status of all builders at the job servers. Builders that do not reply, such as builders of a release
+ * without this function, are left out.
  *
  * @param timeout for the job servers, and then for the builders, in milliseconds
- * @throws CommandError `refused` by a job server; ConnectionError `connect-failed` if no job server answers
+ * @throws CommandError `refused` by a job server; ConnectionError `connect-failed` if no job server replies
  * @throws the signal's reason
  */
 export async function readBuilderStatuses(
@@ -25,7 +25,7 @@ export async function readBuilderStatuses(
   return (await readSite(servers, signal, timeout)).builders;
 }
 
-/** As {@link readBuilderStatuses}, with the functions of the job servers. */
+/** Like {@link readBuilderStatuses}, with the functions of the job servers. */
 export async function readSite(
   servers: readonly ServerAddress[],
   signal?: AbortSignal,
@@ -40,7 +40,7 @@ export async function readSite(
   const offered = functions.filter(
     ({ name, availableWorkers }) => name.startsWith(STATUS_PREFIX) && availableWorkers > 0,
   );
-  // A builder is connected to each of its job servers: the first that lists it is asked.
+  // A builder is connected to each of its job servers, so the first one that lists it is queried.
   const builders = new Map(offered.toReversed().map((offer) => [offer.name, offer]));
   const limit = AbortSignal.any([AbortSignal.timeout(timeout), ...(signal === undefined ? [] : [signal])]);
   const answers = await Promise.all(
@@ -76,10 +76,10 @@ export async function readSite(
 /** A {@link RunningJob} with the host of its builder. */
 export type LocatedJob = RunningJob & Pick<BuilderStatus, 'host'>;
 
-/** Time limit for the builders to say where a job runs, in milliseconds. */
+/** Timeout of the query for a running job, in milliseconds. */
 const LOOKUP_TIMEOUT = 3000;
 
-/** Finds a job for a function by its handle. Builders that do not answer are left out. */
+/** Finds a job for a function by its handle. Builders that do not reply are left out. */
 export async function findRunningJob(
   servers: readonly ServerAddress[],
   functionOfJob: string,

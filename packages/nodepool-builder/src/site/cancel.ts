@@ -10,9 +10,9 @@ import { requireManager, serveRequest } from './served-request.ts';
  * Stops a build or an upload at its builder, or has the manager withdraw one that waits.
  *
  * @param id image-id, upload-id, or name of a disk image
- * @param by who cancels it: `root@host`
+ * @param by user who cancels it: `root@host`
  * @param useStore opens the manager's store; undefined without a manager
- * @returns what was cancelled, in words
+ * @returns a description of what was cancelled
  * @throws CommandError `not-found`, `refused`, `unreachable`; GearmanError; StoreError
  */
 export async function cancel(
@@ -44,7 +44,7 @@ function idOf(job: RunningJob): string {
   return job['upload-id'] ?? job['image-id'];
 }
 
-/** Has the manager cancel what it waits for. Returns undefined if it waits for nothing of this name. */
+/** Has the manager withdraw a waiting build or upload. Returns undefined if none of this name waits. */
 async function withdraw(store: StateStore, id: string, by: string): Promise<string | undefined> {
   const [found] = recordsOf(await store.read(), id).filter(isPending);
   const isRequested = (await store.requests()).some(
@@ -67,7 +67,7 @@ function isPending({ state }: Build | Upload): boolean {
   return state === 'building' || state === 'uploading';
 }
 
-/** @throws CommandError `refused` if it has ended otherwise */
+/** @throws CommandError `refused` if it has ended in another way */
 function outcomeOf(record: Build | Upload | undefined, id: string): string {
   if (record === undefined) return `the requested build of ${id} is cancelled`;
   const what = `${'imageId' in record ? 'upload' : 'build'} ${record.id}`;

@@ -12,11 +12,11 @@ import type { CloudImageConfiguration, ProviderConfiguration } from '../configur
 interface FindOptions extends OperationOptions {
   /** Ids to consider even if the provider does not list them yet. */
   readonly known?: readonly string[];
-  /** Whether to list all images with a matching name that were refused. They are also listed if no image passes. */
+  /** Whether to also list all rejected images with a matching name. They are always listed if no image matches. */
   readonly explain?: boolean;
 }
 
-/** Finds the latest image of a provider that passes filters. */
+/** Finds a provider's latest image that matches the filters. */
 export async function findLatest(
   provider: ImageProvider,
   filters: readonly FilterEntry[],
@@ -48,7 +48,7 @@ export function findCloudImage(
 }
 
 /**
- * Returns the id of a cloud image: its own, or that of the latest image that passes its filters.
+ * Returns the id of a cloud image: its own, or the id of the latest image that matches its filters.
  *
  * @throws ImageError `image-not-found`, and errors of the provider
  */
@@ -63,12 +63,12 @@ export async function resolveCloudImage(
   throw new ImageError('image-not-found', noImage(provider.name, found));
 }
 
-/** Number of reasons in a message. */
+/** Maximum number of reasons in a message. */
 const MOST_REASONS = 5;
 
 /** Explains why no image was found. */
 export function noImage(provider: string, { refused }: LatestImage): string {
-  const nothing = `no image in provider "${provider}" passes the filters`;
+  const nothing = `no image in provider "${provider}" matches the filters`;
   if (refused.length === 0) return `${nothing}: none has a matching name`;
   const counts = new Map<string, number>();
   for (const { reason } of refused) counts.set(reason, (counts.get(reason) ?? 0) + 1);

@@ -10,11 +10,11 @@ import { cancelFunction, encodeCancel } from '@nodepool-builder/image-manager/pr
 import { CommandError } from '../terms/command-error.ts';
 import { askServers } from './ask-servers.ts';
 
-/** Time limit for the answer of a builder, in milliseconds. */
+/** Timeout of a builder's reply, in milliseconds. */
 const TIMEOUT = 10_000;
 
 /**
- * The job servers where a builder offers a function.
+ * Returns the job servers at which a builder offers a function.
  *
  * @throws CommandError `not-found` if there is none; GearmanError
  */
@@ -34,7 +34,10 @@ export async function serversOffering(
   return offers;
 }
 
-/** Returns an error that says what the access list of the job server has to allow; other errors as they are. */
+/**
+ * Explains a denial: names the right that the access list of the job server has to grant. Returns other errors
+ * unchanged.
+ */
 export function explainDenial(name: string, error: unknown): unknown {
   if (!(error instanceof ServerError && error.serverCode === 'ACCESS_DENIED')) return error;
   const remedy = 'add it to "submit" of this certificate in the access list of the job server';
@@ -61,19 +64,19 @@ export async function submitTo(
   }
 }
 
-/** Who runs this process: `root@host`. */
+/** The user who runs this process: `root@host`. */
 export function thisUser(): string {
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {
-    return `${process.getuid?.()}@${hostname()}`; // the user database does not have this user
+    return `${process.getuid?.()}@${hostname()}`; // the user database does not contain this user
   }
 }
 
 /**
- * Has a builder stop the build or the upload of an image.
+ * Requests a builder to stop the build or the upload of an image.
  *
- * @param by who cancels it: `root@host`
+ * @param by user who cancels it: `root@host`
  * @throws CommandError `refused` if it does not run
  */
 export async function cancelJob(
@@ -93,7 +96,7 @@ export async function cancelJob(
   } catch (cause) {
     const isGone = cause instanceof CommandError && cause.exitReason === 'not-found';
     if (!isGone && !(cause instanceof JobFailedError || cause instanceof JobExceptionError)) throw cause;
-    const reason = 'it does not run, or its builder is of a release that cannot cancel';
+    const reason = "it does not run, or its builder's release does not support it";
     throw new CommandError(`${what} was not cancelled: ${reason}`, { exitReason: 'refused', cause });
   }
 }

@@ -23,7 +23,7 @@ function commonFields(record: Build | Upload) {
   };
 }
 
-/** @param work undefined if nobody was asked */
+/** @param work undefined if no builder was queried */
 export function buildRecord(build: Build, work: Work | undefined): BuildRecord {
   const { id, diskimage, withdrawn } = build;
   const job = functionName('image-build', diskimage);
@@ -36,7 +36,7 @@ export function buildRecord(build: Build, work: Work | undefined): BuildRecord {
   };
 }
 
-/** @param work undefined if nobody was asked */
+/** @param work undefined if no builder was queried */
 export function uploadRecord(upload: Upload, work: Work | undefined): UploadRecord {
   const { id, imageId, diskimage, provider } = upload;
   const job = functionName('image-upload', imageId);
@@ -52,7 +52,7 @@ export function uploadRecord(upload: Upload, work: Work | undefined): UploadReco
   };
 }
 
-/** The manager's next steps, its waits and its later builds. */
+/** Formats the manager's next steps, its waits and its later builds. */
 export function planRecords(
   { steps, waits, laterBuilds }: Plan,
   { diskimages, providers }: Configuration,

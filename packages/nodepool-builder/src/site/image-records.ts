@@ -11,18 +11,18 @@ import type {
 } from './records.ts';
 import { obsoleteIn, sumUp } from './shown-state.ts';
 
-/** What is known of the disk images of a configuration. */
+/** The records of a configuration's disk images. */
 interface KnownImages {
   readonly configuration: Configuration;
   readonly state: ManagerState;
-  /** The newest come first. */
+  /** Newest first. */
   readonly builds: readonly BuildRecord[];
-  /** The newest come first. */
+  /** Newest first. */
   readonly uploads: readonly UploadRecord[];
   readonly plan?: readonly PlanRecord[];
 }
 
-/** Sums up each disk image at the builders and in each provider. */
+/** Summarises each disk image at the builders and in each provider. */
 export function imageRecords({
   configuration: { diskimages, providers },
   state,
@@ -63,7 +63,7 @@ export function imageRecords({
   });
 }
 
-/** The state at the builders, or in a provider. */
+/** State of a disk image at the builders, or of an image in a provider. */
 function statusOf<R extends BuildRecord | UploadRecord>(
   records: readonly R[],
   isObsolete: (imageId: string) => boolean,

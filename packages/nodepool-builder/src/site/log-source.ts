@@ -1,36 +1,37 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogChunk } from '../protocol/log-part.ts';
 
-/** Reads a log from an offset on, and waits until there is something, or for some seconds. */
+/** Reads a log from an offset. If nothing follows, it waits for a few seconds. */
 export type ReadLog = (offset: number, signal: AbortSignal) => Promise<LogChunk>;
 
-/** Whole lines of a log. The last part may end within a line, and so does one of a very long line. */
+/** Whole lines of a log. The last part may end within a line, and so may a part of a very long line. */
 export interface LogPart extends LogChunk {
-  /** Returns what `make` makes of the part. All who follow the log share it. */
+  /** Returns the result of `make` for this part. All followers of the log share it. */
   rendered(make: (part: LogPart) => Buffer): Buffer;
 }
 
-/** Line for a reader of a log that was shortened since, as it reached its limit. */
-export const SHORTENED_NOTE = '# the log reached its limit: lines are repeated or left out here';
+/** Line for a reader of a log that was truncated because it reached its limit. */
+export const SHORTENED_NOTE = '# the log reached its limit: lines are repeated or missing here';
 
-/** Bytes of a log that are kept for its readers. */
+/** Bytes of a log that are buffered for its readers. */
 const KEPT = 4 * 1024 * 1024;
 
-/** Bytes of a line without an end that are a part of their own. */
+/** Maximum length of a line without an end, in bytes. A longer one becomes a part of its own. */
 const LONGEST_LINE = 65_536;
 
-/** Least time between two reads, in milliseconds: the builder has other work to do. */
+/** Minimum pause between two reads, in milliseconds, because the builder has other work to do. */
 const REST = 100;
 
 /**
- * One log, read once for all who follow it: its newest parts are kept for them. A reader who is behind has it read again,
- * as fast as its browser takes it, until it has caught up. However many follow, the builder is asked ten times a second at most.
+ * One log, read once for all its followers, for whom its newest parts are buffered. For a follower who is behind, the
+ * log is read again, as fast as the browser accepts it, until it has caught up. The builder gets at most ten queries
+ * per second, regardless of the number of followers.
  */
 export class LogSource {
   readonly #read: ReadLog;
   readonly #rest: number;
   readonly #closed = new AbortController();
-  /** The newest last. */
+  /** Newest last. */
   #kept: LogPart[] = [];
   readonly #loading = new Map<number, Promise<LogPart>>();
   #lastRead: Promise<unknown> = Promise.resolve();
@@ -41,7 +42,7 @@ export class LogSource {
   }
 
   /**
-   * Returns the lines that follow an offset: at once, or when there are some.
+   * Returns the lines that follow an offset, at once or when there are some.
    *
    * @throws the signal's reason; errors of the builder
    */
@@ -57,7 +58,7 @@ export class LogSource {
     return await untilAborted(loading, signal);
   }
 
-  /** Ends the wait for the builder. */
+  /** Stops waiting for the builder. */
   close(): void {
     this.#closed.abort(new Error('the log is no longer followed'));
   }
@@ -68,7 +69,7 @@ export class LogSource {
     for (;;) {
       const chunk = await this.#readInTurn(begin + rest.length);
       if (chunk.offset !== begin + rest.length) {
-        this.#kept = []; // the log was shortened: their offsets mean nothing any more
+        this.#kept = []; // the log was truncated, so earlier offsets are no longer valid
         [begin, rest] = [chunk.offset, Buffer.alloc(0)];
       }
       const all = rest.length === 0 ? chunk.data : Buffer.concat([rest, chunk.data]);
@@ -80,7 +81,7 @@ export class LogSource {
     }
   }
 
-  /** Reads after the earlier reads, and after a rest. While the builder waits for more, others may read. */
+  /** Reads after earlier reads and a pause. While the builder waits for more lines, others may read. */
   async #readInTurn(offset: number): Promise<LogChunk> {
     const turn = this.#lastRead.then(() => delay(this.#rest, undefined, { signal: this.#closed.signal }));
     this.#lastRead = turn.catch(() => {});
@@ -108,7 +109,7 @@ export class LogSource {
   }
 }
 
-/** Waits for a promise that others wait for, too. */
+/** Waits for a promise that other callers share. */
 async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const abort = (): void => reject(signal.reason as Error);
@@ -120,17 +121,17 @@ async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promis
   }
 }
 
-/** The logs that somebody reads now. */
+/** The logs that have readers. */
 export class LogSources {
   readonly #rest: number;
   readonly #sources = new Map<string, { readonly source: LogSource; readers: number }>();
 
-  /** @param rest least milliseconds between two reads of a log */
+  /** @param rest minimum pause between two reads of a log, in milliseconds */
   constructor(rest = REST) {
     this.#rest = rest;
   }
 
-  /** Shares the source of a log as long as somebody uses it. */
+  /** Shares the source of a log among its current users. */
   async use<T>(key: string, read: ReadLog, work: (source: LogSource) => Promise<T>): Promise<T> {
     const entry = this.#sources.get(key) ?? { source: new LogSource(read, this.#rest), readers: 0 };
     this.#sources.set(key, entry);

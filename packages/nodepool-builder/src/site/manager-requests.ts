@@ -15,29 +15,29 @@ import { requireManager, serveRequest } from './served-request.ts';
 export interface RequestSite {
   readonly configuration: Configuration;
   readonly servers: readonly ServerAddress[];
-  /** Who makes the request: `root@host`. */
+  /** User who makes the request: `root@host`. */
   readonly by: string;
 }
 
-/** A request to the manager, and what becomes of it. */
+/** A request to the manager, and how to follow it. */
 interface Asked {
   readonly request: Request;
-  /** @throws CommandError if the manager could not serve it now */
+  /** @throws CommandError if the manager cannot serve the request now */
   readonly check?: () => Promise<void>;
-  /** Says what has become of it; undefined if nothing has. */
+  /** Describes the outcome; undefined while there is none. */
   readonly outcome: (state: ManagerState) => string | undefined;
-  /** Says why it waits, if the manager need not serve it now; undefined while it should. */
+  /** Describes why the request waits, if the manager need not serve it now; undefined if it should. */
   readonly whyWaiting?: (state: ManagerState) => string | undefined;
 }
 
-/** A command that puts a request into the store of the manager. */
+/** A command that stores a request for the manager. */
 interface RequestCommand {
   readonly name: string;
   readonly description: string;
   readonly argument?: readonly [syntax: string, description: string];
   /** Argument in the example. */
   readonly example?: string;
-  /** @throws CommandError if the manager would refuse it */
+  /** @throws CommandError if the manager would reject the request */
   readonly ask: (subject: string, state: ManagerState, site: RequestSite) => Asked | Promise<Asked>;
 }
 
@@ -51,8 +51,8 @@ export const REQUESTS: readonly RequestCommand[] = [
     name: 'rebuild',
     argument: ['<diskimage>', 'name of the disk image'],
     description:
-      'Asks the manager to build a disk image now, and to upload it wherever it is used, however old the newest image ' +
-      'is. "image-build" only has it built; "build" builds here, without manager and builder.',
+      'Requests the manager to build a disk image now, and to upload it wherever it is used, regardless of the age of the newest image. ' +
+      '"image-build" only has it built; "build" builds here, without manager and builder.',
     example: 'debian',
     ask: async (name, state, { configuration, servers }) => {
       const entry = findByName(configuration.diskimages, 'disk image', name, configuration.file);
@@ -69,11 +69,11 @@ export const REQUESTS: readonly RequestCommand[] = [
         check: () => requireBuilderOf(name, servers, configuration.file),
         outcome: ({ builds }) => {
           const build = [...builds.values()].findLast((one) => one.diskimage === name && isNew(one.id));
-          return build && `build ${build.id} has begun`;
+          return build && `build ${build.id} has started`;
         },
         whyWaiting: (now) => {
           const current = running(now);
-          return current && `the build begins when ${current.id} has ended`;
+          return current && `the build starts when ${current.id} has ended`;
         },
       };
     },
@@ -83,7 +83,7 @@ export const REQUESTS: readonly RequestCommand[] = [
     argument: ['<diskimage>', 'name of the disk image'],
     description:
       'Has the manager neither build nor upload a disk image, nor delete images of it by age, until image-unpause, ' +
-      'whatever "pause" in the configuration says. Running builds and uploads continue. The lists say who paused it.',
+      'regardless of "pause" in the configuration. Running builds and uploads continue. The lists show who paused it.',
     example: 'debian',
     ask: (name, _, { configuration, by }) => {
       findByName(configuration.diskimages, 'disk image', name, configuration.file);
@@ -97,8 +97,8 @@ export const REQUESTS: readonly RequestCommand[] = [
     name: 'image-unpause',
     argument: ['<diskimage>', 'name of the disk image'],
     description:
-      'Has the manager build and upload a disk image again, even if the configuration has "pause: true" for it. That ' +
-      'counts again after the next image-pause, or once the configuration has been without it.',
+      'Has the manager build and upload a disk image again, even if the configuration has "pause: true" for it. That setting ' +
+      'applies again after the next image-pause, or once it has been removed from the configuration.',
     example: 'debian',
     ask: async (name, { pauses }, { configuration, by }) => {
       const entry = pauses.has(name)
@@ -115,7 +115,7 @@ export const REQUESTS: readonly RequestCommand[] = [
     name: 'rollback',
     argument: ['<diskimage>', 'name of the disk image'],
     description:
-      'Asks the manager to withdraw the newest image of a disk image. The image before it is in use again; the ' +
+      'Requests the manager to withdraw the newest image of a disk image. The image before it is in use again; the ' +
       'withdrawn one is deleted at the builders and from each provider that has an older one.',
     example: 'debian',
     ask: async (diskimage, state) => {
@@ -135,7 +135,7 @@ export const REQUESTS: readonly RequestCommand[] = [
     name: 'dib-image-delete',
     argument: ['<image-id>', 'id of the image, as dib-image-list shows it'],
     description:
-      'Asks the manager to delete an image: in all providers, even if it is the last one there, and on disk. Another ' +
+      'Requests the manager to delete an image: in all providers, even if it is the last one there, and on disk. Another ' +
       'one is built when it is due, or at once if none is left. "image-delete" deletes only the files of a builder.',
     example: 'debian-0000000042-k7f3q2xa',
     ask: (imageId, { builds }) => {
@@ -145,7 +145,7 @@ export const REQUESTS: readonly RequestCommand[] = [
       return {
         request: { kind: 'delete-build', imageId },
         outcome: (state) =>
-          state.builds.get(imageId)?.state === 'ready' ? undefined : `image ${imageId} is being deleted`,
+          state.builds.get(imageId)?.state === 'ready' ? undefined : `deleting image ${imageId}`,
       };
     },
   },
@@ -153,7 +153,7 @@ export const REQUESTS: readonly RequestCommand[] = [
     name: 'upload-delete',
     argument: ['<upload-id>', 'id of the upload, as image-list shows it'],
     description:
-      'Asks the manager to delete one image from one provider. If the image is still in use there, the manager uploads ' +
+      'Requests the manager to delete one image from one provider. If the image is still in use there, the manager uploads ' +
       'it again.',
     example: '0000000043-k7f3q2xa',
     ask: (uploadId, { uploads }) => {
@@ -166,17 +166,17 @@ export const REQUESTS: readonly RequestCommand[] = [
       }
       return {
         request: { kind: 'delete-upload', uploadId },
-        outcome: (state) => (isThere(state) ? undefined : `upload ${uploadId} is being deleted`),
+        outcome: (state) => (isThere(state) ? undefined : `deleting upload ${uploadId}`),
       };
     },
   },
 ];
 
 /**
- * Puts the request of a command into the store of the manager, and waits until the manager has served it.
+ * Stores a command's request for the manager, and waits until the manager has served it.
  *
- * @returns what the manager has done, in words
- * @throws CommandError `refused`; `unreachable` if no manager runs, and nothing is requested then; StoreError
+ * @returns a description of the result
+ * @throws CommandError `refused`; `unreachable` without storing the request if no manager runs; StoreError
  */
 export async function askManager(
   command: string,
@@ -193,7 +193,7 @@ export async function askManager(
     if (isPending) return whyWaiting?.(state);
     const done = outcome(state);
     if (done !== undefined) return done;
-    const remedy = 'see its log';
+    const remedy = 'check its log';
     throw new CommandError(`the manager rejected the request to ${command} ${subject}; ${remedy}`, {
       exitReason: 'refused',
     });

@@ -18,18 +18,18 @@ export interface ProvidersOptions {
   readonly logger: (name: string) => Logger;
   /** Receives the duration of each request to a cloud, in milliseconds. */
   readonly onTask?: (provider: string, task: string, milliseconds: number) => void;
-  /** Default: no instances. */
+  /** Options of instances. Default: no instances. */
   readonly instances?: InstanceOptions;
 }
 
 /** A provider with its configuration. */
 export interface ConfiguredProvider {
   readonly configuration: ProviderConfiguration;
-  /** Absent if it takes no images. */
+  /** Image provider; absent if the provider stores no images. */
   readonly provider?: ImageProvider | undefined;
 }
 
-/** A provider that takes images. */
+/** A provider that stores images. */
 export interface UploadTarget extends ConfiguredProvider {
   readonly provider: ImageProvider;
 }
@@ -44,7 +44,7 @@ export interface InstanceOptions {
   readonly scope?: string;
 }
 
-/** A provider, opened with the first request for it. */
+/** A provider, opened on first use. */
 interface Opened {
   readonly configuration: ProviderConfiguration;
   images?: ImageProvider | undefined;
@@ -62,9 +62,9 @@ export class Providers implements BuilderServices, Disposable {
   }
 
   /**
-   * Applies another configuration. A provider that did not change keeps its token, its rate and its bandwidth.
+   * Applies another configuration. An unchanged provider keeps its token, its rate and its bandwidth.
    *
-   * @returns closes the removed and the changed providers, which the dispose no longer does; call it once no operation
+   * @returns closes the removed and the changed providers, which `dispose` then leaves open; call it once no operation
    * uses them
    */
   configure({
@@ -84,7 +84,7 @@ export class Providers implements BuilderServices, Disposable {
     return () => close(replaced);
   }
 
-  /** A provider of the configuration in force. */
+  /** Returns a provider of the current configuration. */
   get(name: string): ConfiguredProvider | undefined {
     const opened = this.#byName.get(name);
     if (opened === undefined) return undefined;
@@ -101,7 +101,7 @@ export class Providers implements BuilderServices, Disposable {
   }
 
   /**
-   * Providers that may have instances or snapshots of this builder: those that were used, and are configured.
+   * Returns providers that may have instances or snapshots of this builder: the configured ones that were used.
    *
    * @param names of providers that an earlier process used
    */
@@ -117,7 +117,7 @@ export class Providers implements BuilderServices, Disposable {
     const opened = this.#byName.get(name);
     if (opened !== undefined) opened.instances ??= this.#openInstances(opened.configuration);
     if (opened?.instances === undefined) {
-      const remedy = 'add one that does to providers and reload';
+      const remedy = 'add one that runs instances to providers and reload';
       throw new ImageError('invalid-configuration', `no provider "${name}" runs instances here; ${remedy}`);
     }
     this.#used.add(name);
@@ -130,7 +130,7 @@ export class Providers implements BuilderServices, Disposable {
     if (configuration === undefined || provider === undefined) {
       throw new ImageError(
         'invalid-configuration',
-        `no provider "${name}" takes images here; add one that does to providers and reload`,
+        `no provider "${name}" stores images here; add one that does to providers and reload`,
       );
     }
     const { 'cloud-image': image, 'image-filters': filters } = choice;

@@ -9,7 +9,7 @@ const PROVIDER = { ...TEXT, description: '`providers[].name`.' } as const;
 const IMAGE_NAME = { ...TEXT, description: '`providers[].images[].name`.' } as const;
 const WAITING = {
   ...TEXT_OR_NULL,
-  description: 'Thing that it waits for, such as a free builder or disk space.',
+  description: 'Subject of the wait, such as a free builder or disk space.',
 } as const;
 const RETRYING = {
   ...TEXT_OR_NULL,
@@ -20,14 +20,14 @@ const RETRYING = {
 /** Properties of a build or an upload. */
 const WORK = {
   requested: { ...TIME_OR_NULL, description: 'Time of the request; null if it is unknown.' },
-  ended: { ...TIME_OR_NULL, description: 'Time at which it became ready or failed; null before.' },
-  reason: { ...TEXT, description: 'Why it was requested.' },
-  error: { ...TEXT_OR_NULL, description: 'Why it failed; null if it has not.' },
-  'cancelled-by': { ...TEXT_OR_NULL, description: 'Who cancelled it; null if nobody has.' },
-  percent: { ...COUNT_OR_NULL, description: 'Progress while it runs, in per cent, if its builder answers.' },
+  ended: { ...TIME_OR_NULL, description: 'Time at which it became ready or failed; null before then.' },
+  reason: { ...TEXT, description: 'Reason of the request.' },
+  error: { ...TEXT_OR_NULL, description: 'Error of a failure; otherwise null.' },
+  'cancelled-by': { ...TEXT_OR_NULL, description: 'User who cancelled it; null if not cancelled.' },
+  percent: { ...COUNT_OR_NULL, description: 'Progress in per cent while it runs, if its builder replies.' },
   'bytes-per-second': { ...COUNT_OR_NULL, description: 'Rate of an upload while it runs.' },
-  'seconds-left': { ...COUNT_OR_NULL, description: 'Time left while it runs, an estimate.' },
-  phase: { ...TEXT_OR_NULL, description: 'Part of the build that runs, such as `install.d`.' },
+  'seconds-left': { ...COUNT_OR_NULL, description: 'Estimated time left while it runs.' },
+  phase: { ...TEXT_OR_NULL, description: 'Phase of the running build, such as `install.d`.' },
   waiting: WAITING,
   retrying: RETRYING,
   'retry-at': { ...TIME_OR_NULL, description: 'Time of that attempt.' },
@@ -37,12 +37,12 @@ const WORK = {
 /** Schema of a {@link BuildRecord}. */
 export const BUILD_RECORD = recordSchema({
   'image-id': IMAGE_ID,
-  diskimage: { ...TEXT_OR_NULL, description: '`diskimages[].name`; null if it is in no record.' },
+  diskimage: { ...TEXT_OR_NULL, description: '`diskimages[].name`; null if no record contains it.' },
   state: {
     enum: ['queued', 'building', 'ready', 'failed', 'cancelled', 'deleting', 'deleted'],
     description: 'State of the build.',
   },
-  withdrawn: { type: 'boolean', description: 'Whether it was rolled back.' },
+  withdrawn: { type: 'boolean', description: 'The build was rolled back.' },
   ...WORK,
 });
 
@@ -80,7 +80,7 @@ export const PLAN_RECORD = recordSchema({
   subject: { ...TEXT, description: 'Disk image, id of the image, or id of the upload.' },
   diskimage: { ...TEXT_OR_NULL, description: '`diskimages[].name`; null if the step concerns several.' },
   when: { ...TEXT_OR_NULL, description: '`now`, or a time in ISO 8601; null if it depends on an event.' },
-  reason: { ...TEXT, description: 'Why the step is due, or has to wait.' },
+  reason: { ...TEXT, description: 'Reason why the step is due, or has to wait.' },
 });
 
 const STATE =
@@ -90,20 +90,23 @@ const STATE =
 const STATUS = {
   error: {
     ...TEXT_OR_NULL,
-    description: 'Why it has this state: the error of a failure; null if the state says it all.',
+    description: 'Reason of the state, such as the error of a failure; null if the state is sufficient.',
   },
   waiting: WAITING,
   retrying: RETRYING,
-  paused: { type: 'boolean', description: 'Whether it is neither built nor uploaded.' },
+  paused: { type: 'boolean', description: 'Builds and uploads are paused.' },
   ready: { ...COUNT, description: 'Number of ready images there.' },
   newest: { ...TEXT_OR_NULL, description: 'Id of the newest ready image there.' },
   'newest-requested': { ...TIME_OR_NULL, description: 'Time at which that image was requested there.' },
 } as const;
 
-/** Who paused a disk image. */
+/** User who paused a disk image. */
 const PAUSE = {
-  'paused-by': { ...TEXT_OR_NULL, description: 'Who paused the disk image, unless the configuration does.' },
-  'paused-since': { ...TIME_OR_NULL, description: 'Time at which that was.' },
+  'paused-by': {
+    ...TEXT_OR_NULL,
+    description: 'User who paused the disk image, unless the configuration does.',
+  },
+  'paused-since': { ...TIME_OR_NULL, description: 'Time of the pause.' },
 } as const;
 
 const PROVIDER_IMAGE = recordSchema({
@@ -124,10 +127,10 @@ export const IMAGE_RECORD = recordSchema({
   ...PAUSE,
   'rollback-to': {
     ...TEXT_OR_NULL,
-    description: 'Id of the image that a rollback puts in use again; null if there is no older image.',
+    description: 'Id of the image that a rollback would restore; null if there is no older image.',
   },
-  providers: { type: 'array', items: PROVIDER_IMAGE, description: 'The providers that use it.' },
-  next: { type: 'array', items: PLAN_RECORD, description: 'What comes next.' },
+  providers: { type: 'array', items: PROVIDER_IMAGE, description: 'The providers that use the disk image.' },
+  next: { type: 'array', items: PLAN_RECORD, description: 'The next steps.' },
 });
 
 /** Schema of a {@link StatusRecord}. */

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ManagerState, Request, StateStore } from '@nodepool-builder/image-manager';
 import { CommandError, warn } from '../terms/command-error.ts';
 
-/** Time limit for the manager to serve a request, and the pause between two looks, in milliseconds. */
+/** Timeout for the manager to serve a request, and the pause between two checks, in milliseconds. */
 const TIMEOUT = 30_000;
 const PAUSE = 250;
 
@@ -12,23 +12,23 @@ export async function requireManager(store: StateStore): Promise<void> {
   throw new CommandError(`${NO_MANAGER}; nothing was requested`, { exitReason: 'unreachable' });
 }
 
-/** Warns if no manager runs, at the end of a list that says what happens now or next. */
+/** Warns if no manager runs, after a list of current or next steps. */
 export async function warnWithoutManager(store: Pick<StateStore, 'describeLeader'>): Promise<void> {
   if ((await store.describeLeader()) === undefined) warn(NO_MANAGER);
 }
 
-/** Whether a build or an upload has not ended. */
+/** Returns whether a build or an upload has not ended. */
 export function isUnfinished({ state }: { readonly state?: unknown }): boolean {
   return typeof state === 'string' && /^(?:queued|building|uploading|deleting)$/.test(state);
 }
 
-/** Says that nothing happens, and what to do. */
+/** Message without a running manager. */
 export const NO_MANAGER = 'no manager runs; start "nodepool-builder manage", or the daemon with --all-in-one';
 
 /**
- * Puts a request into the store of the manager, and waits until the manager has served it.
+ * Stores a request for the manager, and waits until the manager has served it.
  *
- * @param outcomeOf says what has become of it; undefined to wait for more
+ * @param outcomeOf describes the outcome; undefined to wait longer
  * @throws CommandError `unreachable`; `refused` if the same rollback is pending
  */
 export async function serveRequest(
@@ -44,7 +44,7 @@ export async function serveRequest(
     if (outcome !== undefined) return outcome;
     if (performance.now() > end) {
       const reason = `the manager has not served request ${number} within ${TIMEOUT / 1000} s`;
-      throw new CommandError(`${reason}; it serves it once it can: see "plan" and its log`, {
+      throw new CommandError(`${reason}; the manager serves it once it can, see "plan" and its log`, {
         exitReason: 'unreachable',
       });
     }

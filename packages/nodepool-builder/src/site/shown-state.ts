@@ -1,6 +1,6 @@
 import type { Build, Upload } from '@nodepool-builder/image-manager';
 
-/** The state that people see: a build or an upload that was cancelled counts as failed for the manager only. */
+/** Returns the state for people. Only for the manager, a cancelled build or upload counts as failed. */
 export function shownState<S extends string>({
   state,
   cancelledBy,
@@ -11,14 +11,14 @@ export function shownState<S extends string>({
   return state === 'failed' && cancelledBy !== undefined ? 'cancelled' : state;
 }
 
-/** Why a build or an upload has its state now; null if the state says it all. */
+/** Returns the reason of a build's or an upload's current state; null if the state is sufficient. */
 export function shownError({ state, error }: Pick<Build | Upload, 'state' | 'error'>): string | null {
   return error ?? (state === 'missing' ? 'the provider no longer lists it' : null);
 }
 
 /**
- * Makes a test for records that no longer count: nobody wants the image of a build that was rolled back, and a build
- * of another configuration may have failed because of that configuration.
+ * Makes a test for records that no longer count: of a build that was rolled back, or of a failed build with another
+ * configuration, which may have caused the failure.
  */
 export function obsoleteIn(
   diskimages: readonly { readonly name: string; readonly digest: string }[],
@@ -54,10 +54,10 @@ function isReady({ state }: ShownWork): boolean {
 }
 
 /**
- * Sums up the builds of a disk image, or its uploads to one image of a provider.
+ * Summarises the builds of a disk image, or its uploads to one image of a provider.
  *
  * @param records newest first
- * @param isObsolete of an image-id
+ * @param isObsolete returns whether an image-id no longer counts
  */
 export function sumUp<R extends ShownWork>(records: readonly R[], isObsolete: (imageId: string) => boolean) {
   const wanted = records.filter((record) => !isObsolete(record['image-id']));
@@ -67,10 +67,10 @@ export function sumUp<R extends ShownWork>(records: readonly R[], isObsolete: (i
   const [newest, ...older] = [...good, ...kept];
   const [last] = wanted;
   const decisive = DECISIVE.find((state) => state === last?.state) as Decisive<R> | undefined;
-  const rolledBack = kept[0] && `${kept[0]['image-id']} was rolled back, but no older image is there`;
+  const rolledBack = kept[0] && `${kept[0]['image-id']} was rolled back, but there is no older image`;
   return {
     state: decisive ?? (newest === undefined ? ('missing' as const) : ('ready' as const)),
-    /** Why it has this state; null if the state says it all. */
+    /** Reason of the state; null if the state is sufficient. */
     error: (decisive === undefined && newest !== undefined ? rolledBack : last?.error) ?? null,
     waiting: (decisive && last?.waiting) ?? null,
     retrying: (decisive && last?.retrying) ?? null,

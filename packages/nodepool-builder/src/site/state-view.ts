@@ -4,7 +4,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { DATABASE_URL } from '../configuration/manager.ts';
 import { CommandError } from '../terms/command-error.ts';
 
-/** Whether the manager's store exists: a file on disk, or a configured database. */
+/** Returns whether the manager's store exists: a file on disk, or a configured database. */
 export function hasStore({ manager }: Configuration): boolean {
   return DATABASE_URL.test(manager.store) || existsSync(manager.store);
 }
@@ -39,19 +39,19 @@ export async function withStore<T>(
 ): Promise<T> {
   if (!hasStore(configuration)) {
     throw new CommandError(
-      `no manager has worked here: ${configuration.manager.store} does not exist; start nodepool-builder manage, or correct manager.store`,
+      `no manager has run here: ${configuration.manager.store} does not exist; start nodepool-builder manage, or correct manager.store`,
       { exitReason: 'not-found' },
     );
   }
   return await withOpenStore(configuration, work);
 }
 
-/** Opens the store of the manager, which it makes if there is none, for one task, and closes it. @throws StoreError */
+/** Opens the manager's store for one task, and closes it. Creates the store if necessary. @throws StoreError */
 export async function withOpenStore<T>(
   { manager }: Configuration,
   work: (store: StateStore) => Promise<T>,
 ): Promise<T> {
-  // Imported on demand: the daemon starts faster without it.
+  // Imported on demand, so that the daemon starts faster.
   const store = await openStateStore(manager.store);
   try {
     return await work(store);

@@ -3,9 +3,9 @@ import type { LocatedJob } from './builder-status.ts';
 
 /** State of the manager's work at builders and job servers. */
 export interface Work {
-  /** By the image-id of a build, and by the upload-id of an upload. */
+  /** Jobs by the image-id of a build, or by the upload-id of an upload. */
   readonly jobs: ReadonlyMap<string, LocatedJob>;
-  /** Of all job servers that answer; undefined if none does. */
+  /** Functions of all job servers that reply; undefined if none does. */
   readonly functions: readonly FunctionStatus[] | undefined;
 }
 
@@ -14,15 +14,15 @@ interface Recorded<S extends string> {
   /** Image-id of a build, or upload-id. */
   readonly id: string;
   readonly state: S;
-  /** Function of its job. */
+  /** Function of the Gearman job. */
   readonly job: string;
 }
 
 /**
- * Returns where a build or an upload stands: its state, which is `queued` until a builder has started its job, and its
- * progress, or what it waits for.
+ * Returns the state of a build or an upload, which is `queued` until a builder has started its job, and its progress,
+ * or the subject of its wait.
  *
- * @param work undefined if nobody was asked
+ * @param work undefined if no builder was queried
  */
 export function standingOf<S extends string>({ id, state, job }: Recorded<S>, work: Work | undefined) {
   const located = work?.jobs.get(id);
@@ -45,7 +45,7 @@ export function progressOf(job: LocatedJob | undefined) {
   };
 }
 
-/** What a job waits for; undefined if a builder that does not answer may run it, or no job server answers. */
+/** Returns what a job waits for; undefined if a builder that does not reply may run it, or no job server replies. */
 function waitOf(job: string, { jobs, functions }: Partial<Work> = {}): string | undefined {
   if (functions === undefined) return undefined;
   const offers = functions.filter(({ name }) => name === job);
@@ -58,5 +58,5 @@ function waitOf(job: string, { jobs, functions }: Partial<Work> = {}): string | 
   const [other, ...more] = [...(jobs?.values() ?? [])].filter((one) => one.kind === kind);
   if (other === undefined) return 'a free builder';
   if (more.length > 0) return `a free builder; ${more.length + 1} ${kind}s run`;
-  return `a free builder; ${other.host} works on ${other['image-id']}`;
+  return `a free builder; ${other.host} is working on ${other['image-id']}`;
 }

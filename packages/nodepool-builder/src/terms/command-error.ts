@@ -21,7 +21,7 @@ export function usageError(message: string): CommandError {
   return new CommandError(message, { exitReason: 'usage' });
 }
 
-/** End of a message about a wrong name: the valid ones. */
+/** Formats the valid names for the end of a message about a wrong name. */
 export function choiceOf(names: readonly string[]): string {
   return names.length === 0 ? 'there are none' : `choose one of: ${names.join(', ')}`;
 }
@@ -47,7 +47,7 @@ export function errorMessage(error: unknown): string {
 }
 
 /**
- * Handler of a rejection: throws a CommandError that says what failed, why, and what to do.
+ * Handler of a rejection that throws a CommandError with what failed, why, and what to do.
  *
  * @param ifMissing exit reason if a file does not exist
  */
@@ -92,7 +92,7 @@ export async function printResult(
   const text = JSON.stringify(result, null, 2);
   for (const line of json ? [text] : lines) console.log(line);
   if (jsonFile === undefined) return;
-  // Imported on demand: --help starts faster without it.
+  // Imported on demand, so that --help starts faster.
   const { writeDurably } = await import('@nodepool-builder/image-builder/module-kit');
   const unwritable = failing(`cannot write ${jsonFile}`, 'choose another --json-file');
   await writeDurably(jsonFile, `${text}\n`, 0o644).catch(unwritable);

@@ -1,6 +1,6 @@
-/** The ways in which a command can end, with their exit codes; `--help` and docs/command-line.md show this table. */
+/** The outcomes of a command, with their exit codes. `--help` and docs/command-line.md show this table. */
 export const EXIT_CODES = {
-  success: { code: 0, meaning: 'the command did what it says' },
+  success: { code: 0, meaning: 'the command succeeded' },
   failed: { code: 1, meaning: 'it failed, or a configuration file is invalid' },
   usage: { code: 2, meaning: 'the command line is wrong' },
   'not-found': {
@@ -13,7 +13,7 @@ export const EXIT_CODES = {
   },
   unreachable: {
     code: 5,
-    meaning: 'a job server, manager, cloud, Zuul or database does not answer; try later',
+    meaning: 'a job server, manager, cloud, Zuul or database does not respond; try later',
   },
   cancelled: { code: 6, meaning: 'it was stopped by SIGINT or SIGTERM, or cancelled' },
   unproven: { code: 7, meaning: 'verify: a part of the origin has no attestation by a trusted key' },
@@ -23,7 +23,7 @@ export const EXIT_CODES = {
 /** A row of {@link EXIT_CODES}. */
 export type ExitReason = keyof typeof EXIT_CODES;
 
-/** Codes of typed errors that have an exit code of their own; all others are failures. */
+/** Codes of typed errors that have an exit code of their own. All other errors are failures. */
 const REASONS: Readonly<Record<string, ExitReason>> = {
   'invalid-image-id': 'usage',
   'invalid-filter': 'usage',
@@ -57,7 +57,7 @@ const REASONS: Readonly<Record<string, ExitReason>> = {
   'build-aborted': 'cancelled',
 };
 
-/** Reason of an error: its own, or that of its code, such as `not-found`. */
+/** Returns the reason of an error: its own, or the reason of its code, such as `not-found`. */
 export function exitReasonOf(error: unknown): ExitReason {
   const { code, exitReason } = Object(error) as { code?: unknown; exitReason?: ExitReason };
   if (exitReason !== undefined) return exitReason;

@@ -1,7 +1,7 @@
 /** A module that cannot be used. The message has the reason and the remedy. */
 export class ModuleError extends Error {
   override readonly name = 'ModuleError';
-  /** `module "dib" has the type of another builder` */
+  /** Reason, such as `module "dib" has the type of another builder`. */
   readonly reason: string;
   readonly remedy: string;
 

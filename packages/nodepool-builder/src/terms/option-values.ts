@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 
-/** Parser of options that count something. */
+/** Parser of options that are a count of at least 1. */
 export const positiveInteger: (text: string) => number = integer(1, 'It must be a whole number above 0.');
 
 /** Parser of options that may be 0. */

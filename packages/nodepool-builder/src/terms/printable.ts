@@ -8,7 +8,8 @@ const CONTROL = /[^\P{Cc}\n\t]|[\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 const COLOUR_OR_CONTROL = new RegExp(`(\\x1b\\[[\\d;]{0,20}m)|${CONTROL.source}`, 'gu');
 
 /**
- * Replaces control characters by their codes, so that no terminal obeys them. JSON stays valid, with the same values.
+ * Replaces control characters with their codes, so that no terminal interprets them. JSON stays valid, with the same
+ * values.
  *
  * @param keepsColours true for a terminal, where colours are shown and do no harm
  */
@@ -18,7 +19,7 @@ export function printable(text: string, keepsColours = false): string {
   );
 }
 
-/** Joins the lines of a message. Errors of OpenSSL or a cloud may have several lines, and so may file names. */
+/** Joins the lines of a message. Errors of OpenSSL or a cloud, and file names, may have several lines. */
 export function oneLine(text: string): string {
   if (!text.includes('\n')) return text;
   const lines = text.split('\n').map((line) => line.trim());

@@ -9,7 +9,7 @@ interface ValueSchema {
   readonly description?: string;
 }
 
-/** Schema of a record: `SettingsOf` is its TypeScript type, and the documentation has a row for each key. */
+/** Schema of a record. `SettingsOf` is its TypeScript type, and the documentation has a row for each key. */
 export interface RecordSchema {
   readonly type: 'object';
   readonly additionalProperties: false;
@@ -17,9 +17,7 @@ export interface RecordSchema {
   readonly properties: Readonly<Record<string, ValueSchema>>;
 }
 
-/** A text. */
 export const TEXT = { type: 'string' } as const;
-/** A text, or null. */
 export const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
 /** A time in ISO 8601, in UTC. */
 export const TIME = { type: 'string', format: 'date-time' } as const;
@@ -28,7 +26,7 @@ export const TIME_OR_NULL = { type: ['string', 'null'], format: 'date-time' } as
 /** A number of things or bytes. */
 export const COUNT = { type: 'integer', minimum: 0 } as const;
 
-/** Schema of a record that has all of these keys, unless some are optional. */
+/** Makes the schema of a record that contains all of these keys, unless some are optional. */
 export function recordSchema<
   const P extends RecordSchema['properties'],
   const O extends keyof P & string = never,

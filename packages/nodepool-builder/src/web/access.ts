@@ -4,25 +4,25 @@ import type { FastifyRequest } from 'fastify';
 import { CommandError, failing } from '../terms/command-error.ts';
 import type { WebOptions } from './web-options.ts';
 
-/** Shortest token, in characters: a shorter one could be guessed. */
+/** Minimum length of a token in characters, because a shorter one could be guessed. */
 const SHORTEST_TOKEN = 16;
 
-/** How long a login lasts, in seconds. */
+/** Duration of a session in seconds. */
 export const LOGIN_SECONDS = 12 * 3600;
 
-/** Max number of sessions. A login above it ends the oldest one. */
+/** Maximum number of sessions. A login above it ends the oldest one. */
 const MAX_SESSIONS = 1000;
 
 export const SESSION_COOKIE = 'nodepool-builder';
 
-/** Name of whoever sends the token, which several people may know. */
+/** Name of any user who sends the token, which several people may know. */
 const TOKEN_HOLDER = 'token holder';
 
 /** A person or a program that may act. */
 export interface User {
   /** Name in records and logs. */
   readonly name: string;
-  /** Text that a form must send back; undefined if the request proves by itself that no other page has sent it. */
+  /** Text that a form must send back; undefined if the request itself proves that no other page has sent it. */
   readonly formToken: string | undefined;
 }
 
@@ -32,7 +32,7 @@ export class Access {
   readonly hasLogin: boolean;
   readonly #token: Buffer | undefined;
   readonly #key = randomBytes(32);
-  /** Expiry in milliseconds by session, the oldest first. A restart ends them all. */
+  /** Expiry in milliseconds by session, the oldest first. A restart ends all sessions. */
   readonly #sessions = new Map<string, number>();
   readonly #header: string | undefined;
   readonly #proxies: ReadonlySet<string>;
@@ -56,16 +56,16 @@ export class Access {
   static async open(options: WebOptions): Promise<Access> {
     const { webTokenFile: file, webTrustedHeader, webTrustedProxy } = options;
     if ((webTrustedHeader === undefined) !== (webTrustedProxy === undefined)) {
-      throw new CommandError('--web-trusted-header and --web-trusted-proxy belong together; give both', {
+      throw new CommandError('--web-trusted-header requires --web-trusted-proxy, and vice versa; give both', {
         exitReason: 'usage',
       });
     }
     if (file === undefined) return new Access(undefined, options);
-    const unreadable = failing('the token of the status page cannot be read', 'correct --web-token-file');
+    const unreadable = failing('cannot read the token of the status page', 'correct --web-token-file');
     const token = (await readFile(file, 'utf8').catch(unreadable)).trim();
     if (token.length < SHORTEST_TOKEN) {
       const remedy = `write one with "openssl rand -hex 32 > ${file}"`;
-      throw new CommandError(`the token in ${file} has less than ${SHORTEST_TOKEN} characters; ${remedy}`);
+      throw new CommandError(`the token in ${file} has fewer than ${SHORTEST_TOKEN} characters; ${remedy}`);
     }
     if (((await stat(file)).mode & 0o077) !== 0) {
       throw new CommandError(`other users can read the token in ${file}; run "chmod 600 ${file}"`);
@@ -73,10 +73,10 @@ export class Access {
     return new Access(token, options);
   }
 
-  /** The user of a request; undefined for one who may only look. */
+  /** Returns the user of a request; undefined for a client with read-only access. */
   userOf({ headers, cookies, socket }: FastifyRequest): User | undefined {
     const [, bearer] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
-    // A page of elsewhere cannot have a browser send this header.
+    // Another site's page cannot make a browser send this header.
     if (bearer !== undefined)
       return this.isToken(bearer) ? { name: TOKEN_HOLDER, formToken: undefined } : undefined;
     const name = this.#header === undefined ? undefined : headers[this.#header];
@@ -107,12 +107,12 @@ export class Access {
     this.#sessions.delete(this.#sign(cookies[SESSION_COOKIE] ?? ''));
   }
 
-  /** Whether the cookie may travel without TLS. */
+  /** Whether the cookie must not be sent without TLS. */
   get isSecure(): boolean {
     return this.#origin?.startsWith('https:') ?? false;
   }
 
-  /** True unless a browser says that another site's page has sent the request. */
+  /** Returns true unless the browser reports that another site's page has sent the request. */
   isOwnPage({ headers }: FastifyRequest): boolean {
     const site = headers['sec-fetch-site'];
     if (site !== undefined && site !== 'same-origin' && site !== 'none') return false;
@@ -126,12 +126,12 @@ export class Access {
   }
 }
 
-/** Two texts of the same digest are equal; digests have one length, which timingSafeEqual requires. */
+/** Hashes a text for comparison, because timingSafeEqual requires equal lengths. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** An address without the prefix of IPv4 in IPv6. */
+/** Removes the prefix of an IPv4 address in IPv6. */
 function plainAddress(address = ''): string {
   return address.replace(/^::ffff:(?=\d+\.)/, '');
 }

@@ -5,7 +5,7 @@ import type { User } from './access.ts';
 import type { WebContext } from './context.ts';
 import { HttpError } from './http-error.ts';
 
-/** Actions of the page and the API. Each returns what happens now, in words. */
+/** Actions of the page and the API. Each returns a description of its effect. */
 export const ACTIONS = {
   rebuild: asking('rebuild'),
   pause: asking('image-pause'),
@@ -22,10 +22,10 @@ export const ACTIONS = {
 export type ActionName = keyof typeof ACTIONS;
 
 /**
- * Does what a user asks for.
+ * Performs a user's action.
  *
  * @param formToken the text that the form has sent back
- * @throws HttpError 401, 403; CommandError if it is refused
+ * @throws HttpError 401, 403; CommandError if the action is refused
  */
 export async function act(
   context: WebContext,
@@ -37,24 +37,24 @@ export async function act(
   const user = requireUser(context, request, formToken);
   const done = await ACTIONS[action](context, subject, user);
   context.logger.info(`${user.name} at ${request.ip}: ${action} ${subject}: ${done}`);
-  await context.view.refresh().catch(() => {}); // the next page shows what has changed
+  await context.view.refresh().catch(() => {}); // the next page shows the change
   return done;
 }
 
-/** @throws HttpError if the request may not change anything */
+/** @throws HttpError if the request must not change anything */
 export function requireUser({ access }: WebContext, request: FastifyRequest, formToken?: string): User {
   const user = access.userOf(request);
   if (user === undefined) {
-    throw new HttpError(401, 'you may only look; log in, or send the token in the header Authorization');
+    throw new HttpError(401, 'read-only access; log in, or send the token in the header Authorization');
   }
   const isProven = user.formToken === undefined || user.formToken === formToken;
   if (!isProven || !access.isOwnPage(request)) {
-    throw new HttpError(403, 'the request did not come from a form of this page; load the page again');
+    throw new HttpError(403, 'the request did not come from a form of this page; reload the page');
   }
   return user;
 }
 
-/** Does the same as a command. */
+/** Makes an action that does the same as a command. */
 function asking(command: string) {
   return async ({ view }: WebContext, subject: string, user: User): Promise<string> => {
     const site = { configuration: view.configuration, servers: view.servers, by: byOf(user) };

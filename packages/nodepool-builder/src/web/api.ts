@@ -23,9 +23,9 @@ const LISTS = [
   { list: 'images', id: 'diskimage', of: 'the disk images of the configuration' },
   { list: 'builds', id: 'image-id', of: 'the builds, newest first' },
   { list: 'uploads', id: 'upload-id', of: 'the uploads, newest first' },
-  { list: 'plan', of: 'what the manager would do next' },
-  { list: 'cloud-images', of: 'what filters choose now' },
-  { list: 'builders', of: 'the builders that answer, with their jobs and free disk space' },
+  { list: 'plan', of: 'the next steps of the manager' },
+  { list: 'cloud-images', of: 'the images that filters select now' },
+  { list: 'builders', of: 'the builders that reply, with their jobs and free disk space' },
   { list: 'servers', of: 'the job servers' },
 ] as const satisfies readonly { list: keyof SiteRecords; id?: string; of: string }[];
 
@@ -37,9 +37,9 @@ const ACTION_ROUTES: readonly (readonly [
   summary: string,
 ])[] = [
   ['POST', '/images/:id/rebuild', 'rebuild', 'Has an image built and uploaded now'],
-  ['POST', '/images/:id/pause', 'pause', 'Has an image neither built nor uploaded until it is unpaused'],
-  ['POST', '/images/:id/unpause', 'unpause', 'Has a paused image built and uploaded again'],
-  ['POST', '/images/:id/rollback', 'rollback', 'Goes back to the image before the newest'],
+  ['POST', '/images/:id/pause', 'pause', 'Pauses the builds and uploads of a disk image'],
+  ['POST', '/images/:id/unpause', 'unpause', 'Resumes the builds and uploads of a disk image'],
+  ['POST', '/images/:id/rollback', 'rollback', 'Goes back to the previous image'],
   ['DELETE', '/builds/:id', 'delete-build', 'Has an image deleted everywhere'],
   ['DELETE', '/uploads/:id', 'delete-upload', 'Has an image deleted from one provider'],
   ['POST', '/builds/:id/cancel', 'cancel-build', 'Cancels a build that runs or waits'],
@@ -50,17 +50,17 @@ const ACTION_ANSWER = {
   type: 'object',
   required: ['done'],
   additionalProperties: false,
-  description: 'It has begun.',
-  properties: { done: { ...TEXT, description: 'What happens now.' } },
+  description: 'The action has started.',
+  properties: { done: { ...TEXT, description: 'Description of the effect.' } },
 } as const;
 
-/** Names of what has changed, by list. */
+/** Names of the changed records, by list. */
 const CHANGE = {
   type: 'object',
   additionalProperties: { type: 'array', items: TEXT },
 } as const;
 
-/** The API, see the OpenAPI document that the server derives from these schemas. */
+/** The API. The server derives its OpenAPI document from these schemas. */
 export function api(server: FastifyInstance, context: WebContext): void {
   const records = async (): Promise<SiteRecords> => siteRecords(await context.view.current());
   const schema = {
@@ -105,41 +105,41 @@ function oneRecord(
     async ({ params }) => {
       const all: readonly Readonly<Record<string, unknown>>[] = (await records())[list];
       const found = all.find((one) => one[id] === params.id);
-      if (found === undefined) throw new HttpError(404, `there is no ${params.id} in ${list}`);
+      if (found === undefined) throw new HttpError(404, `${list} has no ${params.id}`);
       return found;
     },
   );
 }
 
-/** Where builds and uploads come from. */
+/** The origins of builds and uploads. */
 function origins(server: FastifyInstance, context: WebContext, records: () => Promise<SiteRecords>): void {
   const schemaOf = (summary: string, answer: object) => ({
     schema: { summary, params: SUBJECT, response: { 200: answer } },
   });
   const ofBuild = { ...BUILD_ORIGIN, description: 'The materials, the packages and the proofs.' };
   const ofUpload = { ...UPLOAD_ORIGIN, description: 'The proof of the upload.' };
-  const about = 'Shows where a build comes from, and where the proofs of its uploads stand';
+  const about = 'Shows the origin of a build, and the proof states of its uploads';
   server.get<Subject>(`${API}/builds/:id/origin`, schemaOf(about, ofBuild), async ({ params: { id } }) => {
     const { builds } = await records();
     if (!builds.some((one) => one['image-id'] === id)) {
-      throw new HttpError(404, `there is no ${id} in builds`);
+      throw new HttpError(404, `builds has no ${id}`);
     }
     return await context.origins.build(id);
   });
-  const proof = 'Shows where the proof of an upload stands';
+  const proof = 'Shows the proof state of an upload';
   server.get<Subject>(`${API}/uploads/:id/origin`, schemaOf(proof, ofUpload), async ({ params: { id } }) => {
     const origin = await context.origins.upload(id);
-    if (origin === undefined) throw new HttpError(404, `there is no ${id} in uploads`);
+    if (origin === undefined) throw new HttpError(404, `uploads has no ${id}`);
     return origin;
   });
 }
 
-/** Server-sent events that say which records have changed. */
+/** Server-sent events with the changed records. */
 function changes(server: FastifyInstance, { view }: WebContext): void {
   const feed = new Feed(view, itemsOf);
   const summary = 'Follows changes, as server-sent events';
   const description =
-    'Each event `change` has a JSON object of lists and the names of their records that have changed, come or gone ' +
+    'Each event `change` has a JSON object of lists and the names of their records that were changed, added or removed ' +
     'since `id`, the last event. The first event follows at once, if there is a change since then.';
   const response = { 200: { ...CHANGE, description: 'The data of each event.' } };
   const schema = { summary, description, produces: ['text/event-stream'], response };

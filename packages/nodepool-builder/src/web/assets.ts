@@ -13,14 +13,14 @@ const TYPES = {
 
 type AssetName = keyof typeof TYPES;
 
-/** The files that pages load; the sources and their compiled form are at the same depth. */
+/** The files that pages load. The sources and their compiled form are at the same depth. */
 const ASSETS = new Map(
   (Object.keys(TYPES) as AssetName[]).map((name) => {
     return [name, readFileSync(join(import.meta.dirname, '../../web', name))] as const;
   }),
 );
 
-/** One directory for all of them, because scripts import each other by relative paths. It changes with the contents. */
+/** One directory for all assets, because scripts import each other by relative paths. It changes with the contents. */
 const DIRECTORY = createHash('sha256')
   .update(Buffer.concat([...ASSETS.values()]))
   .digest('hex')
@@ -31,7 +31,7 @@ export function assetPath(name: AssetName): string {
   return `/assets/${DIRECTORY}/${name}`;
 }
 
-/** Serves the files, which browsers keep. */
+/** Serves the files, which browsers cache. */
 export function assets(server: FastifyInstance): void {
   for (const [name, content] of ASSETS) {
     server.get(assetPath(name), async (_request, reply) => {

@@ -14,44 +14,47 @@ import { recordSchema, TEXT, TEXT_OR_NULL, TIME_OR_NULL } from '../terms/record-
 export const CLOUD_IMAGE_RECORD = recordSchema({
   provider: { ...TEXT, description: '`providers[].name`.' },
   name: { ...TEXT, description: 'Name in `cloud-images`, or in `images` of the provider.' },
-  list: { enum: ['cloud-images', 'images'], description: 'List of the configuration that has it.' },
+  list: { enum: ['cloud-images', 'images'], description: 'List of the configuration that contains it.' },
   'external-id': {
     ...TEXT_OR_NULL,
-    description: "The provider's id of the image that is chosen now; null if none is known.",
+    description: "The provider's id of the image that is currently chosen; null if none is known.",
   },
   'external-name': { ...TEXT_OR_NULL, description: 'Its name in the provider; null if it is unknown.' },
   built: { ...TIME_OR_NULL, description: 'Time of its build; null if it is unknown.' },
   since: {
     ...TIME_OR_NULL,
     description:
-      'When this process saw the choice change; for its first choice, the time of creation of the image in the ' +
+      'Time at which this process saw the choice change; for its first choice, the creation time of the image in the ' +
       'provider. Null for a fixed id.',
   },
-  error: { ...TEXT_OR_NULL, description: 'Why the last attempt to choose failed; null if it did not.' },
+  error: {
+    ...TEXT_OR_NULL,
+    description: 'Error of the last attempt to choose an image; null if it succeeded.',
+  },
 });
 
 /** An image that is chosen by its id or by filters. */
 export type CloudImageRecord = SettingsOf<typeof CLOUD_IMAGE_RECORD>;
 
-/** Time limit for the choice of one image, in milliseconds. */
+/** Timeout for choosing one image, in milliseconds. */
 const TIMEOUT = 60_000;
 
 /** Settings of {@link CloudImageWatch}. */
 export interface CloudImageWatchOptions {
   readonly configuration: Pick<Configuration, 'providers'>;
   readonly logger: Logger;
-  /** Pause between two looks, in milliseconds. Default 60,000. */
+  /** Pause between two checks, in milliseconds. Default 60,000. */
   readonly interval?: number;
 }
 
-/** An image that a provider has and that something of the configuration chooses. */
+/** An image in a provider that the configuration chooses. */
 interface Choice {
   readonly configuration: ProviderConfiguration;
   readonly list: CloudImageRecord['list'];
   readonly image: CloudImageConfiguration;
 }
 
-/** Follows what the filters of a configuration choose, and since when. */
+/** Tracks which images the filters of a configuration choose, and since when. */
 export class CloudImageWatch {
   readonly #options: CloudImageWatchOptions;
   readonly #providers: Providers;
@@ -70,7 +73,7 @@ export class CloudImageWatch {
     return [...this.#records.values()];
   }
 
-  /** Follows another configuration. Choices that it also has keep their time. */
+  /** Tracks another configuration. Choices that it shares keep their time. */
   reload(configuration: Pick<Configuration, 'providers'>): void {
     this.#stop.abort(new Error('the configuration was reloaded'));
     this.#stop = new AbortController();
@@ -84,7 +87,7 @@ export class CloudImageWatch {
     this.#providers[Symbol.dispose]();
   }
 
-  /** Looks at intervals until the signal aborts. It does not fail. */
+  /** Checks at intervals until the signal aborts. It does not fail. */
   async #watch({ providers }: Pick<Configuration, 'providers'>, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     this.#providers.configure({ providers, instanceProviders: [] })();
@@ -100,7 +103,7 @@ export class CloudImageWatch {
     }
   }
 
-  /** Asks one provider for the images of its filters, one after the other. */
+  /** Queries one provider for the images of its filters, one after the other. */
   async #look(choices: readonly Choice[], signal: AbortSignal): Promise<void> {
     for (const choice of choices.filter((one) => !isFixed(one))) {
       const key = keyOf(choice);
@@ -167,12 +170,12 @@ function choicesOf(configuration: ProviderConfiguration): readonly Choice[] {
   ];
 }
 
-/** Identifies a choice and its conditions: others are another choice. */
+/** Identifies a choice and its conditions. Other conditions make another choice. */
 function keyOf({ configuration, list, image }: Choice): string {
   return JSON.stringify([configuration.name, list, image]);
 }
 
-/** Whether an image needs no look: its id is fixed, or nothing can be chosen. */
+/** Returns whether an image needs no check, because its id is fixed or nothing can be chosen. */
 function isFixed({ image }: Choice): boolean {
   return image.imageId !== undefined || image.reason !== undefined;
 }

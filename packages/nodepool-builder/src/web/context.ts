@@ -11,13 +11,13 @@ export interface LocalBuilder extends Pick<NodepoolBuilder, 'uploads'> {
   readonly repository: Pick<NodepoolBuilder['repository'], 'images'>;
 }
 
-/** What the parts of the server share. */
+/** State that the parts of the server share. */
 export interface WebContext {
   readonly view: SiteView;
   readonly origins: Origins;
   readonly access: Access;
   readonly logger: Logger;
-  /** Address that it listens on. */
+  /** Address on which the server listens. */
   readonly address: WebAddress;
   readonly options: WebOptions;
   /** Metrics of the events of this process. */

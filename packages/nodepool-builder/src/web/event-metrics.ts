@@ -3,10 +3,10 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { JobEvent, JobResult } from '../daemon/jobs/statistics.ts';
 import { shownState } from '../site/shown-state.ts';
 
-/** Upper bounds of builds, uploads and conversions, in seconds: a minute to eight hours. */
+/** Histogram buckets for builds, uploads and conversions, in seconds: a minute to eight hours. */
 const LONG = [60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800];
 
-/** Upper bounds of requests to a provider, in seconds. */
+/** Histogram buckets for requests to a provider, in seconds. */
 const SHORT = [0.1, 0.5, 1, 5, 30, 120];
 
 const RESULTS: readonly JobResult[] = ['success', 'failure', 'cancelled'];
@@ -21,8 +21,8 @@ interface ConfiguredNames {
 }
 
 /**
- * Counts the events of this process since its start: of its jobs if it is a builder, of the whole site if it is the
- * manager. Series of disk images and providers that were removed from the configuration go away.
+ * Counts the events of this process since its start: of its own jobs if it is a builder, of the whole site if it is the
+ * manager. The series of a disk image or a provider end when it is removed from the configuration.
  */
 export class EventMetrics {
   readonly registry: Registry = new Registry();
@@ -66,13 +66,13 @@ export class EventMetrics {
     SHORT,
   );
   readonly #isLeader: Gauge | undefined;
-  readonly #buildResults = this.#counter('build_results_total', 'Builds that ended, as the manager saw it', [
+  readonly #buildResults = this.#counter('build_results_total', 'Builds that ended, as seen by the manager', [
     'diskimage',
     'result',
   ]);
   readonly #uploadResults = this.#counter(
     'upload_results_total',
-    'Uploads that ended, as the manager saw it',
+    'Uploads that ended, as seen by the manager',
     ['diskimage', 'provider', 'result'],
   );
   readonly #buildRetries = this.#counter('build_retries_total', 'Builds started after a failed one', [
@@ -84,7 +84,7 @@ export class EventMetrics {
   ]);
   readonly #stepRetries = this.#counter(
     'step_retries_total',
-    'Steps of the manager that failed and were tried again, such as deletions',
+    'Steps of the manager that failed and were retried, such as deletions',
     ['step'],
   );
   readonly #orphans = this.#gauge('orphans', 'Orphans that the last scan of the manager found', [
@@ -99,10 +99,11 @@ export class EventMetrics {
 
   #known: Readonly<Record<string, ReadonlySet<string>>> = {};
 
-  /** @param runsManager true if a manager runs in this process */
+  /** @param runsManager a manager runs in this process */
   constructor(configuration: ConfiguredNames, { runsManager }: { readonly runsManager: boolean }) {
     void this.configure(configuration);
-    if (runsManager) this.#isLeader = this.#gauge('manager_leader', 'Whether this manager is the leader', []);
+    if (runsManager)
+      this.#isLeader = this.#gauge('manager_leader', 'This manager is the leader (1) or not (0)', []);
   }
 
   /** Counts an event of a job or a provider. */
@@ -190,7 +191,7 @@ export class EventMetrics {
     }
   };
 
-  /** Removes the series of disk images and providers that are not configured; their later events do not count. */
+  /** Removes the series of disk images and providers that are no longer configured, and ignores their later events. */
   async configure({ diskimages, providers }: ConfiguredNames): Promise<void> {
     this.#known = {
       diskimage: new Set(diskimages.map(({ name }) => name)),
@@ -244,7 +245,10 @@ export class EventMetrics {
   }
 }
 
-/** Gives a counter its series before the first event: Prometheus sees no increase in a series that begins with 1. */
+/**
+ * Creates the series of a counter before the first event, because Prometheus sees no increase in a series that begins
+ * with 1.
+ */
 function startAtZero(counter: Counter, labels: Labels): void {
   for (const result of RESULTS) counter.inc({ ...labels, result }, 0);
 }

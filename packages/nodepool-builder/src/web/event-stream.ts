@@ -1,19 +1,21 @@
 import type { FastifyReply } from 'fastify';
 import { printable } from '../terms/printable.ts';
 
-/** Keeps a silent stream open. */
+/** Comment that keeps a silent stream open. */
 const COMMENT = ':\n\n';
 
-/** Keeps a silent stream open; a script hears it, and knows that the connection is not lost. */
+/** Event that keeps a silent stream open, and shows a script that the connection is not lost. */
 export const ALIVE = 'event: alive\ndata: {}\n\n';
 
 /** Pause between two of them, in milliseconds. */
 const KEEP_ALIVE = 15_000;
 
-/** Bytes that may wait for a slow browser; beyond them, it is disconnected, and connects again where it was. */
+/**
+ * Maximum number of bytes that wait for a slow browser. Beyond it, the browser is disconnected, and reconnects where it
+ * was.
+ */
 const LARGEST_BACKLOG = 4 * 1024 * 1024;
 
-/** Formats an event. */
 export function formatEvent(event: string, data: unknown, id: string): string {
   return `id: ${id}\nevent: ${event}\ndata: ${printable(JSON.stringify(data))}\n\n`;
 }
@@ -52,12 +54,12 @@ export class EventStream {
     return this.#closed.signal;
   }
 
-  /** @returns whether the browser keeps up */
+  /** @returns false if the browser does not keep up */
   send(event: string, data: unknown, id: string): boolean {
     return this.sendBytes(formatEvent(event, data, id));
   }
 
-  /** Sends events that {@link formatEvent} has made. @returns whether the browser keeps up */
+  /** Sends events that {@link formatEvent} has made. @returns false if the browser does not keep up */
   sendBytes(events: string | Uint8Array): boolean {
     if (this.closed.aborted) return false;
     const isFast = this.#raw.write(events);

@@ -1,29 +1,32 @@
 import { randomBytes } from 'node:crypto';
 import type { Site, SiteView } from './site-view.ts';
 
-/** One thing that may change. */
+/** An item whose changes are tracked. */
 export interface Item<T> {
-  /** Equal texts mean that nothing has changed. */
+  /** Content of the item. If it is equal, nothing has changed. */
   readonly key: string;
   readonly value: T;
 }
 
-/** Items that changed after a version, and those that are gone. */
+/** Items that changed since a version, and items that were removed. */
 export interface Changes<T> {
   readonly version: string;
   readonly changed: ReadonlyMap<string, T>;
-  /** True if the reader's version is unknown here, or an item was added or removed: it has to read everything again. */
+  /**
+   * Whether the reader has to read everything again, because its version is unknown here, or an item was added or
+   * removed.
+   */
   readonly isNew: boolean;
 }
 
-/** Numbers the changes of the site's items, so that each reader gets those that it has not seen. */
+/** Numbers the changes of the site's items, so that each reader gets only those that it has not seen. */
 export class Feed<T> {
   readonly #view: SiteView;
   readonly #itemsOf: (site: Site) => Iterable<readonly [id: string, item: Item<T>]>;
-  /** Versions of another process mean nothing here. */
+  /** Identifies this process. Versions of another process are not valid here. */
   readonly #epoch = randomBytes(6).toString('hex');
   #version = 0;
-  /** Version of the last item that came or went. */
+  /** Version of the last added or removed item. */
   #structure = 0;
   #items = new Map<string, Item<T> & { readonly version: number }>();
   #site: Site | undefined;
@@ -58,7 +61,7 @@ export class Feed<T> {
     return { version: this.#name(this.#version), items: this.#items };
   }
 
-  /** Calls the listener with the changes since a version, now and whenever there are some, until the signal aborts. */
+  /** Calls the listener with the changes since a version, now and at each change, until the signal aborts. */
   follow(version: string, signal: AbortSignal, listener: (changes: Changes<T>) => void): void {
     let seen = version;
     this.#view.watch((site) => {
@@ -77,7 +80,7 @@ export class Feed<T> {
     return `${this.#epoch}-${version}`;
   }
 
-  /** 0 for a version of another process. */
+  /** Returns the number of a version; 0 for a version of another process. */
   #numberOf(version: string): number {
     const [epoch, number] = version.split('-');
     return epoch === this.#epoch ? Number(number) : 0;

@@ -1,4 +1,4 @@
-/** HTML that is safe to send: every value in it is escaped. */
+/** HTML that is safe to send, because every value in it is escaped. */
 export class Html {
   readonly text: string;
 
@@ -12,10 +12,10 @@ export class Html {
   }
 }
 
-/** A value in a template: text is escaped; nothing comes of `undefined`, `null` and `false`. */
+/** A value in a template. Text is escaped; `undefined`, `null` and `false` become empty. */
 export type Value = Html | string | number | undefined | null | false | readonly Value[];
 
-/** Tag of a template of HTML: escapes every value, in text and in attributes with quotation marks. */
+/** Template tag for HTML. It escapes every value, in text and in quoted attributes. */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
   let text = strings[0] ?? '';
   for (const [index, value] of values.entries()) text += render(value) + (strings[index + 1] ?? '');
@@ -36,7 +36,10 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Escapes text, and replaces control characters and those of the writing direction, which a message may have. */
+/**
+ * Escapes text, and replaces control characters and characters that change the writing direction, which a message may
+ * contain.
+ */
 export function escapeHtml(text: string): string {
   return text
     .replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '')

@@ -19,7 +19,7 @@ const STATUS: Readonly<Partial<Record<ExitReason, number>>> = {
   unreachable: 503,
 };
 
-/** Status code of an error's answer. */
+/** Returns the status code of the response to an error. */
 export function statusOf(error: unknown): number {
   if (error instanceof CommandError) return STATUS[error.exitReason] ?? 500;
   const { statusCode } = Object(error) as { statusCode?: unknown };

@@ -43,7 +43,7 @@ ${content}</main>
   return await reply.type('text/html; charset=utf-8').send(page.text);
 }
 
-/** Sends the browser to another page, which shows a message. */
+/** Redirects the browser to another page, which shows a message. */
 export async function sendNotice(reply: FastifyReply, path: string, notice: string): Promise<FastifyReply> {
   const options = { path: '/', httpOnly: true, sameSite: 'strict', maxAge: 60 } as const;
   return await reply.setCookie(NOTICE_COOKIE, notice, options).redirect(path, 303);

@@ -13,7 +13,7 @@ import { siteRecords } from './site-records.ts';
 import type { SiteView } from './site-view.ts';
 import { terminalHtml } from './terminal-text.ts';
 
-/** Pause before a builder that has failed is asked again, in milliseconds. */
+/** Pause before a failed builder is queried again, in milliseconds. */
 const PAUSE = 2000;
 
 interface LogRoute {
@@ -26,7 +26,7 @@ const PARAMETERS = {
   querystring: {
     type: 'object',
     properties: {
-      offset: { type: 'integer', minimum: 0, description: 'Byte at which it begins. Default: the first.' },
+      offset: { type: 'integer', minimum: 0, description: 'First byte. Default: the first byte of the log.' },
     },
   },
 } as const;
@@ -36,12 +36,12 @@ const LINES = {
   required: ['text', 'offset'],
   additionalProperties: false,
   properties: {
-    text: { type: 'string', description: 'Lines of the log, as the terminal would get them.' },
-    offset: { type: 'integer', description: 'Offset of what follows: the id of the event.' },
+    text: { type: 'string', description: 'Lines of the log, as a terminal would receive them.' },
+    offset: { type: 'integer', description: 'Offset of the next byte, which is the id of the event.' },
   },
 } as const;
 
-/** The logs of builds and uploads: as text, and as server-sent events while they grow. */
+/** The logs of builds and uploads, as text, and as server-sent events while they grow. */
 export function logs(server: FastifyInstance, context: WebContext): void {
   const sources = new LogSources();
   for (const list of ['builds', 'uploads'] as const) {
@@ -56,7 +56,7 @@ export function logs(server: FastifyInstance, context: WebContext): void {
     );
     const asEvents = {
       summary: `Follows the log of ${what}, as server-sent events`,
-      description: 'Events `lines` with these data; at last, an event `end` with the `reason`.',
+      description: 'Events `lines` with these data, followed by an event `end` with the `reason`.',
       produces: ['text/event-stream'],
       response: { 200: { ...LINES, description: 'The data of each event.' } },
     };
@@ -73,18 +73,18 @@ export function logs(server: FastifyInstance, context: WebContext): void {
 /** Lines of a log, and the offset of their first byte. */
 type Lines = Pick<LogPart, 'data' | 'offset'>;
 
-/** The note for a reader who goes on at another offset, as the log was shortened. */
+/** Notice for a reader whose offset was reset because the log was truncated. */
 function shortened(next: LogPart): Lines {
   const data = Buffer.from(`${SHORTENED_NOTE}\n`);
-  return { data, offset: next.offset - data.length }; // a reader who connects again gets what follows the note
+  return { data, offset: next.offset - data.length }; // a reader who reconnects gets the lines that follow the notice
 }
 
-/** The event with the lines of a part, as text. */
+/** Formats the event with the lines of a part as text. */
 function asText(part: Lines): Buffer {
   return eventOf(part, { text: textOf(part), offset: endOf(part) });
 }
 
-/** The event with the lines of a part, as the page shows them. */
+/** Formats the event with the lines of a part as the page shows them. */
 function asHtml(part: Lines): Buffer {
   return eventOf(part, { html: terminalHtml(textOf(part)) });
 }
@@ -105,11 +105,11 @@ function endOf({ offset, data }: Lines): number {
 async function logName({ view }: WebContext, list: 'builds' | 'uploads', id: string): Promise<LogName> {
   if (list === 'builds') return { imageId: id };
   const upload = (await view.current()).state.uploads.get(id);
-  if (upload === undefined) throw new HttpError(404, `there is no ${id} in uploads`);
+  if (upload === undefined) throw new HttpError(404, `uploads has no ${id}`);
   return { imageId: upload.imageId, uploadId: id };
 }
 
-/** Sends what there is of a log. */
+/** Sends the log so far. */
 async function sendText(
   { view }: WebContext,
   name: LogName,
@@ -131,7 +131,9 @@ async function sendText(
   return await reply.type('text/plain; charset=utf-8').send(Readable.from(parts()));
 }
 
-/** Sends the lines of a log until it ends, or the browser disconnects. A slow browser is sent no more than it takes. */
+/**
+ * Sends the lines of a log until it ends, or the browser disconnects. A slow browser receives no more than it can read.
+ */
 async function follow(
   { view, logger }: WebContext,
   sources: LogSources,
@@ -163,7 +165,7 @@ async function follow(
         return;
       }
       logger.debug(`the log of ${name.imageId}: ${errorMessage(error)}`);
-      // The browser connects again, and goes on where it was.
+      // The browser reconnects, and resumes where it was.
       await delay(PAUSE, undefined, { signal: stream.closed }).catch(() => {});
     })
     .finally(() => stream.end());

@@ -3,7 +3,7 @@ import type { BuildRecord, UploadRecord } from '../site/records.ts';
 import { formatAge } from '../terms/units.ts';
 import { type Html, html } from './html.ts';
 
-/** The time since, or until, a time of a record; the page's script formats it alike. */
+/** The time since, or until, a time of a record. The page's script formats it the same way. */
 export function age(iso: string | null): Html | undefined {
   if (iso === null) return undefined;
   const text = formatAge(Math.abs(Date.now() - Date.parse(iso)));
@@ -37,7 +37,7 @@ export function buildPath(imageId: string): string {
   return `/builds/${encodeURIComponent(imageId)}`;
 }
 
-/** A link to the page that asks whether to do something. */
+/** A link to the page that asks for confirmation of an action. */
 export function actionLink(action: string, subject: string, text: string, about: string): Html {
   const path = `/actions/${action}?subject=${encodeURIComponent(subject)}`;
   return html`<a href="${path}" aria-label="${text} ${about}">${text}</a>`;

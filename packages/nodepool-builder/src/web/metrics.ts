@@ -10,23 +10,23 @@ import type { Site } from './site-view.ts';
 /** A value with its labels. */
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number | undefined];
 
-/** A gauge, and how it follows from the state of the site. */
+/** A gauge, and its values in a state of the site. */
 interface Metric {
   readonly help: string;
   readonly labels: readonly string[];
   readonly samples: (records: SiteRecords, site: Site) => readonly Sample[];
 }
 
-/** All gauges by name, without the prefix. Labels have only names of the configuration, of hosts and of states. */
+/** All gauges by name, without the prefix. Label values are only names of the configuration, of hosts and of states. */
 const METRICS: Readonly<Record<string, Metric>> = {
   newest_build_timestamp_seconds: {
-    help: 'When the newest good build of a disk image was requested',
+    help: 'Request time of the newest good build of a disk image',
     labels: ['diskimage'],
     samples: ({ images }) =>
       images.map((image) => [{ diskimage: image.diskimage }, secondsOf(image['newest-requested'])]),
   },
   newest_upload_timestamp_seconds: {
-    help: 'When the newest good image in a provider was requested',
+    help: 'Request time of the newest good image in a provider',
     labels: ['diskimage', 'provider', 'image_name'],
     samples: ({ images }) =>
       images.flatMap(({ diskimage, providers }) =>
@@ -69,7 +69,7 @@ const METRICS: Readonly<Record<string, Metric>> = {
       ]),
   },
   image_missing: {
-    help: 'Whether a provider has no good image, but should have one',
+    help: 'A provider has no good image, but should have one (1), or not (0)',
     labels: ['diskimage', 'provider', 'image_name'],
     samples: ({ images }, { plan }) =>
       images.flatMap(({ diskimage, providers, paused: isPaused }) =>
@@ -101,24 +101,24 @@ const METRICS: Readonly<Record<string, Metric>> = {
       ),
   },
   disk_free_bytes: {
-    help: 'Bytes that an image may take in the images-dir of a builder',
+    help: 'Free bytes for images in the images-dir of a builder',
     labels: ['host', 'images_dir'],
     samples: ({ builders }) =>
       builders.map((one) => [{ host: one.host, images_dir: one['images-dir'] }, one['disk-free']]),
   },
   disk_size_bytes: {
-    help: 'Bytes of the file system with the images-dir of a builder',
+    help: 'Size in bytes of the file system with the images-dir of a builder',
     labels: ['host', 'images_dir'],
     samples: ({ builders }) =>
       builders.map((one) => [{ host: one.host, images_dir: one['images-dir'] }, one['disk-size']]),
   },
   job_server_up: {
-    help: 'Whether a job server answers',
+    help: 'A job server replies (1) or not (0)',
     labels: ['server'],
     samples: ({ servers }) => servers.map(({ address, answers }) => [{ server: address }, Number(answers)]),
   },
   queued_jobs: {
-    help: 'Jobs that wait at a job server; those of other functions count as "other"',
+    help: 'Jobs that wait at a job server; jobs of unknown functions count as "other"',
     labels: ['server', 'function'],
     samples: (_records, site) => queuedJobs(site),
   },
@@ -133,7 +133,7 @@ const METRICS: Readonly<Record<string, Metric>> = {
       const active = images.filter(({ paused }) => !paused);
       return active.map(({ diskimage }): Sample => {
         const numbers = (workers.get(`image-build:${diskimage}`) ?? []).map((one) => one.availableWorkers);
-        return [{ diskimage }, Math.max(0, ...numbers)]; // a builder is at each of its job servers
+        return [{ diskimage }, Math.max(0, ...numbers)]; // a builder registers with each of its job servers
       });
     },
   },
@@ -144,7 +144,7 @@ const METRICS: Readonly<Record<string, Metric>> = {
   },
 };
 
-/** The gauges of the builder of this process. */
+/** The gauges of this process's builder. */
 const LOCAL_METRICS: Readonly<Record<string, LocalMetric>> = {
   image_size_bytes: {
     help: 'Size of the newest image in images-dir here',
@@ -163,7 +163,7 @@ const LOCAL_METRICS: Readonly<Record<string, LocalMetric>> = {
     },
   },
   orphaned_uploads: {
-    help: 'Interrupted uploads from here that neither go on nor are discarded yet',
+    help: 'Interrupted uploads from here that are neither resumed nor discarded yet',
     labels: ['provider'],
     samples: ({ uploads }, { providers }) =>
       providers.map(({ name }) => [{ provider: name }, uploads.orphans.get(name) ?? 0]),
@@ -175,11 +175,11 @@ interface LocalMetric extends Omit<Metric, 'samples'> {
   readonly samples: (builder: LocalBuilder, configuration: Site['configuration']) => readonly Sample[];
 }
 
-/** Serves the state of the site and of this process to Prometheus, and an address that shows that the process lives. */
+/** Serves the state of the site and of this process to Prometheus, and an address for liveness checks. */
 export function metrics(server: FastifyInstance, { view, events, builder }: WebContext): void {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  // promtool refuses these names of prom-client.
+  // promtool rejects these names of prom-client.
   for (const what of ['handles', 'requests', 'resources']) {
     registry.removeSingleMetric(`nodejs_active_${what}_total`);
   }
@@ -195,7 +195,7 @@ export function metrics(server: FastifyInstance, { view, events, builder }: WebC
   const gauges = show({ ...METRICS, ...(builder && LOCAL_METRICS) });
   const set = (name: string, samples: readonly Sample[]): void => {
     const gauge = gauges.get(name);
-    gauge?.reset(); // a disk image or a builder may be gone
+    gauge?.reset(); // a disk image or a builder may have been removed
     for (const [labels, value] of samples) if (value !== undefined) gauge?.set(labels, value);
   };
   server.get('/metrics', async (_request, reply) => {
@@ -211,7 +211,7 @@ export function metrics(server: FastifyInstance, { view, events, builder }: WebC
   server.get('/livez', async (_request, reply) => await reply.type('text/plain; charset=UTF-8').send('OK'));
 }
 
-/** Jobs that wait, by function: `image-build:` with a disk image of the configuration, or the verb alone. */
+/** Number of waiting jobs by function: `image-build:` with a disk image of the configuration, or the verb alone. */
 function queuedJobs({ configuration, servers }: Site): readonly Sample[] {
   const builds = configuration.diskimages.map(({ name }) => `image-build:${name}`);
   const names = [...builds, 'image-upload', 'image-delete', 'other'];
@@ -227,7 +227,7 @@ function queuedJobs({ configuration, servers }: Site): readonly Sample[] {
   });
 }
 
-/** The newest record of each place; the records come with the newest first. */
+/** Returns the newest record of each image in each provider. The records are sorted newest first. */
 function newestOf(uploads: readonly UploadRecord[]): readonly UploadRecord[] {
   return [...new Map(uploads.toReversed().map((one) => [JSON.stringify(placeOf(one)), one])).values()];
 }

@@ -21,7 +21,7 @@ const LIST_SCHEMA = { querystring: { type: 'object', properties: { fields: { typ
 
 const BUSY_OR_GOOD = new Set(['queued', 'building', 'uploading', 'ready', 'failed', 'deleting']);
 
-/** The lists at the addresses of nodepool's own web server. */
+/** The lists at the addresses of nodepool's web server. */
 const LISTS: Readonly<Record<string, List>> = {
   'image-list': {
     headings: {
@@ -84,8 +84,8 @@ const LISTS: Readonly<Record<string, List>> = {
 };
 
 /**
- * Serves nodepool's addresses: a table, or JSON if it is wanted or the address ends with `.json`. `/ready` says whether
- * a job server answers and the records can be read.
+ * Serves nodepool's addresses: a table, or JSON if it is requested or the address ends with `.json`. `/ready` reports
+ * whether a job server replies and the records can be read.
  */
 export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext): void {
   server.get('/ready', async (_request, reply) => {
@@ -121,7 +121,7 @@ export function nodepoolAddresses(server: FastifyInstance, { view }: WebContext)
   }
 }
 
-/** Browsers and curl get text, as from nodepool. */
+/** Returns whether the client requests JSON. Browsers and curl get text, as from nodepool. */
 function wantsJson(accept = ''): boolean {
   const types = accept.split(',').map((part) => {
     const [type = '', ...parameters] = part.split(';').map((text) => text.trim());
@@ -136,7 +136,7 @@ function secondsOf(iso: string | null): number | null {
   return iso === null ? null : Math.floor(Date.parse(iso) / 1000);
 }
 
-/** A table as Python's prettytable prints it, which scripts may parse. */
+/** Formats a table like Python's prettytable, because scripts may parse it. */
 function prettyTable(
   rows: readonly Row[],
   keys: readonly string[],

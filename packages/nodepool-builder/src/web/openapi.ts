@@ -11,7 +11,7 @@ declare module 'fastify' {
   interface FastifySchema {
     readonly summary?: string;
     readonly description?: string;
-    /** Media type of the answer if it is not JSON. */
+    /** Media type of a response that is not JSON. */
     readonly produces?: readonly string[];
     readonly security?: readonly Schema[];
   }
@@ -54,12 +54,12 @@ export function serveOpenApi(server: FastifyInstance): void {
   }));
 }
 
-/** Schema of the answer to a request that fails. */
+/** Schema of the response to a failed request. */
 export const ERROR = {
   type: 'object',
   required: ['error'],
   additionalProperties: false,
-  properties: { error: { type: 'string', description: 'What failed, why, and what to do.' } },
+  properties: { error: { type: 'string', description: 'Error message with the remedy.' } },
 } as const;
 
 function operation({ summary, description, params, querystring, response = {}, ...schema }: RouteSchema) {
@@ -70,7 +70,7 @@ function operation({ summary, description, params, querystring, response = {}, .
   ];
   const answers = Object.entries(response).map(([status, { description: meaning, ...answer }]) => {
     const content = { [Number(status) < 400 ? type : 'application/json']: { schema: answer } };
-    return [status, { description: meaning ?? 'The answer.', content }];
+    return [status, { description: meaning ?? 'The response.', content }];
   });
   const failure = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
   return {
@@ -80,7 +80,7 @@ function operation({ summary, description, params, querystring, response = {}, .
     parameters,
     responses: {
       ...Object.fromEntries(answers),
-      default: { description: 'It failed.', content: failure },
+      default: { description: 'The request failed.', content: failure },
     },
   };
 }

@@ -7,17 +7,17 @@ import type {
 import { type Html, html } from './html.ts';
 import { counted } from './markup.ts';
 
-/** Packages of each kind of change that the page shows; the API has all. */
+/** Maximum number of packages per kind of change on the page. The API has all. */
 const MOST_PACKAGES = 500;
 
-/** The state of a proof, with the reason and the key. */
+/** Formats the state of a proof, with the reason and the key. */
 export function proofText({ state, reason, 'key-id': keyId, 'key-file': file }: Proof): Html {
   return html`<span class="badge ${state}">${state}</span> <span>${reason}</span>
 ${keyId !== null && html`<span class="quiet id" title="${keyId}">key ${keyId.slice(0, 12)} in ${file}</span>`}`;
 }
 
 /**
- * The origin of a build: its proof, its materials, and the packages that changed.
+ * Renders the origin of a build: its proof, its materials, and the changed packages.
  *
  * @param hasProof false to leave the proof out
  */
@@ -72,7 +72,7 @@ function packageItem(
 <span class="id quiet">${versions}</span></li>`;
 }
 
-/** The chain of an upload back to its build, the last link first. */
+/** Renders the chain of an upload back to its build, the last link first. */
 export function uploadOrigin(proof: Proof): Html {
   const links = proof.links.map(({ kind, subject, state, reason, 'key-id': keyId, 'key-file': file }) => {
     return html`<li>${proofText({ state, reason, 'key-id': keyId, 'key-file': file, links: [] })}

@@ -13,7 +13,7 @@ export class Origins {
     this.#view = view;
   }
 
-  /** Describes the origin of a build, whether or not a manager has a record of it. */
+  /** Describes the origin of a build, even without a record of the manager. */
   async build(imageId: string): Promise<BuildOrigin> {
     const { state, configuration } = await this.#view.current();
     const keys = await readKeys(configuration);

@@ -7,24 +7,24 @@ import { actionLink, age, badge, buildPath, counted, progress } from './markup.t
 import { type SiteRecords, siteRecords } from './site-records.ts';
 import type { Site } from './site-view.ts';
 
-/** Longest list of plans on the page; the API has all. */
+/** Maximum number of plan steps on the page. The API has all. */
 const LONGEST_PLAN = 100;
 
-/** With at most this number of disk images, the page shows each one unfolded. */
+/** Maximum number of disk images that the page shows unfolded. */
 const FEW_IMAGES = 8;
 
 /** Maximum number of unfolded entries in each list above the images. */
 const MAX_UNFOLDED = 3;
 
-/** A part of the overview: it is rendered when somebody sees it. */
+/** Renders a part of the overview, when a browser requests it. */
 export type Part = () => Html;
 
-/** @param data what the part shows; it changes with it */
+/** @param data the data that the part shows, whose changes change the part */
 function part(name: string, data: unknown, content: () => Html): readonly [string, Item<Part>] {
   return [name, { key: JSON.stringify(data), value: content }];
 }
 
-/** The parts of the overview by name. Each one changes by itself. */
+/** Yields the parts of the overview by name. Each one changes by itself. */
 export function* overviewParts(
   site: Site,
   canAct: boolean,
@@ -60,7 +60,9 @@ export function* overviewParts(
   yield part('builders', [shown, servers], () => builderList(records));
 }
 
-/** Builds and uploads whose failure is the state of their disk image, at the builders or in a provider. */
+/**
+ * Returns the failed builds and uploads that determine the state of their disk image, at the builders or in a provider.
+ */
 function failuresOf({ images, builds, uploads }: SiteRecords): readonly (BuildRecord | UploadRecord)[] {
   const failedBuilds = Map.groupBy(builds.filter(isFailed), ({ diskimage }) => diskimage);
   const failedUploads = Map.groupBy(uploads.filter(isFailed), placeOf);
@@ -109,7 +111,7 @@ ${briefList(
 )}</section>`;
 }
 
-/** The first items of a list; the others are folded, so that the images stay in sight. */
+/** Renders the first items of a list and folds the others, so that the images remain visible. */
 function briefList(items: readonly Html[], noun: string): Html {
   const more = items.slice(MAX_UNFOLDED);
   return html`<div class="card brief"><ul class="records">${items.slice(0, MAX_UNFOLDED)}</ul>
@@ -128,7 +130,9 @@ function runningList(running: readonly (BuildRecord | UploadRecord)[], canAct: b
 /** The builds and uploads of a disk image. */
 export type Own = Pick<SiteRecords, 'builds' | 'uploads'>;
 
-/** @param own unfolded; undefined for a link to the page of the image, which the script follows */
+/**
+ * @param own builds and uploads of an unfolded image; undefined for a link to the image's page, which the script loads
+ */
 function imageCard(image: ImageRecord, own: Own | undefined, canAct: boolean): Html {
   const { diskimage: name, state, newest, providers, next, paused, 'paused-by': by } = image;
   const good = providers.filter(
@@ -151,7 +155,7 @@ function imageCard(image: ImageRecord, own: Own | undefined, canAct: boolean): H
 ${content}</details>`;
 }
 
-/** What comes next for a disk image, its builds and its uploads. */
+/** Renders the next steps, builds and uploads of a disk image. */
 export function imageDetails(image: ImageRecord, { builds, uploads }: Own, canAct: boolean): Html {
   const { diskimage: name, next, paused, 'paused-by': by } = image;
   const { 'paused-since': since, 'rollback-to': rollbackTo } = image;
@@ -179,9 +183,9 @@ function recordItems(records: readonly (BuildRecord | UploadRecord)[], canAct: b
 }
 
 /**
- * A build, or an upload, in a list.
+ * Renders a build or an upload in a list.
  *
- * @param more at the end
+ * @param more content for the end
  */
 export function recordItem(record: BuildRecord | UploadRecord, canAct: boolean, more?: Html | false): Html {
   const { state, requested, error, host } = record;
@@ -199,7 +203,7 @@ ${canAct && html`<span class="actions">${recordActions(record)}</span>`}
 <span class="detail quiet">${by === null ? error : `cancelled by ${by}`}</span>${more}</li>`;
 }
 
-/** Links to what can be done with a build or an upload. */
+/** Links to the actions for a build or an upload. */
 export function recordActions(record: BuildRecord | UploadRecord): Html | undefined {
   const [kind, id] = 'upload-id' in record ? ['upload', record['upload-id']] : ['build', record['image-id']];
   if (record.state === 'queued' || record.state === 'building' || record.state === 'uploading') {
@@ -217,7 +221,7 @@ function otherBuilds(builds: readonly BuildRecord[], canAct: boolean): Html {
 <ul class="records card">${recordItems(builds, canAct)}</ul></section>`;
 }
 
-/** `build in 3 h`. */
+/** Formats a step, such as `build in 3 h`. */
 function nextOf({ what, when }: PlanRecord): Html {
   if (when === 'now') return html`${what} now`;
   if (what === 'wait') return when === null ? html`waits` : html`waits ${age(when)}`;
@@ -267,9 +271,9 @@ ${formatBytes(free)} of ${formatBytes(size)} free in ${builder['images-dir']}</s
   const list =
     items.length > 0
       ? html`<ul class="records card">${items}</ul>`
-      : html`<p class="quiet">No builder answers.</p>`;
+      : html`<p class="quiet">No builder responds.</p>`;
   const jobs = servers.map(({ address, answers, running, queued }) => {
-    const state = answers ? `${running} running, ${queued} waiting` : 'does not answer';
+    const state = answers ? `${running} running, ${queued} waiting` : 'does not respond';
     return html`<li><span class="badge ${answers ? 'ready' : 'failed'}">${address}</span><span>${state}</span></li>`;
   });
   return html`<section data-part="builders" aria-labelledby="builders"><h2 id="builders">Builders</h2>${list}

@@ -12,7 +12,7 @@ import { buildPath } from './markup.ts';
 import { overviewParts, type Part } from './overview.ts';
 import { imagePage, recordPages } from './record-pages.ts';
 
-/** Fields of a form: the token to log in with, or the one that the form was sent with. */
+/** Fields of a form: the token of a login, or the form's own token. */
 interface Form {
   readonly token?: string;
 }
@@ -29,7 +29,7 @@ interface ActionRoute {
 const ACTION_QUERY = { type: 'object', properties: { subject: { type: 'string' } } } as const;
 const EVENTS_QUERY = { type: 'object', properties: { since: { type: 'string' } } } as const;
 
-/** The pages for a browser. They can be read without JavaScript, and work without it. */
+/** The pages for a browser. They work without JavaScript. */
 export function pages(server: FastifyInstance, context: WebContext): void {
   server.addContentTypeParser(
     'application/x-www-form-urlencoded',
@@ -103,7 +103,7 @@ function loginForm(error?: string): Html {
 function login(server: FastifyInstance, context: WebContext): void {
   const { access, logger } = context;
   server.get('/login', async (request, reply) => {
-    if (!access.hasLogin) throw new HttpError(404, 'there is no login here');
+    if (!access.hasLogin) throw new HttpError(404, 'login is not enabled');
     return await sendPage(context, request, reply, { title: 'Log in', content: loginForm() });
   });
 
@@ -111,7 +111,7 @@ function login(server: FastifyInstance, context: WebContext): void {
     if (!access.isOwnPage(request)) throw new HttpError(403, 'the request did not come from this page');
     if (!access.isToken(request.body?.token ?? '')) {
       logger.warn(`${request.ip}: login with a wrong token`);
-      const content = loginForm('This is not the token.');
+      const content = loginForm('Wrong token.');
       return await sendPage(context, request, reply.code(403), { title: 'Log in', content });
     }
     const options = { path: '/', httpOnly: true, sameSite: 'strict', secure: access.isSecure } as const;
@@ -127,29 +127,33 @@ function login(server: FastifyInstance, context: WebContext): void {
   });
 }
 
-/** Texts of the pages that ask before something is done. */
+/** Texts of the pages that ask for confirmation. */
 const QUESTIONS: Readonly<Record<ActionName, readonly [title: string, button: string, explanation: string]>> =
   {
-    rebuild: ['Rebuild', 'Rebuild', 'It is built now, and uploaded wherever it is used.'],
-    pause: ['Pause', 'Pause', 'It is neither built nor uploaded until somebody unpauses it.'],
-    unpause: ['Unpause', 'Unpause', 'It is built and uploaded again, even if the configuration pauses it.'],
+    rebuild: ['Rebuild', 'Rebuild', 'The image is built now, and uploaded wherever it is used.'],
+    pause: ['Pause', 'Pause', 'The image is neither built nor uploaded until somebody unpauses it.'],
+    unpause: [
+      'Unpause',
+      'Unpause',
+      'The image is built and uploaded again, even if the configuration pauses it.',
+    ],
     rollback: [
       'Roll back',
       'Roll back',
       'It is deleted at the builders and in each provider that has an older image.',
     ],
-    'delete-build': ['Delete image', 'Delete', 'It is deleted in all providers and on disk.'],
+    'delete-build': ['Delete image', 'Delete', 'The image is deleted in all providers and on disk.'],
     'delete-upload': [
       'Delete upload',
       'Delete',
-      'It is deleted from this provider. If the image is still in use there, it is uploaded again.',
+      'The image is deleted from this provider. If it is still in use there, it is uploaded again.',
     ],
-    'cancel-build': ['Cancel build', 'Cancel the build', 'The build stops, and nothing of it is left.'],
-    'cancel-upload': ['Cancel upload', 'Cancel the upload', 'The upload stops, and nothing of it is left.'],
+    'cancel-build': ['Cancel build', 'Cancel the build', 'The build stops, and leaves nothing.'],
+    'cancel-upload': ['Cancel upload', 'Cancel the upload', 'The upload stops, and leaves nothing.'],
   };
 
 /**
- * Names the image that a rollback withdraws, and the one that is in use again.
+ * Names the image that a rollback withdraws, and the image that it restores.
  *
  * @throws HttpError 409
  */
@@ -166,7 +170,7 @@ async function rollbackText({ view }: WebContext, diskimage: string): Promise<st
 function readAction({ params, query }: FastifyRequest<ActionRoute>): { action: ActionName; subject: string } {
   const { action } = params;
   if (!Object.hasOwn(ACTIONS, action) || query.subject === undefined) {
-    throw new HttpError(404, 'there is no such action');
+    throw new HttpError(404, 'this action does not exist');
   }
   return { action: action as ActionName, subject: query.subject };
 }
@@ -176,7 +180,7 @@ function actionPages(server: FastifyInstance, context: WebContext): void {
   server.get<ActionRoute>('/actions/:action', { schema }, async (request, reply) => {
     const { action, subject } = readAction(request);
     const user = context.access.userOf(request);
-    if (user === undefined) throw new HttpError(401, 'you may only look; log in first');
+    if (user === undefined) throw new HttpError(401, 'read-only access; log in first');
     const [title, button, explanation] = QUESTIONS[action];
     const content = html`<p>${action === 'rollback' && (await rollbackText(context, subject))} ${explanation}</p>
 <form method="post"><input type="hidden" name="token" value="${user.formToken}">

@@ -7,7 +7,7 @@ import { statusOf } from './http-error.ts';
 import { sendPage } from './layout.ts';
 import { API } from './openapi.ts';
 
-/** Headers of every answer: the pages load nothing from elsewhere, run only our files, and stand in no frame. */
+/** Headers of every response. Pages load nothing from other sites, run only our scripts, and cannot be framed. */
 const HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -22,7 +22,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 
 const LOOPBACK = /^(localhost|\[::1\]|127(\.\d+){3})$/;
 
-/** Refuses requests for other names, sets the headers of security, and hides internal errors. */
+/** Rejects requests for other host names, sets the security headers, and hides internal errors. */
 export function protect(server: FastifyInstance, context: WebContext): void {
   const { address, logger, options } = context;
   const fail = async (request: FastifyRequest, reply: FastifyReply, statusCode: number, reason: string) => {
@@ -36,7 +36,7 @@ export function protect(server: FastifyInstance, context: WebContext): void {
   const proxied = options.webUrl === undefined ? undefined : new URL(options.webUrl).hostname;
   server.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
-    // A page of elsewhere whose name an attacker lets resolve to 127.0.0.1 sends its own name.
+    // With DNS rebinding, an attacker's page resolves its name to 127.0.0.1, but still sends its own name.
     const name = hostNameOf(request.headers.host);
     if (isLoopback && name !== proxied && !LOOPBACK.test(name)) {
       const reason = `this page is not served as ${request.headers.host ?? 'a host without a name'}`;
@@ -46,13 +46,13 @@ export function protect(server: FastifyInstance, context: WebContext): void {
   server.setErrorHandler((error, request, reply) => {
     const statusCode = statusOf(error);
     if (statusCode === 500) logger.error(`${request.method} ${request.url}: ${errorMessage(error)}`);
-    const reason = statusCode === 500 ? 'internal error; the log has the reason' : errorMessage(error);
+    const reason = statusCode === 500 ? 'internal error; see the log' : errorMessage(error);
     return fail(request, reply, statusCode, reason);
   });
-  server.setNotFoundHandler((request, reply) => fail(request, reply, 404, 'there is no such page'));
+  server.setNotFoundHandler((request, reply) => fail(request, reply, 404, 'this page does not exist'));
 }
 
-/** The Host header without its port, in lower case. */
+/** Returns the Host header without its port, in lower case. */
 function hostNameOf(host = ''): string {
   return host.replace(/:\d+$/, '').toLowerCase();
 }

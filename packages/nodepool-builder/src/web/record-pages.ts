@@ -17,7 +17,7 @@ export function imagePage(server: FastifyInstance, context: WebContext): void {
     const { name } = request.params;
     const { images, builds, uploads } = siteRecords(await context.view.current());
     const image = images.find((one) => one.diskimage === name);
-    if (image === undefined) throw new HttpError(404, `there is no disk image ${name}`);
+    if (image === undefined) throw new HttpError(404, `disk image ${name} does not exist`);
     const isOwn = ({ diskimage }: { readonly diskimage: string | null }): boolean => diskimage === name;
     const own = { builds: builds.filter(isOwn), uploads: uploads.filter(isOwn) };
     const content = imageDetails(image, own, context.access.userOf(request) !== undefined);
@@ -32,7 +32,7 @@ export function recordPages(server: FastifyInstance, context: WebContext): void 
     const site = await context.view.current();
     const { builds, uploads } = siteRecords(site);
     const build = builds.find((one) => one['image-id'] === id);
-    if (build === undefined) throw new HttpError(404, `there is no build ${id}`);
+    if (build === undefined) throw new HttpError(404, `build ${id} does not exist`);
     const canAct = context.access.userOf(request) !== undefined;
     const own = uploads.filter((one) => one['image-id'] === id);
     const origin = await context.origins.build(id);
@@ -55,7 +55,7 @@ export function recordPages(server: FastifyInstance, context: WebContext): void 
     const site = await context.view.current();
     const { uploads } = siteRecords(site);
     const upload = uploads.find((one) => one['upload-id'] === id);
-    if (upload === undefined) throw new HttpError(404, `there is no upload ${id}`);
+    if (upload === undefined) throw new HttpError(404, `upload ${id} does not exist`);
     const canAct = context.access.userOf(request) !== undefined;
     const origin = await context.origins.upload(id);
     const content = html`<div id="facts">${facts(upload, canAct)}
@@ -64,7 +64,7 @@ ${origin && isShown(origin.proof, site) && uploadOrigin(origin.proof)}</div>${lo
   });
 }
 
-/** Whether a proof says something: nothing is proven where nothing is attested. */
+/** Returns whether a proof is worth showing. Without attestations, nothing is proven. */
 function isShown({ state }: Proof, { configuration }: Site): boolean {
   const key = 'require-attestation';
   const isRequired = [configuration, ...configuration.providers.map(({ entry }) => entry)].some(
@@ -73,7 +73,7 @@ function isShown({ state }: Proof, { configuration }: Site): boolean {
   return state !== 'unproven' || configuration.attestation !== undefined || isRequired;
 }
 
-/** What the records say of a build or an upload. */
+/** Renders the record of a build or an upload. */
 function facts(record: BuildRecord | UploadRecord, canAct: boolean): Html {
   const { diskimage, requested, ended, reason, error, host, 'image-id': imageId } = record;
   const by = record['cancelled-by'];
@@ -101,7 +101,7 @@ ${host !== null && html`<dt>Builder</dt><dd>${host}</dd>`}</dl>
 ${canAct && html`<p>${recordActions(record)}</p>`}`;
 }
 
-/** The place of a log, which a script fills; without it, there is a link. */
+/** Renders the placeholder of a log, which a script fills. Without a script, it is a link. */
 function log(list: 'builds' | 'uploads', id: string): Html {
   const path = `/${list}/${encodeURIComponent(id)}/log`;
   return html`<h2 id="log-title">Log</h2>

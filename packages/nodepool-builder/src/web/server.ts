@@ -11,24 +11,24 @@ import { serveOpenApi } from './openapi.ts';
 import { pages } from './pages.ts';
 import { protect } from './protection.ts';
 
-/** A part of the server: adds its addresses. */
+/** A part of the server, which adds its routes. */
 type Part = (server: FastifyInstance, context: WebContext) => void;
 
 const PARTS: readonly Part[] = [api, assets, logs, metrics, nodepoolAddresses, pages];
 
-/** Largest body of a request, in bytes. */
+/** Maximum size of a request body in bytes. */
 const BODY_LIMIT = 65_536;
 
-/** Creates the server; the caller lets it listen. Closing ends all requests, those for events too. */
+/** Creates the server, on which the caller then listens. Closing it ends all requests, including event streams. */
 export async function createServer(context: WebContext): Promise<FastifyInstance> {
   const server = fastify({
     bodyLimit: BODY_LIMIT,
-    // A query is text, of which numbers are read. A list is not a text, even if it has one item.
+    // Query values are text, and numbers are parsed from it. A list is not text, even if it has one item.
     ajv: { customOptions: { coerceTypes: true } },
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 512 },
   });
-  // Answers are not cut to their schemas: the tests compare both.
+  // Responses are not cut to their schemas, because the tests compare both.
   server.setSerializerCompiler(() => toJson);
   server.setReplySerializer(toJson);
   await server.register(cookie);

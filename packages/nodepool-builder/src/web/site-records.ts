@@ -12,9 +12,9 @@ import type { JobServerStatus, Site } from './site-view.ts';
 
 const SERVER_RECORD = recordSchema({
   address: { ...TEXT, description: 'Host and port of the job server.' },
-  answers: { type: 'boolean', description: 'Whether it answers.' },
+  answers: { type: 'boolean', description: 'The job server replies.' },
   queued: { ...COUNT, description: 'Jobs that wait for a builder.' },
-  running: { ...COUNT, description: 'Jobs that builders do now.' },
+  running: { ...COUNT, description: 'Jobs that builders run now.' },
 });
 
 /** Schema of {@link SiteRecords}. */
@@ -27,15 +27,15 @@ export const SITE_RECORDS = recordSchema({
   'cloud-images': { type: 'array', items: CLOUD_IMAGE_RECORD },
   builders: { type: 'array', items: BUILDER_STATUS },
   servers: { type: 'array', items: SERVER_RECORD },
-  problems: { type: 'array', items: TEXT, description: 'Why something is missing here.' },
+  problems: { type: 'array', items: TEXT, description: 'Reason why data is missing here.' },
 });
 
-/** Everything that the page and the API show. */
+/** The data that the page and the API show. */
 export type SiteRecords = SettingsOf<typeof SITE_RECORDS>;
 
 const known = new WeakMap<Site, SiteRecords>();
 
-/** The records that the page and the API show; the newest come first. */
+/** Formats the records that the page and the API show, newest first. */
 export function siteRecords(site: Site): SiteRecords {
   const before = known.get(site);
   if (before !== undefined) return before;
@@ -66,7 +66,7 @@ export function siteRecords(site: Site): SiteRecords {
   return records;
 }
 
-/** Sorts the newest first. */
+/** Sorts records, newest first. */
 function byRequest(
   one: { readonly requested: string | null },
   other: { readonly requested: string | null },
@@ -74,7 +74,7 @@ function byRequest(
   return (other.requested ?? '').localeCompare(one.requested ?? '');
 }
 
-/** Images that builders offer, and builds that they run, without a record of the manager. */
+/** Returns images that builders offer, and builds that they run, without a record of the manager. */
 function unrecordedBuilds(
   { configuration, state, servers }: Site,
   running: ReadonlyMap<string, LocatedJob>,
@@ -104,7 +104,7 @@ const UNRECORDED: Omit<BuildRecord, 'image-id' | 'diskimage'> = {
   withdrawn: false,
   requested: null,
   ended: null,
-  reason: 'a job that no manager of this page has submitted',
+  reason: 'a job that the manager of this page did not submit',
   error: null,
   'cancelled-by': null,
   ...progressOf(undefined),

@@ -26,17 +26,17 @@ export interface Site {
   readonly configuration: Configuration;
   /** Records of the manager; none if no manager has run here. */
   readonly state: ManagerState;
-  /** What the manager would do next; undefined without the records of one. */
+  /** The manager's next steps; undefined without its records. */
   readonly plan: Plan | undefined;
   readonly builders: readonly BuilderStatus[];
   readonly servers: readonly JobServerStatus[];
-  /** What the filters of the configuration choose. */
+  /** The images that the configuration's filters select. */
   readonly cloudImages: readonly CloudImageRecord[];
-  /** Reasons why something is missing, in words. */
+  /** Reasons why data is missing, for people. */
   readonly problems: readonly string[];
 }
 
-/** A job server, and the functions that it knows; none if it does not answer. */
+/** A job server, and the functions that it has; none if it does not reply. */
 export interface JobServerStatus {
   /** `host:port`. */
   readonly address: string;
@@ -48,22 +48,22 @@ export interface SiteViewOptions {
   readonly servers: readonly ServerAddress[];
   readonly logger: Logger;
   readonly cloudImages: Pick<CloudImageWatch, 'records'>;
-  /** Maximum age of what {@link SiteView.current} returns, in milliseconds. Default 2,000. */
+  /** Maximum age of the state that {@link SiteView.current} returns, in milliseconds. Default 2,000. */
   readonly interval?: number;
 }
 
-/** Time limit for the answer of a job server, in milliseconds. */
+/** Timeout of a job server's reply, in milliseconds. */
 const TIMEOUT = 5000;
 
-/** Begin of the problem of a store that cannot be read. */
-export const RECORDS_PROBLEM = 'the records of the manager cannot be read';
+/** Prefix of the error of a store that cannot be read. */
+export const RECORDS_PROBLEM = 'cannot read the records of the manager';
 
 const NO_RECORDS: ManagerState = { builds: new Map(), uploads: new Map(), pauses: new Map() };
 
-/** A preview would log the same warning at each refresh; the page shows the problem. */
+/** A preview would log the same warning at each refresh, but the page shows the error. */
 const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-/** Collects what the page, the API and the metrics show, while somebody looks. All callers share one refresh. */
+/** Collects the data of the page, the API and the metrics on request. All callers share one refresh. */
 export class SiteView extends EventEmitter<{ site: [Site] }> {
   readonly servers: readonly ServerAddress[];
   readonly #logger: Logger;
@@ -106,7 +106,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     return await Promise.race([refresh, late]).finally(() => patience.abort());
   }
 
-  /** Reads the state of the site now, or shares a refresh that has begun. */
+  /** Reads the state of the site now, or joins a refresh that has begun. */
   refresh(): Promise<Site> {
     this.#refresh ??= this.#read().finally(() => {
       this.#refresh = undefined;
@@ -133,7 +133,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
   }
 
   /**
-   * Does something with the store of the manager.
+   * Runs work with the manager's store.
    *
    * @throws CommandError `refused` if no manager has run here; errors of `work`
    */
@@ -158,7 +158,7 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
     this.#timer = setTimeout(() => {
       this.current()
         .catch((error: unknown) =>
-          this.#logger.error(`the status page is not up to date: ${errorMessage(error)}`),
+          this.#logger.error(`cannot refresh the status page: ${errorMessage(error)}`),
         )
         .finally(() => {
           if (this.listenerCount('site') > 0 && !this.#stop.signal.aborted) this.#schedule(this.#interval);
@@ -187,11 +187,11 @@ export class SiteView extends EventEmitter<{ site: [Site] }> {
       }),
       Promise.all(this.servers.map((server) => askServer(server, signal))),
     ]);
-    // Read last: a job that has ended meanwhile would seem to wait.
+    // Read last, because a job that ended in between would seem to wait.
     const records = await or(RECORDS_PROBLEM, this.#readRecords(configuration), undefined);
     if (records?.isManaged === false) problems.push(NO_MANAGER);
     const silent = servers.filter(({ functions }) => functions === undefined);
-    for (const { address } of silent) problems.push(`job server ${address} does not answer`);
+    for (const { address } of silent) problems.push(`job server ${address} does not reply`);
     const site = {
       at: Date.now(),
       configuration,

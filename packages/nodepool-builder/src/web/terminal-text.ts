@@ -3,16 +3,16 @@ import { escapeHtml } from './html.ts';
 
 const COLOURS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 
-/** Sequences of a terminal: with parameters (CSI), titles and links (OSC), and all others of two characters. */
+/** Terminal sequences: with parameters (CSI), titles and links (OSC), and all others of two characters. */
 const SEQUENCE =
   /\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?|\x9b[0-?]*[ -/]*[@-~]/g;
 
-/** Control characters as the log of a build has them, see `visible` in its package. */
+/** Control characters as they are escaped in a build log, see `visible` in image-builder. */
 const ESCAPED = /\\x([01][\da-f]|7f|[89][\da-f])/g;
 
 /**
- * Renders a part of a log as HTML. Colours become classes; of all other sequences of the terminal, and of lines that a
- * progress bar has overwritten, nothing is left. Each line begins without colour.
+ * Renders a part of a log as HTML. Colours become classes. All other terminal sequences, and lines that a progress bar
+ * has overwritten, are removed. Each line begins without colour.
  */
 export function terminalHtml(text: string): string {
   return text
@@ -22,7 +22,7 @@ export function terminalHtml(text: string): string {
     .join('\n');
 }
 
-/** What a line shows in the end: a carriage return begins it again. */
+/** Returns the text that a line finally shows, because a carriage return restarts it. */
 function lastWritten(line: string): string {
   return line.split('\r').findLast((text) => text !== '') ?? '';
 }
@@ -45,7 +45,7 @@ function lineHtml(line: string): string {
   return html;
 }
 
-/** Escapes text; of control characters, nothing is left. */
+/** Escapes text and removes control characters. */
 function plain(text: string): string {
   return escapeHtml(text.replaceAll(/[^\P{Cc}\t]/gu, ''));
 }

@@ -8,11 +8,11 @@ import type { EventMetrics } from './event-metrics.ts';
 /** Address of the status page. */
 export interface WebAddress {
   readonly host: string;
-  /** With 0, the system chooses one. */
+  /** Port; with 0, the system chooses one. */
   readonly port: number;
 }
 
-/** Options of the status page, of commands that run until a signal stops them. */
+/** Options of the status page, for commands that run until a signal stops them. */
 export interface WebOptions {
   /** `[host:]port`, see {@link webAddress}. */
   readonly web?: string;
@@ -22,23 +22,23 @@ export interface WebOptions {
   readonly webTrustedHeader?: string;
   /** IP addresses of the proxies whose header counts, separated by commas. */
   readonly webTrustedProxy?: string;
-  /** Address of the page in the browser, if a proxy serves it under another one. */
+  /** Address of the page in the browser, if a proxy serves it under another address. */
   readonly webUrl?: string;
 }
 
-/** Adds `--web` and its companions to a command. */
+/** Adds `--web` and the related options to a command. */
 export function addWebOptions(command: Command): void {
   command
     .addOption(
       new Option(
         '--web <[host:]port>',
-        'serve the status page, the API and the metrics there (default host: 127.0.0.1)',
+        'address on which to serve the status page, the API and the metrics (default host: 127.0.0.1)',
       ).argParser((text) => formatWebAddress(webAddress(text))),
     )
     .addOption(
       new Option(
         '--web-token-file <file>',
-        'file with a token: who sends it, or logs in with it, may rebuild, cancel, roll back and delete',
+        'file with a token: whoever sends it, or logs in with it, may rebuild, cancel, roll back and delete',
       ),
     )
     .addOption(
@@ -60,7 +60,7 @@ export function addWebOptions(command: Command): void {
     );
 }
 
-/** @throws CommandError `usage` if an option is of no use without `--web` */
+/** @throws CommandError `usage` if an option has no effect without `--web` */
 export function checkWebOptions({
   web,
   webTokenFile,
@@ -75,18 +75,18 @@ export function checkWebOptions({
   });
 }
 
-/** Opens the metrics of this process, if there is a page to show them; its start may be the first event. */
+/** Opens the metrics of this process, if a page will show them. The start of the process may be the first event. */
 export async function openEventMetrics(
   { web }: WebOptions,
   configuration: Configuration,
   runsManager: boolean,
 ): Promise<EventMetrics | undefined> {
   if (web === undefined) return undefined;
-  const { EventMetrics: Metrics } = await import('./event-metrics.ts'); // a builder alone starts faster
+  const { EventMetrics: Metrics } = await import('./event-metrics.ts'); // a builder without the page starts faster
   return new Metrics(configuration, { runsManager });
 }
 
-/** The options as arguments, with absolute paths. */
+/** Formats the options as arguments, with absolute paths. */
 export function webArguments(options: WebOptions): string[] {
   const { web, webTokenFile, webTrustedHeader, webTrustedProxy, webUrl: url } = options;
   return [
@@ -98,7 +98,7 @@ export function webArguments(options: WebOptions): string[] {
   ];
 }
 
-/** `127.0.0.1:8080`, `[::1]:8080`. */
+/** Formats an address: `127.0.0.1:8080`, `[::1]:8080`. */
 export function formatWebAddress({ host, port }: WebAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

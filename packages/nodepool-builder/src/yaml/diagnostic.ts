@@ -2,19 +2,19 @@ import type { Diagnostic } from '@nodepool-builder/image-builder';
 import type { ExitReason } from '../terms/exit-codes.ts';
 import { oneLine } from '../terms/printable.ts';
 
-/** A place in a text; both count from 1. */
+/** A position in a text. Line and column start at 1. */
 export interface Position {
   readonly line: number;
   readonly column: number;
 }
 
 /**
- * A problem in a configuration file. Its reason begins with the path: `diskimages[0].name must be a string`. A job error
- * does not refuse the file, as in the Python builder, but `validate` does.
+ * An error or a warning in a configuration file. Its reason begins with the path: `diskimages[0].name must be a
+ * string`. As in the Python builder, a job error does not make the file invalid, but it makes `validate` fail.
  */
 export interface LocatedDiagnostic extends Position, Required<Omit<Diagnostic, 'pointer'>> {}
 
-/** `file:line:column: reason; remedy`, as editors and compilers write it. */
+/** Formats a diagnostic as `file:line:column: reason; remedy`, like editors and compilers. */
 export function formatDiagnostic(file: string, diagnostic: LocatedDiagnostic): string {
   const { line, column, severity, reason, remedy } = diagnostic;
   const place = `${file}:${line}:${column}: ${severity === 'warning' ? 'warning: ' : ''}`;
@@ -41,18 +41,18 @@ export class ConfigurationError extends Error {
   }
 }
 
-/** One key or index of a JSON pointer (RFC 6901, section 3). */
+/** Escapes one key or index of a JSON pointer (RFC 6901, section 3). */
 export function escapePointer(segment: string): string {
   return segment.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Keys and indexes of a JSON pointer. */
+/** Splits a JSON pointer into keys and indexes. */
 function pointerSegments(pointer: string): string[] {
   const segments = pointer.split('/').slice(1);
   return segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** `/diskimages/0/name` as in messages: `diskimages[0].name`. */
+/** Formats `/diskimages/0/name` for messages: `diskimages[0].name`. */
 export function humanPath(pointer: string): string {
   const path = pointerSegments(pointer)
     .map((segment) => (/^\d+$/.test(segment) ? `[${segment}]` : `.${segment}`))

@@ -4,9 +4,9 @@ import { PythonScalar } from './python-scalars.ts';
 type Mapping = Readonly<Record<string, unknown>>;
 
 /**
- * Converts the scalars of a document as nodepool did when it used them: of a key that takes numbers as text, a number, date
- * or boolean becomes what Python's `str()` returns. Of a key that takes numbers only, text becomes a number if Python's
- * `int()` or `float()` accepts it.
+ * Converts the scalars of a document as nodepool did on use. Where the schema requires text, a number, date or boolean
+ * becomes the result of Python's `str()`. Where it requires a number, text becomes a number if Python's `int()` or
+ * `float()` accepts it.
  *
  * @param node with {@link PythonScalar}s
  */
@@ -28,12 +28,12 @@ export function fitScalars(node: unknown, schema: SettingsSchema = {}): unknown 
   );
 }
 
-/** The schema with the `else` in its `allOf` that applies to a mapping. */
+/** Returns the schema with the `else` in its `allOf` that applies to a mapping. */
 function applicableSchema(node: Mapping, schema: SettingsSchema): SettingsSchema {
   return { ...schema, ...schema.allOf?.find(({ if: condition = {} }) => !meets(node, condition))?.else };
 }
 
-/** True if a mapping has the keys of a condition, as text. */
+/** Returns whether a mapping has the keys of a condition, as text. */
 function meets(node: Mapping, { not, required = [] }: SettingsSchema): boolean {
   return not === undefined ? required.every((key) => typeof node[key] === 'string') : !meets(node, not);
 }

@@ -11,7 +11,7 @@ import {
   timestampTag,
 } from 'js-yaml';
 
-/** A number, boolean, date or binary value, with the text that Python's `str()` returns for it. */
+/** A number, boolean, date or binary value, with the result of Python's `str()` for it. */
 export class PythonScalar {
   readonly value: unknown;
   readonly text: string;
@@ -35,7 +35,9 @@ const FLOAT =
 
 const TIME = /^(\d+)-(\d+)-(\d+)[Tt\s]+(\d+):(\d+):(\d+)(?:\.(\d*))?\s*(?:Z|([-+])(\d+)(?::(\d+))?)?$/;
 
-/** YAML 1.1 as PyYAML's SafeLoader reads it, with a {@link PythonScalar} for each scalar that is neither text nor null. */
+/**
+ * YAML 1.1 as PyYAML's SafeLoader reads it, with a {@link PythonScalar} for each scalar that is neither text nor null.
+ */
 export const PYYAML_SCHEMA: Schema = FAILSAFE_SCHEMA.withTags(
   nullYaml11Tag,
   scalarTag('bool', (source) => {
@@ -61,8 +63,8 @@ export const PYYAML_SCHEMA: Schema = FAILSAFE_SCHEMA.withTags(
     const value = isExplicit ? binaryTag.resolve(source, true, '') : NOT_RESOLVED;
     return value === NOT_RESOLVED ? undefined : new PythonScalar(value, bytesText(value));
   }),
-  scalarTag('merge-key', (source) => (source === '<<' ? MERGE : undefined)), // js-yaml's `merge` lets the first `<<` win
-  // js-yaml refuses a collection that contains itself if its tag has `finalize`.
+  scalarTag('merge-key', (source) => (source === '<<' ? MERGE : undefined)), // in js-yaml's `merge`, the first `<<` wins
+  // js-yaml rejects a collection that contains itself if its tag has `finalize`.
   defineSequenceTag<unknown[], unknown>('tag:yaml.org,2002:seq', {
     create: () => [],
     addItem: (items, item) => {
@@ -96,7 +98,10 @@ function scalarTag(
   });
 }
 
-/** As in PyYAML, own keys win over merged ones, the last `<<` over others, and the first mapping in a list over others. */
+/**
+ * Builds a mapping with PyYAML's merge order. Own keys win over merged ones, the last `<<` over earlier ones, and the
+ * first mapping in a list over later ones.
+ */
 function toMapping(pairs: readonly (readonly [key: unknown, value: unknown])[]): object {
   const merged = pairs.flatMap(([key, value]) => (key === MERGE ? [value].flat().toReversed() : []));
   if (!merged.every(isPlainObject)) throw new Error('"<<" needs a mapping or a list of mappings');
@@ -138,7 +143,7 @@ function toFloat(source: string): number {
   return isNegative ? -value : value;
 }
 
-/** The shortest digits, as in JavaScript, but with a point, and an exponent below 1e-4 and from 1e16 on. */
+/** Formats the shortest digits, as in JavaScript, but with a point, and with an exponent below 1e-4 and from 1e16. */
 function floatText(value: number): string {
   if (Number.isNaN(value)) return 'nan';
   if (!Number.isFinite(value)) return value < 0 ? '-inf' : 'inf';

@@ -15,7 +15,7 @@ export function checkSchema(document: YamlDocument, schema: SettingsSchema): rea
   throw new ConfigurationError(document.file, diagnostics);
 }
 
-/** Problems that a JSON Schema finds in a document, in the order of the file. */
+/** Returns the diagnostics of a JSON Schema for a document, in the order of the file. */
 export function schemaDiagnostics(
   document: YamlDocument,
   schema: SettingsSchema,
@@ -25,7 +25,7 @@ export function schemaDiagnostics(
   if (validate(document.value)) return [];
   return (
     (validate.errors ?? [])
-      // `propertyNames` and the schema of `else` report the same problem.
+      // `propertyNames` and the schema of `else` report the same error.
       .filter(({ propertyName, keyword }) => propertyName === undefined && keyword !== 'if')
       .map((error) => toDiagnostic(error, document))
       .toSorted((a, b) => a.line - b.line || a.column - b.column)
@@ -33,8 +33,8 @@ export function schemaDiagnostics(
 }
 
 /**
- * A schema in which keys that no value has accept everything: compiling the schemas of all keys takes ten times as long as
- * that of the keys in use.
+ * Returns a schema in which unused keys accept everything, because compiling the schemas of all keys takes ten times as
+ * long.
  */
 function relevantPart(schema: SettingsSchema, values: readonly unknown[]): SettingsSchema {
   const { properties, items } = schema;
@@ -59,11 +59,11 @@ interface Explanation {
   readonly reason: string;
   readonly remedy: string;
   readonly severity?: LocatedDiagnostic['severity'];
-  /** Default: the place that the validator names. */
+  /** JSON pointer of the diagnostic. Default: the location that the validator reports. */
   readonly pointer?: string;
 }
 
-/** Explains each keyword of the schemas. A value is shown only where it cannot be a secret. */
+/** Explains each keyword of the schemas. A value is shown only if it cannot be a secret. */
 function explain(error: DefinedError): Explanation {
   const path = humanPath(error.instancePath);
   switch (error.keyword) {
@@ -104,7 +104,7 @@ function explain(error: DefinedError): Explanation {
     case 'not':
       return {
         severity: error.parentSchema?.deprecated === true ? 'warning' : 'error',
-        reason: `${path} ${error.parentSchema?.description ?? 'is not understood'}`,
+        reason: `${path} ${error.parentSchema?.description ?? 'is invalid'}`,
         remedy: String(error.parentSchema?.$comment),
       };
     case 'minLength':

@@ -1,7 +1,7 @@
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 
 /** Description of the keys of other parts of nodepool, which are accepted and ignored. */
-export const ELSEWHERE = 'Left to other parts of nodepool.';
+export const ELSEWHERE = 'For other parts of nodepool.';
 
 /** Schemas of keys of other parts of nodepool. */
 export function elsewhere(...keys: readonly string[]): Record<string, SettingsSchema> {

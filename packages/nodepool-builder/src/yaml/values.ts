@@ -1,14 +1,17 @@
 import { ImageError, type ObjectSchema, type SettingsOf } from '@nodepool-builder/image-builder';
 import { readSettings, shellWords } from '@nodepool-builder/image-builder/module-kit';
 
-/** Text of a value, empty for null. `fitScalars` has written numbers and dates as Python does where a key takes text. */
+/**
+ * Returns the text of a value; empty for null. `fitScalars` has formatted numbers and dates like Python where a key
+ * requires text.
+ */
 export function toText(value: unknown): string {
   if (value === undefined || value === null) return '';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Settings of a schema, see `readSettings`. Keys that it lacks are left out. */
+/** Returns the settings of a schema, see `readSettings`, without keys that the schema lacks. */
 export function ownSettings<const S extends ObjectSchema>(
   schema: S,
   value: object,
@@ -18,7 +21,7 @@ export function ownSettings<const S extends ObjectSchema>(
   return readSettings(schema, Object.fromEntries(own), absolute);
 }
 
-/** The words of a list, or of a string, which is split as by a shell; undefined if a quote is not closed. */
+/** Returns the words of a list, or of a string, which is split like in a shell; undefined if a quote is not closed. */
 export function wordsOf(value: unknown): readonly string[] | undefined {
   if (typeof value !== 'string') return Array.isArray(value) ? value : [];
   try {
@@ -29,7 +32,7 @@ export function wordsOf(value: unknown): readonly string[] | undefined {
   }
 }
 
-/** The last entry of each name, as in nodepool. */
+/** Returns the last entry of each name, as in nodepool. */
 export function lastOfEachName<T extends { readonly name: string }>(entries: readonly T[]): readonly T[] {
   return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
 }

@@ -15,30 +15,33 @@ import { PYYAML_SCHEMA } from './python-scalars.ts';
 /** A YAML document with the positions of its nodes. */
 export interface YamlDocument {
   readonly file: string;
-  /** Undefined for an empty text. */
+  /** Value of the document; undefined for an empty text. */
   readonly value: unknown;
-  /** The document with scalars of the types that a schema names, see {@link fitScalars}. */
+  /** Converts the scalars to the types in a schema, see {@link fitScalars}. */
   fitted(schema: SettingsSchema): YamlDocument;
-  /** Position of the node at a JSON pointer: its key in a mapping, its first character in a sequence. */
+  /** Returns the position of the node at a JSON pointer: its key in a mapping, its first character in a sequence. */
   positionOf(pointer: string): Position;
-  /** Keys that a mapping already has. */
+  /** Second and later occurrences of a key in a mapping. */
   readonly duplicates: readonly (Position & { readonly key: string })[];
-  /** Variables that are not set, see {@link YamlOptions.variables}. */
+  /** Unset variables, see {@link YamlOptions.variables}. */
   readonly unset: readonly (Position & { readonly name: string })[];
 }
 
 /** Settings of {@link parseYaml}. */
 export interface YamlOptions {
-  /** A second key of the same name is an error, or replaces the first, as in PyYAML. Default `refuse`. */
+  /** Whether a second key of the same name is an error, or replaces the first, as in PyYAML. Default `refuse`. */
   readonly duplicateKeys?: 'refuse' | 'last';
-  /** The environment. As in nodepool, `%(NODEPOOL_NAME)` becomes the value of that variable. Default: it stays. */
+  /**
+   * The environment. As in nodepool, `%(NODEPOOL_NAME)` becomes the value of that variable. Default: it is not
+   * replaced.
+   */
   readonly variables?: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Reads a file of YAML.
+ * Reads a YAML file.
  *
- * @param option that names such a file on the command line: `-c`
+ * @param option the command-line option that names such a file: `-c`
  * @throws ConfigurationError if the file cannot be read, or is not YAML
  */
 export async function readYaml(file: string, option: string, options?: YamlOptions): Promise<YamlDocument> {
@@ -48,13 +51,13 @@ export async function readYaml(file: string, option: string, options?: YamlOptio
 /**
  * Reads a file.
  *
- * @param option that names such a file on the command line: `-c`
+ * @param option the command-line option that names such a file: `-c`
  * @throws ConfigurationError
  */
 export async function readText(file: string, option: string): Promise<string> {
   return await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
-    const reason = `the file cannot be read: ${cause.message}`;
-    const remedy = `name the right one with ${option} FILE`;
+    const reason = `cannot read the file: ${cause.message}`;
+    const remedy = `correct ${option} FILE`;
     const exitReason = cause.code === 'ENOENT' ? 'not-found' : 'failed';
     const diagnostic = { ...START, severity: 'error', reason, remedy } as const;
     throw new ConfigurationError(file, [diagnostic], { cause, exitReason });
@@ -79,7 +82,7 @@ export function parseYaml(
     const events = parseEvents(text, {});
     const [node, ...others] = constructFromEvents(events, { source: text, schema: PYYAML_SCHEMA });
     if (others.length > 0) {
-      const reason = 'there is more than one document; keep the part before the second "---"';
+      const reason = 'the file contains more than one document; remove the part from the second "---"';
       throw unreadable(file, START, reason, 'correct the YAML there');
     }
     const { offsets, duplicates, named } = nodeOffsets(text, events);
@@ -101,14 +104,14 @@ export function parseYaml(
   }
 }
 
-/** True for a mapping of YAML. */
+/** Returns whether a value is a YAML mapping. */
 export function isMapping(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
 const START: Position = { line: 1, column: 1 };
 
-/** Error of a file that has no usable document. */
+/** Makes the error of a file without a usable document. */
 export function unreadable(
   file: string,
   position: Position,
@@ -122,14 +125,14 @@ export function unreadable(
 /** A variable in nodepool.yaml. */
 const VARIABLE = /%\((NODEPOOL_[^()\s]*)\)/g;
 
-/** A mapping may have several. */
+/** Key of a merge. A mapping may have several. */
 const MERGE_KEY = '<<';
 
 interface NodeOffsets {
-  /** By JSON pointer. */
+  /** Offsets of nodes, by JSON pointer. */
   readonly offsets: ReadonlyMap<string, number>;
   readonly duplicates: readonly { readonly key: string; readonly offset: number }[];
-  /** Variables that scalars name. */
+  /** Variables in scalars. */
   readonly named: readonly { readonly name: string; readonly offset: number }[];
 }
 
@@ -138,13 +141,13 @@ function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
   const duplicates: { key: string; offset: number }[] = [];
   const named: { name: string; offset: number }[] = [];
   const remaining = events.values();
-  /** The next node; undefined at the end of a collection. */
+  /** Returns the next node; undefined at the end of a collection. */
   const nextNode = (): NodeEvent | undefined => {
     const { value: event } = remaining.next();
     if (event?.type === EVENT_ID.DOCUMENT) return nextNode();
     return event?.type === EVENT_ID.POP ? undefined : event;
   };
-  /** Returns false at the end of a collection. */
+  /** Reads a node. Returns false at the end of a collection. */
   const readNode = (pointer: string, keyOffset?: number): boolean => {
     const event = nextNode();
     if (event === undefined) return false;
@@ -181,7 +184,7 @@ function startOf(event: NodeEvent): number {
   return Math.min(...starts.filter((start) => start >= 0));
 }
 
-/** Offset of a node, or of its nearest ancestor: nodes of aliases and merges have none. */
+/** Returns the offset of a node, or of its nearest ancestor, because nodes of aliases and merges have none. */
 function nearestOffset(offsets: ReadonlyMap<string, number>, pointer: string): number {
   for (let at = pointer; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
     const offset = offsets.get(at);

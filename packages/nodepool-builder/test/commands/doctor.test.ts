@@ -124,7 +124,7 @@ describe('doctor', () => {
     }
     assert.ok(
       results.some(
-        ({ subject, message }) => subject.startsWith('job server') && message.startsWith('answers'),
+        ({ subject, message }) => subject.startsWith('job server') && message.startsWith('responds'),
       ),
     );
   });
@@ -158,7 +158,7 @@ describe('doctor', () => {
     const file = await writeSite(t, address.port);
     const [code, results] = await examine(file, '--only', 'job-servers', '--timeout', '1');
     assert.equal(code, 1);
-    assert.match(results[0]?.message ?? '', /^gave no answer within 1 s$/);
+    assert.match(results[0]?.message ?? '', /^did not end within 1 s$/);
   });
 
   it('doctor reports a file that the daemon rejects, and what is wrong with it', async (t) => {

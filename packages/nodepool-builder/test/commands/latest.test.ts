@@ -77,7 +77,7 @@ test('the command latest reads a provider from nodepool.yaml, with --explain and
   assert.deepEqual([code, stdout], [0, 'debian-2.qcow2']);
   assert.match(
     stderr,
-    /^EXTERNAL-ID +NAME +CREATED +BUILT +REASON\ndebian-2\.qcow2 +- .* 2026-05-0\d \d\d:\d\d +it is the latest\ndebian-1\.qcow2 +- .* not chosen: it was\s+built\s+earlier,\s+at\s+2026-05-01T00:00:00\.000Z$/,
+    /^EXTERNAL-ID +NAME +CREATED +BUILT +REASON\ndebian-2\.qcow2 +- .* 2026-05-0\d \d\d:\d\d +most recent image\ndebian-1\.qcow2 +- .* not chosen: it was\s+built\s+earlier,\s+at\s+2026-05-01T00:00:00\.000Z$/,
   );
   const file = join(directory, 'latest.json');
   const [, json] = await latest(t, ...args, '--json', '--json-file', file);
@@ -129,12 +129,12 @@ test('the command latest fails with the reasons if no image passes the filters',
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=debian-*'), [
     3,
     '',
-    `nodepool-builder: no image in provider "${provider}" passes the filters; 2 with a matching name: its property os is unknown, not bsd (2)`,
+    `nodepool-builder: no image in provider "${provider}" matches the filters; 2 with a matching name: its property os is unknown, not bsd (2)`,
   ]);
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=bsd', '--json'), [
     3,
     '{\n  "external-id": null\n}',
-    `nodepool-builder: no image in provider "${provider}" passes the filters: none has a matching name`,
+    `nodepool-builder: no image in provider "${provider}" matches the filters: none has a matching name`,
   ]);
   const [code, , stderr] = await latest(t, '--provider', provider, '--filter', 'status=active');
   assert.equal(code, 2);

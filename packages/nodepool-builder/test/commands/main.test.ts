@@ -72,10 +72,7 @@ describe('a command whose output cannot be written', () => {
         encoding: 'utf8',
         stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],
       });
-      assert.match(
-        outcome.stderr,
-        /^nodepool-builder: the output cannot be written: ENOSPC.*; free space.*$/m,
-      );
+      assert.match(outcome.stderr, /^nodepool-builder: cannot write the output: ENOSPC.*; free space.*$/m);
       assert.doesNotMatch(outcome.stderr, /^ {4}at /m, 'no stack');
       assert.equal(outcome.status, 1);
     });

@@ -112,7 +112,7 @@ describe('the pid file', () => {
   it('the pid file in a missing directory causes an error that says what to do', async () => {
     await assert.rejects(
       writePidFile(join(directory, 'missing', 'pid')),
-      /cannot be written: ENOENT.*make its directory/,
+      /cannot write the pid file: ENOENT.*create its directory/,
     );
   });
 });

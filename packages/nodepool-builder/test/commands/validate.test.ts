@@ -42,7 +42,7 @@ describe('validate', () => {
     assert.equal(code, 1);
     assert.equal(
       stdout,
-      `${good} is good: 0 disk images, 0 providers\n${odd} is good: 0 disk images, 0 providers\n`,
+      `${good} is valid: 0 disk images, 0 providers\n${odd} is valid: 0 disk images, 0 providers\n`,
     );
     const [error, warning, ...others] = stderr.trimEnd().split('\n');
     assert.deepEqual(others, []);

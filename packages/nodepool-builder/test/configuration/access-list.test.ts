@@ -56,7 +56,6 @@ for (const [text, diagnostics] of Object.entries(DIAGNOSTICS)) {
 test('the error for a missing access list names the file and the option', async () => {
   await assert.rejects(loadAccessList('/missing/access.yaml'), {
     name: 'ConfigurationError',
-    message:
-      /^\/missing\/access\.yaml:1:1: the file cannot be read: .*; name the right one with --access-list FILE$/,
+    message: /^\/missing\/access\.yaml:1:1: cannot read the file: .*; correct --access-list FILE$/,
   });
 });

@@ -56,12 +56,15 @@ describe('attestation', () => {
     const alone = { 'sign-command': ['kms-sign'] };
     assert.match(await faultOf(t, { attestation: alone }), /sign-command needs public-key/);
     const named = { key: 'attestation.pem', 'builder-id': 'builder 1' };
-    assert.match(await faultOf(t, { attestation: named }), /builder-id is no URI/);
+    assert.match(await faultOf(t, { attestation: named }), /builder-id is not a URI/);
   });
 
   it('the attestation section causes a warning for a key that others may read and for a file that is not a key', async (t) => {
     const open = await warningOf(t, { attestation: { key: 'other.pem' } });
-    assert.match(open, /^:4:.*key "\/.*other\.pem" may be used by others: its mode is 640; run chmod 600 /);
+    assert.match(
+      open,
+      /^:4:.*key "\/.*other\.pem" can be used by other users: its mode is 640; run chmod 600 /,
+    );
     assert.match(
       await warningOf(t, { attestation: { key: 'text.pem' } }),
       /attestation\.key ".*" cannot be used: it is no such key in PEM; create one/,

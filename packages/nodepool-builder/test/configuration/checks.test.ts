@@ -20,7 +20,7 @@ test('an invalid rebuild-cron causes an error with line and remedy', async () =>
   await assert.rejects(loadConfiguration(file), {
     name: 'ConfigurationError',
     message:
-      /^.*nodepool\.yaml:4:5: diskimages\[0\]\.rebuild-cron is no cron expression: .*'nonsense'.*; write minute, hour, day, month and weekday, as '14 2 \* \* \*', or use rebuild-age$/,
+      /^.*nodepool\.yaml:4:5: diskimages\[0\]\.rebuild-cron is not a cron expression: .*'nonsense'.*; write minute, hour, day, month and weekday, as '14 2 \* \* \*', or use rebuild-age$/,
   });
 });
 
@@ -30,7 +30,7 @@ test('an invalid image-update of nodepool causes a warning, and images are rebui
   assert.equal(warnings.length, 1);
   assert.match(
     warnings.map((warning) => formatDiagnostic('nodepool.yaml', warning)).join(),
-    /^nodepool\.yaml:2:\d+: warning: cron\.image-update is no cron expression: .*; correct it; until then .* once a day$/,
+    /^nodepool\.yaml:2:\d+: warning: cron\.image-update is not a cron expression: .*; correct it; until then .* once a day$/,
   );
   assert.deepEqual(
     configuration.diskimages.map(({ rebuildAge, rebuildCron }) => [rebuildAge, rebuildCron]),

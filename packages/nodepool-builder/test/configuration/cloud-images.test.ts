@@ -142,7 +142,7 @@ providers:
     [
       'without a condition',
       'providers: [{name: a, type: directory, directory: d, cloud-images: [{name: x}]}]',
-      /nodepool\.yaml:2:\d+: .*cloud-images\[0\] "x" chooses no image: nothing says which image it is/,
+      /nodepool\.yaml:2:\d+: .*cloud-images\[0\] "x" chooses no image: it has no condition/,
     ],
     [
       'with an unknown filter',
@@ -192,6 +192,6 @@ providers:
       t,
       'providers: [{name: q, type: qemu, cloud-images: [{name: x, image-id: y}]}]',
     );
-    assert.match(warnings.join('\n'), /cloud-images means nothing: a provider of type qemu has no images/);
+    assert.match(warnings.join('\n'), /cloud-images has no effect: a provider of type qemu has no images/);
   });
 });

@@ -28,7 +28,7 @@ describe('names of disk images', () => {
   for (const [name, diagnostic] of cases) {
     it(`the disk image name "${name.slice(0, 10)}" causes a warning, as image ids would begin with it`, async (t) => {
       assert.deepEqual(await reportsOf(t, `diskimages:\n  - {name: '${name}'}\n`), [
-        `warning 3:6: diskimages[0].name leads to image-ids that builders refuse: each ${diagnostic}; choose a plain name`,
+        `warning 3:6: diskimages[0].name leads to image-ids that builders reject: each ${diagnostic}; choose a plain name`,
       ]);
     });
   }
@@ -51,7 +51,7 @@ providers:
 `;
     assert.match(
       (await reportsOf(t, text)).join('\n'),
-      /^warning 7:15: providers\[0\]\.images\[0\]\.name leads to image-ids that builders refuse: each contains a "\/"/m,
+      /^warning 7:15: providers\[0\]\.images\[0\]\.name leads to image-ids that builders reject: each contains a "\/"/m,
     );
   });
 });
@@ -63,10 +63,10 @@ describe('names of providers and of their images', () => {
   - {name: clouds/east, cloud: c, image-type: raw, images: [{name: -y}, {name: a/b}]}
 `;
     assert.deepEqual((await reportsOf(t, text)).slice(0, 4), [
-      'warning 3:6: providers[0].name begins with a "-": commands and hooks take it for an option; choose a plain name',
+      'warning 3:6: providers[0].name begins with a "-", so commands and hooks would parse it as an option; choose a plain name',
       'job-error 3:58: providers[0].images[0].name leads to invalid file names, so that uploads fail: each contains a "/"; choose a plain name',
       'job-error 3:71: providers[0].images[1].name leads to invalid file names, so that uploads fail: each begins with a "-", as an option does; choose a plain name',
-      'warning 4:62: providers[1].images[0].name begins with a "-": commands and hooks take it for an option; choose a plain name',
+      'warning 4:62: providers[1].images[0].name begins with a "-", so commands and hooks would parse it as an option; choose a plain name',
     ]);
   });
 });
@@ -103,14 +103,14 @@ describe('values that no build can use', () => {
   - {name: a, parent: base}
 `;
     assert.deepEqual(await reportsOf(t, text), [
-      'job-error 3:34: diskimages[0].elements has a quote or backslash without its counterpart: builds fail; close or remove it',
+      'job-error 3:34: diskimages[0].elements has an unmatched quote or backslash: builds fail; close or remove it',
     ]);
   });
 
   it('env-vars that are not a mapping are ignored with a warning, as nodepool ignored them', async (t) => {
     const text = 'diskimages:\n  - {name: a, env-vars: [A=b]}\n  - {name: b, env-vars: }\n';
     assert.deepEqual(await reportsOf(t, text), [
-      'warning 3:15: diskimages[0].env-vars is not a mapping: it is ignored; write "NAME: value" pairs, indented below it, or remove it',
+      'warning 3:15: diskimages[0].env-vars is not a mapping, and is ignored; write "NAME: value" pairs, indented below it, or remove it',
     ]);
   });
 });

@@ -121,7 +121,7 @@ describe('TLS of a job server', () => {
     [
       'another certificate’s key',
       { ...ALL, 'ssl-key': 'other.key' },
-      [/:6:5: .*ssl-key does not fit the certificate: .*; name the key of ssl-cert$/],
+      [/:6:5: .*ssl-key does not match the certificate: .*; name the key of ssl-cert$/],
     ],
     [
       'a certificate without a key',
@@ -141,7 +141,7 @@ describe('TLS of a job server', () => {
     [
       'a name without a certificate',
       { 'ssl-server-name': 'zuul' },
-      [/:4:5: .*ssl-server-name asks for TLS, but neither ssl-ca nor ssl-cert is set/],
+      [/:4:5: .*ssl-server-name enables TLS, but neither ssl-ca nor ssl-cert is set/],
     ],
     [
       'an empty value',
@@ -177,7 +177,7 @@ describe('TLS of a job server', () => {
   ]) {
     it(`the TLS key "${key}", which is not supported, is rejected`, async () => {
       assert.deepEqual(await diagnosticsOf(`    ${key}: true\n`), [
-        `nodepool.yaml:4:5: gearman-servers[0].${key} is not understood; name PEM files with ssl-ca, ssl-cert and ssl-key`,
+        `nodepool.yaml:4:5: gearman-servers[0].${key} is invalid; name PEM files with ssl-ca, ssl-cert and ssl-key`,
       ]);
     });
   }

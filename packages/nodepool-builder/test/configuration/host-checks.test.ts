@@ -50,13 +50,13 @@ it('a directory or program that the host lacks causes a warning with its line', 
   assert.deepEqual(await warningsOf(directory, MISSING), [
     `:1:1: warning: images-dir ${lacks('gone')}`,
     `:2:1: warning: elements-dir ${lacks('elements')}`,
-    ':3:1: warning: script-dir needs directory "text", which is no directory; create it, or name another one',
+    ':3:1: warning: script-dir needs directory "text", which is not a directory; create it, or name another one',
     `:5:15: warning: diskimages[0].dib-cmd needs program "gone/dib", ${program}`,
     `:5:45: warning: diskimages[0].validate.hook needs program "hook", ${program}`,
     `:6:15: warning: diskimages[1].dib-cmd needs program "no-such-program", ${program}`,
     `:7:5: warning: diskimages[2] needs program "disk-image-create", ${dib}`,
     `:11:32: warning: providers[0].directory ${lacks('pool')}`,
-    ':11:49: warning: providers[0].post-upload-hook needs program "text", which may not be executed; install it, or name another one',
+    ':11:49: warning: providers[0].post-upload-hook needs program "text", which is not executable; install it, or name another one',
   ]);
 });
 
@@ -70,10 +70,10 @@ diskimages:
   - {name: a, dib-cmd: ${directory}/run}
 `;
   const remedy = 'let only root and this user write there';
-  const reason = 'names code that another user may change:';
+  const reason = 'names code that another user can change:';
   assert.deepEqual(await warningsOf(directory, text), [
     `:2:1: warning: elements-dir ${reason} there belongs to user 65534; ${remedy}`,
-    `:4:15: warning: diskimages[0].dib-cmd ${reason} run may be written to by every user; ${remedy}`,
+    `:4:15: warning: diskimages[0].dib-cmd ${reason} run is writable for every user; ${remedy}`,
   ]);
 });
 
@@ -116,12 +116,12 @@ diskimages:
       `${where}; correct its name, or add its directory to elements-dir`,
     ':11:5: diskimages[5].elements names no element: disk-image-create fails; ' +
       'add an operating system, such as debian-minimal, and what the image needs, such as vm',
-    ':12:15: diskimages[6].elements has no operating system: disk-image-create refuses these elements; ' +
+    ':12:15: diskimages[6].elements has no operating system: disk-image-create rejects these elements; ' +
       'add an element such as debian-minimal',
     ':13:15: diskimages[7].elements has element "operating-system", which "debian-minimal" also provides: ' +
-      'disk-image-create refuses both; remove one of them',
+      'disk-image-create rejects both; remove one of them',
     ':14:55: warning: diskimages[8].env-vars.ELEMENTS_PATH names "/gone", which is not a directory on this host: ' +
-      'disk-image-create refuses it; create it, or name another one',
+      'disk-image-create rejects it; create it, or name another one',
     `:6:20: diskimages[0].elements[1] names element "debain-minimal", ${where}; did you mean "debian-minimal"?`,
     `:8:40: diskimages[2].elements[0] names element "mien", ${where}; did you mean "mine"?`,
     `:9:15: diskimages[3].elements names element "cloud-int", ${where}; did you mean "cloud-init"?`,

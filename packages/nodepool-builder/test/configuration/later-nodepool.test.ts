@@ -57,8 +57,8 @@ describe('a file for a later nodepool', () => {
     assert.deepEqual(await messagesOf(t, LATER), [
       'refused',
       'nodepool.yaml:9:5: providers[0].driver is a key of nodepool 0.4 and later, which uses ZooKeeper: the file is ' +
-        'written for such a release; write "type: openstack" (or directory, or qemu) in place of "driver", and ' +
-        '"images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages", and nothing in place of "pools"',
+        'written for such a release; write "type: openstack" (or directory, or qemu) instead of "driver", and ' +
+        '"images: [{name: IMAGE, diskimage: IMAGE}]" instead of "diskimages", and nothing instead of "pools"',
     ]);
   });
 
@@ -73,14 +73,14 @@ providers:
 `;
     assert.deepEqual(await messagesOf(t, text), [
       'nodepool.yaml:7:5: warning: providers[0].diskimages is a key of nodepool 0.4 and later, which uses ZooKeeper: the ' +
-        'file is written for such a release; write "images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages"',
+        'file is written for such a release; write "images: [{name: IMAGE, diskimage: IMAGE}]" instead of "diskimages"',
     ]);
   });
 
   it('a file for a later nodepool causes a warning if only its labels show it', async (t) => {
     assert.deepEqual(await messagesOf(t, 'images-dir: /i\nlabels:\n  - name: noble\n    min-ready: 2\n'), [
       'nodepool.yaml:3:5: warning: labels[0] has neither image nor providers, as in nodepool 0.4 and later, which uses ' +
-        'ZooKeeper; it is ignored here; a nodepool that uses Gearman needs both',
+        'ZooKeeper; it is ignored here; Gearman-era nodepool needs both',
     ]);
   });
 

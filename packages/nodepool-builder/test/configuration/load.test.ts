@@ -120,7 +120,7 @@ providers:
       warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
       [
         'nodepool.yaml:4:5: warning: diskimages[0] has the unknown key "elments"; it is ignored; did you mean "elements"?',
-        'nodepool.yaml:9:9: warning: providers[0].images[0].diskimage "other" is not among diskimages; correct it, unless another builder makes that image',
+        'nodepool.yaml:9:9: warning: providers[0].images[0].diskimage "other" is not among diskimages; correct it, unless another builder builds that image',
       ],
     );
   });
@@ -271,7 +271,7 @@ describe('rejected configurations', () => {
       'two documents',
       'images-dir: /i\n---\nimages-dir: /j\n',
       [
-        'nodepool.yaml:1:1: there is more than one document; keep the part before the second "---"; correct the YAML there',
+        'nodepool.yaml:1:1: the file contains more than one document; remove the part from the second "---"; correct the YAML there',
       ],
     ],
     [
@@ -309,7 +309,7 @@ describe('rejected configurations', () => {
       'a name that Gearman cannot carry',
       'images-dir: /i\ndiskimages:\n  - name: "a\\0b"\n',
       [
-        'nodepool.yaml:3:5: diskimages[0].name holds a control character or is longer than 493 bytes; choose a plain name',
+        'nodepool.yaml:3:5: diskimages[0].name contains a control character or is longer than 493 bytes; choose a plain name',
       ],
     ],
   ];
@@ -322,7 +322,7 @@ describe('rejected configurations', () => {
     const missing = join(directory, 'missing.yaml');
     await assert.rejects(
       loadConfiguration(missing),
-      /missing\.yaml:1:1: the file cannot be read: ENOENT.*name the right one with -c FILE/,
+      /missing\.yaml:1:1: cannot read the file: ENOENT.*correct -c FILE/,
     );
   });
 

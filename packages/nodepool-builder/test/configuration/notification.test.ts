@@ -42,13 +42,16 @@ describe('notifications', () => {
     assert.match(await faultOf(t, { name: 'a' }), /has no receiver; set one of url, url-file, command/);
     assert.match(await faultOf(t, { ...WEB, command: ['a'] }), /has url and command; set one of/);
     assert.match(await faultOf(t, WEB, WEB), /"web" is used by another entry/);
-    assert.match(await faultOf(t, { name: 'a', command: ['a'], 'secret-file': '/x' }), /a command gets none/);
+    assert.match(
+      await faultOf(t, { name: 'a', command: ['a'], 'secret-file': '/x' }),
+      /a command receives no request/,
+    );
   });
 
   it('notifications are rejected with unknown events and with an invalid URL, which stays secret', async (t) => {
     assert.match(await faultOf(t, { ...WEB, events: ['build-broken'] }), /build-failed/);
     const fault = await faultOf(t, { name: 'a', url: 'ftp://example.com/hunter2' });
-    assert.match(fault, /url is no HTTP URL/);
+    assert.match(fault, /url is not an HTTP URL/);
     assert.doesNotMatch(fault, /hunter2/);
   });
 

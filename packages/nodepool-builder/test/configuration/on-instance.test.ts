@@ -94,7 +94,7 @@ describe('the base image', () => {
       'cloud',
       /base-image\.cloud-image "bsd" is not among cloud-images of provider "cloud"/,
     ],
-    ['{cloud-image: debian}', 'qemu', /base-image cannot be chosen: provider "qemu" is of type qemu/],
+    ['{cloud-image: debian}', 'qemu', /base-image cannot be selected: provider "qemu" is of type qemu/],
     ['{image-filters: [{name: os, values: [x]}]}', 'cloud', /image-filters image filter: unknown key "os"/],
   ] as const) {
     it(`the base image ${written} is rejected in provider ${provider}`, async () => {
@@ -211,7 +211,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     [
       'a section but without the builder',
       `on-instance: {${GOOD}}`,
-      'diskimages[0].on-instance means nothing to the builder dib; write "builder: on-instance" beside it, or remove it',
+      'diskimages[0].on-instance has no effect with the builder dib; write "builder: on-instance" next to it, or remove it',
     ],
     [
       'the builder but without a section',
@@ -221,12 +221,12 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     [
       'an unknown provider',
       `builder: on-instance, on-instance: {${GOOD}, provider: p}`,
-      'diskimages[0].on-instance.provider "p" is not among providers; name one that runs instances, or none, for QEMU on this host',
+      'diskimages[0].on-instance.provider "p" is not among providers; name a provider that runs instances, or none, for QEMU on this host',
     ],
     [
       'a provider that runs no machines',
       `builder: on-instance, on-instance: {${GOOD}, provider: pool}`,
-      'diskimages[0].on-instance.provider "pool" is of type directory: it runs no machines; name one that runs instances, or none, for QEMU on this host',
+      'diskimages[0].on-instance.provider "pool" is of type directory, which does not run instances; name a provider that runs instances, or none, for QEMU on this host',
     ],
     [
       'WinRM without a password',
@@ -236,7 +236,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     [
       'WinRM without its settings',
       `builder: on-instance, on-instance: {${GOOD}, connection: winrm}`,
-      'diskimages[0].on-instance lacks the key "winrm", which connection: winrm needs; name the file with the password there: password-file',
+      'diskimages[0].on-instance lacks the key "winrm", which connection: winrm requires; name the file with the password there: password-file',
     ],
     [
       'an invalid fingerprint',
@@ -246,7 +246,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     [
       'WinRM settings for SSH',
       `builder: on-instance, on-instance: {${GOOD}, winrm: {password-file: p}}`,
-      'diskimages[0].on-instance.winrm means nothing, as the connection is ssh; write "connection: winrm", or remove it',
+      'diskimages[0].on-instance.winrm has no effect with connection: ssh; write "connection: winrm", or remove it',
     ],
     [
       'a POSIX shell over WinRM',
@@ -289,7 +289,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     assert.deepEqual(
       await diagnosticsOf(`diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]\n`),
       [
-        'nodepool.yaml:2:110: warning: diskimages[0].on-instance.winrm has neither "fingerprint" nor "ca-file": only a certificate that the console announces is trusted; add one of them, unless the base image prints the fingerprint of its certificate to the console',
+        'nodepool.yaml:2:110: warning: diskimages[0].on-instance.winrm has neither "fingerprint" nor "ca-file", so only a certificate that the console announces is trusted; add one of them, unless the base image prints the fingerprint of its certificate to the console',
       ],
     );
   });
@@ -364,7 +364,7 @@ providers:
 
   it('nodepool’s snapshot images cause a warning if they are built otherwise than their keys say', async () => {
     assert.deepEqual(await diagnosticsOf(TWO_CLOUDS), [
-      'nodepool.yaml:14:22: warning: providers[2].images[0].base-image means nothing here: the image is made by provider "cloud1", with another base-image; the image is made once, and uploaded here; make it a disk image, or rename one of the two',
+      'nodepool.yaml:14:22: warning: providers[2].images[0].base-image has no effect here: provider "cloud1" builds the image, with another base-image; the image is built once, and uploaded here; make it a disk image, or rename one of the two',
     ]);
   });
 
@@ -379,17 +379,17 @@ providers:
   - {name: no-number, base-image: b, setup: s, min-ram: much}
 - {name: pool, type: directory, directory: /d, images: [{name: at-directory, base-image: b, setup: s}]}
 `;
-    const ignored = 'nothing is built of it; name a diskimage instead, or leave it to nodepool';
+    const ignored = 'nothing is built from it; name a diskimage instead, or leave it to nodepool';
     const cloud = 'warning: providers[0].images';
     const diagnostics = await diagnosticsOf(text);
     assert.deepEqual(
       diagnostics.map((diagnostic) => diagnostic.replace(/^nodepool\.yaml:(\d+):\d+/, '$1')),
       [
-        `6: ${cloud}[0].base-image means nothing: "dib" is a disk image of its own; ${ignored}`,
+        `6: ${cloud}[0].base-image has no effect: "dib" is already a disk image; ${ignored}`,
         `7: ${cloud}[1].base-image has a setup of script-dir, which is not set; ${ignored}`,
-        `8: ${cloud}[2].base-image has no setup beside it: the image would be the base image; ${ignored}`,
-        `9: ${cloud}[3].base-image has a min-ram beside it that is not a number; ${ignored}`,
-        `10: warning: providers[1].images[0].base-image means nothing to a provider of type directory: it runs no machines; ${ignored}`,
+        `8: ${cloud}[2].base-image has no setup next to it: the image would be the base image; ${ignored}`,
+        `9: ${cloud}[3].base-image has a min-ram next to it that is not a number; ${ignored}`,
+        `10: warning: providers[1].images[0].base-image has no effect: a provider of type directory does not run instances; ${ignored}`,
       ],
     );
     const { configuration } = await load(text);

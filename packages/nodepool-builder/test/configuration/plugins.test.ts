@@ -119,7 +119,7 @@ describe('plugins', () => {
           /main\.mjs is not loaded: \S+ belongs to user 65534; install it next to nodepool-builder, or/,
         ],
         ['../evil.mjs', own, /evil\.mjs is not loaded: \S+ belongs to user 65534;/],
-        ['evil', open, /main\.mjs is not loaded: \S+ may be written to by every user;/],
+        ['evil', open, /main\.mjs is not loaded: \S+ is writable for every user;/],
         ['./innocent.mjs', ownDependency, /dependency\/main\.mjs is not loaded: \S+ belongs to user 65534;/],
         [
           `data:text/javascript,${evil.replaceAll(' ', '%20')}`,
@@ -174,7 +174,7 @@ describe('plugins', () => {
   it('plugins that do not exist as a file are rejected with the path', async (t) => {
     assert.equal(
       await errorOf(t, './missing.ts'),
-      './nodepool.yaml:3:6: plugins[0] "./missing.ts" does not exist; there is no file ./missing.ts; correct the path',
+      './nodepool.yaml:3:6: plugins[0] "./missing.ts" does not exist; create the file ./missing.ts, or correct the path',
     );
   });
 
@@ -190,7 +190,7 @@ describe('plugins', () => {
       'import "missing";',
       /cannot be loaded: .*Cannot find package 'missing' imported from [^ ]*plugin\.mjs;/,
     ],
-    ['export nothing', '', /"\.\/plugin\.mjs": there is no default export; export a module/],
+    ['export nothing', '', /"\.\/plugin\.mjs": it has no default export; export a module/],
     [
       'have a wrong shape',
       'export default { type: "a" };',

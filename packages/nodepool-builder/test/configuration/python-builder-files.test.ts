@@ -59,8 +59,8 @@ providers:
     assert.deepEqual(
       warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
       [
-        'nodepool.yaml:7:19: warning: providers[0].images[0].meta has more than 5 entries; it is sent as it is, and the cloud may refuse it',
-        'nodepool.yaml:8:19: warning: providers[0].images[1].meta has over 255 characters in "long"; it is sent as it is, and the cloud may refuse it',
+        'nodepool.yaml:7:19: warning: providers[0].images[0].meta has more than 5 entries; it is sent unchanged, and the cloud may reject it',
+        'nodepool.yaml:8:19: warning: providers[0].images[1].meta has over 255 characters in "long"; it is sent unchanged, and the cloud may reject it',
       ],
     );
   });

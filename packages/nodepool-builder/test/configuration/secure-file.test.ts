@@ -57,12 +57,12 @@ diskimages:
     [
       'the nodepool daemon’s own INI file',
       '; of nodepoold\n[database]\ndburi=mysql://nodepool:123456@localhost/\n',
-      "secure.yaml:1:1: the file is no YAML, but an INI file, such as the nodepool daemon's own secure.conf; leave that to the daemon, and name a YAML file with diskimages, or none",
+      "secure.yaml:1:1: the file is not YAML, but an INI file, such as the nodepool daemon's secure.conf; name a YAML file with diskimages, or none",
     ],
     [
       'a value that YAML reads as a reference',
       'diskimages:\n  - name: a\n    env-vars: {PIN: *123456}\n',
-      'secure.yaml:3:22: the YAML makes no sense there; correct it, and put values in quotes',
+      'secure.yaml:3:22: the YAML is invalid there; correct it, and put values in quotes',
     ],
   ];
   for (const [what, text, diagnostic] of DIAGNOSTICS) {
@@ -83,6 +83,6 @@ diskimages:
     const main = join(temporaryDirectory(t), 'nodepool.yaml');
     writeFileSync(main, MAIN);
     const loaded = loadConfiguration(main, { secure: join(main, '../no.yaml') });
-    await assert.rejects(loaded, /no\.yaml:1:1: the file cannot be read: .*name the right one with -s FILE/);
+    await assert.rejects(loaded, /no\.yaml:1:1: cannot read the file: .*correct -s FILE/);
   });
 });

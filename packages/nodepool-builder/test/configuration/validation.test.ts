@@ -46,7 +46,7 @@ const DIAGNOSTICS: readonly (readonly [what: string, validate: string, diagnosti
   [
     'an open quote',
     `      hook: check 'this`,
-    'nodepool.yaml:5:7: diskimages[0].validate.hook has a quote or backslash without its counterpart; close or remove it',
+    'nodepool.yaml:5:7: diskimages[0].validate.hook has an unmatched quote or backslash; close or remove it',
   ],
   [
     'a hook without a command',
@@ -56,7 +56,7 @@ const DIAGNOSTICS: readonly (readonly [what: string, validate: string, diagnosti
   [
     'an invalid regular expression',
     `      boot:\n        expect: 'login ('`,
-    'nodepool.yaml:6:9: diskimages[0].validate.boot.expect is no regular expression: Invalid regular expression: /login (/: Unterminated group; correct it; a backslash in front of a character lets it mean itself',
+    'nodepool.yaml:6:9: diskimages[0].validate.boot.expect is not a regular expression: Invalid regular expression: /login (/: Unterminated group; correct it; put a backslash before a character to match it literally',
   ],
   [
     'a boot without an expected text',

@@ -238,14 +238,14 @@ describe('a diagnostic of zuul-images', () => {
       'the name of a disk image, in a list',
       `diskimages: [{name: a}]\n${ENTRY}`,
       [
-        'nodepool.yaml:4:5: zuul-images[0].name "a" is the name of one of diskimages, too; rename or remove one of the two',
+        'nodepool.yaml:4:5: zuul-images[0].name "a" is also the name of one of diskimages; rename or remove one of the two',
       ],
     ],
     [
       'the name of a disk image, in a mapping',
       `diskimages: [{name: a}]\nzuul-images:\n  a: {${NEEDED}}\n`,
       [
-        'nodepool.yaml:4:3: zuul-images.a "a" is the name of one of diskimages, too; rename or remove one of the two',
+        'nodepool.yaml:4:3: zuul-images.a "a" is also the name of one of diskimages; rename or remove one of the two',
       ],
     ],
     [
@@ -259,15 +259,15 @@ describe('a diagnostic of zuul-images', () => {
       'a name that cannot be part of an image id',
       `zuul-images:\n  a/b: {${NEEDED}}\n`,
       [
-        'nodepool.yaml:3:3: zuul-images.a/b leads to image-ids that builders refuse: each contains a "/"; choose a plain name',
+        'nodepool.yaml:3:3: zuul-images.a/b leads to image-ids that builders reject: each contains a "/"; choose a plain name',
       ],
     ],
     [
       'a name that Gearman cannot carry',
       `zuul-images:\n  - {name: ${'a'.repeat(501)}, ${NEEDED}}\n`,
       [
-        'nodepool.yaml:3:6: zuul-images[0].name holds a control character or is longer than 493 bytes; choose a plain name',
-        'nodepool.yaml:3:6: zuul-images[0].name leads to image-ids that builders refuse: each is longer than 238 bytes; choose a plain name',
+        'nodepool.yaml:3:6: zuul-images[0].name contains a control character or is longer than 493 bytes; choose a plain name',
+        'nodepool.yaml:3:6: zuul-images[0].name leads to image-ids that builders reject: each is longer than 238 bytes; choose a plain name',
       ],
     ],
     [
@@ -362,7 +362,7 @@ describe('a diagnostic of zuul-images', () => {
       'a disk image outside zuul-images with their builder',
       'diskimages:\n  - name: a\n    builder: zuul-artifact\n',
       [
-        'nodepool.yaml:4:5: diskimages[0].builder "zuul-artifact" builds the images of zuul-images only; make the image one of zuul-images',
+        'nodepool.yaml:4:5: diskimages[0].builder "zuul-artifact" builds only images of zuul-images; make the image one of zuul-images',
       ],
     ],
   ];

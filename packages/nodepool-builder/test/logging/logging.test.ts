@@ -174,7 +174,7 @@ describe('the file of -l', () => {
 
   it('the error for a missing logging configuration names the file', async (t) => {
     const missing = join(temporaryDirectory(t), 'missing');
-    await assert.rejects(readLogSettings(missing), /missing:1:1: .*ENOENT.*name the right one with -l FILE/);
+    await assert.rejects(readLogSettings(missing), /missing:1:1: .*ENOENT.*correct -l FILE/);
   });
 
   it('a logging configuration may have unknown keys', async (t) => {

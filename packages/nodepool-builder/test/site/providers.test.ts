@@ -96,7 +96,7 @@ describe('an image of a provider', () => {
     const filters = [{ name: 'property:os', values: ['bsd'] }];
     await assert.rejects(providers.chooseImage('pool', { 'image-filters': filters }), {
       code: 'image-not-found',
-      message: /no image in provider "pool" passes the filters; 1 with a matching name: its property os/,
+      message: /no image in provider "pool" matches the filters; 1 with a matching name: its property os/,
     });
     await assert.rejects(providers.chooseImage('pool', { 'cloud-image': 'bsd' }), {
       code: 'invalid-configuration',
@@ -104,7 +104,7 @@ describe('an image of a provider', () => {
     });
     await assert.rejects(providers.chooseImage('qemu', { 'cloud-image': 'debian' }), {
       code: 'invalid-configuration',
-      message: /no provider "qemu" takes images here/,
+      message: /no provider "qemu" stores images here/,
     });
   });
 });
@@ -152,7 +152,7 @@ describe('providers of instances', () => {
       assert.throws(() => providers.instanceProvider(name), {
         name: ImageError.name,
         code: 'invalid-configuration',
-        message: `no provider "${name}" runs instances here; add one that does to providers and reload`,
+        message: `no provider "${name}" runs instances here; add one that runs instances to providers and reload`,
       });
     }
   });

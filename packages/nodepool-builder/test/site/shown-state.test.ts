@@ -81,7 +81,7 @@ for (const [sentence, builds, rows, expected] of [
     [uploadRow('docs-2', 'ready')],
     {
       state: 'ready',
-      error: 'docs-2 was rolled back, but no older image is there',
+      error: 'docs-2 was rolled back, but there is no older image',
       ready: 1,
       newest: 'docs-2',
     },

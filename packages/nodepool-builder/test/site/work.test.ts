@@ -30,7 +30,7 @@ describe('a build on record as building', () => {
     [
       'is queued while its job waits, and names the build that the builder works on',
       work([offer('image-build:docs', 1, 0)], runningBuild('debian-7')),
-      { state: 'queued', percent: null, waiting: 'a free builder; west1 works on debian-7' },
+      { state: 'queued', percent: null, waiting: 'a free builder; west1 is working on debian-7' },
     ],
     [
       'is queued behind several builds',

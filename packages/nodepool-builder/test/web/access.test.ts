@@ -82,7 +82,7 @@ describe('Access', () => {
   it('the web interface rejects a short token, one that others can read, and half of a pair of options', async (t) => {
     const open = async (token: string, mode?: number): Promise<Access> =>
       await Access.open({ webTokenFile: await tokenFile(t, token, mode) });
-    await assert.rejects(open('short'), /has less than 16 characters; write one with "openssl/);
+    await assert.rejects(open('short'), /has fewer than 16 characters; write one with "openssl/);
     await assert.rejects(open(TOKEN, 0o640), /other users can read the token in .*; run "chmod 600/);
     await assert.rejects(Access.open({ webTokenFile: '/nonexistent' }), /correct --web-token-file/);
     await assert.rejects(Access.open({ webTrustedHeader: 'X-User' }), { exitReason: 'usage' });

@@ -82,7 +82,7 @@ describe('a watch on cloud images', () => {
       'external-name': null,
       built: null,
       since: null,
-      error: 'no image in provider "p" passes the filters: none has a matching name',
+      error: 'no image in provider "p" matches the filters: none has a matching name',
     });
     await site.upload('1');
     const first = await site.until('the first image', (record) => record['external-id'] !== null);

@@ -32,7 +32,7 @@ test('a build’s page shows its proof, its materials and the changed packages',
   assert.match(text, /2 packages; 1 added, 1 removed, 1 changed since debian-1 /);
   assert.match(text, /added nano amd64 7\.2 removed vim amd64 9\.1 changed curl amd64 8\.0 → 9\.0/);
   const first = textOf(buildOrigin(await originOfBuild(await site.source(), 'debian-1')));
-  assert.match(first, /2 packages: the store has no list of packages of a build before/);
+  assert.match(first, /2 packages: the store has no package list of an earlier build/);
 });
 
 test('an upload’s page shows each link of its chain', async (t) => {

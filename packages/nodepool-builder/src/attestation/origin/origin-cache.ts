@@ -10,13 +10,13 @@ import {
 import type { BuildOrigin, Proof, UploadOrigin } from './origin-record.ts';
 import type { Keys } from './trusted-keys.ts';
 
-/** Numbers of builds and of uploads whose origin is remembered. */
+/** Maximum numbers of builds and uploads whose origin is cached. */
 const MOST_BUILDS = 50;
 const MOST_UPLOADS = 5000;
 
 /**
- * Remembers the origins of builds and the proofs of uploads. Both follow from the records, because a document is stored
- * together with the record that it belongs to, and from the trusted keys. Each is computed once, however many ask.
+ * Caches the origins of builds and the proofs of uploads. Both depend only on the records and the trusted keys, because
+ * a document is stored together with its record. Concurrent callers share one computation.
  */
 export class OriginCache {
   readonly #builds = new LeastRecentlyUsed<BuildOrigin>(MOST_BUILDS);
@@ -29,7 +29,7 @@ export class OriginCache {
       build?.state,
       keyIdsOf(source),
       uploadsWithImages(state, imageId).map(({ id, externalId }) => [id, externalId]),
-      // A list of packages comes with the end of its build, and goes with its record.
+      // A package list is stored when its build ends, and deleted with the build's record.
       build && earlierBuilds(state, build).map(({ id }) => id),
     ]);
     return await this.#builds.get(imageId, key, () =>
@@ -58,7 +58,7 @@ function keyIdsOf({ keys, withoutKeys = '' }: Keys): readonly string[] {
   return [withoutKeys, ...keys.map(({ keyId, file }) => `${keyId} ${file}`)];
 }
 
-/** Values by name, each valid for one key. The least recently used ones are forgotten. */
+/** Values by name, each valid for one key. The least recently used ones are dropped. */
 class LeastRecentlyUsed<T> {
   readonly #limit: number;
   readonly #entries = new Map<string, { readonly key: string; readonly value: Promise<T> }>();

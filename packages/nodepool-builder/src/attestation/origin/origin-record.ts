@@ -4,7 +4,8 @@ import { COUNT, recordSchema, TEXT, TEXT_OR_NULL } from '../../terms/record-sche
 const TEXTS = { type: 'array', items: TEXT } as const;
 const STATE = {
   enum: ['proven', 'unproven', 'refuted'],
-  description: '`unproven`: an attestation or a trusted key is missing. `refuted`: something contradicts.',
+  description:
+    '`unproven`: an attestation or a trusted key is missing. `refuted`: something contradicts the attestation.',
 } as const;
 const KEY_ID = {
   ...TEXT_OR_NULL,
@@ -16,42 +17,42 @@ const LINK = recordSchema({
     enum: ['upload', 'download', 'file', 'conversion', 'build', 'materials', 'gate'],
     description: 'Kind of the link.',
   },
-  subject: { ...TEXT, description: 'What the link is about.' },
+  subject: { ...TEXT, description: 'The subject of the link.' },
   state: STATE,
-  reason: { ...TEXT, description: 'What the attestation says, or what is missing or wrong.' },
+  reason: { ...TEXT, description: 'What the attestation states, or what is missing or wrong.' },
   'key-id': KEY_ID,
-  'key-file': { ...TEXT_OR_NULL, description: 'File of that key.' },
+  'key-file': { ...TEXT_OR_NULL, description: 'File of the public key.' },
 });
 
 const PROOF = recordSchema({
   state: STATE,
   reason: { ...TEXT, description: 'The reason.' },
   'key-id': KEY_ID,
-  'key-file': { ...TEXT_OR_NULL, description: 'File of that key.' },
+  'key-file': { ...TEXT_OR_NULL, description: 'File of the public key.' },
   links: {
     type: 'array',
     items: LINK,
-    description: 'The links of the chain back to the build, the last first.',
+    description: 'The links of the chain back to the build, newest first.',
   },
 });
 
 const MATERIAL = recordSchema({
   name: { ...TEXT, description: 'Name of the repository, image, artifact or script.' },
-  uri: { ...TEXT_OR_NULL, description: 'Its address; null if it has none.' },
-  digests: { ...TEXTS, description: 'Its digests, such as `sha256:…` and `gitCommit:…`.' },
+  uri: { ...TEXT_OR_NULL, description: 'Address of the material; null if it has none.' },
+  digests: { ...TEXTS, description: 'Digests of the material, such as `sha256:…` and `gitCommit:…`.' },
   facts: { ...TEXTS, description: 'Further facts, such as `job: build-debian`.' },
 });
 
 const PACKAGE = recordSchema({
   name: { ...TEXT, description: 'Name of the package.' },
-  architecture: { ...TEXT_OR_NULL, description: 'Its architecture; null if it is unknown.' },
-  version: { ...TEXT, description: 'Its version.' },
+  architecture: { ...TEXT_OR_NULL, description: 'Architecture of the package; null if it is unknown.' },
+  version: { ...TEXT, description: 'Version of the package.' },
 });
 
 const CHANGED_PACKAGE = recordSchema({
   name: { ...TEXT, description: 'Name of the package.' },
-  architecture: { ...TEXT_OR_NULL, description: 'Its architecture; null if it is unknown.' },
-  before: { ...TEXT, description: 'Version in the build before.' },
+  architecture: { ...TEXT_OR_NULL, description: 'Architecture of the package; null if it is unknown.' },
+  before: { ...TEXT, description: 'Version in the previous build.' },
   after: { ...TEXT, description: 'Version in this build.' },
 });
 
@@ -59,11 +60,11 @@ const PACKAGES = recordSchema({
   count: { type: ['integer', 'null'], minimum: 0, description: 'Number of packages; null if it is unknown.' },
   'compared-with': {
     ...TEXT_OR_NULL,
-    description: 'Id of the build of the same disk image before; null if nothing can be compared.',
+    description: 'Id of the previous build of the same disk image; null if the two cannot be compared.',
   },
-  reason: { ...TEXT_OR_NULL, description: 'Why nothing can be compared; null if it can.' },
+  reason: { ...TEXT_OR_NULL, description: 'Reason why the builds cannot be compared; null if they can.' },
   added: { type: 'array', items: PACKAGE, description: 'Packages that are new.' },
-  removed: { type: 'array', items: PACKAGE, description: 'Packages that are gone.' },
+  removed: { type: 'array', items: PACKAGE, description: 'Packages that were removed.' },
   changed: { type: 'array', items: CHANGED_PACKAGE, description: 'Packages with another version.' },
 });
 
@@ -74,19 +75,23 @@ export const UPLOAD_ORIGIN = recordSchema({
   provider: { ...TEXT, description: 'Name of the provider.' },
   'image-name': { ...TEXT, description: 'Name of the image in `providers[].images`.' },
   'external-id': { ...TEXT_OR_NULL, description: "The provider's id of the image; null before it is ready." },
-  proof: { ...PROOF, description: 'Where the proof of the upload stands, without a look at the provider.' },
+  proof: { ...PROOF, description: 'Proof state of the upload, without a query to the provider.' },
 });
 
 /** Schema of a {@link BuildOrigin}. */
 export const BUILD_ORIGIN = recordSchema({
   'image-id': { ...TEXT, description: 'Id of the image.' },
-  diskimage: { ...TEXT_OR_NULL, description: 'Name of the disk image; null if it is in no record.' },
-  proof: { ...PROOF, description: 'Where the proof of the build stands, without a look at its files.' },
-  builder: { ...TEXT_OR_NULL, description: 'Id of the builder, as the attestation says.' },
-  started: { ...TEXT_OR_NULL, description: 'Start of the build, in ISO 8601, as the attestation says.' },
-  finished: { ...TEXT_OR_NULL, description: 'End of the build, in ISO 8601, as the attestation says.' },
-  materials: { type: 'array', items: MATERIAL, description: 'What the build used, as the attestation says.' },
-  packages: { ...PACKAGES, description: 'Packages, and what changed since the build before.' },
+  diskimage: { ...TEXT_OR_NULL, description: 'Name of the disk image; null if no record contains it.' },
+  proof: { ...PROOF, description: 'Proof state of the build, without a check of its files.' },
+  builder: { ...TEXT_OR_NULL, description: 'Id of the builder, according to the attestation.' },
+  started: { ...TEXT_OR_NULL, description: 'Start of the build in ISO 8601, according to the attestation.' },
+  finished: { ...TEXT_OR_NULL, description: 'End of the build in ISO 8601, according to the attestation.' },
+  materials: {
+    type: 'array',
+    items: MATERIAL,
+    description: 'Materials of the build, according to the attestation.',
+  },
+  packages: { ...PACKAGES, description: 'Packages, and their changes since the previous build.' },
   uploads: {
     type: 'array',
     items: UPLOAD_ORIGIN,
@@ -95,13 +100,13 @@ export const BUILD_ORIGIN = recordSchema({
   'more-uploads': { ...COUNT, description: 'Number of older uploads that are left out.' },
 });
 
-/** Where the proof of a build or an upload stands. */
+/** Proof state of a build or an upload. */
 export type Proof = SettingsOf<typeof PROOF>;
-/** What a build used. */
+/** A material of a build. */
 export type MaterialRecord = SettingsOf<typeof MATERIAL>;
-/** Packages of a build, and the changes since the build before. */
+/** Packages of a build, and their changes since the previous build. */
 export type PackagesRecord = SettingsOf<typeof PACKAGES>;
-/** Where an upload comes from. */
+/** Origin of an upload. */
 export type UploadOrigin = SettingsOf<typeof UPLOAD_ORIGIN>;
-/** Where a build and its uploads come from. */
+/** Origin of a build and its uploads. */
 export type BuildOrigin = SettingsOf<typeof BUILD_ORIGIN>;

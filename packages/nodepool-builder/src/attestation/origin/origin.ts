@@ -19,25 +19,25 @@ import type { BuildOrigin, MaterialRecord, PackagesRecord, Proof, UploadOrigin }
 import { unpackPackages } from './package-list.ts';
 import type { Keys } from './trusted-keys.ts';
 
-/** Everything that the origin of an image is read from. */
+/** Sources from which the origin of an image is read. */
 export interface OriginSource extends Keys {
   readonly state: ManagerState;
   readonly store: Pick<StateStore, 'attestations' | 'packages'>;
 }
 
-/** Number of uploads of one build whose proof is verified. */
+/** Maximum number of uploads of one build whose proof is verified. */
 const MOST_UPLOADS = 100;
 
-/** Number of earlier builds among which one with a list of packages is looked for. */
+/** Maximum number of earlier builds that are searched for a package list. */
 const MOST_EARLIER_BUILDS = 10;
 
-/** Place of the attestations, for messages. */
+/** Location of the attestations, for messages. */
 const PLACE = 'store of the manager';
 
 /**
- * Describes where a build comes from, and where the proofs of its uploads stand.
+ * Describes the origin of a build, and the proof states of its uploads.
  *
- * @param proofOf the proof of an upload, which may be known already
+ * @param proofOf returns the proof of an upload, which may be cached
  */
 export async function originOfBuild(
   source: OriginSource,
@@ -55,7 +55,7 @@ export async function originOfBuild(
   const described: UploadOrigin[] = [];
   for (const upload of uploads.slice(0, MOST_UPLOADS)) {
     described.push(describeUpload(upload, await proofOf(upload, attestations)));
-    await nextTurn(); // other requests go on meanwhile
+    await nextTurn(); // lets other requests run
   }
   return {
     'image-id': imageId,
@@ -77,7 +77,7 @@ export async function proofOfUpload(
   attestations: readonly ImageDocument[],
   { keys, withoutKeys }: Keys,
 ): Promise<Proof> {
-  if (externalId === undefined) return unproven('no image of it is in the provider');
+  if (externalId === undefined) return unproven('the provider has no image of it');
   if (withoutKeys !== undefined) return unproven(withoutKeys);
   const found = attestations.flatMap(({ uploadId = id, text }) => {
     return uploadId === id ? [{ place: PLACE, text }] : [];
@@ -94,7 +94,7 @@ export function uploadsWithImages({ uploads }: ManagerState, imageId: string): r
     .toSorted((one, other) => other.requestedAt - one.requestedAt);
 }
 
-/** The finished builds of a disk image before one of them, newest first. */
+/** The finished builds of a disk image before the given one, newest first. */
 export function earlierBuilds({ builds }: ManagerState, build: Build): readonly Build[] {
   return [...builds.values()]
     .filter(({ diskimage, state }) => diskimage === build.diskimage && FINISHED.has(state))
@@ -120,7 +120,7 @@ async function readBuild(
       facts = buildFactsOf(unverifiedStatement(found));
       if (facts?.kind !== 'build') continue;
       const { keyId, keyFile } = verifyBundle(found, keys);
-      if (facts.imageId !== imageId) throw new Error(`it is about image ${facts.imageId ?? 'of no id'}`);
+      if (facts.imageId !== imageId) throw new Error(`it is about image ${facts.imageId ?? 'without an id'}`);
       const reason = `built by ${facts.builderId}`;
       outcomes.push({
         proof: { state: 'proven', reason, 'key-id': keyId, 'key-file': keyFile, links: [] },
@@ -156,7 +156,7 @@ function describeLink({ kind, subject, state, reason, keyId, keyFile }: ChainLin
   return { kind, subject, state, reason, 'key-id': keyId ?? null, 'key-file': keyFile ?? null };
 }
 
-/** @param proof of the upload */
+/** @param proof the upload's proof */
 export function describeUpload(upload: Upload, proof: Proof): UploadOrigin {
   return {
     'upload-id': upload.id,
@@ -177,12 +177,12 @@ function describeMaterial({ name, uri, digest, annotations = {} }: Material): Ma
   };
 }
 
-/** Compares the packages of a build with those of the build before that has a list of them. */
+/** Compares the packages of a build with the last earlier build that has a package list. */
 async function packagesOf({ state, store }: OriginSource, build: Build | undefined): Promise<PackagesRecord> {
   const none = { count: null, 'compared-with': null, added: [], removed: [], changed: [] };
   if (build === undefined) return { ...none, reason: 'no manager has a record of the build' };
   const own = await store.packages(build.id);
-  if (own === undefined) return { ...none, reason: 'its builder returned no list of packages' };
+  if (own === undefined) return { ...none, reason: 'its builder returned no package list' };
   const after = await listOf(build.id, own);
   if (typeof after === 'string') return { ...none, reason: after };
   const one = { ...none, count: after.length };
@@ -206,15 +206,15 @@ async function packagesOf({ state, store }: OriginSource, build: Build | undefin
       })),
     };
   }
-  return { ...one, reason: 'the store has no list of packages of a build before' };
+  return { ...one, reason: 'the store has no package list of an earlier build' };
 }
 
-/** Unpacks the list of packages of a build, or returns why it cannot. */
+/** Unpacks the package list of a build, or returns the reason why it cannot. */
 async function listOf(imageId: string, text: string): Promise<readonly Package[] | string> {
   try {
     return await unpackPackages(text);
   } catch (error) {
-    return `the list of packages of ${imageId} cannot be read: ${errorMessage(error)}`;
+    return `the package list of ${imageId} cannot be read: ${errorMessage(error)}`;
   }
 }
 

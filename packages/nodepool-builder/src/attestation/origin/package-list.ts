@@ -8,10 +8,10 @@ import { type Package, readBillOfMaterials } from '@nodepool-builder/provenance'
 import { errorMessage } from '../../terms/command-error.ts';
 import { BILL_OF_MATERIALS } from '../documents.ts';
 
-/** Largest list in gzip and base64, in bytes. An image with 2,000 packages has about 60 KiB. */
+/** Maximum size of a list in gzip and base64, in bytes. The list of an image with 2,000 packages has about 60 KiB. */
 const LARGEST = 512 * 1024;
 
-/** Max size of a list in JSON, in bytes: 10,000 packages. Parsing it takes less than 50 ms. */
+/** Maximum size of a list in JSON, in bytes. It fits 10,000 packages. Parsing it takes less than 50 ms. */
 const LARGEST_JSON = 4 * 2 ** 20;
 
 const TEXT = { type: 'string' } as const;
@@ -32,7 +32,7 @@ const LIST = new JsonReader({
   },
 });
 
-/** Packs a list of packages, without licenses, for the result of a job. Returns undefined if it is too large. */
+/** Packs a package list, without licenses, for the result of a job. Returns undefined if it is too large. */
 export async function packPackages(packages: readonly Package[]): Promise<string | undefined> {
   const list = packages.map(({ license: _, ...one }) => one);
   const json = JSON.stringify(list);
@@ -42,7 +42,7 @@ export async function packPackages(packages: readonly Package[]): Promise<string
 }
 
 /**
- * Returns the packed list of packages of an image, from its bill of materials; undefined if it has none. A failure is
+ * Returns the packed package list of an image, from its bill of materials; undefined if it has none. A failure is only
  * logged, because the image is good without the list.
  */
 export async function packageListOf(
@@ -55,10 +55,10 @@ export async function packageListOf(
   try {
     const list = await packPackages(await readBillOfMaterials(path));
     if (list === undefined)
-      logger.warn(`image ${imageId}: its list of packages is too large for the manager`);
+      logger.warn(`image ${imageId}: the package list is too large to send to the manager`);
     return list;
   } catch (error) {
-    logger.warn(`image ${imageId}: the manager gets no list of packages: ${errorMessage(error)}`);
+    logger.warn(`image ${imageId}: cannot send the package list to the manager: ${errorMessage(error)}`);
     return undefined;
   }
 }

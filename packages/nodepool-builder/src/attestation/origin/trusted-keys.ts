@@ -3,10 +3,10 @@ import type { AttestationSettings } from '../../configuration/attestation.ts';
 import { errorMessage } from '../../terms/command-error.ts';
 import { readTrusted } from '../trusted-keys.ts';
 
-/** Keys that signatures are verified with. */
+/** Keys for verifying signatures. */
 export interface Keys {
   readonly keys: readonly TrustedKey[];
-  /** Why there are none. */
+  /** Reason why there are no keys. */
   readonly withoutKeys?: string;
 }
 
@@ -15,7 +15,7 @@ interface KeyConfiguration {
   readonly attestation?: AttestationSettings;
 }
 
-/** Reads the trusted keys of a configuration. Without them, everything is shown, but nothing is proven. */
+/** Reads the trusted keys of a configuration. Without them, the origin is shown, but nothing is proven. */
 export async function readKeys(configuration: object): Promise<Keys> {
   const { attestation }: KeyConfiguration = configuration;
   const withoutKeys = 'no trusted keys are configured; set attestation.trusted-keys';

@@ -8,7 +8,10 @@ import type { Check } from './checks.ts';
 
 const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-/** Checks that the key of the site signs, and that the trusted keys are keys. None if the site has no such settings. */
+/**
+ * Checks that the site's key can sign, and that the trusted keys are valid. Returns no checks if the site has no such
+ * settings.
+ */
 export function attestationChecks(configuration: Configuration): readonly Check[] {
   const { attestation, providers } = configuration;
   const gates = [configuration, ...providers.map(({ entry }) => entry)].flatMap(

@@ -14,24 +14,24 @@ export const AREAS: Readonly<Record<CheckArea, string>> = {
   configuration: 'Configuration',
   tools: 'Tools',
   rights: 'Rights',
-  disk: 'Disk room',
-  'images-dir': 'Directory of images',
+  disk: 'Disk space',
+  'images-dir': 'Image directory',
   'job-servers': 'Job servers',
   providers: 'Providers',
-  sources: 'Sources of images',
+  sources: 'Image sources',
   attestations: 'Attestations',
   manager: 'Manager',
   clock: 'Clock',
 };
 
-/** A check of a part of a site. */
+/** A check of one part of a site. */
 export interface Check {
   readonly area: CheckArea;
-  /** Other areas that its results may name. */
+  /** Other areas in which its results may be shown. */
   readonly alsoIn?: readonly CheckArea[];
-  /** Subject of a result that says that the check took too long, or failed. */
+  /** Subject of the result if the check times out or fails. */
   readonly subject: string;
-  /** Finds results one by one: those before a timeout count. */
+  /** Yields results one by one. Results before a timeout count. */
   run(signal: AbortSignal): AsyncIterable<CheckResult>;
 }
 
@@ -41,11 +41,11 @@ export interface CheckRecord extends Required<Omit<CheckResult, 'remedy'>> {
 }
 
 /**
- * Runs all checks at once, each with a time limit, and returns their results by area. Results that differ only in what
- * was found, as one program that several disk images lack, become one.
+ * Runs all checks concurrently, each with a time limit, and returns their results by area. Results that differ only in
+ * their message, such as a program that several disk images lack, are merged.
  *
  * @param seconds time limit of each check
- * @param secrets texts to hide, besides those in this process's environment
+ * @param secrets texts to hide, in addition to the secrets in this process's environment
  * @throws the signal's reason
  */
 export async function runChecks(
@@ -70,7 +70,7 @@ export async function runChecks(
   return Object.keys(AREAS).flatMap((area) => results.filter((record) => record.area === area));
 }
 
-/** Results of the same subject stay apart if nothing is to be done about them. */
+/** Merges results of the same subject that have a remedy. */
 function mergeResults(results: readonly CheckRecord[]): readonly CheckRecord[] {
   const distinct = [...new Map(results.map((result) => [result.message, result])).values()];
   const [first, ...others] = distinct;
@@ -89,18 +89,18 @@ async function runCheck(check: Check, seconds: number, signal: AbortSignal): Pro
   const limit = AbortSignal.any([signal, timeout.signal]);
   const collect = async (): Promise<void> => {
     for await (const result of check.run(limit)) {
-      limit.throwIfAborted(); // nobody waits any longer
+      limit.throwIfAborted(); // no caller waits any longer
       add(result);
     }
   };
   try {
-    // Not every check ends with its signal, such as one that waits for a dead file system.
+    // Some checks do not end when their signal aborts, such as one that waits for a dead file system.
     const { problem } = await attempt(subject, limit, () => unlessAborted(collect(), limit));
     if (problem !== undefined) add(problem);
   } catch {
     signal.throwIfAborted();
-    const remedy = 'find out what does not answer, or give it more time with --timeout';
-    add({ subject, status: 'problem', message: `gave no answer within ${seconds} s`, remedy });
+    const remedy = 'find out what does not respond, or raise --timeout';
+    add({ subject, status: 'problem', message: `did not end within ${seconds} s`, remedy });
   } finally {
     clearTimeout(timer);
   }

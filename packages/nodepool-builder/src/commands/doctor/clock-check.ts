@@ -2,7 +2,7 @@ import type { CheckResult } from '@nodepool-builder/image-builder';
 import { runCommand } from '@nodepool-builder/image-builder/module-kit';
 import type { Check } from './checks.ts';
 
-/** Commands that tell whether NTP keeps the clock right, and the line with the answer. */
+/** Commands that show whether NTP synchronises the clock, and a pattern for the line that shows it. */
 const COMMANDS: readonly (readonly [command: string, args: readonly string[], yes: RegExp, no: RegExp])[] = [
   ['timedatectl', ['show', '--property=NTPSynchronized'], /^NTPSynchronized=yes$/, /^NTPSynchronized=no$/],
   ['chronyc', ['-n', 'tracking'], /^Leap status\s*: Normal/, /^Leap status\s*: Not synchronised/],
@@ -11,7 +11,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], ye
 
 const SUBJECT = 'time synchronisation';
 
-/** Whether NTP sets the clock of this host. Providers compare it with other clocks. */
+/** Checks that NTP sets the clock of this host, because providers compare it with their own. */
 export function clockCheck(): Check {
   return {
     area: 'clock',
@@ -30,14 +30,14 @@ async function checkSynchronisation(signal: AbortSignal): Promise<CheckResult> {
     signal.throwIfAborted();
     if (result === undefined) continue; // not installed
     if (lines.some((line) => yes.test(line))) {
-      return { subject: SUBJECT, status: 'ok', message: `NTP sets the clock, says ${command}` };
+      return { subject: SUBJECT, status: 'ok', message: `NTP sets the clock, according to ${command}` };
     }
     if (lines.some((line) => no.test(line))) {
-      const message = `the clock is not synchronised, says ${command}`;
+      const message = `the clock is not synchronised, according to ${command}`;
       const remedy = 'install systemd-timesyncd or chrony; tokens and certificates need the right time';
       return { subject: SUBJECT, status: 'warning', message, remedy };
     }
   }
-  const message = 'unknown: neither timedatectl nor chronyc nor adjtimex tells it here';
+  const message = 'unknown: timedatectl, chronyc and adjtimex are not available or do not report it';
   return { subject: SUBJECT, status: 'ok', message };
 }

@@ -9,10 +9,10 @@ import { jobServers } from '../../configuration/gearman-server.ts';
 import { functionName } from '../../protocol/functions.ts';
 import type { Check } from './checks.ts';
 
-/** Milliseconds before its end at which a certificate should be renewed. */
+/** Time before its expiry at which a certificate should be renewed, in milliseconds. */
 const RENEWAL = 14 * 24 * 3_600_000;
 
-/** A check for each job server, or for the one that the daemon would start. */
+/** Returns a check for each job server, or for the one that the daemon would start. */
 export function jobServerChecks(configuration: Configuration): readonly Check[] {
   const isEmbedded = configuration['gearman-servers'].length === 0;
   return jobServers(configuration).map((server) => ({
@@ -40,7 +40,7 @@ async function* checkJobServer(
       yield isEmbedded ? notRunning(subject) : { ...problem, remedy };
       return;
     }
-    // Some servers do not tell their version.
+    // Some servers do not report their version.
     const version = await admin.version().catch((error: unknown) => {
       signal.throwIfAborted();
       if (error instanceof ConnectionError) throw error;
@@ -48,7 +48,7 @@ async function* checkJobServer(
     });
     const offered = functions.filter(({ availableWorkers }) => availableWorkers > 0).length;
     const tls = server.tls === undefined ? '' : ' over TLS';
-    const message = `answers${tls}, version ${version ?? 'unknown'}; ${offered} functions are offered`;
+    const message = `responds${tls}, version ${version ?? 'unknown'}; functions offered: ${offered}`;
     yield { subject, status: 'ok', message };
     const names = new Set(
       functions.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name),
@@ -60,7 +60,7 @@ async function* checkJobServer(
   }
 }
 
-/** Without `gearman-servers`, the daemon has a job server of its own. */
+/** Without `gearman-servers`, the daemon runs its own job server. */
 function notRunning(subject: string): CheckResult {
   const message = 'does not run; the daemon starts it, as gearman-servers is empty';
   return { subject, status: 'ok', message };
@@ -80,12 +80,12 @@ function* checkFunctions(
     yield { subject, status: 'ok', message: 'offer builds of all disk images' };
     return;
   }
-  const message = `none offers builds of ${missing.join(', ')}`;
+  const message = `no builder offers ${missing.join(', ')}`;
   const remedy = 'start the daemon of a host that builds them';
   yield { subject, status: 'warning', message, remedy };
 }
 
-/** Checks how long the certificates of the server and of this client are valid. */
+/** Checks when the certificates of the server and of this client expire. */
 async function* checkCertificates(
   server: string,
   address: ServerAddress,
@@ -96,7 +96,7 @@ async function* checkCertificates(
   if (own !== undefined) {
     yield checkExpiry(`client certificate for ${server}`, new X509Certificate(own).validTo);
   }
-  // An invalid certificate is a problem of the connection.
+  // An invalid certificate is reported by the check of the connection.
   const certificate = await readCertificate(address, options, signal).catch(() => undefined);
   if (certificate?.valid_to !== undefined) {
     yield checkExpiry(`certificate of ${server}`, certificate.valid_to);

@@ -23,15 +23,15 @@ import type { Check } from './checks.ts';
 import { clockCheck } from './clock-check.ts';
 import { jobServerChecks } from './job-server-check.ts';
 
-/** Warnings of the parts that are checked are results already. */
+/** Discards warnings of the checked parts, because they are already results. */
 const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-/** The checks of a site, and what they hold open. */
+/** The checks of a site, and the resources that they hold open. */
 export interface SiteChecks extends Disposable {
   readonly checks: readonly Check[];
 }
 
-/** All checks of the site of a configuration. Nothing is sent or run before they are. */
+/** All checks of a configured site. Nothing is sent or run before a check starts. */
 export function siteChecks(loaded: LoadedConfiguration): SiteChecks {
   const { configuration, plugins } = loaded;
   const providers = new Providers({
@@ -55,19 +55,19 @@ export function siteChecks(loaded: LoadedConfiguration): SiteChecks {
   return { checks, [Symbol.dispose]: () => providers[Symbol.dispose]() };
 }
 
-/** Bytes of the largest image of this host; undefined if it has none that this user may read. */
+/** Size of the largest image on this host in bytes; undefined if this user can read none. */
 async function findLargestImage(directory: string): Promise<number | undefined> {
   try {
     const images = await readImages(directory);
     const sizes = images.map(({ files }) => files.reduce((sum, { size }) => sum + size, 0));
     return sizes.length === 0 ? undefined : Math.max(...sizes);
   } catch (error) {
-    if (error instanceof ImageError) return undefined; // the check of the directory has the reason
+    if (error instanceof ImageError) return undefined; // the check of the directory reports the reason
     throw error;
   }
 }
 
-/** Warnings about the file, and what this host lacks of it. */
+/** Reports the warnings about the file, and what this host lacks for it. */
 function configurationCheck({
   configuration: { file, diskimages, providers },
   warnings,
@@ -81,7 +81,7 @@ function configurationCheck({
       const missing = new Set(
         hostDiagnostics.map(({ pointer, reason }) => `${humanPath(pointer)} ${reason}`),
       );
-      // Each provider reports an error of its own credentials.
+      // Each provider reports errors of its credentials itself.
       const refused = providers.flatMap(({ prepared }) => prepared.error?.message ?? []);
       const found = warnings.filter(
         ({ reason }) => !missing.has(reason) && !refused.some((message) => reason.endsWith(message)),
@@ -95,14 +95,14 @@ function configurationCheck({
         yield { subject: file, status: 'ok', message };
       }
       for (const { pointer, reason, remedy } of hostDiagnostics) {
-        if (/^\/(?:images-dir$|providers\/\d+\/directory$)/.test(pointer)) continue; // these have checks of their own
+        if (/^\/(?:images-dir$|providers\/\d+\/directory$)/.test(pointer)) continue; // other checks cover these
         yield { area: 'tools', subject: humanPath(pointer), status: 'problem', message: reason, remedy };
       }
     },
   };
 }
 
-/** What builds of a disk image need: its formats, its validation, its builder. */
+/** Checks what builds of a disk image need: its formats, its validation, its builder. */
 function diskImageCheck(diskimage: DiskImageConfiguration, modules: Modules): Check {
   return {
     area: 'sources',
@@ -136,7 +136,7 @@ function roomChecks(
 function roomCheck(name: string, run: () => Promise<CheckResult>): Check {
   return {
     area: 'disk',
-    subject: `room in ${name}`,
+    subject: `free space in ${name}`,
     async *run() {
       yield await run();
     },
@@ -151,7 +151,7 @@ function imagesDirectoryCheck({ 'images-dir': directory }: Configuration): Check
   };
 }
 
-/** Each provider of images checks itself; for one without checks, its images are listed. */
+/** Runs the checks of each image provider, or lists the images of a provider without checks. */
 function providerChecks(
   configuration: Configuration,
   providers: Providers,
@@ -173,10 +173,10 @@ function providerChecks(
 async function* listImages(provider: ImageProvider, signal: AbortSignal): AsyncGenerator<CheckResult> {
   const subject = `provider ${provider.name}`;
   const { value, problem } = await attempt(subject, signal, () => provider.list({ signal }));
-  yield problem ?? { subject, status: 'ok', message: `answers; images: ${value?.length ?? 0}` };
+  yield problem ?? { subject, status: 'ok', message: `responds; images: ${value?.length ?? 0}` };
 }
 
-/** The providers whose instances disk images are built on. */
+/** Checks the providers on whose instances disk images are built. */
 function instanceChecks(
   { diskimages }: Configuration,
   modules: Modules,

@@ -23,7 +23,7 @@ import { checksumOf } from './image-copy.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Statistics } from './statistics.ts';
 
-/** Everything that `image-build` jobs share. */
+/** State that `image-build` jobs share. */
 export interface BuildJobContext {
   readonly configuration: Pick<
     Configuration,
@@ -36,13 +36,13 @@ export interface BuildJobContext {
   > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'isImported'>[] };
   readonly repository: ImageRepository;
   readonly running: RunningJobs;
-  /** Default: nothing is attested. */
+  /** Attestation of builds. Default: nothing is attested. */
   readonly attestation?: Pick<SiteAttestation, 'attester'>;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
   readonly statistics: Statistics;
   readonly logger: (name: string) => Logger;
-  /** True if any builder offers the image. */
+  /** Returns whether any builder offers the image. */
   isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
   /** Resolves once the functions of a new image are registered. */
   offered(): Promise<void>;
@@ -60,7 +60,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     if (builder === undefined) {
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
     }
-    // The client checked this before it submitted the job; since then, a job for the same build of Zuul may have ended.
+    // The client checked this before it submitted the job, but a job for the same Zuul build may have ended since.
     const { isImported } = context.configuration.diskimages.find((one) => one.name === name) ?? {};
     const isImport = isImported && parseImportedImageId(imageId)?.image === name;
     if (isImport && (await context.isOffered(imageId, job.signal))) {
@@ -68,7 +68,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       return encodeResult('image-id', imageId);
     }
     logger.info(`build of ${name}: image ${inMessage(imageId)}`);
-    checkImageId(imageId); // before the image has functions
+    checkImageId(imageId); // runs before the image has functions
     const image = await context.running.run(
       job,
       { kind: 'build', 'image-id': imageId, diskimage: name },
@@ -87,7 +87,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
   });
 }
 
-/** Seconds that the newest build of a disk image took here; undefined without one. */
+/** Duration of the newest build of a disk image on this host in seconds; undefined without one. */
 function lastDuration({ images }: Pick<ImageRepository, 'images'>, name: string): number | undefined {
   return [...images.values()]
     .filter((image) => image.name === name && image.buildTime !== undefined)
@@ -125,7 +125,7 @@ async function build(
         ...options,
         onLine: (line) => output.info(line.trim()),
       })
-      // An empty line has always marked the end of a program's output; an import has none.
+      // An empty line has always marked the end of a program's output. An import has no output.
       .finally(() => isImported || output.info(''));
     await statistics.built(name, elapsed(), image.files);
     statistics.buildEnded(name, elapsed(), options.signal);

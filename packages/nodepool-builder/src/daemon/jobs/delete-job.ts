@@ -3,7 +3,7 @@ import { ImageError, type ImageRepository, type Logger } from '@nodepool-builder
 import { subjectOf } from '../../protocol/functions.ts';
 import { settleJob } from '../../protocol/job-reply.ts';
 
-/** Everything that `image-delete` jobs share. */
+/** State that `image-delete` jobs share. */
 export interface DeleteJobContext {
   readonly repository: ImageRepository;
   readonly logger: (name: string) => Logger;
@@ -13,7 +13,7 @@ export interface DeleteJobContext {
  * Runs an `image-delete:<image-id>` job. Its argument may be anything.
  *
  * The repository keeps a record of the deletion until the job server has acknowledged the result. If this process dies
- * before, the next process gets the job again, and must still offer its function.
+ * before that, the next process gets the job again, and must still offer its function.
  */
 export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): Promise<void> {
   const { repository } = context;
@@ -28,6 +28,6 @@ export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): P
   job.acknowledged
     .then(() => repository.forgetDelete(imageId))
     .catch((error: unknown) =>
-      logger.warn(`the record of the deletion of ${imageId} was not removed: ${String(error)}`),
+      logger.warn(`cannot remove the record of the deletion of ${imageId}: ${String(error)}`),
     );
 }

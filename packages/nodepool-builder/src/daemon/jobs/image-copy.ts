@@ -12,11 +12,11 @@ export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined 
 const CHECKSUM = /^([^:]+):([0-9a-f]{64})$/;
 
 /**
- * Deletes an image whose checksum differs from the record: after a network partition, another builder may have built
+ * Deletes an image whose checksum differs from the record. After a network partition, another builder may have built
  * the same image-id.
  *
  * @param recorded the checksum on record, from {@link checksumOf}
- * @throws JobError if the image was deleted, or if the text is no checksum
+ * @throws JobError if the image was deleted, or if the text is not a checksum
  */
 export async function deleteOtherCopy(
   repository: ImageRepository,
@@ -29,7 +29,7 @@ export async function deleteOtherCopy(
     throw new JobError(`the job's checksum ${inMessage(recorded)} is invalid; send "<format>:<sha256>"`);
   }
   const file = repository.get(imageId)?.files.find((each) => each.format === format);
-  if (file === undefined) return; // no file of that format to compare
+  if (file === undefined) return; // there is no file of that format to compare
   const found = file.checksums ?? (await checksumsOf(file.path, { signal }));
   if (found.sha256 === sha256) return;
   logger.warn(
@@ -38,7 +38,7 @@ export async function deleteOtherCopy(
   await repository.delete(imageId);
   await repository.forgetDelete(imageId);
   throw new JobError(
-    `the copy of image ${imageId} at this builder has ${format} sha256 ${found.sha256}, ` +
+    `this builder's copy of image ${imageId} has ${format} sha256 ${found.sha256}, ` +
       `but the record has ${sha256}; the copy was deleted`,
   );
 }

@@ -3,9 +3,11 @@ import type { ImageProvider, Logger, UploadRequest } from '@nodepool-builder/ima
 import { createMask, hiddenValues, runCommand, visible } from '@nodepool-builder/image-builder/module-kit';
 import { errorMessage } from '../../terms/command-error.ts';
 
-/** An uploaded image was rejected, such as by a `post-upload-hook`. The cause is the error of the image's deletion. */
+/**
+ * An uploaded image was rejected, for instance by a `post-upload-hook`. The cause is the error of the image's deletion.
+ */
 class RejectedImageError extends JobFailure {
-  /** True if the image may still be in the provider and has to be deleted later. */
+  /** The image may still be in the provider and has to be deleted later. */
   override get retriable(): boolean {
     return 'cause' in this;
   }
@@ -21,10 +23,10 @@ interface HookOptions {
 }
 
 /**
- * Runs a `post-upload-hook`, in `/`. An aborted signal ends it with all its processes.
+ * Runs a `post-upload-hook` in `/`. An aborted signal ends it with all its processes.
  *
  * @param args as in nodepool since 3.10: name of the provider, external-id of the image, path of the local file
- * @returns why the hook rejects the image; undefined if it accepts it
+ * @returns the reason why the hook rejects the image; undefined if it accepts it
  */
 export async function runHook(
   hook: string,
@@ -58,7 +60,7 @@ export async function discardRejected(
     await provider.discard(uploadId, { signal, image: { imageId, imageName } });
     return new RejectedImageError(`${rejection}; the image was deleted from ${provider.name}`);
   } catch (cause) {
-    const problem = `the image is still in ${provider.name} and is deleted later: ${errorMessage(cause)}`;
+    const problem = `the image is still in ${provider.name} and will be deleted later: ${errorMessage(cause)}`;
     return new RejectedImageError(`${rejection}; ${problem}`, { cause });
   }
 }

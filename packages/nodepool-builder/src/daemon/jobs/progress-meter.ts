@@ -2,18 +2,18 @@ import type { Progress } from '@nodepool-builder/image-builder';
 import type { Retry } from '@nodepool-builder/image-builder/module-kit';
 import type { Reading } from '../../protocol/running-job.ts';
 
-/** Progress of an operation, and the bytes that it transfers in all, if it transfers a file. */
+/** Progress of an operation, and the total number of bytes if it transfers a file. */
 export interface MeteredProgress extends Progress {
   readonly size?: number;
 }
 
-/** Time over which the rate of a transfer is measured, in milliseconds. */
+/** Time over which the transfer rate is measured, in milliseconds. */
 const WINDOW = 30_000;
 
 /** Time from the first byte to the first rate, and between two samples, in milliseconds. */
 const SAMPLE_INTERVAL = 1000;
 
-/** Percentage at which a percentage that follows from the time stops. */
+/** Maximum percentage of an estimate by time. */
 const MOST_BY_TIME = 95;
 
 /** Settings of a {@link ProgressMeter}. */
@@ -25,14 +25,14 @@ interface MeterOptions {
 }
 
 /**
- * Measures the rate of an operation and estimates the time left: that of a transfer from its rate, that of another
- * operation from its duration last time. The first build has no estimate: its parts differ too much in their speed.
+ * Measures the rate of an operation and estimates the time left: of a transfer from its rate, of any other operation
+ * from its previous duration. The first build has no estimate, because the speed of its parts differs too much.
  */
 export class ProgressMeter {
   readonly #expected: number;
   readonly #now: () => number;
   readonly #started: number;
-  /** Times in milliseconds, and the parts done then; at most the first is older than the window. */
+  /** Times in milliseconds, and the parts done by then. At most the first sample is older than the window. */
   readonly #samples: { readonly at: number; readonly part: number }[] = [];
   #part = 0;
   #size: number | undefined;
@@ -61,7 +61,7 @@ export class ProgressMeter {
     while ((this.#samples[1]?.at ?? at) < at - WINDOW) this.#samples.shift();
   }
 
-  /** Takes the last retry of a request; undefined once it has ended. */
+  /** Sets the last retry of a request; undefined once it has ended. */
   retry(retry: Retry | undefined): void {
     this.#retry =
       retry === undefined
@@ -72,7 +72,7 @@ export class ProgressMeter {
           };
   }
 
-  /** Progress at this moment. The percentage never decreases. */
+  /** Returns the current progress. The percentage never decreases. */
   read(): Reading {
     if (this.#waiting !== undefined) return { percent: this.#percent, waiting: this.#waiting };
     const elapsed = this.#now() - this.#started;
@@ -97,7 +97,7 @@ export class ProgressMeter {
     return Math.max(0, this.#part - first.part) / (now - first.at);
   }
 
-  /** In milliseconds. */
+  /** Time left in milliseconds. */
   #timeLeft(elapsed: number, speed: number | undefined): number | undefined {
     if (this.#size !== undefined) return speed ? (1 - this.#part) / speed : undefined;
     return elapsed < this.#expected ? this.#expected - elapsed : undefined;

@@ -8,16 +8,16 @@ import { reportProgress } from '../../protocol/job-reply.ts';
 import type { Reading, RunningJob } from '../../protocol/running-job.ts';
 import { type MeteredProgress, ProgressMeter } from './progress-meter.ts';
 
-/** What a job says of itself when it starts. */
+/** The data that a job provides when it starts. */
 export type StartedJob = Omit<RunningJob, 'handle' | 'started' | keyof Reading>;
 
 /** A build or an upload that has ended. */
 export interface EndedJob extends StartedJob {
   /** Argument of the job. */
   readonly payload: Buffer;
-  /** Absent after a success. */
+  /** Error of the job; absent after a success. */
   readonly error?: unknown;
-  /** The builder stopped it, as it has to end itself: its job server has the job done again. */
+  /** Whether the builder stopped the job because it has to stop itself. The job server assigns the job again. */
   readonly isInterrupted: boolean;
 }
 
@@ -26,7 +26,7 @@ export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }
   readonly #jobs = new Map<Omit<RunningJob, 'percent'>, { meter: ProgressMeter; cancel: AbortController }>();
 
   /**
-   * Runs an `image-cancel:<image-id>` job: stops the build or the upload, whose own job then fails.
+   * Runs an `image-cancel:<image-id>` job. It stops the build or the upload, whose own job then fails.
    *
    * @throws JobFailure if it does not run; Error for an invalid argument
    */
@@ -37,19 +37,20 @@ export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }
       ([one]) => one['image-id'] === imageId && one['upload-id'] === uploadId,
     );
     for (const [, { cancel }] of found) cancel.abort(new CancelledError(by));
-    if (found.length === 0) throw new JobFailure(`no such build or upload of image ${imageId} runs here`);
+    if (found.length === 0)
+      throw new JobFailure(`this builder does not run a build or upload of image ${imageId}`);
   }
 
-  /** In the order of their starts. */
+  /** The running jobs, in the order of their start. */
   get all(): readonly RunningJob[] {
     return Array.from(this.#jobs, ([job, { meter }]) => ({ ...job, ...meter.read() }));
   }
 
   /**
-   * Runs the work of a job, and has it listed until it ends. Its progress goes to the clients of the job, too. The signal
+   * Runs the work of a job, and lists it until it ends. Its progress is also sent to the clients of the job. The signal
    * aborts when the job must stop, or is cancelled.
    *
-   * @param expected seconds that the same took last time
+   * @param expected seconds that the same work took last time
    * @throws CancelledError; errors of the work
    */
   async run<T>(
@@ -77,7 +78,7 @@ export class RunningJobs extends EventEmitter<{ changed: []; ended: [EndedJob] }
       this.emit('ended', { ...started, payload: job.payload, isInterrupted: false });
       return result;
     } catch (reason) {
-      // Whoever cancelled it is named, whatever error that led to.
+      // The error names the user who cancelled the job, instead of a consequence.
       const error: unknown = cancel.signal.aborted ? cancel.signal.reason : reason;
       const isInterrupted = job.signal.aborted && !cancel.signal.aborted;
       this.emit('ended', { ...started, payload: job.payload, error, isInterrupted });

@@ -11,10 +11,10 @@ import type { MeteredProgress } from './progress-meter.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Result of a job; an interrupted one comes back, because its builder was stopped or lost the job server. */
+/** Result of a job. An interrupted job runs again, because its builder was stopped or lost the job server. */
 export type JobResult = 'success' | 'failure' | 'cancelled' | 'interrupted';
 
-/** An upload by the names of the configuration. */
+/** An upload, identified by names of the configuration. */
 export interface UploadSubject {
   readonly diskimage: string;
   readonly provider: string;
@@ -36,7 +36,7 @@ export type JobEvent =
       readonly kind: 'upload-ended';
       readonly result: JobResult;
       readonly seconds: number;
-      /** Bytes of the file; undefined if none was read. */
+      /** Size of the file in bytes; undefined if no file was read. */
       readonly size: number | undefined;
     } & UploadSubject)
   /** Bytes that an upload has sent since the last such event. */
@@ -49,7 +49,7 @@ export type JobEvent =
       readonly request: string;
       readonly seconds: number;
     }
-  /** Parts of an upload without a job, or an instance without a build, were deleted or could not be. */
+  /** Parts of an upload without a job, or an instance without a build, were deleted or could not be deleted. */
   | {
       readonly kind: 'orphan-ended';
       readonly orphan: 'upload' | 'instance';
@@ -74,9 +74,9 @@ export function statsdAddress(
 }
 
 /**
- * Takes the numbers of the jobs of this process. Sends the metrics of nodepool's builder, under its keys, to statsd over
- * UDP; a missing server is not an error. There, only `status.…` covers failures. All numbers are events for
- * {@link JobEvent} listeners, such as the metrics for Prometheus.
+ * Receives the measurements of this process's jobs. Sends the metrics of nodepool's builder, under its keys, to statsd
+ * over UDP. A missing server is not an error. In statsd, only `status.…` includes failures. {@link JobEvent} listeners,
+ * such as the metrics for Prometheus, receive all measurements.
  */
 export class Statistics implements AsyncDisposable {
   readonly #client: StatsD | undefined;
@@ -163,7 +163,7 @@ export class Statistics implements AsyncDisposable {
     this.#onEvent({ kind: 'converted', format, seconds: milliseconds / 1000 });
   }
 
-  /** Reports an orphan that was deleted, or could not be. */
+  /** Reports that an orphan was deleted, or could not be deleted. */
   orphanEnded(orphan: 'upload' | 'instance', provider: string, isDeleted: boolean): void {
     this.#onEvent({ kind: 'orphan-ended', orphan, provider, isDeleted });
   }
@@ -181,7 +181,7 @@ export class Statistics implements AsyncDisposable {
   }
 
   #took(key: string, milliseconds: number): void {
-    // As Python's statsd writes it; hot-shots sends the value as it is, and a number would lose its decimals.
+    // Formatted like Python's statsd client. hot-shots sends the value unchanged, and a number would lose its decimals.
     this.#client?.timing(key, Math.floor(milliseconds).toFixed(6) as unknown as number);
     this.#client?.increment(key);
   }

@@ -32,7 +32,7 @@ import { type UploadLogOptions, withUploadLog } from './upload-log.ts';
 import { newUploadRecord, type UploadRecord, uploadIdOf } from './upload-record.ts';
 import type { UploadingJob, Uploads } from './uploads.ts';
 
-/** Everything that `image-upload` jobs share. */
+/** State that `image-upload` jobs share. */
 export interface UploadJobContext {
   readonly configuration: Pick<
     Configuration,
@@ -42,12 +42,12 @@ export interface UploadJobContext {
   readonly running: RunningJobs;
   readonly providers: Pick<Providers, 'get'>;
   readonly uploads: Uploads;
-  /** Default: nothing is attested, and nothing has to be. */
+  /** Attestation of uploads. Default: nothing is attested, and no attestation is required. */
   readonly attestation?: Pick<SiteAttestation, 'attester' | 'requiredBy' | 'trustedKeys'>;
   /** Services that may delete a snapshot. */
   readonly services: ReadonlyMap<string, Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
-  /** Where and how the logs of uploads are kept. */
+  /** Location and limits of upload logs. */
   readonly uploadLog: () => Pick<UploadLogOptions, 'directory' | 'retention' | 'limit'>;
   readonly logger: (name: string) => Logger;
 }
@@ -162,7 +162,7 @@ async function upload(
       },
       attester: attestation?.attester,
     });
-    return found.path === gated?.path ? gated : found; // those bytes were checked
+    return found.path === gated?.path ? gated : found; // the gate has checked these bytes
   };
   const local = repository.get(imageId);
   const { builtAt, files, snapshots = [] } = local ?? {};
@@ -181,7 +181,7 @@ async function upload(
     gated = await within((signal) => checkUpload(gate, { signal }));
     logger.info(`image ${imageId} has the attestations that ${provider.name} requires`);
   }
-  // No attestation is about the bytes of a snapshot, which the provider itself made.
+  // The provider made the snapshot, so no attestation covers its bytes.
   const snapshot =
     'claim' in provider && required === undefined
       ? snapshots.find((each) => each.provider === provider.name)
@@ -214,13 +214,13 @@ async function upload(
         const environment = inheritedEnvironment(process.env, variables);
         reason = await runHook(hook, args, { environment, publicVariables, signal, logger });
       }
-      // A snapshot that the provider itself made has no bytes of a file that could be attested.
+      // A snapshot that the provider made has no file that could be attested.
       if (reason === undefined && attestation !== undefined && file !== undefined) {
         reason = await attestation.attest({ request, file, uploaded: result, provider }, signal);
       }
       return { uploaded: result, rejection: reason };
     });
-    job.signal.throwIfAborted(); // the image was not rejected; the job comes again
+    job.signal.throwIfAborted(); // the image was not rejected; the job runs again
     if (rejection === undefined) return uploaded;
     throw await discardRejected(provider, request, rejection, job.signal);
   };
@@ -277,7 +277,7 @@ async function claim(
   }
 }
 
-/** True if an upload failed because its file is gone or has changed, not because of the provider. */
+/** Returns whether an upload failed because its file is gone or has changed, not because of the provider. */
 function isLocal(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof ImageError && LOCAL.has(cause.code)) return true;
@@ -297,7 +297,7 @@ function findTarget({ providers }: UploadJobContext, providerName: string, image
   if (provider === undefined) {
     const { type } = configuration.module;
     throw new JobError(
-      `provider "${providerName}" is of type ${type}: it takes no images; name another to upload to`,
+      `provider "${providerName}" of type ${type} does not store images; name another to upload to`,
     );
   }
   const image = configuration.entry.images.find(({ name }) => name === imageName);

@@ -9,13 +9,13 @@ export interface UploadLogOptions
   readonly imageId: string;
   readonly imageName: string;
   readonly upload: { readonly id: string; readonly provider: string };
-  /** Gets all lines, too. */
+  /** Logger that also receives all lines. */
   readonly logger: Logger;
 }
 
 /**
- * Runs an upload with a log of its own beside the logs of builds, which `nodepool-builder logs` shows on any host. An
- * upload goes on without its log.
+ * Runs an upload with its own log next to the build logs, which `nodepool-builder logs` shows on any host. If the log
+ * fails, the upload continues without it.
  */
 export async function withUploadLog<T>(
   options: UploadLogOptions,
@@ -23,7 +23,7 @@ export async function withUploadLog<T>(
 ): Promise<T> {
   const { logger } = options;
   const log = await BuildLog.open({ ...options, secrets: hiddenValues(), onLine: undefined }).catch(
-    (error: unknown) => void logger.warn(`the upload has no log of its own: ${errorMessage(error)}`),
+    (error: unknown) => void logger.warn(`cannot write a log of the upload: ${errorMessage(error)}`),
   );
   const write = (text: string): void => void log?.write(`${localTime(new Date())} ${text}`);
   const both =

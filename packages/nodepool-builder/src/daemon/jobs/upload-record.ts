@@ -26,7 +26,7 @@ export const UPLOAD_RECORD = {
 /** An upload that has started, and whose end no job server has acknowledged. */
 export type UploadRecord = SettingsOf<typeof UPLOAD_RECORD>;
 
-/** Returns the name of a record on disk: a hash, because an upload id may have any characters and any length. */
+/** Returns the name of a record on disk. It is a hash, because an upload id may have any characters and any length. */
 export function recordName({ provider, 'upload-id': uploadId }: UploadRecord): string {
   return createHash('sha256').update(`${provider}\0${uploadId}`).digest('hex');
 }
@@ -65,7 +65,7 @@ export function newUploadRecord(
 }
 
 /**
- * Makes the name of an image in a cloud: fills in `template-hostname`, in the notation of Python's `str.format`.
+ * Formats the name of an image in a cloud from `template-hostname`, in the notation of Python's `str.format`.
  *
  * @param values by field, such as `image.name` or `provider.region_name`
  * @throws ImageError `invalid-configuration` for an unknown field or an unmatched brace

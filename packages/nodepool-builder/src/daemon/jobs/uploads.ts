@@ -6,10 +6,13 @@ import { JobError } from '../../protocol/job-reply.ts';
 import { errorMessage } from '../../terms/command-error.ts';
 import { recordName, UPLOAD_RECORD, type UploadRecord } from './upload-record.ts';
 
-/** Time for the job of an orphaned upload to come back, in milliseconds. */
+/** Time for the job of an orphaned upload to be assigned again, in milliseconds. */
 const GRACE_PERIOD = 120_000;
 
-/** Pause after a discard that failed, in milliseconds; each further failure doubles it up to the limit, a success resets it. */
+/**
+ * Pause after a failed discard, in milliseconds. Each further failure doubles it up to the limit, and a success resets
+ * it.
+ */
 const FIRST_PAUSE = 10_000;
 const LAST_PAUSE = 600_000;
 
@@ -20,7 +23,7 @@ export interface UploadsOptions {
   readonly logger: Logger;
   /** Milliseconds. Default 120,000. */
   readonly gracePeriod?: number | undefined;
-  /** Called once an orphan was discarded, or could not be. */
+  /** Called once an orphan was discarded, or could not be discarded. */
   readonly onDiscard?: (provider: string, isDiscarded: boolean) => void;
 }
 
@@ -29,23 +32,23 @@ export type UploadingJob = Pick<WorkerJob, 'acknowledged' | 'connectionLost' | '
 
 /** An upload that has started, and whose end no job server has acknowledged. Without a job, it is an orphan. */
 interface Upload {
-  /** Name of its file. */
+  /** Name of the record file. */
   readonly name: string;
   record: UploadRecord;
   /** The latest job: a job server that lost its connection to this builder submits the job again. */
   job?: UploadingJob | undefined;
   running?: Promise<UploadResult> | undefined;
-  /** Somebody cancelled the latest job, which then does not come back. */
+  /** Whether a user cancelled the latest job, which is then not assigned again. */
   isCancelled?: boolean;
   /** Timer of the grace period of an orphan. */
   timer?: NodeJS.Timeout;
-  /** True for an orphan whose grace period is over. */
+  /** Whether the upload is an orphan whose grace period is over. */
   isDue: boolean;
   /** Resolves to false if the discard failed. */
   discard?: Promise<boolean> | undefined;
 }
 
-/** The discards at one provider: one after the other, with a pause after a failure. */
+/** The discards at one provider. They run one after the other, with a pause after a failure. */
 interface Round {
   readonly mutex: Mutex;
   pause: number;
@@ -53,19 +56,19 @@ interface Round {
 }
 
 /**
- * The uploads on record, in one small file each. A record is on disk before its provider gets the first request, and
+ * The uploads on record, each in a small file. A record is on disk before its provider gets the first request, and
  * until the job server has acknowledged the result, so that a crash leaves no unknown image in a cloud.
  *
- * After a crash or the loss of a job server, an upload is an orphan. A job that comes back continues it. After the grace
- * period, or at once if the job was cancelled, the provider discards it.
+ * After a crash or the loss of a job server, an upload is an orphan. If its job is assigned again, the upload
+ * continues. After the grace period, or at once if the job was cancelled, the provider discards it.
  */
 export class Uploads {
   readonly #options: UploadsOptions;
   readonly #directory: RecordDirectory<typeof UPLOAD_RECORD>;
   readonly #uploads = new Map<string, Upload>();
-  /** Writes happen in the order of the calls. */
+  /** Serialises writes in the order of the calls. */
   readonly #writing = new Mutex();
-  /** By provider, so that one that is slow or fails delays no other. */
+  /** Rounds by provider, so that a slow or failing provider does not delay others. */
   readonly #rounds = new Map<string, Round>();
   readonly #stop = new AbortController();
 
@@ -85,7 +88,7 @@ export class Uploads {
         else await files.remove(name); // half-written: its upload never started
       } catch (error) {
         if (!(error instanceof DamagedRecordError)) throw error;
-        options.logger.warn(`the upload record ${error.message}; it is left alone`);
+        options.logger.warn(`ignoring the upload record ${error.message}`);
       }
     }
     return uploads;
@@ -100,8 +103,8 @@ export class Uploads {
    * Runs an upload on record. Jobs for an upload that is already running share it.
    *
    * @param fresh the record of a new upload
-   * @param work gets the record of an earlier attempt if one exists: a further attempt is the same upload, with the same
-   * name in the cloud
+   * @param work gets the record of an earlier attempt if one exists, because a further attempt is the same upload, with
+   * the same name in the cloud
    */
   async run(
     job: UploadingJob,
@@ -178,7 +181,7 @@ export class Uploads {
       void job.acknowledged.then(() => this.#end(upload, job, job.connectionLost.aborted));
       return;
     }
-    // The result is lost. Either the job comes again, or the image becomes an orphan.
+    // The result is lost. Either the job runs again, or the image becomes an orphan.
     await this.#write(upload, record);
     await this.#end(upload, job, true);
   }
@@ -193,17 +196,19 @@ export class Uploads {
     }
     await this.#remove(upload).catch((error: unknown) => {
       const { 'image-id': imageId } = upload.record;
-      this.#options.logger.warn(`the record of the upload of ${imageId} was not removed: ${String(error)}`);
+      this.#options.logger.warn(`cannot remove the record of the upload of ${imageId}: ${String(error)}`);
     });
   }
 
-  /** @throws JobError that is retriable: the provider may hold parts of an earlier attempt, or a finished image */
+  /**
+   * @throws JobError that is retriable, because the provider may have parts of an earlier attempt, or a finished image
+   */
   async #write(upload: Upload, record: UploadRecord): Promise<void> {
     await this.#writing.run(async () => {
       try {
         await this.#directory.write(upload.name, record);
       } catch (cause) {
-        const problem = `the record of the upload of ${record['image-id']} cannot be written`;
+        const problem = `cannot write the record of the upload of ${record['image-id']}`;
         throw new JobError(`${problem}: ${errorMessage(cause)}; check images-dir`, {
           cause,
           retriable: true,
@@ -273,11 +278,11 @@ export class Uploads {
       return true;
     }
     for (const upload of uploads) {
-      // While others were discarded, its job may have come back, or the builder may have been stopped.
+      // During other discards, its job may have been assigned again, or the builder may have been stopped.
       if (!upload.isDue || this.#stop.signal.aborted) continue;
       upload.discard = this.#discard(provider, upload).finally(() => (upload.discard = undefined));
       if (!(await upload.discard)) {
-        // The next round begins with the others: perhaps they can be discarded.
+        // The next round begins with the others, which may succeed.
         if (this.#uploads.delete(upload.name)) this.#uploads.set(upload.name, upload);
         return false;
       }
@@ -295,7 +300,7 @@ export class Uploads {
         const image = { imageId: record['image-id'], imageName: record['image-name'] };
         await provider.discard(record['upload-id'], { signal: this.#stop.signal, image });
         onDiscard?.(provider.name, true);
-        const reason = upload.isCancelled ? 'was cancelled' : 'did not come back';
+        const reason = upload.isCancelled ? 'was cancelled' : 'was not assigned again';
         logger.info(`${what}: discarded, because its job ${reason}`);
       } else {
         // The result was sent but not acknowledged. An orphan does less harm than a missing image that nodepool uses.
@@ -307,13 +312,13 @@ export class Uploads {
     } catch (error) {
       if (this.#stop.signal.aborted) return false;
       onDiscard?.(provider.name, false);
-      logger.warn(`${what}: it could not be discarded and is retried later: ${errorMessage(error)}`);
+      logger.warn(`${what}: discard failed and is retried later: ${errorMessage(error)}`);
       return false;
     }
   }
 }
 
-/** Whether the provider may have been unable to clean up: also after an error that it did not expect. */
+/** Returns whether the provider may have been unable to clean up, which includes unexpected errors. */
 function mayHaveLeft(error: unknown): boolean {
   return !(error instanceof Error && 'retriable' in error && error.retriable === false);
 }

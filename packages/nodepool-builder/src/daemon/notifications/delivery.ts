@@ -15,20 +15,20 @@ import { isWebhookUrl, type NotificationSettings } from '../../configuration/not
 import { packageVersion } from '../../terms/version.ts';
 import type { NotificationEvent } from './event.ts';
 
-/** Bytes of an answer that are read. */
+/** Maximum number of bytes of a response that are read. */
 const LONGEST_ANSWER = 64 * 1024;
 
-/** Characters of an answer or of an output that a message shows. */
+/** Maximum number of characters of a response or of an output in a message. */
 const LONGEST_QUOTE = 200;
 
-/** Characters of the text in the environment: the kernel limits a variable to 128 KiB. */
+/** Maximum number of characters of the text in the environment, because the kernel limits a variable to 128 KiB. */
 const LONGEST_VARIABLE = 8192;
 
-/** Why an event was not delivered. The message contains neither the URL nor the secret. */
+/** An event was not delivered. The message contains neither the URL nor the secret. */
 export class DeliveryError extends Error {
   override readonly name = 'DeliveryError';
   readonly retriable: boolean;
-  /** Seconds, as in `Retry-After`. */
+  /** Value of `Retry-After` in seconds. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -42,9 +42,9 @@ export class DeliveryError extends Error {
 }
 
 /**
- * Sends an event once: to the webhook, or to the command.
+ * Sends an event once, to the webhook or to the command.
  *
- * @returns what the receiver answered, for `notify-test`
+ * @returns a summary of the response, for `notify-test`
  * @throws DeliveryError
  * @throws the signal's reason
  */
@@ -75,9 +75,9 @@ async function post(
   const answer = await sent.catch((error: unknown): HttpAnswer => {
     signal.throwIfAborted();
     const { kind, message, status: answeredStatus } = networkFailure(error);
-    // The status counts: a receiver that has accepted the event must not get it again because its page is long.
+    // The status counts, because a receiver that has accepted the event must not get it again if its page is long.
     if (answeredStatus !== undefined) return { status: answeredStatus, headers: {}, body: message };
-    throw new DeliveryError(`no answer: ${message}`, { retriable: kind !== 'not-configured' });
+    throw new DeliveryError(`no response: ${message}`, { retriable: kind !== 'not-configured' });
   });
   const { status, headers: answered } = answer;
   if (status >= 200 && status < 300) return `status ${status}`;
@@ -95,12 +95,12 @@ async function post(
 async function urlOf(entry: NotificationSettings): Promise<URL> {
   const text = entry.url ?? (await readText(entry['url-file'] ?? '', 'url-file')).trim();
   if (isWebhookUrl(text)) return new URL(text);
-  throw new DeliveryError('url-file contains no HTTP URL; correct it', { retriable: true });
+  throw new DeliveryError('url-file does not contain an HTTP URL; correct it', { retriable: true });
 }
 
 /**
- * The headers of Standard Webhooks 1.0: the receiver compares the signature with its own one of
- * `<id>.<timestamp>.<body>`, refuses old timestamps, and knows a repeated delivery by its id.
+ * The headers of Standard Webhooks 1.0. The receiver compares the signature with its own of `<id>.<timestamp>.<body>`,
+ * rejects old timestamps, and recognises a repeated delivery by its id.
  */
 async function signature(
   entry: NotificationSettings,
@@ -119,7 +119,7 @@ async function signature(
   return { ...headers, 'webhook-signature': `v1,${digest}` };
 }
 
-/** Read for each delivery, so that a renewed file counts at once. */
+/** Reads a file for each delivery, so that a renewed one is used at once. */
 async function readText(path: string, key: string): Promise<string> {
   return await readFile(path, 'utf8').catch((error: unknown) => {
     throw new DeliveryError(`${key} cannot be read: ${(error as Error).message}`, { retriable: true });

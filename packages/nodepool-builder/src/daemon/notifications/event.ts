@@ -3,7 +3,7 @@ import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { EVENTS } from '../../configuration/event-kinds.ts';
 import { recordSchema, TEXT, TEXT_OR_NULL } from '../../terms/record-schema.ts';
 
-/** Schema of what receivers get. */
+/** Schema of the events that receivers get. */
 export const EVENT_SCHEMA = recordSchema({
   id: { ...TEXT, description: 'The same for each delivery of the event.' },
   event: {
@@ -11,26 +11,26 @@ export const EVENT_SCHEMA = recordSchema({
     description: '`build-recovered` and `upload-recovered`: the first success after a failure.',
   },
   time: { ...TEXT, description: 'When it happened, in ISO 8601.' },
-  text: { ...TEXT, description: 'What happened, in a sentence, for people.' },
-  host: { ...TEXT, description: 'Host that sends it.' },
+  text: { ...TEXT, description: 'Summary in one sentence.' },
+  host: { ...TEXT, description: 'Host that sends the event.' },
   diskimage: { ...TEXT_OR_NULL, description: 'Disk image; null if a builder without a manager uploads.' },
   'image-id': {
     ...TEXT,
-    description: 'Id of the image: of the newest one in the provider for `image-too-old`.',
+    description: 'Id of the image. For `image-too-old`, the newest image in the provider.',
   },
   provider: { ...TEXT_OR_NULL, description: 'Provider of an upload; null for a build.' },
   'image-name': { ...TEXT_OR_NULL, description: 'Name of the image in the provider; null for a build.' },
   'upload-id': { ...TEXT_OR_NULL, description: 'Id of the upload; null for a build.' },
-  'external-id': { ...TEXT_OR_NULL, description: "The provider's id of the image, if the manager knows it." },
-  error: { ...TEXT_OR_NULL, description: 'Why it failed; null unless it did.' },
-  'cancelled-by': { ...TEXT_OR_NULL, description: 'Who cancelled it; null unless somebody did.' },
+  'external-id': { ...TEXT_OR_NULL, description: "The provider's id of the image, if the manager has it." },
+  error: { ...TEXT_OR_NULL, description: 'Error of a failure; otherwise null.' },
+  'cancelled-by': { ...TEXT_OR_NULL, description: 'User who cancelled the job; otherwise null.' },
   age: { type: ['number', 'null'], description: 'Age of the newest image in seconds, for `image-too-old`.' },
 });
 
-/** What receivers get. */
+/** An event as receivers get it. */
 export type NotificationEvent = SettingsOf<typeof EVENT_SCHEMA>;
 
-/** The facts of an event: what is null or follows from the rest may be left out. */
+/** The facts of an event. A fact that is null or follows from the others may be omitted. */
 export type EventFacts = Pick<NotificationEvent, 'id' | 'event' | 'image-id'> &
   Partial<Omit<NotificationEvent, 'text' | 'host'>>;
 
@@ -54,7 +54,7 @@ export function makeEvent(facts: EventFacts): NotificationEvent {
 
 const ENDS: Readonly<Record<string, string>> = {
   succeeded: 'is ready',
-  recovered: 'is ready, the first one after a failure',
+  recovered: 'is ready, for the first time after a failure',
   failed: 'failed',
   cancelled: 'was cancelled',
 };

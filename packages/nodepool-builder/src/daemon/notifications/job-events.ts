@@ -5,14 +5,14 @@ import type { EndedJob } from '../jobs/running-jobs.ts';
 import type { EventFacts } from './event.ts';
 
 /**
- * Makes the events of the jobs of other clients, such as nodepool's. Those of our own ask for the reason: the manager
- * sends the events of its jobs, and who uses a command is told by it.
+ * Makes the events of jobs of other clients, such as nodepool's. Our own clients request the reason of a failure: the
+ * manager sends the events of its own jobs, and a command prints the result to its user.
  */
 export class JobEvents {
-  /** Whether the last build of a disk image failed, or the last upload to a place. */
+  /** Disk images whose last build failed, and pairs of provider and image name whose last upload failed. */
   readonly #failed = new Set<string>();
 
-  /** The event of a job that has ended; undefined for one of our own clients, and for one that is done again. */
+  /** Returns the event of a job that has ended; undefined for jobs of our own clients, and for jobs that run again. */
   eventOf({ kind, payload, error, isInterrupted, ...job }: EndedJob): EventFacts | undefined {
     if (isInterrupted || keysOf(payload).reason === true) return undefined;
     const place = JSON.stringify([kind, job.diskimage, job.provider, job['image-name']]);

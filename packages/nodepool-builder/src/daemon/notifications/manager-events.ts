@@ -52,8 +52,8 @@ function endOf(work: Work, others: readonly Work[]): 'cancelled' | 'failed' | 'r
 }
 
 /**
- * The newest ready image of each name in each provider of the configuration, unless its updates are paused, with its age:
- * the seconds since its build was requested.
+ * Yields the newest ready image of each name in each configured provider, unless its updates are paused, with its age
+ * in seconds since its build was requested.
  */
 export function* newestImages(
   { providers, diskimages }: Pick<Configuration, 'providers' | 'diskimages'>,

@@ -15,16 +15,16 @@ export interface NotifierOptions {
 /** Pauses between deliveries. `retry-timeout` limits their number. */
 const RETRIES = { attempts: 1000, firstDelay: 5, longestDelay: 600, longestRetryAfter: 600 };
 
-/** Events that wait for one receiver. */
+/** Maximum number of events that wait for one receiver. */
 const LONGEST_QUEUE = 1000;
 
-/** Milliseconds for the deliveries that wait when the process stops. */
+/** Time for waiting deliveries when the process stops, in milliseconds. */
 const STOP_TIME = 5000;
 
-/** Without `events`: what somebody may have to act upon, and its end. */
+/** Default of `events`: all events that may need action, and recoveries. */
 const DEFAULT_EVENTS: readonly EventKind[] = EVENTS.filter((kind) => !kind.endsWith('-succeeded'));
 
-/** Sends events to webhooks and commands. Receivers wait neither for each other, nor does anything wait for them. */
+/** Sends events to webhooks and commands. A receiver delays neither other receivers nor the caller. */
 export class Notifier implements AsyncDisposable {
   readonly #options: NotifierOptions;
   #receivers: readonly Receiver[] = [];
@@ -33,18 +33,18 @@ export class Notifier implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Replaces the receivers. Those whose entry is the same keep the events that wait. */
+  /** Replaces the receivers. A receiver whose entry is unchanged keeps its waiting events. */
   configure(entries: readonly NotificationSettings[]): void {
     const before = this.#receivers;
     this.#receivers = entries.map((entry) => {
       const known = before.find(({ key }) => key === JSON.stringify(entry));
       return known ?? new Receiver(entry, this.#options);
     });
-    // What waits for a receiver that was changed is still delivered to its old address.
+    // Waiting events of a changed receiver are still delivered to its old address.
     for (const receiver of before.filter((one) => !this.#receivers.includes(one))) void receiver.close();
   }
 
-  /** Hands an event to each receiver that wants it. Returns at once. */
+  /** Queues an event for each receiver that wants it. Returns at once. */
   notify(facts: EventFacts): void {
     const event = makeEvent(facts);
     for (const receiver of this.#receivers) {
@@ -52,7 +52,10 @@ export class Notifier implements AsyncDisposable {
     }
   }
 
-  /** Hands on, once, which images are older than the `max-age` of a receiver. @param images the newest in each place */
+  /**
+   * Queues an event for each image that is older than a receiver's `max-age`, once per image. @param images the newest
+   * image of each name in each provider
+   */
   notifyOfAges(images: Iterable<EventFacts & { readonly age: number }>): void {
     for (const facts of images) {
       const event = makeEvent(facts);
@@ -62,7 +65,7 @@ export class Notifier implements AsyncDisposable {
     }
   }
 
-  /** Delivers what waits, for at most five seconds. */
+  /** Delivers waiting events for at most five seconds. */
   async close(): Promise<void> {
     await Promise.all(this.#receivers.map((receiver) => receiver.close()));
   }
@@ -72,7 +75,7 @@ export class Notifier implements AsyncDisposable {
   }
 }
 
-/** Whether a receiver wants an event. A recovery is a success, too. */
+/** Returns whether a receiver wants an event. A recovery is also a success. */
 export function wants(
   { events = DEFAULT_EVENTS, diskimages, providers }: NotificationSettings,
   { event, diskimage, provider }: NotificationEvent,
@@ -85,7 +88,7 @@ export function wants(
 
 interface Waiting {
   readonly event: NotificationEvent;
-  /** On the monotonic clock, in milliseconds. */
+  /** Start time on the monotonic clock, in milliseconds. */
   readonly since: number;
 }
 
@@ -96,13 +99,13 @@ class Receiver {
   readonly #options: NotifierOptions;
   readonly #retries: RetryPolicy;
   readonly #queue: Waiting[] = [];
-  /** Ends pauses: what waits is sent once more. */
+  /** Ends pauses, so that each waiting event is sent once more. */
   readonly #closing = new AbortController();
   /** Ends deliveries. */
   readonly #closed = new AbortController();
   #draining: Promise<void> | undefined;
   #dropped = 0;
-  /** Ids of the newest images in their places that are too old. */
+  /** Ids of the newest images that are too old, by provider and image name. */
   readonly #old = new Map<string, string>();
 
   constructor(entry: NotificationSettings, options: NotifierOptions) {
@@ -127,7 +130,7 @@ class Receiver {
     this.#draining ??= this.#drain();
   }
 
-  /** Adds an event of a place, unless its last one was the same. */
+  /** Adds an event of an image name in a provider, unless its last one was the same. */
   addOnce(event: NotificationEvent): void {
     const place = JSON.stringify([event.provider, event['image-name']]);
     if (this.#old.get(place) === event.id) return;
@@ -154,7 +157,7 @@ class Receiver {
     const { entry } = this;
     const subject = `notification ${entry.name}: ${event.event} of ${event['image-id']}`;
     const left = entry['retry-timeout'] - (performance.now() - since) / 1000;
-    // Each receiver has a time of its own, whatever the work that notifies it is limited to.
+    // Each receiver has its own time, independent of the time limit of the work that notifies it.
     const budget = new RetryBudget(Math.max(0, left));
     const deliverOnce = (): Promise<string> => deliver(entry, event, this.#closed.signal);
     try {
@@ -162,7 +165,7 @@ class Receiver {
         this.#retries.run(deliverOnce, {
           signal: this.#closing.signal,
           onRetry: (error, pause, attempt) => {
-            const again = `trying again in ${Math.ceil(pause)} s`;
+            const again = `retrying in ${Math.ceil(pause)} s`;
             const message = `${subject} was not delivered (attempt ${attempt}): ${error.message}; ${again}`;
             if (attempt === 1) logger.warn(message);
             else logger.debug(message);
@@ -175,7 +178,7 @@ class Receiver {
       });
       logger.info(`${subject} was delivered: ${answer}`);
     } catch (error) {
-      const reason = this.#closed.signal.aborted ? 'the process stops' : (error as Error).message;
+      const reason = this.#closed.signal.aborted ? 'the process is stopping' : (error as Error).message;
       logger.error(`${subject} was not delivered: ${reason}`);
     }
   }

@@ -1,6 +1,6 @@
 import { call, HandlerArgumentError, memberOf, NAMES, OPERATORS, power, SIGNS } from './operations.ts';
 
-/** Limit of nested brackets and signs. */
+/** Maximum nesting depth of brackets and signs. */
 const MAX_DEPTH = 100;
 
 const SPACE = /\s+|#.*/y;
@@ -10,17 +10,17 @@ const TOKEN =
   /([rbuf]{0,2})("""|'''|"|')((?:\\[\s\S]|(?!\2)[^\\])*)\2|(0[xob][\da-f_]+|(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:e[-+]?\d+)?)|[a-z_]\w*|\*\*|\/\/|<<|>>|[-+*/%|^&=.,:()[\]{}]/iy;
 
 interface Token {
-  /** Empty at the end. */
+  /** Text of the token; empty at the end. */
   readonly text: string;
   /** Value of a literal. */
   readonly literal?: string | number;
 }
 
 /**
- * Evaluates an expression of a logging configuration as Python's `fileConfig` does, as far as it consists of literals,
- * operators, and names that such files use. Tuples and lists become arrays.
+ * Evaluates an expression of a logging configuration like Python's `fileConfig`. It supports literals, operators, and
+ * the names that such files use. Tuples and lists become arrays.
  *
- * @throws HandlerArgumentError that names what is not understood
+ * @throws HandlerArgumentError that names the unsupported part
  */
 export function evaluate(expression: string): unknown {
   return new Parser(tokensOf(expression)).read();
@@ -50,7 +50,7 @@ function toToken([text, prefix = '', quote, body = '', number]: RegExpExecArray)
   return { text, literal: /r/i.test(prefix) ? body : body.replaceAll(ESCAPE, toCharacter) };
 }
 
-/** Escapes in a string; any other backslash stays. */
+/** Escapes in a string. Any other backslash is literal. */
 const ESCAPE = /\\(?:(['"\\ntr\n])|x([\da-f]{2})|u([\da-f]{4}))/gi;
 
 const CONTROLS: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', '\n': '' };
@@ -73,7 +73,7 @@ class Parser {
     this.#tokens = tokens;
   }
 
-  /** Reads everything. With a comma outside of brackets it is a tuple. */
+  /** Reads the whole expression. A comma outside of brackets makes it a tuple. */
   read(): unknown {
     const { items, hasComma } = this.#items('');
     if (items.length === 0) throw notUnderstood('');
@@ -180,7 +180,7 @@ class Parser {
     throw /^\w/.test(text) ? new HandlerArgumentError(`the name ${text} is not known`) : notUnderstood(text);
   }
 
-  /** The strings that follow a string. */
+  /** Reads the string literals that directly follow a string. */
   #adjacentText(): string {
     const { literal } = this.#tokens[this.#at] ?? {};
     if (typeof literal !== 'string') return '';

@@ -8,7 +8,7 @@ type Arguments = Readonly<Record<string, unknown>>;
 
 /** A handler of Python's logging, with the equivalent target. */
 interface Handler {
-  /** Names of its arguments, in order. */
+  /** Names of the handler's arguments, in order. */
   readonly parameters: readonly string[];
   /** Returns the target; undefined if the handler discards its records. */
   target(args: Arguments): LogTarget | undefined;

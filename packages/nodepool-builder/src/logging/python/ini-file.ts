@@ -17,12 +17,12 @@ export class IniSection {
     this.#line = line;
   }
 
-  /** Returns a value as it is written. */
+  /** Returns a value without interpolation. */
   raw(key: string): string | undefined {
     return this.values.get(key)?.text;
   }
 
-  /** Returns a value with each `%(key)s` replaced by that value of the section, and `%%` by `%`. */
+  /** Returns a value. Each `%(key)s` is replaced by that value of the section, and `%%` by `%`. */
   text(key: string): string | undefined {
     return this.raw(key)?.replaceAll(/%(?:%|\((\w+)\)s)/g, (whole, other: string | undefined) =>
       other === undefined ? '%' : (this.raw(other.toLowerCase()) ?? whole),
@@ -60,8 +60,8 @@ export function iniError(
 }
 
 /**
- * Parses an INI file as Python's `configparser` does: `key = value` or `key: value`, with longer values on indented
- * lines, and comments after `#` or `;`. Every section has the values of `[DEFAULT]`.
+ * Parses an INI file like Python's `configparser`: `key = value` or `key: value`, with longer values on indented lines,
+ * and comments after `#` or `;`. Every section has the values of `[DEFAULT]`.
  *
  * @param file path for messages
  * @throws ConfigurationError
@@ -98,7 +98,7 @@ export function parseIni(file: string, text: string): ReadonlyMap<string, IniSec
   return sections;
 }
 
-/** Removes a comment after a value, as Python 2 did: after a space and a semicolon. */
+/** Removes a comment after a value, like Python 2: after a space and a semicolon. */
 function withoutComment(text: string): string {
   return text.replace(/\s;.*$/, '').trim();
 }

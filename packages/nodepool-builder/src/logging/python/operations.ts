@@ -2,12 +2,12 @@ import { homedir } from 'node:os';
 import { posix } from 'node:path';
 import { strftime } from './percent-format.ts';
 
-/** A handler's arguments have no value, or not the right one. */
+/** A handler's arguments cannot be evaluated, or have the wrong type. */
 export class HandlerArgumentError extends Error {
   override readonly name = 'HandlerArgumentError';
 }
 
-/** Something with members: a module, a class, or the environment. */
+/** An object with members: a module, a class, or the environment. */
 class Namespace {
   readonly name: string;
   readonly members: Readonly<Record<string, unknown>>;
@@ -29,7 +29,7 @@ function pythonText(value: unknown): string {
   throw new HandlerArgumentError('a list or dictionary cannot become text');
 }
 
-/** Limit of a text that an operation makes. */
+/** Maximum length of a text that an operation makes. */
 const MAX_TEXT = 65_536;
 
 function bounded(text: string): string {
@@ -72,7 +72,7 @@ function arithmetic(operator: string, calculate: (left: number, right: number) =
   };
 }
 
-/** Of whole numbers of any length, as in Python. */
+/** Makes an operator on integers of any length, as in Python. */
 function bitwise(operator: string, calculate: (left: bigint, right: bigint) => bigint): Operator {
   return arithmetic(operator, (left, right) => {
     const isShift = operator === '<<' || operator === '>>';
@@ -86,10 +86,10 @@ const sum = arithmetic('+', (left, right) => left + right);
 const product = arithmetic('*', (left, right) => left * right);
 const remainder = arithmetic('%', (left, right) => left - Math.floor(left / right) * right);
 
-/** `**`. */
+/** The operator `**`. */
 export const power: Operator = arithmetic('**', (left, right) => left ** right);
 
-/** Operators of two operands, from those that bind least. */
+/** Binary operators, from the lowest precedence to the highest. */
 export const OPERATORS: readonly Readonly<Record<string, Operator>>[] = [
   { or: (left, right) => (isTrue(left) ? left : right) },
   { and: (left, right) => (isTrue(left) ? right : left) },
@@ -118,7 +118,7 @@ export const OPERATORS: readonly Readonly<Record<string, Operator>>[] = [
   },
 ];
 
-/** Operators of one operand. */
+/** Unary operators. */
 export const SIGNS: Readonly<Record<string, (value: unknown) => unknown>> = {
   '-': (value) => product(-1, value),
   '+': (value) => product(1, value),
@@ -202,7 +202,7 @@ export function call(target: unknown, positional: readonly unknown[], named: Nam
   throw new HandlerArgumentError(`${kindOf(target)} is called like a function`);
 }
 
-/** Makes a function of texts. */
+/** Makes a function whose arguments are texts. */
 function ofTexts(convert: (...values: string[]) => unknown): PythonFunction {
   return (positional) => convert(...texts(positional));
 }
@@ -211,7 +211,7 @@ function variable([name, other = null]: readonly unknown[]): unknown {
   return process.env[String(name)] ?? other;
 }
 
-/** `os.path.join`: an absolute path replaces those before it. */
+/** `os.path.join`: an absolute path replaces the paths before it. */
 function joinPaths(...paths: string[]): string {
   return paths.reduce((path, next) => {
     if (next.startsWith('/') || path === '') return next;
@@ -223,7 +223,10 @@ const FACILITIES =
   'KERN USER MAIL DAEMON AUTH SYSLOG LPR NEWS UUCP CRON AUTHPRIV FTP NTP SECURITY CONSOLE SOLCRON ' +
   'LOCAL0 LOCAL1 LOCAL2 LOCAL3 LOCAL4 LOCAL5 LOCAL6 LOCAL7';
 
-/** The names that an expression may use: those of Python's module `logging` in which the field's files are evaluated. */
+/**
+ * The names that an expression may use. They are from the namespace of Python's `logging`, in which the field's files
+ * are evaluated.
+ */
 export const NAMES: Readonly<Record<string, unknown>> = {
   True: true,
   False: false,

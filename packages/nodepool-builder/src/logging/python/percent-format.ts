@@ -62,14 +62,14 @@ const TIME_DIRECTIVES: Readonly<Record<string, (iso: string, time: Date) => stri
   '%': () => '%',
 };
 
-/** Returns why a format is not supported; undefined if it is. */
+/** Returns why a format is not supported; undefined if it is supported. */
 export function formatError(format: string, datefmt: string): string | undefined {
   for (const [directive, field, , , , conversion = ''] of format.matchAll(DIRECTIVE)) {
     if (field !== undefined && !(Object.hasOwn(FIELDS, field) && Object.hasOwn(CONVERSIONS, conversion))) {
       return `${directive} is not supported`;
     }
   }
-  if (format.replaceAll(DIRECTIVE, '').includes('%')) return 'a "%" starts no directive';
+  if (format.replaceAll(DIRECTIVE, '').includes('%')) return 'a "%" does not start a directive';
   for (const [directive, letter = ''] of datefmt.matchAll(/%(.?)/gs)) {
     if (!Object.hasOwn(TIME_DIRECTIVES, letter)) return `${directive} in datefmt is not supported`;
   }
@@ -96,7 +96,7 @@ export function percentFormat(format: string, datefmt: string): RecordFormat {
     );
 }
 
-/** Formats a local time in the C locale. Unknown directives stay. */
+/** Formats a local time in the C locale. Unknown directives are unchanged. */
 export function strftime(format: string, time: Date): string {
   const iso = asUtc(time).toISOString();
   return format.replaceAll(

@@ -6,7 +6,7 @@ import { type IniSection, iniError, parseIni } from './ini-file.ts';
 import { HandlerArgumentError } from './operations.ts';
 import { formatError, percentFormat } from './percent-format.ts';
 
-/** Thresholds by Python level. CRITICAL means none, because our highest level is ERROR. */
+/** Thresholds by Python level. CRITICAL discards all records, because our highest level is ERROR. */
 const LEVELS: Readonly<Record<string, LogThreshold | undefined>> = {
   CRITICAL: 'silent',
   FATAL: 'silent',
@@ -19,9 +19,9 @@ const LEVELS: Readonly<Record<string, LogThreshold | undefined>> = {
 };
 
 /**
- * Parses a logging configuration for Python without evaluating anything.
+ * Parses a logging configuration for Python without evaluating code.
  *
- * @throws ConfigurationError for a file that Python would reject, too
+ * @throws ConfigurationError for a file that Python would also reject
  */
 export function parsePythonSettings(file: string, text: string): ReadLogSettings {
   const sections = parseIni(file, text);
@@ -31,7 +31,7 @@ export function parsePythonSettings(file: string, text: string): ReadLogSettings
     if (found !== undefined) return found;
     throw iniError(file, 1, `the section [${name}] is missing`);
   };
-  /** Reads the sections that `keys` of a section names. */
+  /** Reads the sections that a section's `keys` lists. */
   const named = <T>(
     list: string,
     prefix: string,

@@ -62,7 +62,7 @@ describe('the origin of a build', () => {
       ],
     );
     const first = await originOfBuild(source, 'debian-1');
-    assert.equal(first.packages.reason, 'the store has no list of packages of a build before');
+    assert.equal(first.packages.reason, 'the store has no package list of an earlier build');
     assert.equal(first.packages.count, 2);
   });
 
@@ -118,10 +118,10 @@ describe('the origin of a build', () => {
     const reason = 'its builder returned no attestation';
     assert.deepEqual([origin.proof.state, origin.proof.reason], ['unproven', reason]);
     assert.equal(origin.uploads[0]?.proof.reason, reason);
-    assert.equal(origin.packages.reason, 'its builder returned no list of packages');
+    assert.equal(origin.packages.reason, 'its builder returned no package list');
     site.packages.set('debian-1', 'AAAA');
     const damaged = await originOfBuild(await site.source(), 'debian-1');
-    assert.match(damaged.packages.reason ?? '', /^the list of packages of debian-1 cannot be read: /);
+    assert.match(damaged.packages.reason ?? '', /^the package list of debian-1 cannot be read: /);
     const absent = await originOfBuild(await site.source(), 'unknown-1');
     assert.equal(absent.packages.reason, 'no manager has a record of the build');
   });

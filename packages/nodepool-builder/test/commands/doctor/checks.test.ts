@@ -94,7 +94,7 @@ describe('the checks of a site', () => {
     assert.partialDeepStrictEqual(second, {
       subject: 'provider west',
       status: 'problem',
-      message: 'gave no answer within 0.05 s',
+      message: 'did not end within 0.05 s',
     });
     assert.match(second?.remedy ?? '', /--timeout/);
   });

@@ -162,5 +162,8 @@ it('a rejected image that cannot be deleted at once causes a retriable error', a
   const upload = { uploadId: 'upload-1', imageId: 'debian-1', imageName: 'debian' };
   const error = await discardRejected(new AwayProvider(), upload, 'the hook rejected it', signal);
   assert.equal(error.retriable, true);
-  assert.match(error.message, /^the hook rejected it; the image is still in fake and is deleted later: 503$/);
+  assert.match(
+    error.message,
+    /^the hook rejected it; the image is still in fake and will be deleted later: 503$/,
+  );
 });

@@ -170,7 +170,7 @@ describe('an upload with a job', () => {
       await mkdir(obstacle(record));
       return DONE;
     });
-    await assert.rejects(unrecorded, /^JobError: the record of the upload of 0001 cannot be written: EISDIR/);
+    await assert.rejects(unrecorded, /^JobError: cannot write the record of the upload of 0001: EISDIR/);
     assert.deepEqual(await records(), [uploadRecord()]);
     await rmdir(obstacle(uploadRecord()));
     await pass(GRACE);
@@ -181,7 +181,7 @@ describe('an upload with a job', () => {
   it('an upload stays an orphan if a further attempt cannot be recorded', async (t) => {
     const { uploads, records, provider, pass, obstacle } = await startUploads(t, uploadRecord());
     await mkdir(obstacle(uploadRecord()));
-    await assert.rejects(uploads.run(new FakeJob(), uploadRecord(), succeed), /cannot be written/);
+    await assert.rejects(uploads.run(new FakeJob(), uploadRecord(), succeed), /cannot write the record/);
     await rmdir(obstacle(uploadRecord()));
     assert.deepEqual(await records(), [uploadRecord()]);
     await pass(GRACE);
@@ -209,7 +209,7 @@ it('a damaged upload record is logged and left unchanged, and a half-written one
   await Uploads.open(directory, { provider: () => undefined, logger });
   assert.deepEqual((await readdir(directory)).toSorted(), ['newer.json', 'torn.json']);
   assert.equal(
-    logger.lines.filter((line) => /^warn the upload record .* is damaged: .* left alone/.test(line)).length,
+    logger.lines.filter((line) => /^warn ignoring the upload record .* is damaged: /.test(line)).length,
     2,
   );
 });

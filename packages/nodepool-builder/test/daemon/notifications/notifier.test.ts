@@ -113,7 +113,7 @@ describe('a webhook', () => {
     );
     assert.match(
       lines[0] ?? '',
-      /^warn .* was not delivered \(attempt 1\): status 503: the answer; trying again/,
+      /^warn .* was not delivered \(attempt 1\): status 503: the answer; retrying/,
     );
     assert.equal(lines.filter((line) => line.startsWith('warn')).length, 1);
   });
@@ -164,7 +164,7 @@ describe('a webhook', () => {
     );
     notifier.notify(FAILED);
     await hasLogged(/^info notification chat: .* was delivered/);
-    await hasLogged(/^error notification slow: .* was not delivered: no answer: /);
+    await hasLogged(/^error notification slow: .* was not delivered: no response: /);
     assert.ok(hanging.requests.length > 1);
   });
 

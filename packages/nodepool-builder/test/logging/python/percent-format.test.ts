@@ -45,7 +45,7 @@ describe("a format of Python's logging", () => {
   const faults: readonly (readonly [format: string, datefmt: string, reason: string])[] = [
     ['%(pathname)s: %(message)s', '', '%(pathname)s is not supported'],
     ['%(message)r', '', '%(message)r is not supported'],
-    ['%(message)s 5%', '', 'a "%" starts no directive'],
+    ['%(message)s 5%', '', 'a "%" does not start a directive'],
     ['%(asctime)s', '%Q', '%Q in datefmt is not supported'],
   ];
   for (const [format, datefmt, reason] of faults) {
