@@ -14,13 +14,16 @@ import type { FoundAttestation } from './types.ts';
 
 const SUFFIX = '.sigstore.json';
 
-/** Most attestations of an image that are read. */
+/** Maximum number of attestations of an image that are read. */
 const MOST_ATTESTATIONS = 512;
 
-/** Most bytes of all attestations of an image that are read. */
+/** Maximum total size of the attestations of an image that are read, in bytes. */
 const LARGEST_SUM = 32 * LARGEST_ATTESTATION;
 
-/** Name of the attestation of an upload. An id that is no file name, or a long one, is replaced by its digest. */
+/**
+ * Returns the file name of an upload's attestation. An id that is too long or not a file name is replaced by its
+ * digest.
+ */
 export function uploadDocument(uploadId: string): string {
   const isName = /^\w[\w-]{0,63}$/.test(uploadId);
   return `upload-${isName ? uploadId : createHash('sha256').update(uploadId).digest('hex')}${SUFFIX}`;
@@ -42,7 +45,7 @@ export async function readAttestations(
   let sum = 0;
   for (const name of names) {
     const attestation = await readAttestation(join(path, name));
-    if (attestation === undefined) continue; // removed meanwhile
+    if (attestation === undefined) continue; // removed in the meantime
     sum += attestation.text.length;
     if (sum > LARGEST_SUM) throw tooLarge(path, `have more than ${LARGEST_SUM} bytes`);
     found.push(attestation);
@@ -71,7 +74,7 @@ async function namesOf(path: string): Promise<readonly string[]> {
   const entries = await unlessMissing(readdir(path)).catch((error: unknown) => {
     const code = errnoOf(error);
     if (code === undefined) throw error;
-    const remedy = 'give this user the right to read it';
+    const remedy = 'grant this user read access to it';
     const message = `the attestations in "${path}" cannot be read (${code}); ${remedy}`;
     throw new ProvenanceError('attestation-unreadable', message, { cause: error });
   });

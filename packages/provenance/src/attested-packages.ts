@@ -12,10 +12,11 @@ export function billOfMaterialsPath(directory: string, imageId: string): string 
 }
 
 /**
- * Packages of an image, from the bill of materials whose digest the verified statement of its build contains.
+ * Reads the packages of an image from the bill of materials whose digest the verified statement of its build contains.
  *
  * @param build facts of that statement; undefined if it has no SLSA provenance
- * @throws ProvenanceError `bill-of-materials-invalid` if the build has none or it was changed, `bill-of-materials-too-large`
+ * @throws ProvenanceError `bill-of-materials-invalid` if the build has none or it was changed,
+ * `bill-of-materials-too-large`
  */
 export async function readAttestedPackages(
   directory: string,

@@ -11,10 +11,10 @@ export const CONVERSION_TYPE = 'https://nodepool-builder.dev/conversion/v1';
 /** Name of a build's bill of materials among the subjects. */
 export const BILL_OF_MATERIALS = 'bom.cdx.json';
 
-/** Begins the URI of a material that has neither an address nor a digest: SLSA requires one of them. */
+/** Prefix of the URI of a material that has neither an address nor a digest, because SLSA requires one of them. */
 const NAMELESS = 'urn:nodepool-builder:material:';
 
-/** The host and the program that build. */
+/** The host and the program of a build. */
 export interface BuilderIdentity {
   readonly builderId: string;
   readonly version: string;
@@ -24,7 +24,7 @@ export interface BuilderIdentity {
 /** Bill of materials of a build, or the reason why there is none. */
 export type BillOfMaterialsOutcome = { readonly sha256: string } | { readonly reason: string };
 
-/** Statement of a finished build. */
+/** Makes the statement of a finished build. */
 export function buildStatement(
   { manifest, diskimage, materials, environment }: FinishedBuild,
   { builderId, version, host }: BuilderIdentity,
@@ -69,7 +69,7 @@ export function buildStatement(
   };
 }
 
-/** Statement of a converted file. */
+/** Makes the statement of a converted file. */
 export function conversionStatement(
   { imageId, imageName, source, file }: Conversion,
   { builderId, version, host }: BuilderIdentity,
@@ -162,11 +162,11 @@ const SCHEMA = {
 
 const READER = new JsonReader(SCHEMA);
 
-/** Facts of a build or a conversion, by this software or by another one that writes SLSA provenance. */
+/** Facts of a build or a conversion, by this or any other software that writes SLSA provenance. */
 export interface BuildFacts {
   readonly kind: 'build' | 'conversion';
   readonly builderId: string;
-  /** Absent in statements of other software. */
+  /** Image-id; absent in statements of other software. */
   readonly imageId?: string;
   /** Name of the disk image. Absent in statements of other software. */
   readonly imageName?: string;

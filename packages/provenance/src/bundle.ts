@@ -17,8 +17,8 @@ const MEDIA_TYPES = [
 const TEXT = { type: 'string' } as const;
 
 /**
- * The keys of a bundle that may be present. `@sigstore/bundle` ignores unknown keys, so that a change of an optional key
- * would go unnoticed.
+ * The keys that a bundle may contain. `@sigstore/bundle` ignores unknown keys, so that a change of an optional key
+ * would not be noticed.
  */
 const BUNDLE = {
   type: 'object',
@@ -85,7 +85,7 @@ export interface VerifiedStatement {
   readonly digest: string;
 }
 
-/** Library of sigstore, loaded on demand: most commands touch no bundle. */
+/** Returns the sigstore library, which is loaded on demand, because most commands use no bundle. */
 function sigstore(): typeof import('@sigstore/bundle') {
   return createRequire(import.meta.url)('@sigstore/bundle') as typeof import('@sigstore/bundle');
 }
@@ -119,8 +119,8 @@ export async function signStatement(
   const text = JSON.stringify(bundleToJSON(bundle));
   if (Buffer.byteLength(text) > LARGEST_ATTESTATION) {
     const names = statement.subjects.map(({ name }) => name).join(', ');
-    const remedy = 'give the disk image fewer variables or elements';
-    const message = `the attestation of ${names} would be larger than ${LARGEST_ATTESTATION} bytes; ${remedy}`;
+    const remedy = 'reduce the variables or elements of the disk image';
+    const message = `the attestation of ${names} would exceed ${LARGEST_ATTESTATION} bytes; ${remedy}`;
     throw new ProvenanceError('bundle-too-large', message);
   }
   return text;
@@ -142,24 +142,27 @@ export function verifyBundle(
     throw new ProvenanceError('key-untrusted', `${message}; add its file to trusted-keys if it should be`);
   }
   if (!verifySignature(trusted.key, preAuthenticationEncoding(payload), signature)) {
-    const message = `the attestation "${place}" or its signature was changed: the key "${trusted.file}" did not sign it`;
+    const message = `the attestation "${place}" or its signature was changed: it does not match the key "${trusted.file}"`;
     throw new ProvenanceError('signature-invalid', message);
   }
   const statement = readStatement(payload, place);
   return { statement, keyId: trusted.keyId, keyFile: trusted.file, digest: digestOf(payload) };
 }
 
-/** SHA-256 of the payload of a bundle, in hexadecimal. @throws ProvenanceError `bundle-invalid`, `bundle-too-large` */
+/**
+ * Returns the SHA-256 of a bundle's payload, in hexadecimal. @throws ProvenanceError `bundle-invalid`,
+ * `bundle-too-large`
+ */
 export function payloadDigest(text: BundleText): string {
   return digestOf(openBundle(text, 'given').payload);
 }
 
-/** The statement of a bundle, not verified. @throws ProvenanceError */
+/** Returns the unverified statement of a bundle. @throws ProvenanceError */
 export function unverifiedStatement({ place, text }: FoundAttestation): Statement {
   return readStatement(openBundle(text, place).payload, place);
 }
 
-/** The bytes that a DSSE signature signs. */
+/** Returns the bytes that a DSSE signature covers. */
 export function preAuthenticationEncoding(payload: Buffer): Buffer {
   return Buffer.concat([
     Buffer.from(`DSSEv1 ${Buffer.byteLength(PAYLOAD_TYPE)} ${PAYLOAD_TYPE} ${payload.length} `),
@@ -188,24 +191,24 @@ function openBundle(text: BundleText, place: string): Envelope {
     };
   } catch (error) {
     const reason = (error as Error).message;
-    const message = `the attestation "${place}" is damaged or no sigstore bundle v0.3 with a DSSE envelope: ${reason}`;
+    const message = `the attestation "${place}" is damaged or not a sigstore bundle v0.3 with a DSSE envelope: ${reason}`;
     throw new ProvenanceError('bundle-invalid', message, { cause: error });
   }
 }
 
-/** Decodes base64 strictly, unlike Buffer, so that no two texts stand for the same bytes. */
+/** Decodes base64 strictly, unlike Buffer, so that no two texts represent the same bytes. */
 function decoded(text: string, name: string): Buffer {
   const bytes = Buffer.from(text, 'base64');
   if (bytes.length === 0 || bytes.toString('base64') !== text) throw new Error(`its ${name} is not base64`);
   return bytes;
 }
 
-/** cosign writes the same digest in base64. */
+/** Returns whether a hint names a key. cosign writes the same digest in base64. */
 function isHintOf(hint: string, keyId: string): boolean {
   return hint === keyId || hint === Buffer.from(keyId, 'hex').toString('base64');
 }
 
-/** A hint may be any text. */
+/** Formats a hint for a message, because it may be any text. */
 function shown(hint: string): string {
   return /^[\w+/=.-]{1,100}$/.test(hint) ? hint : 'of an invalid id';
 }

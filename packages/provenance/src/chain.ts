@@ -13,12 +13,12 @@ import type {
 } from './types.ts';
 import { type AttestedUpload, uploadFactsOf } from './upload-statement.ts';
 
-/** Seconds by which the clock of a builder may be ahead of that of this host. */
+/** Tolerated seconds by which a builder's clock may be ahead of this host's. */
 export const CLOCK_TOLERANCE = 300;
 
 /** Settings of {@link verifyChain}. */
 export interface ChainOptions {
-  /** Default: the time of the system. */
+  /** Time of the verification. Default: the system time. */
   readonly now?: Date;
 }
 
@@ -38,7 +38,7 @@ interface FoundUpload {
 
 /** The outcome of reading all attestations. */
 interface Evidence {
-  /** Builds and conversions, of which a newer one is last. */
+  /** Builds and conversions, the newest last. */
   readonly builds: readonly AttestedBuild[];
   readonly uploads: readonly FoundUpload[];
   /** Attestations that were changed or damaged. */
@@ -48,10 +48,10 @@ interface Evidence {
 }
 
 /**
- * Walks the chain from a subject back to its build: upload, download, file, conversion, build, materials.
+ * Follows the chain from a subject back to its build: upload, download, file, conversion, build, materials.
  *
- * An attestation that was changed is always reported. One of a key that is not trusted counts only where the chain lacks
- * a link: an image may have attestations of several sites.
+ * An attestation that was changed is always reported. An attestation by an untrusted key counts only where the chain
+ * lacks a link, because an image may have attestations of several sites.
  */
 export function verifyChain(
   subject: VerifiedSubject,
@@ -94,7 +94,7 @@ function finishTime({ facts }: AttestedBuild): number {
   return facts.finishedAt?.getTime() ?? 0;
 }
 
-/** Kind of an attestation that cannot be read, by the name of its file. */
+/** Returns the kind of an attestation that cannot be read, by its file name. */
 function kindOf(place: string): ChainLink['kind'] {
   const name = basename(place);
   if (name.startsWith('upload-')) return 'upload';
@@ -105,7 +105,7 @@ class Chain {
   readonly #evidence: Evidence;
   readonly #now: Date;
   readonly #links: ChainLink[] = [];
-  /** Builds with a link, each of which has one. */
+  /** Builds whose link has been added. */
   readonly #reported = new Set<AttestedBuild>();
   #build: AttestedBuild | undefined;
 
@@ -153,7 +153,7 @@ class Chain {
       ({ facts }) => facts.provider === provider && facts.externalId === externalId,
     );
     if (upload === undefined) {
-      this.#add('upload', name, 'unproven', this.#missing(`no attestation is about the upload of ${name}`));
+      this.#add('upload', name, 'unproven', this.#missing(`the upload of ${name} is not attested`));
       return;
     }
     const { facts } = upload;
@@ -166,7 +166,7 @@ class Chain {
     if (downloaded !== undefined) {
       const isSame = downloaded === facts.sha256;
       const other = `other bytes than ${facts.fileName} had${facts.isConverted ? ', which it converted' : ''}`;
-      const bytes = isSame ? 'the bytes that were uploaded' : other;
+      const bytes = isSame ? 'the uploaded bytes' : other;
       const message = `the provider has ${bytes}: their sha256 is ${downloaded}`;
       const ifOther = facts.isConverted ? 'unproven' : 'refuted';
       this.#add('download', name, isSame ? 'proven' : ifOther, message);
@@ -183,7 +183,7 @@ class Chain {
     this.#walkOrigin(basename(path), sha256, imageId, path);
   }
 
-  /** Walks from a file, which may have the name that a provider gave it. */
+  /** Follows the chain from a file, which may have a name that a provider gave it. */
   #walkNamedFile({ path, sha256 }: Pick<LocalFile, 'path' | 'sha256'>): void {
     const name = basename(path);
     const upload = this.#evidence.uploads.findLast(
@@ -193,7 +193,7 @@ class Chain {
     else this.#walkUpload(upload.facts);
   }
 
-  /** Walks from a file to its build, which it returns. */
+  /** Follows the chain from a file to its build, and returns the build. */
   #walkOrigin(name: string, sha256: string, imageId?: string, path = name): AttestedBuild | undefined {
     const origin = this.#originOf(name, sha256, imageId);
     if (origin === undefined) {
@@ -215,7 +215,7 @@ class Chain {
     const build = this.#buildOf(sourceName, digest, imageId ?? facts.imageId);
     const subject = `${name} from ${sourceName}`;
     if (build === undefined) {
-      const message = `no attestation of a build is about ${sourceName}, sha256 ${digest}`;
+      const message = `no attestation of a build covers ${sourceName}, sha256 ${digest}`;
       this.#add('conversion', subject, 'unproven', this.#missing(message), conversion);
       return undefined;
     }
@@ -252,18 +252,18 @@ class Chain {
       const message = `its bytes are those of ${original.name}; ${remedy}`;
       this.#add('file', path, 'refuted', message);
     } else if (original === undefined && attested !== undefined) {
-      const message = `its sha256 is ${sha256}, and its attestation says ${attested.sha256}: it was changed`;
+      const message = `its sha256 is ${sha256}, but its attestation has ${attested.sha256}: it was changed`;
       this.#add('file', path, 'refuted', message);
     } else {
-      // An upload may be about these bytes, while no attestation says where they come from.
+      // An upload may cover these bytes, while no attestation covers their origin.
       const names = [...new Set(subjects.map((subject) => subject.name))];
-      const rest = names.length === 0 ? '' : `; those that were found are about ${names.join(', ')}`;
-      const message = `no attestation of a build or conversion is about this file, sha256 ${sha256}${rest}`;
+      const rest = names.length === 0 ? '' : `; the existing ones cover ${names.join(', ')}`;
+      const message = `no attestation of a build or conversion covers this file, sha256 ${sha256}${rest}`;
       this.#add('file', path, 'unproven', this.#missing(message));
     }
   }
 
-  /** The build or conversion that made a file, a build rather than a conversion. */
+  /** Finds the build or conversion that made a file. A build takes precedence over a conversion. */
   #originOf(name: string, sha256: string, imageId?: string): AttestedBuild | undefined {
     return (
       this.#buildOf(name, sha256, imageId) ?? this.#evidence.builds.findLast(makes(name, sha256, imageId))
@@ -293,7 +293,7 @@ class Chain {
     });
   }
 
-  /** A reason, with the attestations that no trusted key signed, one of which may be the missing one. */
+  /** Formats a reason, with the attestations by untrusted keys, one of which may be the missing one. */
   #missing(reason: string): string {
     return [reason, ...this.#evidence.untrusted].join('; ');
   }
@@ -321,14 +321,16 @@ function linkOf(
   return { kind, subject, state, reason, place, keyId: verified.keyId, keyFile: verified.keyFile };
 }
 
-/** Whether a build has a file, by this name, among its subjects. A statement of other software has no image-id. */
+/**
+ * Returns whether a build has a file of this name among its subjects. A statement of other software has no image-id.
+ */
 function makes(name: string, sha256: string, imageId: string | undefined): (build: AttestedBuild) => boolean {
   return ({ facts }) =>
     (imageId === undefined || facts.imageId === undefined || facts.imageId === imageId) &&
     facts.subjects.some((subject) => subject.name === name && subject.sha256 === sha256);
 }
 
-/** Reason why the digest that a provider reported contradicts the upload. */
+/** Returns the reason why the digest that a provider reported contradicts the upload. */
 function contradictionOf({
   reportedDigests,
   isConverted,
@@ -337,5 +339,5 @@ function contradictionOf({
 }: AttestedUpload): string | undefined {
   const reported = reportedDigests.sha256?.toLowerCase();
   if (reported === undefined || reported === sha256 || isConverted) return undefined;
-  return `the provider reported the sha256 ${reported}, and ${fileName} had ${sha256}`;
+  return `the provider reported the sha256 ${reported}, but ${fileName} had ${sha256}`;
 }

@@ -1,19 +1,19 @@
-/** Error codes, and whether a retry may succeed. */
+/** Error codes. If `retriable`, a retry may succeed. */
 export const PROVENANCE_ERRORS = {
-  /** A private or public key that cannot be read, or that is of no supported type. */
+  /** A private or public key that cannot be read, or whose type is not supported. */
   'key-unusable': { retriable: false },
-  /** The signing command failed, hung, or wrote something else than a signature. */
+  /** The signing command failed, hung, or wrote something other than a signature. */
   'signing-failed': { retriable: true },
   'attestation-unreadable': { retriable: false },
   'bundle-too-large': { retriable: false },
-  /** A bundle that is damaged, or of another format. */
+  /** A bundle that is damaged, or has another format. */
   'bundle-invalid': { retriable: false },
-  /** A statement that is no in-toto statement, or whose predicate is not as its type says. */
+  /** A statement that is not an in-toto statement, or whose predicate does not match its type. */
   'statement-invalid': { retriable: false },
   'signature-invalid': { retriable: false },
-  /** A bundle that was signed with a key that is not trusted. */
+  /** A bundle that was signed with an untrusted key. */
   'key-untrusted': { retriable: false },
-  /** A bill of materials that is damaged, or not the one that the build attested. */
+  /** A bill of materials that is damaged, or differs from the attested one. */
   'bill-of-materials-invalid': { retriable: false },
   'bill-of-materials-too-large': { retriable: false },
 } as const;
@@ -21,7 +21,7 @@ export const PROVENANCE_ERRORS = {
 /** Code of a {@link ProvenanceError}. Compare codes, never messages. */
 export type ProvenanceErrorCode = keyof typeof PROVENANCE_ERRORS;
 
-/** An expected error. Its message names the thing, the reason and the remedy, and never contains a key. */
+/** An expected error. Its message names the subject, the reason and the remedy, and never contains a key. */
 export class ProvenanceError extends Error {
   override readonly name = 'ProvenanceError';
   readonly code: ProvenanceErrorCode;

@@ -6,7 +6,7 @@ import type { ChainReport, GateRules, Package } from './types.ts';
 
 /** Settings of {@link checkGate}. */
 export interface GateOptions {
-  /** Default: the time of the system. */
+  /** Time of the verification. Default: the system time. */
   readonly now?: Date;
 }
 
@@ -14,7 +14,7 @@ export interface GateOptions {
  * Compares an image's chain with the rules of `require-attestation`.
  *
  * @param packages reads the bill of materials; called only if a rule needs it
- * @returns the rule that refuses the image and its reason; undefined if none does
+ * @returns the broken rule and the reason; undefined if the image follows all
  */
 export async function checkGate(
   rules: GateRules,
@@ -36,7 +36,7 @@ export async function checkGate(
 
 function refusedBuilder({ builders }: GateRules, { builderId }: BuildFacts): string | undefined {
   if (builders.length === 0 || builders.some((one) => matchesGlob(builderId, one))) return undefined;
-  return `builders: the builder ${builderId} is none of ${builders.join(', ')}`;
+  return `builders: the builder ${builderId} is not one of ${builders.join(', ')}`;
 }
 
 function refusedRepository({ sourceRepositories }: GateRules, { materials }: BuildFacts): string | undefined {
@@ -48,10 +48,10 @@ function refusedRepository({ sourceRepositories }: GateRules, { materials }: Bui
     const repository = uri && repositoryOf(uri);
     if (repository === undefined) return `source-repositories: the repository of ${name} has no address`;
     if (!sourceRepositories.some((one) => matchesGlob(repository, one))) {
-      return `source-repositories: ${repository} (${name}) is none of ${accepted}`;
+      return `source-repositories: ${repository} (${name}) is not one of ${accepted}`;
     }
     if (annotations?.isModified === true) {
-      return `source-repositories: ${repository} (${name}) had changes that are in no commit`;
+      return `source-repositories: ${repository} (${name}) had uncommitted changes`;
     }
   }
   return undefined;
@@ -59,14 +59,14 @@ function refusedRepository({ sourceRepositories }: GateRules, { materials }: Bui
 
 function refusedAge({ maxAge }: GateRules, { finishedAt }: BuildFacts, now: Date): string | undefined {
   if (maxAge === undefined) return undefined;
-  if (finishedAt === undefined) return 'max-age: the attestation does not say when the build finished';
+  if (finishedAt === undefined) return 'max-age: the attestation does not contain the end of the build';
   const seconds = (now.getTime() - finishedAt.getTime()) / 1000;
   if (seconds < -CLOCK_TOLERANCE) {
     const remedy = 'correct the clock of that host or of this one';
     return `max-age: the build finished in the future, at ${finishedAt.toISOString()}; ${remedy}`;
   }
   if (seconds <= maxAge) return undefined;
-  return `max-age: the build finished ${Math.round(seconds)} s ago, and ${maxAge} s are allowed`;
+  return `max-age: the build finished ${Math.round(seconds)} s ago, which exceeds ${maxAge} s`;
 }
 
 async function refusedPackage(
@@ -91,7 +91,7 @@ function isRepository({ uri, digest }: Material): boolean {
   return digest.gitCommit !== undefined || uri?.startsWith('git+') === true;
 }
 
-/** `git+https://HOST/PATH@REVISION` as `https://HOST/PATH`. */
+/** Converts `git+https://HOST/PATH@REVISION` to `https://HOST/PATH`. */
 function repositoryOf(uri: string): string {
   return uri.replace(/^git\+/, '').replace(/@[\da-f]{7,64}$/, '');
 }

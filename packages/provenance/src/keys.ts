@@ -4,24 +4,24 @@ import { ProvenanceError } from './errors.ts';
 import { readLimited } from './read-limited.ts';
 import type { TrustedKey } from './types.ts';
 
-/** Bytes; a PEM file of a key has a few hundred. */
+/** Maximum size of a key file in bytes. A PEM file has a few hundred. */
 const LARGEST_KEY_FILE = 65_536;
 
 const SUPPORTED = 'Ed25519, ECDSA P-256 and ECDSA P-384';
 
-/** Digest that a key signs; Ed25519 signs the data itself. */
+/** Digest that a key signs. Ed25519 signs the data itself. */
 type SignatureDigest = 'sha256' | 'sha384' | null;
 
-/** Curves of ECDSA by the names of OpenSSL, with the digest that FIPS 186 and sigstore pair them with. */
+/** Curves of ECDSA by their names in OpenSSL, with the digest that FIPS 186 and sigstore pair with each. */
 const CURVES: Readonly<Record<string, SignatureDigest>> = { prime256v1: 'sha256', secp384r1: 'sha384' };
 
-/** Digest for signatures with a key; undefined if its type is not supported. */
+/** Returns the digest for signatures with a key; undefined if its type is not supported. */
 export function signatureDigest(key: KeyObject): SignatureDigest | undefined {
   if (key.asymmetricKeyType === 'ed25519') return null;
   return key.asymmetricKeyType === 'ec' ? CURVES[key.asymmetricKeyDetails?.namedCurve ?? ''] : undefined;
 }
 
-/** SHA-256 of the SubjectPublicKeyInfo in DER, in hexadecimal. */
+/** Returns the SHA-256 of the SubjectPublicKeyInfo in DER, in hexadecimal. */
 export function keyIdOf(publicKey: KeyObject): string {
   return createHash('sha256')
     .update(publicKey.export({ type: 'spki', format: 'der' }))
@@ -29,9 +29,9 @@ export function keyIdOf(publicKey: KeyObject): string {
 }
 
 /**
- * Reads a key in PEM.
+ * Reads a PEM key.
  *
- * @param parse takes the text of the file
+ * @param parse parses the text of the file
  * @throws ProvenanceError `key-unusable`, which contains nothing of the file
  */
 export async function readKey(
@@ -52,7 +52,7 @@ export async function readKey(
     key = parse(pem);
   } catch (error) {
     if (error instanceof ProvenanceError) throw error;
-    // The error of OpenSSL says nothing that helps, and is left out in case it quotes the key.
+    // OpenSSL's error is not helpful, and is omitted in case it quotes the key.
     const isEncrypted = pem.includes('ENCRYPTED');
     const reason = isEncrypted
       ? 'it is encrypted; store it without a passphrase, or use sign-command'
@@ -69,12 +69,12 @@ export async function readKey(
   return key;
 }
 
-/** Reads a public key in PEM. @throws ProvenanceError `key-unusable` */
+/** Reads a PEM public key. @throws ProvenanceError `key-unusable` */
 export async function readPublicKey(file: string): Promise<TrustedKey> {
   const path = resolve(file);
   const thing = 'the public key';
   const key = await readKey(path, thing, (pem) => {
-    // createPublicKey() would derive one from a private key, which has no place among trusted keys.
+    // createPublicKey() would derive one from a private key, which must not be among trusted keys.
     if (pem.includes('PRIVATE KEY')) {
       const remedy = 'name the file that "openssl pkey -pubout" writes';
       throw new ProvenanceError('key-unusable', `${thing} "${path}" is a private key; ${remedy}`);
@@ -84,7 +84,7 @@ export async function readPublicKey(file: string): Promise<TrustedKey> {
   return { keyId: keyIdOf(key), file: path, key };
 }
 
-/** Reads the public keys that signatures are verified with. @throws ProvenanceError `key-unusable` */
+/** Reads the public keys for verifying signatures. @throws ProvenanceError `key-unusable` */
 export async function readTrustedKeys(files: readonly string[]): Promise<readonly TrustedKey[]> {
   return await Promise.all(files.map(readPublicKey));
 }

@@ -7,7 +7,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist; create it, or correct the path',
   EACCES: 'this user may not read it; change its owner or its mode',
   EISDIR: 'it is a directory; name a file',
-  ELOOP: 'it is a symbolic link; replace it by the file',
+  ELOOP: 'it is a symbolic link; replace it with the file',
 };
 
 /** The errors of {@link readLimited}. */
@@ -18,9 +18,9 @@ interface ReadErrors {
 
 /** Settings of {@link readLimited}. */
 interface ReadLimits extends ReadErrors {
-  /** The thing that the file contains, for messages. */
+  /** Name of the file's content in messages. */
   readonly thing: string;
-  /** Bytes. */
+  /** Maximum size in bytes. */
   readonly limit: number;
   /** Whether the file may be reached through a symbolic link. Default true. */
   readonly followLinks?: boolean;
@@ -28,7 +28,7 @@ interface ReadLimits extends ReadErrors {
   readonly forbiddenMode?: number;
 }
 
-/** Reads a regular file of a limited size. It never waits for a pipe or a device. @throws ProvenanceError */
+/** Reads a regular file of limited size. It never waits for a pipe or a device. @throws ProvenanceError */
 export async function readLimited(path: string, limits: ReadLimits): Promise<Buffer> {
   const { thing, limit, unreadable, tooLarge, followLinks = true, forbiddenMode = 0 } = limits;
   const flags = constants.O_RDONLY | constants.O_NONBLOCK | (followLinks ? 0 : constants.O_NOFOLLOW);
@@ -43,12 +43,12 @@ export async function readLimited(path: string, limits: ReadLimits): Promise<Buf
     const state = await handle.stat();
     if (!state.isFile()) throw refusal('it is not a file; name a file');
     if ((state.mode & forbiddenMode) !== 0) {
-      throw refusal('other users may access it; run "chmod o= FILE" with its path');
+      throw refusal('other users can access it; run "chmod o= FILE" with its path');
     }
     let buffer = Buffer.alloc(Math.min(state.size, limit) + 1);
     let length = 0;
     while (length <= limit) {
-      // Grows for a file that does, and for one below /proc, which has no size.
+      // Grows for a growing file, and for a file below /proc, which has no size.
       if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(2 * length, limit) + 1);
       const { bytesRead } = await handle.read(buffer, length, buffer.length - length).catch(fail);
       if (bytesRead === 0) return buffer.subarray(0, length);

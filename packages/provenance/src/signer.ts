@@ -4,24 +4,24 @@ import { ProvenanceError } from './errors.ts';
 import { keyIdOf, readKey, readPublicKey, signatureDigest } from './keys.ts';
 import type { Signer } from './types.ts';
 
-/** Time limit of the command in milliseconds. */
+/** Timeout of the command in milliseconds. */
 const TIME_LIMIT = 60_000;
 
-/** Bytes; a signature has about a hundred. */
+/** Maximum size of the output in bytes. A signature has about a hundred. */
 const LONGEST_OUTPUT = 4_096;
 
-/** Permissions of all users, which a private key must not have. */
+/** Permissions of other users, which a private key must not have. */
 const OTHERS = 0o007;
 
 /** Settings of {@link openSigner}: a private key, or a command with its public key. */
 export interface SignerSettings {
   /** File of the private key, in PEM. */
   readonly key?: string;
-  /** Command and arguments: data on its standard input, the signature on its standard output. */
+  /** Command and arguments. The command reads the data from standard input and writes the signature to standard output. */
   readonly signCommand?: readonly string[];
-  /** File of the public key, in PEM. Default: that of the private key. */
+  /** File of the public key, in PEM. Default: the public part of the private key. */
   readonly publicKey?: string;
-  /** Milliseconds that the command may take. Default: a minute. */
+  /** Timeout of the command in milliseconds. Default: a minute. */
   readonly timeLimit?: number;
 }
 
@@ -43,20 +43,20 @@ export async function openSigner(settings: SignerSettings): Promise<Signer> {
     async sign(data, signal) {
       const signature = await runSigner(signCommand, data, timeLimit, signal);
       if (verifySignature(verifier, data, signature)) return signature;
-      const found = `wrote ${signature.length} bytes that are no signature by the key "${file}"`;
+      const found = `wrote ${signature.length} bytes that are not a signature by the key "${file}"`;
       const remedy =
-        'it must write the signature alone, for ECDSA in DER with SHA-256 (P-256) or SHA-384 (P-384)';
+        'it must write only the signature, for ECDSA in DER with SHA-256 (P-256) or SHA-384 (P-384)';
       throw signingFailed(signCommand, `${found}; ${remedy}`);
     },
   };
 }
 
-/** Whether a signature of the data was made with the private part of a key. */
+/** Returns whether a signature of the data was made with the private part of a key. */
 export function verifySignature(publicKey: KeyObject, data: Buffer, signature: Buffer): boolean {
   try {
     return verify(signatureDigest(publicKey), data, publicKey, signature);
   } catch {
-    return false; // OpenSSL refuses to parse it
+    return false; // OpenSSL cannot parse it
   }
 }
 
@@ -82,9 +82,9 @@ async function runSigner(
   timeLimit: number,
   signal?: AbortSignal,
 ): Promise<Buffer> {
-  const { execa } = await import('execa'); // not at the top: execa has a hundred modules
+  const { execa } = await import('execa'); // imported on demand, because execa has a hundred modules
   signal?.throwIfAborted();
-  // The whole environment: it may contain credentials that the command needs.
+  // Passes the whole environment, which may contain credentials for the command.
   const result = await execa(command, args, {
     input: data,
     encoding: 'buffer',
@@ -98,7 +98,7 @@ async function runSigner(
   });
   signal?.throwIfAborted();
   if (!result.failed) return Buffer.from(result.stdout);
-  // The message of execa quotes the arguments and the output.
+  // execa's message quotes the arguments and the output.
   const { timedOut, isMaxBuffer, exitCode, signal: killedBy, code } = result;
   let reason = killedBy === undefined ? `could not be started (${code})` : `was killed by ${killedBy}`;
   if (exitCode !== undefined) reason = `exited with ${exitCode}`;

@@ -42,11 +42,11 @@ export interface SiteAttesterSettings extends BuilderIdentity {
   /** External parameters of a build: `configuration-digest`, `builder`, `settings` without secrets. */
   readonly parameters?: (diskimage: DiskImage) => Readonly<Record<string, unknown>>;
   readonly logger?: Logger;
-  /** Default: the system's clock. */
+  /** Clock. Default: the system clock. */
   readonly now?: () => Date;
 }
 
-/** Mode of `<image-id>.d`, which is public as the image is. */
+/** Mode of `<image-id>.d`, which is public like the image. */
 const DIRECTORY_MODE = 0o755;
 
 /** Mode of a document that is published with its image. */
@@ -113,7 +113,10 @@ export class SiteAttester implements ImageAttester {
     return text;
   }
 
-  /** A build without a usable list of packages is not an error: its statement contains the reason. */
+  /**
+   * Writes the bill of materials. A build without a usable package list is not an error: its statement contains the
+   * reason.
+   */
   async #writeBillOfMaterials(
     { manifest, diskimage, directory }: FinishedBuild,
     options: OperationOptions,
@@ -135,7 +138,7 @@ export class SiteAttester implements ImageAttester {
     const signal = signalOf(options);
     const bill = await inThread('format', contents, signal).catch((error: unknown) => {
       signal.throwIfAborted();
-      return { reason: `the packages of ${found.source} cannot be written: ${(error as Error).message}` };
+      return { reason: `cannot write the packages of ${found.source}: ${(error as Error).message}` };
     });
     if ('reason' in bill) return this.#withoutBillOfMaterials(imageId, bill.reason);
     const path = billOfMaterialsPath(directory, imageId);
@@ -154,7 +157,10 @@ export class SiteAttester implements ImageAttester {
   }
 }
 
-/** SHA-256 of the payload of the build's attestation, in hexadecimal; undefined if the build was not attested. */
+/**
+ * Returns the SHA-256 of the payload of the build's attestation, in hexadecimal; undefined if the build was not
+ * attested.
+ */
 export async function buildDigestOf(directory: string, imageId: string): Promise<string | undefined> {
   checkImageId(imageId);
   const found = await readAttestation(join(attestationDirectory(directory, imageId), BUILD_DOCUMENT));

@@ -3,7 +3,7 @@ import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { ProvenanceError } from './errors.ts';
 import type { Statement } from './types.ts';
 
-/** Type of the statements that are written. */
+/** Type of the statements that this package writes. */
 export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
 
 /** Type of statements that cosign 2 writes, with the same keys. */

@@ -10,7 +10,7 @@ export interface Signer {
   sign(data: Buffer, signal?: AbortSignal): Promise<Buffer>;
 }
 
-/** A public key that signatures are verified with. */
+/** A public key for verifying signatures. */
 export interface TrustedKey {
   readonly keyId: string;
   /** Path of its file, for messages. */
@@ -31,39 +31,39 @@ export interface StatementSubject {
   readonly sha256: string;
 }
 
-/** A sigstore bundle (v0.3) with a DSSE envelope, as text in JSON. */
+/** A sigstore bundle (v0.3) with a DSSE envelope, as JSON text. */
 export type BundleText = string;
 
-/** An attestation as it was found: its bundle, and where. */
+/** An attestation with the location at which it was found. */
 export interface FoundAttestation {
   /** `/opt/images/.../build.sigstore.json`, `store of the manager`. */
   readonly place: string;
   readonly text: BundleText;
 }
 
-/** The thing whose origin is verified. */
+/** The subject whose origin is verified. */
 export type VerifiedSubject =
   | { readonly kind: 'image'; readonly imageId: string; readonly files: readonly LocalFile[] }
   | {
       readonly kind: 'upload';
       readonly provider: string;
       readonly externalId: string;
-      /** Digest of the bytes that were downloaded from the provider, to compare. */
+      /** Digest of the bytes that were downloaded from the provider, for comparison. */
       readonly downloaded?: string;
     }
   | { readonly kind: 'file'; readonly path: string; readonly sha256: string };
 
-/** A file on this host with the digest of its bytes now. */
+/** A file on this host with the digest of its current bytes. */
 export interface LocalFile {
   readonly path: string;
   readonly format: string;
   readonly sha256: string;
 }
 
-/** Outcome of one link of the chain. `unproven`: there is no attestation. `refuted`: something contradicts. */
+/** State of one link of the chain. `unproven`: there is no attestation. `refuted`: something contradicts it. */
 export type LinkState = 'proven' | 'unproven' | 'refuted';
 
-/** One link of the chain from a build to the subject, the latest link first. */
+/** One link of the chain from a build to the subject, latest link first. */
 export interface ChainLink {
   readonly kind: 'upload' | 'download' | 'file' | 'conversion' | 'build' | 'materials' | 'gate';
   /** `image 12-4abc in cloud as 7d1f…`. */
@@ -78,8 +78,8 @@ export interface ChainLink {
 }
 
 /**
- * What is proven about a subject. It is proven if all links are, except that of the materials: a builder may use
- * material without a digest, such as packages of a mirror.
+ * Result of verifying a subject. It is proven if all links are, except the link of the materials, because a builder may
+ * use material without a digest, such as packages of a mirror.
  */
 export interface ChainReport {
   readonly links: readonly ChainLink[];
@@ -91,11 +91,11 @@ export interface ChainReport {
 /** Rules of `require-attestation`. */
 export interface GateRules {
   readonly trustedKeys: readonly TrustedKey[];
-  /** Builder ids that are accepted, with `*`. Empty: any. */
+  /** Accepted builder ids, with `*`. Empty for any. */
   readonly builders: readonly string[];
-  /** URIs of repositories, with `*`: each material with a git revision must match one. Empty: any. */
+  /** URIs of repositories, with `*`. Each material with a git revision must match one. Empty for any. */
   readonly sourceRepositories: readonly string[];
-  /** Seconds since the end of the build. */
+  /** Maximum seconds since the end of the build. */
   readonly maxAge?: number;
   /** Names of packages, `name` or `name@version`, that must not be in the bill of materials. */
   readonly forbiddenPackages: readonly string[];
@@ -106,14 +106,14 @@ export interface Package {
   readonly name: string;
   readonly version: string;
   readonly architecture?: string;
-  /** Type in package URLs; `alpm` is that of pacman. */
+  /** Type in package URLs; `alpm` is pacman's. */
   readonly type: 'deb' | 'rpm' | 'apk' | 'alpm';
   /** Package URL. */
   readonly purl: string;
   readonly license?: string;
 }
 
-/** Packages of an image that differ from those of another. */
+/** Differences between the packages of two images. */
 export interface PackageChanges {
   readonly added: readonly Package[];
   readonly removed: readonly Package[];

@@ -21,13 +21,13 @@ export interface UploadFacts {
   readonly sha256: string;
   /** Digests that the provider reports, by the name of their algorithm. */
   readonly reportedDigests: Readonly<Record<string, string>>;
-  /** Whether the provider stores other bytes than the file has, because it has converted them. Default false. */
+  /** Whether the provider stores other bytes than the file's, because it has converted them. Default false. */
   readonly isConverted?: boolean;
   /** `images-dir`. */
   readonly directory: string;
 }
 
-/** Statement of an upload. */
+/** Makes the statement of an upload. */
 export function uploadStatement(
   facts: UploadFacts,
   uploaded: Date,
@@ -95,7 +95,7 @@ export interface AttestedUpload {
   readonly externalId: string;
   readonly uploadedAt: Date;
   readonly reportedDigests: Readonly<Record<string, string>>;
-  /** Whether the provider stores other bytes than the file has, because it has converted them. */
+  /** Whether the provider stores other bytes than the file's, because it has converted them. */
   readonly isConverted: boolean;
   /** SHA-256 of the payload of the build's attestation; absent if the build was not attested. */
   readonly buildDigest?: string;
@@ -106,7 +106,7 @@ export interface AttestedUpload {
 }
 
 /**
- * Reads the facts of the statement of an upload.
+ * Reads the facts of an upload's statement.
  *
  * @returns undefined for a predicate of another type
  * @throws ProvenanceError `statement-invalid`
@@ -117,7 +117,7 @@ export function uploadFactsOf({ subjects, predicateType, predicate }: Statement)
   let facts: ReturnType<(typeof READER)['check']>;
   try {
     facts = READER.check(predicate, 'predicate');
-    if (subject === undefined || subjects.length > 1) throw new Error('it has not exactly one subject');
+    if (subject === undefined || subjects.length > 1) throw new Error('it does not have exactly one subject');
   } catch (error) {
     const message = `the statement of an upload is not valid: ${(error as Error).message}`;
     throw new ProvenanceError('statement-invalid', message, { cause: error });

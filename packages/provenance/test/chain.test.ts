@@ -133,7 +133,7 @@ describe('the chain of an image', () => {
     assert.equal(report.state, 'unproven');
     assert.match(
       reasons(report),
-      /debian-1\.vmdk: no attestation of a build or conversion is about this file.*debian-1\.raw/,
+      /debian-1\.vmdk: no attestation of a build or conversion covers this file.*debian-1\.raw/,
     );
     const nothing = verifyChain({ kind: 'image', imageId: 'debian-1', files }, [], [], AFTER);
     assert.equal(nothing.state, 'unproven');
@@ -232,7 +232,7 @@ describe('the chain of an upload', () => {
     ] as const) {
       const report = await verify({ kind: 'upload', provider, externalId });
       assert.equal(report.state, 'unproven');
-      assert.match(reasons(report), /no attestation is about the upload of image/);
+      assert.match(reasons(report), /the upload of image .* is not attested/);
     }
   });
 

@@ -56,7 +56,7 @@ describe('a gate', () => {
     assert.equal(await gate(), undefined);
     assert.match(
       (await gate({ isAttested: false })) ?? '',
-      /^trusted-keys: no attestation of a build or conversion is about this file/,
+      /^trusted-keys: no attestation of a build or conversion covers this file/,
     );
   });
 
@@ -72,7 +72,10 @@ describe('a gate', () => {
     }
     for (const builder of ['https://ci.example.org/', 'https://ci-example.org/*', 'HTTPS://*', '.*']) {
       const refusal = await gate({ rules: { builders: [builder] } });
-      assert.equal(refusal, `builders: the builder https://ci.example.org/builder-1 is none of ${builder}`);
+      assert.equal(
+        refusal,
+        `builders: the builder https://ci.example.org/builder-1 is not one of ${builder}`,
+      );
     }
   });
 
@@ -89,9 +92,9 @@ describe('a gate', () => {
     const [first] = MATERIALS;
     assert.ok(first !== undefined);
     for (const [material, words] of [
-      [other, /^source-repositories: https:\/\/example\.org\/ours \(element ours\) is none of/],
+      [other, /^source-repositories: https:\/\/example\.org\/ours \(element ours\) is not one of/],
       [{ name: 'element local', digest: commit }, /the repository of element local has no address/],
-      [{ ...first, annotations: { isModified: true } }, /had changes that are in no commit/],
+      [{ ...first, annotations: { isModified: true } }, /had uncommitted changes/],
     ] as const) {
       assert.match((await gate({ rules, materials: [first, material] })) ?? '', words);
     }
@@ -104,7 +107,7 @@ describe('a gate', () => {
     assert.equal(await gate({ rules }), undefined);
     assert.match(
       (await gate({ rules, now: new Date(NOW.getTime() + 1_000) })) ?? '',
-      /^max-age: the build finished 1801 s ago, and 1800 s are allowed$/,
+      /^max-age: the build finished 1801 s ago, which exceeds 1800 s$/,
     );
     const early = new Date(NOW.getTime() - 3_600_000);
     assert.match((await gate({ rules, now: early })) ?? '', /finished in the future/);

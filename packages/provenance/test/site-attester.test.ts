@@ -134,7 +134,7 @@ describe('a bill of materials', () => {
     const facts = buildFactsOf(verifyBundle(found, trusted).statement);
     assert.match(
       facts?.withoutBillOfMaterials ?? '',
-      /debian-1\.packages cannot be written: they take more than 8 MiB/,
+      /cannot write the packages of debian-1\.packages: they take more than 8 MiB/,
     );
     assert.equal(warnings.length, 2);
     assert.match(warnings[0] ?? '', /debian-1\.packages has an entry without a usable name or version/);

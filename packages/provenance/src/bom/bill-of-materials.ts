@@ -11,7 +11,7 @@ export interface BillOfMaterials {
   /** End of the build, ISO 8601. */
   readonly finished: string;
   readonly packages: readonly Package[];
-  /** Name of the list that the build left: `12-4abc.packages`. */
+  /** Name of the package list of the build: `12-4abc.packages`. */
   readonly source?: string;
   /** Files of the image. Default: none. */
   readonly files?: readonly { readonly name: string; readonly sha256: string }[];
@@ -68,7 +68,7 @@ async function componentFactory(): Promise<(one: Package) => Models.Component> {
   };
 }
 
-/** A UUID (version 8, RFC 9562) that depends on the image and its packages alone. */
+/** Computes a UUID (version 8, RFC 9562) that depends only on the image and its packages. */
 function serialNumberOf({ imageId, finished, packages, files = [] }: BillOfMaterials): string {
   const facts = [
     imageId,

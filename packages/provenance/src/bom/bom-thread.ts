@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { type BillOfMaterials, formatBillOfMaterials } from './bill-of-materials.ts';
 import { type ListedPackages, MAX_PACKAGE_LIST, parsePackageList } from './package-list.ts';
 
-/** Content of a list, and its digest if that is known. */
+/** Content of a list, and its digest if known. */
 interface PackageListFile {
   readonly bytes: Uint8Array;
   readonly sha256?: string | undefined;
@@ -14,7 +14,7 @@ const WORK = {
   async parse({ bytes, sha256: expected }: PackageListFile): Promise<ListedPackages> {
     const found = createHash('sha256').update(bytes).digest('hex');
     if (expected !== undefined && found !== expected) {
-      throw new Error(`it was changed: its sha256 is ${found}, and the build attests ${expected}`);
+      throw new Error(`it was changed: its sha256 is ${found}, but the build attests ${expected}`);
     }
     return await parsePackageList(Buffer.from(bytes).toString());
   },
@@ -25,7 +25,7 @@ const WORK = {
   },
 } as const;
 
-/** Work with lists of packages by its name: a function from its input to its result. */
+/** Tasks on package lists by name: functions from their input to their result. */
 export type BomWork = typeof WORK;
 
 const { name, input } = workerData as { readonly name: keyof BomWork; readonly input: never };

@@ -1,8 +1,8 @@
 import type { Package, PackageChanges } from '../types.ts';
 
 /**
- * Differences between the packages of two images, in the order of names. A package has changed if it has one version
- * in each image. If an image has several versions of it, such as kernels, each version is added or removed.
+ * Returns the differences between the packages of two images, in the order of names. A package has changed if it has
+ * one version in each image. If an image has several versions of it, such as kernels, each version is added or removed.
  */
 export function comparePackages(before: readonly Package[], after: readonly Package[]): PackageChanges {
   const [inBefore, inAfter] = [before, after].map(byName);
@@ -56,7 +56,7 @@ function compareVersions(
   }
 }
 
-/** Packages that are the only one of their architecture, by the architecture. */
+/** Packages that are the only one of their architecture, by architecture. */
 function onesOfArchitecture(packages: readonly Package[]): Map<string | undefined, Package | undefined> {
   const found = new Map<string | undefined, Package | undefined>();
   for (const one of packages) {

@@ -7,12 +7,12 @@ import type { BomWork } from './bom-thread.ts';
 /** Program of the thread, with the extension of this file: `.ts` in the sources, `.js` when compiled. */
 const PROGRAM = new URL(`./bom-thread${extname(import.meta.url)}`, import.meta.url);
 
-/** Max seconds of one piece of work. */
+/** Timeout of one task in seconds. */
 const TIME_LIMIT = 60;
 
 /**
- * Does work with a list of packages in a thread, because a large list would hold up the event loop. The size of a list
- * limits the memory: resource limits of a thread would not, because V8 ends the process if `JSON.parse` exceeds them.
+ * Runs a task on a package list in a thread, because a large list would block the event loop. The size of a list limits
+ * the memory. Resource limits of a thread would not, because V8 ends the process if `JSON.parse` exceeds them.
  *
  * @throws Error with the reason
  * @throws the signal's reason
@@ -26,7 +26,7 @@ export async function inThread<Name extends keyof BomWork>(
   const thread = new Worker(PROGRAM, {
     name: 'bom',
     workerData: { name, input },
-    // Other flags of this process, such as `--input-type`, would keep the program from starting.
+    // Other flags of this process, such as `--input-type`, would prevent the program from starting.
     execArgv: process.execArgv.filter((flag) => flag.startsWith('--conditions=')),
   });
   try {

@@ -2,20 +2,20 @@ import { JsonReader, parseJson } from '@nodepool-builder/image-builder/module-ki
 import type { Package } from '../types.ts';
 import { type Distribution, type InstalledPackage, withPackageUrls } from './package-url.ts';
 
-/** Packages that a list names. */
+/** Packages in a list. */
 export interface ListedPackages {
   readonly packages: readonly Package[];
-  /** Number of entries that were left out because they have no usable name or version. */
+  /** Number of entries that were skipped because they have no usable name or version. */
   readonly skipped: number;
 }
 
-/** Max size of a list of packages or a bill of materials, in bytes. JSON of this size takes up to 250 MB of memory. */
+/** Maximum size of a package list or a bill of materials, in bytes. JSON of this size takes up to 250 MB of memory. */
 export const MAX_PACKAGE_LIST: number = 8 * 2 ** 20;
 
-/** Max number of packages in a list: more than any distribution installs. */
+/** Maximum number of packages in a list, which is more than any distribution installs. */
 export const MAX_PACKAGES = 10_000;
 
-/** Types of packages by the words that mkosi and our own lists have for them. */
+/** Types of packages by their names in mkosi and in our own lists. */
 const TYPES: ReadonlyMap<string, Package['type']> = new Map([
   ['deb', 'deb'],
   ['rpm', 'rpm'],
@@ -84,9 +84,9 @@ const DOCUMENT = new JsonReader({
 });
 
 /**
- * Packages of a distribution in a list: JSON of CycloneDX, SPDX or mkosi, or lines of text. A line has a type, a name,
- * a version, and perhaps an architecture and a license, separated by tabs; the two columns of `dpkg-query --show` are
- * also read. The line `os`, an id and a version name the distribution.
+ * Parses the packages of a distribution in a list: JSON of CycloneDX, SPDX or mkosi, or lines of text. A line has a
+ * type, a name, a version, and optionally an architecture and a license, separated by tabs; the two columns of
+ * `dpkg-query --show` are also supported. The line `os`, an id and a version name the distribution.
  *
  * @throws Error with the reason, which quotes nothing of the text
  */
@@ -113,7 +113,7 @@ export async function parsePackageList(text: string): Promise<ListedPackages> {
   if (document.manifest_version !== undefined) {
     return await withUrls([{ type: OS, name: distribution, version: release }, ...packages]);
   }
-  throw new Error('it is JSON of an unknown kind; CycloneDX, SPDX and manifests of mkosi are read');
+  throw new Error('it is JSON of an unknown kind; use CycloneDX, SPDX or a manifest of mkosi');
 }
 
 type Fields = { readonly [Key in keyof Package]?: string | undefined };
@@ -123,7 +123,7 @@ function* readLines(text: string): Generator<Fields> {
     const [type, name, version, architecture, license] = line.split('\t', 5);
     if (type === OS || version !== undefined) yield { type, name, version, architecture, license };
     else {
-      // "libc6:i386" for a package of a foreign architecture, and for one of several
+      // "libc6:i386" for a package of a foreign architecture, and for a package with several architectures
       const [, debian, foreign] = /^([^:]*)(?::(.*))?$/.exec(type ?? '') ?? [];
       yield { type: 'deb', name: debian, version: name, architecture: foreign };
     }
@@ -146,10 +146,10 @@ async function withUrls(entries: Iterable<Fields>): Promise<ListedPackages> {
   return { packages: await withPackageUrls(installed, distribution), skipped };
 }
 
-/** Package URLs of packages of a distribution. */
+/** Matches package URLs of a distribution's packages. */
 const OF_A_DISTRIBUTION = /^pkg:(?:deb|rpm|apk|alpm)\//;
 
-/** Packages with package URLs. Other components, such as those of npm or files, are left out. */
+/** Reads packages with package URLs. Other components, such as npm packages or files, are skipped. */
 async function withoutUrls(entries: readonly Fields[]): Promise<ListedPackages> {
   const { PackageURL } = await import('packageurl-js');
   let skipped = 0;
@@ -177,7 +177,7 @@ function parsed<T>(parse: () => T): T | undefined {
   }
 }
 
-/** An id or a version of a distribution, if it is one. */
+/** Returns an id or a version of a distribution; undefined if it is not valid. */
 function plain(text = ''): string | undefined {
   return /^[\w.+-]{1,100}$/.test(text) ? text : undefined;
 }
@@ -186,12 +186,14 @@ function checkNumber(packages: readonly unknown[]): void {
   if (packages.length > MAX_PACKAGES) throw new Error(`it lists more than ${MAX_PACKAGES} packages`);
 }
 
-/** Whether a text is a usable name or version: not empty, not long, without white space and control characters. */
+/**
+ * Returns whether a text is a usable name or version: not empty, not long, without white space and control characters.
+ */
 function isWord(text: string | undefined): text is string {
   return text !== undefined && /^[^\s\p{C}]{1,200}$/u.test(text);
 }
 
-/** Optional facts without those that are unusable, such as `(none)` of rpm. */
+/** Returns optional facts, without unusable ones, such as rpm's `(none)`. */
 function usable({ architecture, license }: Fields): Pick<Package, 'architecture' | 'license'> {
   return {
     ...(isWord(architecture) && architecture !== '(none)' && { architecture }),

@@ -10,7 +10,7 @@ export interface Distribution {
   readonly versionId?: string | undefined;
 }
 
-/** Namespace of a package URL if the distribution is unknown: the one that the type of package was made for. */
+/** Default namespace of a package URL: the distribution for which the type of package was made. */
 const DEFAULT_NAMESPACE = { deb: 'debian', rpm: 'redhat', apk: 'alpine', alpm: 'arch' } as const;
 
 /** Adds a package URL to each package. https://github.com/package-url/purl-spec */
@@ -18,7 +18,7 @@ export async function withPackageUrls(
   packages: readonly InstalledPackage[],
   distribution: Distribution,
 ): Promise<Package[]> {
-  // Imported on demand, like all libraries of this directory: most commands need no bill of materials.
+  // Imported on demand, like all libraries in this directory, because most commands need no bill of materials.
   const { PackageURL } = await import('packageurl-js');
   const { id, versionId } = distribution;
   const distro = [id, versionId].filter((part) => part !== undefined).join('-');
@@ -44,7 +44,7 @@ function guessNamespace(type: Package['type'], packages: readonly InstalledPacka
   return isUbuntu ? 'ubuntu' : DEFAULT_NAMESPACE[type];
 }
 
-/** Package URLs of rpm have the epoch of `1:2.3-4` as a qualifier. */
+/** Splits off the epoch of `1:2.3-4`, which is a qualifier in package URLs of rpm. */
 function splitEpoch(version: string): { readonly epoch?: string; readonly version: string } {
   const [, epoch, rest] = /^(\d+):(.*)$/s.exec(version) ?? [];
   return epoch === undefined || rest === undefined ? { version } : { epoch, version: rest };

@@ -12,7 +12,7 @@ import { type ListedPackages, MAX_PACKAGE_LIST } from './package-list.ts';
 export type FoundPackages = ({ readonly source: string } & ListedPackages) | { readonly reason: string };
 
 /**
- * Packages in the list that a build left in its directory. A list that cannot be read is not an error.
+ * Reads the package list that a build wrote to its directory. A list that cannot be read is not an error.
  *
  * @throws the signal's reason
  */
@@ -21,14 +21,14 @@ export async function readPackages(
   imageId: string,
   options: OperationOptions = {},
 ): Promise<FoundPackages> {
-  // mkosi chooses the other name itself.
+  // mkosi chooses the second name.
   const paths = [packageListPath(directory, imageId), join(directory, `${imageId}.manifest`)];
   const path = paths.find((one) => existsSync(one));
-  if (path === undefined) return { reason: 'its build left no list of packages' };
+  if (path === undefined) return { reason: 'its build left no package list' };
   const signal = signalOf(options);
   const source = basename(path);
   try {
-    const bytes = await read(path, 'the list of packages');
+    const bytes = await read(path, 'the package list');
     const found = await inThread('parse', { bytes }, signal);
     return found.packages.length > 0 ? { source, ...found } : { reason: `${source} lists no packages` };
   } catch (error) {
@@ -40,7 +40,7 @@ export async function readPackages(
 }
 
 /**
- * Packages in a bill of materials.
+ * Reads the packages in a bill of materials.
  *
  * @param sha256 expected digest of the file. Default: any.
  * @throws ProvenanceError `bill-of-materials-invalid`, `bill-of-materials-too-large`

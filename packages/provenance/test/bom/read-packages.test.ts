@@ -39,20 +39,17 @@ for (const name of ['1-a.packages', '1-a.manifest']) {
 test('a build without a usable package list gives the reason without naming the private directory', async (t) => {
   const directory = temporaryDirectory(t);
   const path = join(directory, '1-a.packages');
-  assert.equal(reasonOf(await readPackages(directory, '1-a')), 'its build left no list of packages');
+  assert.equal(reasonOf(await readPackages(directory, '1-a')), 'its build left no package list');
   for (const [prepare, reason] of [
     [() => writeFile(path, 'os\tmini\t\n'), /^1-a\.packages lists no packages$/],
     [() => writeFile(path, '{'), /^1-a\.packages cannot be used: it is not JSON$/],
-    [
-      () => truncate(path, 9 * 2 ** 20),
-      /^the list of packages "1-a\.packages" is larger than 8388608 bytes$/,
-    ],
+    [() => truncate(path, 9 * 2 ** 20), /^the package list "1-a\.packages" is larger than 8388608 bytes$/],
     [
       async () => {
         execFileSync('rm', [path]);
         execFileSync('mkfifo', [path]);
       },
-      /^the list of packages "1-a\.packages" cannot be used: it is not a file/,
+      /^the package list "1-a\.packages" cannot be used: it is not a file/,
     ],
     [
       async () => {
