@@ -105,7 +105,11 @@ describe('jobs that cannot be done', () => {
   after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
     ['image-build:missing-command', '{"image-id": "1"}', /"\/does\/not\/exist" is not installed.*install it/],
-    ['image-build:forbidden-command', '{"image-id": "1"}', /"\/etc\/passwd" is not executable.*execute permission/],
+    [
+      'image-build:forbidden-command',
+      '{"image-id": "1"}',
+      /"\/etc\/passwd" is not executable.*execute permission/,
+    ],
     ['image-build:failing-command', '{"image-id": "1"}', /false.*exit code 1/],
     ['image-build:idle-command', '{"image-id": "1"}', /failed: .*qcow2/],
     ['image-build:hanging-command', '{"image-id": "1"}', /took longer than 1 s.*build-timeout/],

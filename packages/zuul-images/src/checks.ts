@@ -6,7 +6,7 @@ import { parseApiUrl } from './api/api-url.ts';
 import { hasAdminClaim } from './credentials/json-web-token.ts';
 import { artifactFormats, type ZuulSettings } from './zuul-settings.ts';
 
-/** Finds errors that the schema cannot express. Messages contain no URL, which may contain a password. */
+/** Finds errors that the schema cannot express. Messages omit the URL, which may contain a password. */
 export function checkZuulSettings(settings: ZuulSettings, name: string): readonly Diagnostic[] {
   return [
     ...imageIds(name),
@@ -23,11 +23,11 @@ export function checkZuulSettings(settings: ZuulSettings, name: string): readonl
   ];
 }
 
-/** Image-ids begin with the name, and are file names. */
+/** Checks that image-ids, which begin with the name, are valid file names. */
 function imageIds(name: string): readonly Diagnostic[] {
   const fault = imageIdFault(importedImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
   if (fault === undefined) return [];
-  const reason = `leads to image-ids that builders refuse: each ${fault}`;
+  const reason = `leads to image-ids that builders reject: each ${fault}`;
   return [{ pointer: '/name', reason, remedy: 'choose a plain name' }];
 }
 
@@ -36,14 +36,16 @@ function apiUrl(settings: ZuulSettings): readonly Diagnostic[] {
     const { tenant } = parseApiUrl(settings['api-url']);
     if (settings.tenant === undefined || tenant === undefined || tenant === settings.tenant) return [];
     const reason = `is "${settings.tenant}", but api-url names the tenant "${tenant}"`;
-    return [{ pointer: '/tenant', reason, remedy: 'correct one of the two, or leave tenant out' }];
+    return [{ pointer: '/tenant', reason, remedy: 'correct one of the two, or remove tenant' }];
   } catch (error) {
     const [reason = '', remedy = ''] = (error as Error).message.replace(/^api-url /, '').split('; ');
     return [{ pointer: '/api-url', reason, remedy }];
   }
 }
 
-/** Zuul's API accepts both names of a project, but lists builds only by the short one. */
+/**
+ * Warns about a long project name. Zuul's API accepts both names of a project, but lists builds only by the short one.
+ */
 function gitServer({ project }: ZuulSettings): readonly Diagnostic[] {
   const match = /^(?<host>[\w-]+(?:\.[\w-]+)+(?::\d+)?)\/(?<short>.+)/.exec(project);
   if (match?.groups === undefined) return [];
@@ -74,7 +76,7 @@ function authentication({ auth }: ZuulSettings): readonly Diagnostic[] {
     : [{ pointer, reason: `has ${kinds.join(' and ')}`, remedy: 'keep one of them' }];
 }
 
-/** Hosts are compared without scheme and port: a URL in this list would never match. */
+/** Checks allowed hosts, which are compared without scheme and port, so that a URL would never match. */
 function allowedHosts(settings: ZuulSettings): readonly Diagnostic[] {
   return (settings['allowed-hosts'] ?? []).flatMap((host, index) => {
     if (isIP(host) !== 0 || /^[\w.-]+$/.test(host)) return [];
@@ -84,16 +86,16 @@ function allowedHosts(settings: ZuulSettings): readonly Diagnostic[] {
   });
 }
 
-/** Zuul refuses these tokens by default; if it accepts them, they permit far more than reading builds. */
+/** Warns about admin tokens, which Zuul rejects by default, and which otherwise permit far more than reading builds. */
 function adminToken({ auth }: ZuulSettings): readonly Diagnostic[] {
   if (auth?.['token-command']?.includes('create-auth-token') !== true) return [];
-  const reason = "creates tokens with the rights of a tenant's administrator, which Zuul refuses by default";
+  const reason = "creates tokens with the rights of a tenant's administrator, which Zuul rejects by default";
   return [{ pointer: '/auth/token-command', severity: 'warning', reason, remedy: NO_ADMIN }];
 }
 
 const NO_ADMIN = 'use shared-secret, which creates tokens that only read';
 
-/** Warns of an administrator's token in a file, if this host has it. */
+/** Warns about an administrator's token in a file, if this host has it. */
 export async function* tokenFileDiagnostics({ auth }: ZuulSettings): AsyncGenerator<Diagnostic> {
   const file = auth?.['token-file'];
   const text = file === undefined ? '' : await readFile(file, 'utf8').catch(() => '');

@@ -8,7 +8,9 @@ import { imageSourceOf, type MqttSettings, type ZuulSettings } from './zuul-sett
 
 const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-/** Checks that Zuul's API answers for the tenant, that the job has builds, and that the broker can be subscribed. */
+/**
+ * Checks that Zuul's API responds for the tenant, that the job has builds, and that the broker accepts a subscription.
+ */
 export async function* diagnoseZuul(
   name: string,
   settings: ZuulSettings,
@@ -25,7 +27,7 @@ export async function* diagnoseZuul(
     yield builds.problem;
   } else {
     const { api, newest } = builds.value;
-    yield { subject, status: 'ok', message: `${api} answers, and knows the tenant` };
+    yield { subject, status: 'ok', message: `${api} responds, and knows the tenant` };
     const of = `job ${job} of project ${project}${branch === undefined ? '' : `, branch ${branch}`}`;
     yield newest === undefined
       ? {
@@ -44,7 +46,7 @@ function checkBuild(build: ZuulBuild, of: string, name: string, settings: ZuulSe
   const subject = `builds of image ${name}`;
   const { uuid, endTime } = build;
   const ended = endTime === undefined ? '' : `, which ended at ${new Date(endTime).toISOString()}`;
-  const newest = `the newest one of ${of} is ${uuid}${ended}`;
+  const newest = `the newest build of ${of} is ${uuid}${ended}`;
   try {
     imageArtifacts(build, imageSourceOf(name, settings));
     return { subject, status: 'ok', message: newest };
@@ -55,8 +57,8 @@ function checkBuild(build: ZuulBuild, of: string, name: string, settings: ZuulSe
 }
 
 async function checkBroker(settings: MqttSettings, signal: AbortSignal): Promise<CheckResult> {
-  const subject = `MQTT broker ${new URL(settings.url).host}`; // without a password
-  const remedy = 'correct the section mqtt; until then builds are found by polling alone';
+  const subject = `MQTT broker ${new URL(settings.url).host}`; // excludes the password
+  const remedy = 'correct the section mqtt; until then builds are found only by polling';
   const { problem } = await attempt(subject, signal, () => subscribeOnce(settings, signal), remedy);
   if (problem !== undefined) return { ...problem, status: 'warning' };
   return { subject, status: 'ok', message: `this builder may subscribe to ${settings.topic}` };

@@ -12,8 +12,8 @@ import { ZuulPollers } from './polling/zuul-pollers.ts';
 import { artifactFormat, artifactFormats, ZUUL_SETTINGS, type ZuulSettings } from './zuul-settings.ts';
 
 /**
- * Fetches the image that a Zuul job has built. An image-id of `importedImageId` names the build; any other means the
- * newest successful build whose artifacts have not expired.
+ * Fetches the image that a Zuul job has built. An image-id of `importedImageId` names the build. Any other image-id
+ * means the newest successful build whose artifacts have not expired.
  */
 export class ZuulArtifactBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[];
@@ -33,11 +33,11 @@ export class ZuulArtifactBuilder extends BaseImageBuilder {
 
   /**
    * @throws ImageError `build-unknown`, `build-unusable`, `source-unavailable`, `source-refused`, `invalid-configuration`,
-   *   `format-unavailable`, `conversion-failed`, `command-not-found`, `attestation-refused`, and those of
+   *   `format-unavailable`, `conversion-failed`, `command-not-found`, `attestation-refused`, and errors of
    *   `downloadArtifact`
    */
   protected override async createImage(context: FullBuildContext): Promise<void> {
-    // Imported on demand: a daemon without these images loads no HTTP client.
+    // Imported on demand, so that a daemon without these images loads no HTTP client.
     const { fetchImage } = await import('./zuul-artifact/fetch-image.ts');
     await fetchImage(this.#settings, context, this.#services);
   }
@@ -69,7 +69,7 @@ export const ZUUL_ARTIFACT_MODULE: BuilderModule<typeof ZUUL_SETTINGS, ZuulSetti
   },
   create: (diskimage, settings, services) => new ZuulArtifactBuilder(diskimage, settings, services),
   async *diagnose(settings, { name }, options) {
-    const { diagnoseZuul } = await import('./diagnose-zuul.ts'); // only doctor needs it
+    const { diagnoseZuul } = await import('./diagnose-zuul.ts'); // loaded only for doctor
     yield* diagnoseZuul(name, settings, signalOf(options));
   },
   start: (site) => new ZuulPollers(site),

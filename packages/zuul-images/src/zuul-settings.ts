@@ -37,12 +37,12 @@ const AUTH = {
       required: ['issuer', 'audience', 'subject', 'secret-file'],
       additionalProperties: false,
       description:
-        'The builder makes tokens itself, for a section `auth` of zuul.conf with the driver HS256.',
+        'The builder mints tokens itself, for a section `auth` of zuul.conf with the driver HS256.',
       properties: {
         issuer: text('`issuer_id` in zuul.conf.'),
         audience: text('`client_id` in zuul.conf.'),
         subject: text("The builder's name in Zuul's access rules."),
-        'secret-file': file('File with the value of `secret` there.'),
+        'secret-file': file('File with the value of `secret` in zuul.conf.'),
       },
     },
     'client-credentials': {
@@ -50,12 +50,12 @@ const AUTH = {
       required: ['issuer', 'client-id', 'secret-file'],
       additionalProperties: false,
       description:
-        'OpenID provider that issues tokens by the client credentials grant (RFC 6749, section 4.4).',
+        'OpenID provider that issues tokens with the client credentials grant (RFC 6749, section 4.4).',
       properties: {
         issuer: text("The provider's issuer URL."),
-        'client-id': text("The builder's client ID there."),
+        'client-id': text("The builder's client ID at the provider."),
         'secret-file': file("File with the client's secret."),
-        scope: text('Scope of the token, where the provider asks for it.'),
+        scope: text('Scope of the token, if the provider requires it.'),
       },
     },
   },
@@ -65,7 +65,8 @@ const MQTT = {
   type: 'object',
   required: ['url', 'topic'],
   additionalProperties: false,
-  description: "Where Zuul's MQTT reporter publishes: the builder polls as soon as a build has ended.",
+  description:
+    "Broker to which Zuul's MQTT reporter publishes: the builder polls as soon as a build has ended.",
   properties: {
     url: text('`mqtt://host:1883` or `mqtts://host:8883`.'),
     topic: text('Topic to subscribe to; it may contain wildcards.'),
@@ -85,8 +86,8 @@ export const ZUUL_SETTINGS = {
   description: 'of a Zuul job',
   required: ['api-url', 'project', 'pipelines', 'job', 'artifacts'],
   properties: {
-    'api-url': text('URL of Zuul, of its API, or of a tenant there, as a browser shows it.'),
-    tenant: text('Needed if `api-url` names none and that Zuul has several tenants.'),
+    'api-url': text("URL of Zuul, of its API, or of a tenant's API or page."),
+    tenant: text('Required if `api-url` names no tenant and Zuul has several.'),
     project: text('Short name: `opendev/system-config`, without the Git server.'),
     pipelines: {
       type: 'array',
@@ -95,15 +96,15 @@ export const ZUUL_SETTINGS = {
       description: 'A successful build in any of these is imported.',
     },
     job: text('Job that builds the image.'),
-    branch: text('Only builds of this branch. Default: builds of any branch, and those without one.'),
+    branch: text('Only builds of this branch. Default: all builds, including those without a branch.'),
     'image-name': text(
-      '`image_name` in the metadata that the job returns: no other image is taken. Default: the name here if the job ' +
-        'returns several images, else any.',
+      '`image_name` in the metadata that the job returns: no other image is used. Default: the name here if the job ' +
+        'returns several images, otherwise any.',
     ),
     artifacts: {
       type: 'array',
       minItems: 1,
-      description: 'The artifact that holds the image, for each format.',
+      description: 'The artifact that contains the image, for each format.',
       items: {
         type: 'object',
         required: ['format', 'type'],
@@ -119,7 +120,7 @@ export const ZUUL_SETTINGS = {
     },
     auth: AUTH,
     'ca-file': file(
-      'PEM file with the certificates of further authorities to trust, for the API and the artifacts.',
+      'PEM file with the certificates of additional authorities to trust, for the API and the artifacts.',
     ),
     'poll-interval': {
       type: 'number',
@@ -129,7 +130,7 @@ export const ZUUL_SETTINGS = {
       description: 'Seconds between two polls.',
     },
     mqtt: MQTT,
-    's3-endpoint': text('URL of the object store with the buckets that `s3://` names.'),
+    's3-endpoint': text('URL of the object store with the buckets of `s3://` URLs.'),
     'allowed-hosts': {
       type: 'array',
       items: TEXT,
@@ -140,14 +141,14 @@ export const ZUUL_SETTINGS = {
     'require-sha256': {
       type: 'boolean',
       default: false,
-      description: 'Refuses a build whose job returns no `sha256` of the image.',
+      description: 'Reject a build whose job returns no `sha256` of the image.',
     },
     'require-attestation': {
       ...REQUIRE_ATTESTATION,
       description:
         'Attestations that an artifact must have before it is imported. They are sigstore bundles about the unpacked ' +
-        'file: artifacts of the build with the `type` `attestation` in their metadata, or the file beside the artifact ' +
-        'that adds `.sigstore.json` to its URL. They name the file as the URL does, without `.zst`, `.xz` or `.gz`. ' +
+        'file: artifacts of the build with the `type` `attestation` in their metadata, or the file next to the artifact ' +
+        'whose URL has the additional suffix `.sigstore.json`. They name the file like the URL, without `.zst`, `.xz` or `.gz`. ' +
         'Default: none.',
     },
     pause: {
@@ -159,7 +160,7 @@ export const ZUUL_SETTINGS = {
       type: 'number',
       minimum: 1,
       default: BUILD_TIMEOUT,
-      description: 'Time limit of a download and its conversions, in seconds.',
+      description: 'Timeout of a download and its conversions, in seconds.',
     },
     'rebuild-age': NOT_BY_TIME,
     'rebuild-cron': NOT_BY_TIME,
@@ -185,7 +186,7 @@ export function artifactFormats({ artifacts }: Pick<ZuulSettings, 'artifacts'>):
   return artifacts.map(({ format }) => artifactFormat(format));
 }
 
-/** Settings with the default of `image-name`, the name of the disk image. */
+/** Returns the settings with the default of `image-name`, the name of the disk image. */
 export function imageSourceOf(
   name: string,
   settings: ZuulSettings,

@@ -40,7 +40,7 @@ describe('the diagnosis of a Zuul', () => {
     );
     const { uuid } = zuul.table().add([qcowArtifact('1')]);
     const [api, builds] = await diagnose(settingsOf(zuul.url));
-    assert.equal(api?.message, `Zuul API ${zuul.url} answers, and knows the tenant`);
+    assert.equal(api?.message, `Zuul API ${zuul.url} responds, and knows the tenant`);
     assert.equal(builds?.status, 'ok');
     assert.ok(builds.message.includes(uuid));
   });
@@ -50,7 +50,7 @@ describe('the diagnosis of a Zuul', () => {
     zuul.table().add([qcowArtifact('1', { image_name: 'jammy' })]);
     const [, builds] = await diagnose(settingsOf(zuul.url, { 'image-name': 'noble' }));
     assert.equal(builds?.status, 'warning');
-    assert.match(builds.message, /has the image_name "noble" that image-name demands: they have "jammy"$/);
+    assert.match(builds.message, /has the image_name "noble" that image-name requires: they have "jammy"$/);
   });
 
   test('the diagnosis of Zuul names an unknown tenant or an unreachable API at once', async (t) => {
@@ -63,7 +63,7 @@ describe('the diagnosis of a Zuul', () => {
     const dead = await startDeadServer(t);
     const [down] = await diagnose(settingsOf(dead.url));
     assert.equal(down?.status, 'problem');
-    assert.match(down.message, /no answer/);
+    assert.match(down.message, /no response/);
     assert.equal(dead.connections(), 1, 'without retries');
   });
 

@@ -281,7 +281,7 @@ describe('a diagnostic of zuul-images', () => {
       'another tenant’s api-url',
       `${ENTRY.replace('example.com/', 'example.com/t/one')}    tenant: two\n`,
       [
-        'nodepool.yaml:9:5: zuul-images[0].tenant is "two", but api-url names the tenant "one"; correct one of the two, or leave tenant out',
+        'nodepool.yaml:9:5: zuul-images[0].tenant is "two", but api-url names the tenant "one"; correct one of the two, or remove tenant',
       ],
     ],
     [
@@ -295,7 +295,7 @@ describe('a diagnostic of zuul-images', () => {
       'a command that creates administrator tokens',
       `${ENTRY}    auth: {token-command: [zuul-admin, create-auth-token, --tenant, example]}\n`,
       [
-        "nodepool.yaml:9:12: warning: zuul-images[0].auth.token-command creates tokens with the rights of a tenant's administrator, which Zuul refuses by default; use shared-secret, which creates tokens that only read",
+        "nodepool.yaml:9:12: warning: zuul-images[0].auth.token-command creates tokens with the rights of a tenant's administrator, which Zuul rejects by default; use shared-secret, which creates tokens that only read",
       ],
     ],
     [

@@ -2,13 +2,13 @@ import { ZuulError } from './zuul-error.ts';
 
 /** Parts of an `api-url`. */
 export interface ApiUrl {
-  /** Address of Zuul with a slash at the end, the base of `api/info`. */
+  /** Address of Zuul with a trailing slash, the base of `api/info`. */
   readonly root: string;
   /** The tenant, if the URL names one. */
   readonly tenant?: string;
 }
 
-/** Paths below the root: of the API, as documented, and of pages, as a browser shows them. */
+/** Paths below the root: of the documented API, and of pages in a browser. */
 const BELOW_ROOT = /\/(?:api\/?|api\/tenant\/(?<api>[^/]+)(?:\/.*)?|t\/(?<page>[^/]+)(?:\/.*)?)$/;
 
 /**
@@ -43,7 +43,7 @@ function decode(segment: string): string {
   }
 }
 
-/** The message does not contain the URL, which may contain a password. */
+/** The message omits the URL, which may contain a password. */
 function invalid(reason: string, cause?: unknown): ZuulError {
   return new ZuulError('invalid-settings', `api-url cannot be used: ${reason}`, { cause });
 }

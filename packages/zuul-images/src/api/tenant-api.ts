@@ -2,7 +2,7 @@ import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { ApiUrl } from './api-url.ts';
 import { ZuulError } from './zuul-error.ts';
 
-/** Limit of tenants in a message. */
+/** Maximum number of tenants in a message. */
 const MOST_NAMES = 10;
 
 const INFO = new JsonReader({
@@ -16,14 +16,15 @@ const TENANTS = new JsonReader({
   items: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
 });
 
-/** Sends a GET and reads its answer with `read`, whose errors name the invalid field. */
+/** Sends a GET and reads its response with `read`, whose errors name the invalid field. */
 type Get = <T>(url: URL, read: (value: unknown) => T) => Promise<T>;
 
 /**
- * Base URL of the API of a tenant, with a slash at its end. An API that is white-labelled for one tenant names it in its
- * `info`. Without a configured tenant, the API must have exactly one.
+ * Returns the base URL of a tenant's API, with a trailing slash. An API that is white-labelled for one tenant names it
+ * in its `info`. Without a configured tenant, the API must have exactly one.
  *
- * @throws ZuulError `invalid-settings` if the tenant is ambiguous, or the API serves another; and those of the requests
+ * @throws ZuulError `invalid-settings` if the tenant is ambiguous, or the API serves another one; errors of the
+ * requests
  */
 export async function tenantApiUrl(get: Get, { root, tenant }: ApiUrl): Promise<string> {
   const { info } = await get(new URL('api/info', root), (value) => INFO.check(value));
@@ -35,7 +36,7 @@ export async function tenantApiUrl(get: Get, { root, tenant }: ApiUrl): Promise<
   if (tenant === undefined || tenant === served) return `${root}api/`;
   throw new ZuulError(
     'invalid-settings',
-    `Zuul API ${root}: it serves only the tenant "${served}", and not "${tenant}"; correct the tenant or the api-url`,
+    `Zuul API ${root}: it serves only the tenant "${served}", not "${tenant}"; correct the tenant or the api-url`,
   );
 }
 

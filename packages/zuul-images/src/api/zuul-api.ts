@@ -17,13 +17,13 @@ import { readAuthorities, ZuulHttp } from './zuul-http.ts';
 
 const RETRIES: RetryLimits = { attempts: 4, firstDelay: 1, longestDelay: 30, longestRetryAfter: 60 };
 
-/** Builds per page: Zuul's own default, and fewer for a server or proxy that refuses as many. */
+/** Builds per page: Zuul's default, and fewer for a server or proxy that rejects it. */
 const PAGE_LENGTHS = [50, 10] as const;
 
-/** Builds that cannot be read, of which one warning each is logged. */
+/** Maximum number of unreadable builds for each of which a warning is logged. */
 const MAX_WARNINGS = 100;
 
-/** Flags of `builds` by Zuul's release, the newest first: old servers refuse `complete` (4.7) and `final` (4.0). */
+/** Flags of `builds` by Zuul's release, newest first. Old servers reject `complete` (4.7) and `final` (4.0). */
 const SERVER_GENERATIONS: readonly (readonly string[])[] = [['complete', 'final'], ['final'], []];
 
 const LIST = new JsonReader({ type: 'array' });
@@ -35,12 +35,12 @@ export interface ZuulApiOptions {
   /** Required if the URL names no tenant and the API serves several. */
   readonly tenant?: string | undefined;
   readonly logger: Logger;
-  /** Default: none. */
+  /** Credentials for the API. Default: none. */
   readonly credentials?: ZuulCredentials | undefined;
-  /** Default: a client without further authorities. */
+  /** HTTP client. Default: a client without additional authorities. */
   readonly http?: ZuulHttp;
   readonly clock?: Clock;
-  /** Attempts of a request. Default 4. */
+  /** Maximum attempts of a request. Default 4. */
   readonly attempts?: number;
   /** Jitter of the delays, from 0 to below 1. */
   readonly random?: () => number;
@@ -97,8 +97,8 @@ export class ZuulApi {
   }
 
   /**
-   * Lists the successful builds of a job page by page, ordered by start time, the latest first. Every filter is checked
-   * here as well. A build that started earlier may end later: the first build is not always the newest.
+   * Lists the successful builds of a job page by page, ordered by start time, latest first. Every filter is checked
+   * here as well. A build that started earlier may end later, so the first build is not always the newest.
    *
    * @throws ZuulError; CloudError if the list does not end
    * @throws the signal's reason
@@ -122,13 +122,13 @@ export class ZuulApi {
       if (entries.length >= length && fresh.length === 0) {
         throw new ZuulError(
           'invalid-answer',
-          `${this.name}: it lists the same builds on every page; check that proxies pass on the query`,
+          `${this.name}: it lists the same builds on every page; check that proxies forward the query`,
         );
       }
     }
   }
 
-  /** Reads the builds of a page. One that cannot be read is ignored, with a warning: it is not imported. */
+  /** Reads the builds of a page. A build that cannot be read is ignored with a warning, and not imported. */
   #read(entries: readonly unknown[]): readonly ZuulBuild[] {
     const builds: ZuulBuild[] = [];
     let reason = '';
@@ -139,12 +139,12 @@ export class ZuulApi {
         reason = (error as Error).message;
         if (this.#unreadable.has(reason) || this.#unreadable.size >= MAX_WARNINGS) continue;
         this.#unreadable.add(reason);
-        this.#logger.warn(`${this.name}: a build is ignored, because it cannot be read: ${reason}`);
+        this.#logger.warn(`${this.name}: ignoring a build that cannot be read: ${reason}`);
       }
     }
     if (builds.length > 0 || entries.length === 0) return builds;
     const request = `GET ${new URL('builds', this.#base).pathname}`;
-    const message = `the answer is invalid: ${reason}; check that the URL is that of the service`;
+    const message = `the response is invalid: ${reason}; check that the URL belongs to the service`;
     throw new ZuulError('invalid-answer', `${this.name}: ${request}: ${message}`);
   }
 
@@ -161,7 +161,7 @@ export class ZuulApi {
         if (!(error instanceof ZuulError) || error.status !== 404) throw error;
         const isLast = generation === SERVER_GENERATIONS.length - 1;
         if (error.code === 'tenant-unknown' || isLast) {
-          // The server may have been replaced by another.
+          // The server may have been replaced by another one.
           this.#base = undefined;
           this.#generation = 0;
           throw error;
@@ -178,14 +178,14 @@ export class ZuulApi {
       signal,
       onRetry: ({ message }, delay, attempt) => {
         const count = `attempt ${attempt} of ${this.#retries.limits.attempts}`;
-        this.#logger.info(`${message} (${count}); the next attempt is in ${delay.toFixed(1)} s`);
+        this.#logger.info(`${message} (${count}); retrying in ${delay.toFixed(1)} s`);
       },
     });
   }
 
   /** Sends a request with a token, and again with another token after a 401. */
   async #send<T>(url: URL, read: (value: unknown) => T, signal: AbortSignal): Promise<T> {
-    const name = `${this.name}: GET ${url.pathname}`; // without the query, which is long
+    const name = `${this.name}: GET ${url.pathname}`; // excludes the query, which is long
     const send = async (token: string | undefined): Promise<T> => {
       const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
       return await this.#http.json(name, { url, headers, signal }, read);
@@ -203,7 +203,10 @@ export class ZuulApi {
     }
   }
 
-  /** Warns once: Zuul refuses an admin token by default, and elsewhere it permits far more than reading builds. */
+  /**
+   * Warns once about an admin token, which Zuul rejects by default, and which otherwise permits far more than reading
+   * builds.
+   */
   #warnOfAdminToken(token: string | undefined): void {
     if (this.#warned || token === undefined || !hasAdminClaim(token)) return;
     this.#warned = true;
@@ -215,9 +218,9 @@ export class ZuulApi {
 }
 
 /**
- * Query of `builds`. A repeated parameter matches any of its values.
+ * Returns the query of `builds`. A repeated parameter matches any of its values.
  *
- * @param flags must not be repeated: Zuul answers 500
+ * @param flags must not be repeated, because Zuul then responds with 500
  */
 export function buildParameters(
   query: BuildQuery,
@@ -234,7 +237,7 @@ export function buildParameters(
   return parameters;
 }
 
-/** Whether a build matches exactly: the server takes `*` as a wildcard, and may compare names without case. */
+/** Returns whether a build matches exactly. The server treats `*` as a wildcard, and may ignore case. */
 export function matchesQuery(build: ZuulBuild, query: BuildQuery): boolean {
   return (
     build.project === query.project &&

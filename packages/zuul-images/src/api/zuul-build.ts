@@ -2,19 +2,19 @@ import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit'
 import { artifactUrl } from '../download/artifact-url.ts';
 import type { ZuulSettings } from '../zuul-settings.ts';
 
-/** Settings that decide which successful builds are listed. */
+/** Settings that select the successful builds to list. */
 export type BuildQuery = Pick<ZuulSettings, 'project' | 'pipelines' | 'job' | 'branch'>;
 
 /** Artifact that a build returned with `zuul_return`. */
 export interface ZuulArtifact {
   readonly name: string;
-  /** Absolute: http, https or s3. Its query may be a signature: never log it. */
+  /** Absolute http, https or s3 URL. Its query may be a signature and must never be logged. */
   readonly url: string;
   /** Any content, as the job returned it. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** A change, branch or tag, in Zuul's words. */
+/** A change, branch or tag, with Zuul's names. */
 export interface ZuulChange {
   readonly change?: string;
   readonly patchset?: string;
@@ -33,18 +33,18 @@ export interface ZuulBuild {
   readonly jobName: string;
   /** `SUCCESS`, `FAILURE` and so on; absent while the build runs. */
   readonly result?: string;
-  /** False for an attempt that was retried. */
+  /** Whether this is the last attempt. False for an attempt that was retried. */
   readonly final: boolean;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   readonly startTime?: number;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   readonly endTime?: number;
   /** Short name: `opendev/system-config`. */
   readonly project: string;
-  /** Absent for a ref that is not a branch, such as a tag. */
+  /** Branch; absent for a ref that is not a branch, such as a tag. */
   readonly branch?: string;
   readonly pipeline: string;
-  /** The change that it built; absent if Zuul tells nothing about it. */
+  /** The change that it built; absent if Zuul reports none. */
   readonly change?: ZuulChange;
   readonly artifacts: readonly ZuulArtifact[];
   /** Ignored artifacts, each with the reason. */
@@ -63,9 +63,9 @@ const BUILD = new JsonReader({
   properties: {
     ...CHANGE,
     uuid: { type: 'string' },
-    /** A string by the published schema; Zuul sends a number. */
+    /** The published schema says string, but Zuul sends a number. */
     _id: { type: ['integer', 'string', 'null'] },
-    /** An object since Zuul 10; before, a string such as `refs/heads/master`. */
+    /** An object since Zuul 10, before that a string such as `refs/heads/master`. */
     ref: { type: ['object', 'string', 'null'], properties: CHANGE },
     job_name: { type: 'string' },
     result: TEXT_OR_NULL,
@@ -89,7 +89,7 @@ const ARTIFACT = new JsonReader({
 });
 
 /**
- * Reads one build of `…/builds`. The change of a build is in `ref` since Zuul 10; before, beside the other fields.
+ * Reads one build of `…/builds`. The change of a build is in `ref` since Zuul 10, before that among the other fields.
  *
  * @throws Error that names the invalid field
  */
@@ -125,7 +125,7 @@ export function parseBuild(value: unknown): ZuulBuild {
 
 const CHANGE_FIELDS: ReadonlySet<string> = new Set(['change', 'patchset', 'ref', 'newrev', 'ref_url']);
 
-/** These fields are only shown: a value of another type counts as unknown. */
+/** Reads fields that are only shown. A value of another type counts as unknown. */
 function changeOf(source: object): ZuulChange | undefined {
   const found = Object.entries(source).flatMap(([name, value]: [string, unknown]) => {
     const isShown = typeof value === 'string' || typeof value === 'number';

@@ -1,4 +1,4 @@
-/** Code of a {@link ZuulError}; compare codes, never messages. */
+/** Code of a {@link ZuulError}. Compare codes, never messages. */
 export type ZuulErrorCode =
   | 'invalid-settings'
   | 'credentials-unusable'
@@ -24,15 +24,15 @@ const RETRIABLE: ReadonlySet<ZuulErrorCode> = new Set([
 ]);
 
 /**
- * Error of a Zuul API, or of something that its use needs. The message names the API, the request (method and path), the
- * reason and the remedy; it never contains a token, a secret or the query of a URL.
+ * Error of a Zuul API, or of something that it needs. The message names the API, the request (method and path), the
+ * reason and the remedy. It never contains a token, a secret or the query of a URL.
  */
 export class ZuulError extends Error {
   override readonly name = 'ZuulError';
   readonly code: ZuulErrorCode;
-  /** HTTP status, if there was an answer. */
+  /** HTTP status, if there was a response. */
   readonly status: number | undefined;
-  /** Seconds, as in `Retry-After`. */
+  /** Value of `Retry-After` in seconds. */
   readonly retryAfter: number | undefined;
 
   constructor(

@@ -12,7 +12,7 @@ import {
 import type { ZuulSettings } from '../zuul-settings.ts';
 import { ZuulError, type ZuulErrorCode } from './zuul-error.ts';
 
-/** Default time limit of a request, in seconds: Zuul's limit of a database query is 30. */
+/** Default timeout of a request, in seconds. Zuul's timeout of a database query is 30 s. */
 const TIMEOUT = 45;
 
 /** `application/json`, with or without parameters. */
@@ -37,7 +37,7 @@ const REMEDIES: Partial<Record<ZuulErrorCode, string>> = {
   redirected: 'set api-url to the address that serves the API; if it requires a login, configure a token',
 };
 
-/** Remedies by the error in Zuul's 401. The section is one of zuul.conf, as is `max_validity_time`. */
+/** Remedies by the error in Zuul's 401. The section and `max_validity_time` are in zuul.conf. */
 const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
   UnauthorizedZuulAdminClaimError:
     'the token has the claim zuul.admin, like all of zuul-admin create-auth-token; configure shared-secret instead',
@@ -48,10 +48,10 @@ const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
   AuthTokenInvalidSignatureException:
     'correct the file of shared-secret, or the key of another token: the section auth in zuul.conf has another one',
   TokenExpiredError:
-    'let the token be renewed, compare the clocks of this host and of Zuul, and look for max_validity_time in zuul.conf',
+    'renew the token, compare the clocks of this host and of Zuul, and check max_validity_time in zuul.conf',
   AuthTokenUnauthorizedException:
     'compare the clocks of this host and of Zuul, and the algorithm of the token',
-  AuthTokenUndecodedException: 'auth must yield a JSON Web Token',
+  AuthTokenUndecodedException: 'auth must provide a JSON Web Token',
   MissingClaimError: 'the token needs the claims aud, exp, iat, iss and sub',
   MissingUIDClaimError: 'the token needs the claim that uid_claim names in zuul.conf',
   JWKSException:
@@ -66,9 +66,9 @@ const ERROR_NAME = /^\w{1,60}$/;
 
 /** Settings of a {@link ZuulHttp}. */
 export interface ZuulHttpOptions {
-  /** PEM certificates of further authorities. */
+  /** PEM certificates of additional authorities. */
   readonly furtherCa?: string | undefined;
-  /** Seconds for a whole request. Default 45. */
+  /** Timeout of a whole request in seconds. Default 45. */
   readonly timeout?: number;
 }
 
@@ -81,9 +81,9 @@ export class ZuulHttp {
   }
 
   /**
-   * Sends a request and reads the JSON of its answer with `read`, whose errors name the invalid field.
+   * Sends a request and reads the JSON of its response with `read`, whose errors name the invalid field.
    *
-   * @param name of the request in messages: the API, the method and the path
+   * @param name name of the request in messages: the API, the method and the path
    * @throws ZuulError, also for a redirect to another host
    */
   async json<T>(name: string, request: HttpRequest, read: (value: unknown) => T): Promise<T> {
@@ -107,11 +107,11 @@ function requestError(name: string, error: unknown): ZuulError {
   }
   if (kind === 'not-configured') return failure('invalid-settings', message);
   if (kind === 'redirect-loop') return failure('redirected', 'the URL redirects in a loop; correct it');
-  if (kind !== 'body-too-long') return failure('connection-failed', `no answer: ${message}`);
-  return failure('invalid-answer', `${message}; check that the URL is that of the service`);
+  if (kind !== 'body-too-long') return failure('connection-failed', `no response: ${message}`);
+  return failure('invalid-answer', `${message}; check that the URL belongs to the service`);
 }
 
-/** Translates an answer into an error. `request` names the API, the method and the path. */
+/** Converts a response to an error. `request` names the API, the method and the path. */
 function answerError(request: string, answer: HttpAnswer): ZuulError {
   const { status, headers } = answer;
   const code = UNKNOWN_TENANT.test(answer.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
@@ -137,7 +137,7 @@ function codeOf(status: number): ZuulErrorCode {
   return CODES[status] ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
 }
 
-/** The description in a 401 quotes the token's claims: only the name of the error is used. */
+/** Returns the name of the error in a 401. The description is not used, because it quotes the token's claims. */
 function errorName(body: string): string | undefined {
   try {
     const { error }: { error?: unknown } = Object(JSON.parse(body));
@@ -147,11 +147,11 @@ function errorName(body: string): string | undefined {
   }
 }
 
-/** The content type distinguishes an answer from a login page with status 200. */
+/** Reads a response. Its content type distinguishes it from a login page with status 200. */
 function readAnswer<T>(name: string, { headers, body }: HttpAnswer, read: (value: unknown) => T): T {
   const type = headers['content-type'] ?? 'no content type';
   if (!JSON_TYPE.test(type)) {
-    const reason = `the answer is ${type.replace(/;.*/s, '')} instead of application/json`;
+    const reason = `the response is ${type.replace(/;.*/s, '')} instead of application/json`;
     const remedy = 'check the URL, and whether the server requires a login';
     throw new ZuulError('invalid-answer', `${name}: ${reason}; ${remedy}`);
   }
@@ -161,13 +161,13 @@ function readAnswer<T>(name: string, { headers, body }: HttpAnswer, read: (value
     const reason = (error as Error).message;
     throw new ZuulError(
       'invalid-answer',
-      `${name}: the answer is invalid: ${reason}; check that the URL is that of the service`,
+      `${name}: the response is invalid: ${reason}; check that the URL belongs to the service`,
     );
   }
 }
 
 /**
- * PEM certificates of `ca-file`, for the API and the artifacts; undefined without a file.
+ * Reads the PEM certificates of `ca-file`, for the API and the artifacts; undefined without a file.
  *
  * @throws ZuulError `invalid-settings`
  */
@@ -178,7 +178,7 @@ export async function readAuthorities({
   return await readFile(caFile, 'utf8').catch((cause: unknown) => {
     throw new ZuulError(
       'invalid-settings',
-      `ca-file cannot be read: ${(cause as Error).message}; correct the path or its permissions`,
+      `cannot read ca-file: ${(cause as Error).message}; correct the path or its permissions`,
       { cause },
     );
   });

@@ -11,17 +11,17 @@ import {
   recordOfBuild,
 } from './processed-builds.ts';
 
-/** Milliseconds, longer than any build of an image. Zuul's default limit of a job is three hours. */
+/** Maximum duration of an image build in milliseconds. Zuul's default limit of a job is three hours. */
 const LONGEST_BUILD = 24 * 3_600_000;
 
 /** A build with an image. */
 export interface ImageBuild {
   readonly build: ZuulBuild;
-  /** At least one. */
+  /** Image artifacts of the build, at least one. */
   readonly artifacts: readonly ImageArtifact[];
 }
 
-/** A build whose image is to be imported. */
+/** A build whose image will be imported. */
 export interface ChosenBuild extends ImageBuild, HistoryUpdate {}
 
 /** A successful build whose image is not imported. */
@@ -43,16 +43,16 @@ interface Candidate extends ImageBuild {
   readonly record: BuildRecord;
 }
 
-/** The builds that returned one image, the oldest first. */
+/** The builds that returned one image, oldest first. */
 type Group = [Candidate, ...Candidate[]];
 
 /**
  * Chooses the build whose image is imported next: the one that ended last, if it is newer than the newest imported one.
- * Zuul lists builds by their start, so neither their order nor their numbers decide. An image that several builds return
- * is as old as the first of them.
+ * Zuul lists builds by their start, so neither their order nor their numbers decide. An image that several builds
+ * return is as old as the first of them.
  *
  * @param history {@link EMPTY_HISTORY} to get the newest of all builds
- * @param now milliseconds since the epoch
+ * @param now milliseconds since 1970
  */
 export function chooseBuild(
   builds: Iterable<ZuulBuild>,
@@ -98,7 +98,7 @@ export function chooseBuild(
 }
 
 function examine(build: ZuulBuild, rules: ImageRules, now: number): Candidate | RefusedBuild {
-  if (build.endTime === undefined) return { build, reason: 'Zuul does not say when it ended' };
+  if (build.endTime === undefined) return { build, reason: 'Zuul does not report when it ended' };
   try {
     const artifacts = imageArtifacts(build, rules);
     return { build, artifacts, record: recordOfBuild(build, artifacts, now) };
@@ -107,7 +107,7 @@ function examine(build: ZuulBuild, rules: ImageRules, now: number): Candidate | 
   }
 }
 
-/** Groups builds by image, the oldest image first. */
+/** Groups builds by image, oldest image first. */
 function byImage(candidates: readonly Candidate[]): readonly Group[] {
   const images: Group[] = [];
   for (const candidate of candidates.toSorted((a, b) => compareAge(a.record, b.record))) {
@@ -118,7 +118,7 @@ function byImage(candidates: readonly Candidate[]): readonly Group[] {
   return images;
 }
 
-/** Settings that decide which builds make an image, and which of their artifacts are the image. */
+/** Settings that select the builds that make an image, and the artifacts that are the image. */
 export interface ImageSource extends BuildQuery, ImageRules {}
 
 /**
@@ -146,8 +146,8 @@ export async function findBuild(
 }
 
 /**
- * Finds one build by its uuid. It reads pages until all further builds started more than a day before this one ended; if
- * its end is in the future, and so wrong, it reads all pages.
+ * Finds one build by its uuid. It reads pages until all further builds started more than a day before this one ended.
+ * If its end is in the future, and so wrong, it reads all pages.
  *
  * @throws ZuulError
  * @throws the signal's reason

@@ -4,22 +4,22 @@ import type { ZuulArtifact, ZuulBuild } from '../api/zuul-build.ts';
 import type { ExpectedDigests } from '../download/transfer.ts';
 import { artifactFormat, type ZuulSettings } from '../zuul-settings.ts';
 
-/** Settings that decide which artifacts of a build are the image. */
+/** Settings that select the artifacts of a build that are the image. */
 export interface ImageRules extends Pick<ZuulSettings, 'artifacts' | 'require-sha256'> {
-  /** Decides if a build returns several images: by `metadata.image_name`. */
+  /** Name that selects one of several images of a build, by `metadata.image_name`. */
   readonly 'image-name': string;
-  /** Whether the configuration has that name: then an image of another name is not taken. Default false. */
+  /** Whether the configuration sets the name, so that an image with another name is not used. Default false. */
   readonly isNameConfigured?: boolean;
 }
 
 /** An artifact that is the image in one format. */
 export interface ImageArtifact extends ExpectedDigests {
   readonly format: ImageFormat;
-  /** Absolute: http, https or s3. Its query may be a signature: never log it. */
+  /** Absolute http, https or s3 URL. Its query may be a signature and must never be logged. */
   readonly url: string;
 }
 
-/** Max number of names in a message, and max length of each: a job may return any. */
+/** Maximum number of names in a message, and maximum length of each, because a job may return any. */
 const MAX_SHOWN = 10;
 const MAX_LENGTH = 100;
 
@@ -30,7 +30,10 @@ const DIGESTS = {
   crc32: { names: ['crc32'], length: 8 },
 } as const;
 
-/** Formats that can be made from files in some formats: first these, then those that qemu-img converts them to. */
+/**
+ * Returns the formats that can be made from files in some formats: first these, then those to which qemu-img converts
+ * them.
+ */
 export function makeableFormats(formats: readonly ImageFormat[]): readonly ImageFormat[] {
   const converted = formats.some(isConvertible) ? FORMAT_NAMES.filter(isConvertible) : [];
   return [...new Set([...formats, ...converted])];
@@ -65,8 +68,8 @@ export function imageArtifacts(build: ZuulBuild, rules: ImageRules): readonly Im
 }
 
 /**
- * The `image_name` of the image. If the job returns one image under another name than that of the disk image, it is the
- * image, unless the name is configured.
+ * Returns the `image_name` of the image. A single image under another name than the disk image's is accepted, unless
+ * the name is configured.
  */
 function chosenName(artifacts: readonly ZuulArtifact[], rules: ImageRules): string | undefined {
   const { 'image-name': wanted, isNameConfigured = false } = rules;
@@ -75,7 +78,9 @@ function chosenName(artifacts: readonly ZuulArtifact[], rules: ImageRules): stri
   const names = quoted(returned);
   if (isNameConfigured && artifacts.length > 0) {
     const there = returned.size === 0 ? 'they have none' : `they have ${names}`;
-    throw new Error(`none of its artifacts has the image_name "${wanted}" that image-name demands: ${there}`);
+    throw new Error(
+      `none of its artifacts has the image_name "${wanted}" that image-name requires: ${there}`,
+    );
   }
   if (returned.size < 2) return [...returned][0];
   throw new Error(`it has several artifacts with the image_name ${names}; set image-name to one of them`);
@@ -90,7 +95,7 @@ function quoted(names: ReadonlySet<string>): string {
   return shown.join(', ') + (names.size > MAX_SHOWN ? ' and others' : '');
 }
 
-/** The artifact of an image in one format. Artifacts without a name are taken if none has one. */
+/** Returns the artifact of an image in one format. Artifacts without a name are used if none has one. */
 function chooseArtifact(
   {
     format,
@@ -111,7 +116,10 @@ function chooseArtifact(
   return { format, url: first.url, ...digestsOf(first) };
 }
 
-/** A type for all formats needs `format` in the metadata; a type for one format does not. */
+/**
+ * Returns whether an artifact has a format. A type for all formats needs `format` in the metadata; a type for one
+ * format does not.
+ */
 function hasFormat({ format }: ZuulArtifact['metadata'], expected: ImageFormat): boolean {
   return typeof format !== 'string' || artifactFormat(format) === expected;
 }

@@ -12,7 +12,7 @@ import type { ImageArtifact } from './image-artifact.ts';
 const TEXT = { type: 'string' } as const;
 const INTEGER = { type: 'integer', maximum: Number.MAX_SAFE_INTEGER } as const;
 
-/** `endTime` is in milliseconds since the epoch. */
+/** Age of a build; `endTime` is in milliseconds since 1970. */
 const AGE = { endTime: INTEGER, id: INTEGER } as const;
 
 const BUILD = {
@@ -22,7 +22,7 @@ const BUILD = {
     ...AGE,
     uuid: TEXT,
     pipeline: TEXT,
-    /** The image in each format; the URL has no query. */
+    /** The image in each format. The URL has no query. */
     content: {
       type: 'array',
       items: {
@@ -65,13 +65,19 @@ export interface HistoryUpdate {
   readonly passedOver: readonly BuildRecord[];
 }
 
-/** A year of daily builds. A build that drops out is older than the newest and is not imported again. */
+/**
+ * Maximum number of builds, which is a year of daily builds. A build that drops out is older than the newest and is not
+ * imported again.
+ */
 const MOST_BUILDS = 500;
 
-/** No build was processed. */
+/** History without processed builds. */
 export const EMPTY_HISTORY: ProcessedHistory = { newest: undefined, builds: new Map() };
 
-/** Creates the record of a build. An end in the future counts as now, or the build would be the newest until then. */
+/**
+ * Creates the record of a build. A future end counts as now, because otherwise the build would be the newest until
+ * then.
+ */
 export function recordOfBuild(
   { uuid, id, endTime = 0, pipeline }: ZuulBuild,
   artifacts: readonly ImageArtifact[],
@@ -85,7 +91,7 @@ export function recordOfBuild(
   return { uuid, id, endTime: Math.min(endTime, now), pipeline, content };
 }
 
-/** The history after an import. Its newest build never becomes older. */
+/** Returns the history after an import. Its newest build never becomes older. */
 export function withImported(history: ProcessedHistory, update: HistoryUpdate): ProcessedHistory {
   const { same, passedOver } = update;
   const [{ endTime, id }] = same;
@@ -94,7 +100,9 @@ export function withImported(history: ProcessedHistory, update: HistoryUpdate): 
   return { newest, builds: withBuilds(history, [...passedOver, ...same]) };
 }
 
-/** The history after the artifacts of a build expired: it is not tried again, but an older one may be. */
+/**
+ * Returns the history after the artifacts of a build expired. The build is not tried again, but an older one may be.
+ */
 export function withSkipped(
   history: ProcessedHistory,
   { same }: Pick<HistoryUpdate, 'same'>,
@@ -108,14 +116,14 @@ function withBuilds({ builds }: ProcessedHistory, added: readonly BuildRecord[])
   return new Map(kept.map((build) => [build.uuid, build]));
 }
 
-/** Orders by the end, and by the number if two builds ended in the same second. Positive if `a` is newer. */
+/** Compares builds by their end, and by the number if both ended in the same second. Positive if `a` is newer. */
 export function compareAge(a: BuildAge, b: BuildAge): number {
   return a.endTime - b.endTime || a.id - b.id;
 }
 
 /**
- * Whether one of the two builds returned the image of the other, as a promotion does. Without a digest, the same URL
- * proves this only across pipelines: within one, a job may overwrite the object.
+ * Returns whether one of two builds returned the image of the other, as a promotion does. Without a digest, the same
+ * URL proves this only across pipelines, because within one, a job may overwrite the object.
  */
 export function hasSameContent(a: BuildRecord, b: BuildRecord): boolean {
   const pairs = a.content.flatMap((one) => {
@@ -130,7 +138,7 @@ export function hasSameContent(a: BuildRecord, b: BuildRecord): boolean {
   return pairs.length > 0 && isSame;
 }
 
-/** The processed builds of one image, in a file: each build is processed once, also after a restart. */
+/** The processed builds of one image, in a file. Each build is processed once, even after a restart. */
 export class ProcessedBuilds {
   readonly #records: RecordDirectory<typeof HISTORY>;
   readonly #name: string;
@@ -167,9 +175,9 @@ export class ProcessedBuilds {
   }
 
   /**
-   * Replaces the history. The record survives a loss of power once this resolves.
+   * Replaces the history. The record survives a power failure once this resolves.
    *
-   * @throws ImageError `disk-full`, `directory-not-usable`; then the history is unchanged
+   * @throws ImageError `disk-full`, `directory-not-usable`; the history is then unchanged
    */
   async write(history: ProcessedHistory): Promise<void> {
     const { newest, builds } = history;
@@ -181,7 +189,7 @@ export class ProcessedBuilds {
   }
 }
 
-/** An earlier release stored ends in the future unchanged. */
+/** Corrects a future end, which an earlier release stored unchanged. */
 function notInFuture<T extends { readonly endTime: number }>(build: T): T {
   return { ...build, endTime: Math.min(build.endTime, Date.now()) };
 }

@@ -7,7 +7,7 @@ import { bearerToken, type IssuedToken } from './bearer-token.ts';
 /** Metadata of an OpenID provider. */
 interface Provider {
   readonly tokenEndpoint: URL;
-  /** Whether the secret is sent in the form, and not in a header. */
+  /** Whether to send the secret in the form instead of a header. */
   readonly secretInBody: boolean;
 }
 
@@ -28,7 +28,7 @@ const TOKEN = new JsonReader({
 });
 
 /**
- * Requests a token from an OpenID provider by the client credentials grant (RFC 6749, section 4.4).
+ * Requests a token from an OpenID provider with the client credentials grant (RFC 6749, section 4.4).
  *
  * @throws ZuulError
  */
@@ -56,14 +56,14 @@ export async function requestToken(
     return await http.json(name, request, (value) => {
       const { access_token: token, expires_in: life } = TOKEN.check(value);
       const expiresAt = typeof life === 'number' ? requestedAt + life * 1000 : undefined;
-      return { value: bearerToken(token, `the answer of ${name}`), expiresAt };
+      return { value: bearerToken(token, `the response of ${name}`), expiresAt };
     });
   } catch (error) {
     throw withRemedy(error, 'check the client, its secret and the scope');
   }
 }
 
-/** The remedies of {@link ZuulHttp} are about Zuul's API. */
+/** Replaces the remedies of {@link ZuulHttp}, which are about Zuul's API. */
 function withRemedy(error: unknown, remedy: string): unknown {
   if (!(error instanceof ZuulError) || error.retriable) return error;
   const { status = 0 } = error;
@@ -90,7 +90,7 @@ async function discover(issuer: string, http: ZuulHttp, signal: AbortSignal): Pr
 
 function readProvider(value: unknown, issuer: URL): Provider {
   const provider = PROVIDER.check(value);
-  // OpenID Connect Discovery, 4.3: the document of another issuer must not direct the secret elsewhere.
+  // OpenID Connect Discovery, 4.3: the document of another issuer must not send the secret elsewhere.
   const named = provider.issuer.replace(/\/?$/, '/');
   if (URL.parse(named)?.href !== issuer.href) throw new Error('it is the metadata of another issuer');
   const tokenEndpoint = URL.parse(provider.token_endpoint);

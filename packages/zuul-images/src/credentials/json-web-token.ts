@@ -2,16 +2,16 @@ import { createHmac } from 'node:crypto';
 import type { AuthSettings } from '../zuul-settings.ts';
 import type { IssuedToken } from './bearer-token.ts';
 
-/** Life of a minted token in milliseconds: Zuul's documentation recommends ten minutes at most. */
+/** Lifetime of a minted token in milliseconds. Zuul's documentation recommends at most ten minutes. */
 const LIFE = 300_000;
 
-/** Milliseconds by which Zuul's clock may be slow: it refuses tokens that were issued in the future. */
+/** Milliseconds by which Zuul's clock may be slow, because it rejects tokens that were issued in the future. */
 const CLOCK_SKEW = 30_000;
 
 /**
  * Mints a token that permits its subject only to read. `zuul-admin create-auth-token` would add the claim `zuul.admin`.
  *
- * @param now milliseconds since the epoch
+ * @param now milliseconds since 1970
  */
 export function mintToken(
   { issuer, audience, subject }: NonNullable<AuthSettings['shared-secret']>,
@@ -34,19 +34,21 @@ export function signToken(claims: Readonly<Record<string, unknown>>, secret: str
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
 }
 
-/** Expiry of a token in milliseconds since the epoch, if it contains one. The signature is not checked. */
+/** Returns the expiry of a token in milliseconds since 1970, if it contains one. The signature is not checked. */
 export function expiryOf(token: string): number | undefined {
   const { exp } = claimsOf(token);
   return typeof exp === 'number' ? exp * 1000 : undefined;
 }
 
-/** Whether a token claims the rights of an administrator, as every token of `zuul-admin create-auth-token` does. */
+/**
+ * Returns whether a token claims the rights of an administrator, like every token of `zuul-admin create-auth-token`.
+ */
 export function hasAdminClaim(token: string): boolean {
   const { zuul } = claimsOf(token);
   return typeof zuul === 'object' && zuul !== null && 'admin' in zuul;
 }
 
-/** Claims of a token; none if it is not a JSON Web Token. */
+/** Returns the claims of a token; none if it is not a JSON Web Token. */
 function claimsOf(token: string): Readonly<Record<string, unknown>> {
   const [, payload = '', ...rest] = token.split('.');
   if (rest.length !== 1) return {};

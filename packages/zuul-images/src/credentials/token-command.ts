@@ -2,10 +2,10 @@ import { ZuulError } from '../api/zuul-error.ts';
 import { bearerToken, type IssuedToken } from './bearer-token.ts';
 import { expiryOf } from './json-web-token.ts';
 
-/** Time limit of the command in milliseconds. */
+/** Timeout of the command in milliseconds. */
 const TIME_LIMIT = 60_000;
 
-/** Bytes. */
+/** Maximum size of the output in bytes. */
 const LONGEST_OUTPUT = 65_536;
 
 /**
@@ -17,9 +17,9 @@ export async function tokenOfCommand(
   [command = '', ...args]: readonly string[],
   signal: AbortSignal,
 ): Promise<IssuedToken> {
-  const { execa } = await import('execa'); // not at the top, as in process/command.ts
+  const { execa } = await import('execa'); // imported on demand, as in process/command.ts
   signal.throwIfAborted();
-  // The whole environment: it may contain credentials that the command needs.
+  // Passes the whole environment, which may contain credentials for the command.
   const result = await execa(command, args, {
     stdin: 'ignore',
     stderr: 'ignore',
@@ -35,7 +35,7 @@ export async function tokenOfCommand(
     const value = bearerToken(result.stdout, source);
     return { value, expiresAt: expiryOf(value) };
   }
-  // The message of execa quotes the arguments and the output.
+  // execa's message quotes the arguments and the output.
   const { timedOut, isMaxBuffer, exitCode, signal: killedBy, code } = result;
   let reason = killedBy === undefined ? `could not be started (${code})` : `was killed by ${killedBy}`;
   if (exitCode !== undefined) reason = `exited with ${exitCode}`;

@@ -8,10 +8,10 @@ import { requestToken } from './client-credentials.ts';
 import { mintToken } from './json-web-token.ts';
 import { tokenOfCommand } from './token-command.ts';
 
-/** Remaining life in milliseconds below which a token may expire on its way. */
+/** Minimum remaining lifetime in milliseconds, because a token may expire on its way. */
 const SHORTEST_LIFE = 30_000;
 
-/** Keeps a token until it expires or is rejected, then has another one issued, once for all concurrent callers. */
+/** Keeps a token until it expires or is rejected, then requests another one, once for all concurrent callers. */
 export class ZuulCredentials {
   readonly #issue: (signal: AbortSignal) => Promise<IssuedToken>;
   readonly #clock: Clock;
@@ -24,9 +24,9 @@ export class ZuulCredentials {
   }
 
   /**
-   * Returns the bearer token for a request that begins now.
+   * Returns the bearer token for a request that starts now.
    *
-   * @throws ZuulError `credentials-unusable`, and those of the issuer
+   * @throws ZuulError `credentials-unusable`, and errors of the issuer
    */
   async token(signal: AbortSignal): Promise<string> {
     const { value, expiresAt = Number.POSITIVE_INFINITY } = this.#token ?? {};
@@ -35,13 +35,16 @@ export class ZuulCredentials {
     return this.#token.value;
   }
 
-  /** Called after the API answered 401 to this token: the next one must be another. */
+  /** Called after the API responded with 401 to this token. The next one must be another. */
   reject(token: string): void {
     if (this.#token?.value === token) this.#token = undefined;
   }
 }
 
-/** The credentials of `auth`; undefined for an API that everyone may read. Files are read, and tokens requested, at first use. */
+/**
+ * Creates the credentials of `auth`; undefined for an API that everyone may read. Files are read, and tokens requested,
+ * at first use.
+ */
 export function createCredentials(
   auth: AuthSettings | undefined,
   { http = new ZuulHttp(), clock = SYSTEM_CLOCK }: { readonly http?: ZuulHttp; readonly clock?: Clock } = {},
@@ -55,7 +58,7 @@ export function createCredentials(
   const issued = (issue: (signal: AbortSignal) => Promise<IssuedToken>): ZuulCredentials =>
     new ZuulCredentials(issue, clock);
   if (file !== undefined) {
-    // It expires at once: the file is read for each request, because another program renews it.
+    // It expires at once, so that the file is read for each request, because another program renews it.
     return issued(async () => ({
       value: bearerToken(await readSecret(file), `the token file ${file}`),
       expiresAt: 0,
@@ -72,13 +75,13 @@ export function createCredentials(
   });
 }
 
-/** Reads a secret without the line end that editors add, at each use, so that a new one needs no restart. */
+/** Reads a secret without the line end that editors add. It is read at each use, so that a new one needs no restart. */
 async function readSecret(path: string): Promise<string> {
   const content = await readFile(path, 'utf8').catch((cause: unknown) => {
     const message = `${(cause as Error).message}; correct the path or its permissions`;
-    throw new ZuulError('credentials-unusable', `cannot read a file of auth: ${message}`, { cause });
+    throw new ZuulError('credentials-unusable', `cannot read an auth file: ${message}`, { cause });
   });
   const secret = content.replace(/\r?\n$/, '');
   if (secret !== '') return secret;
-  throw new ZuulError('credentials-unusable', `the file ${path} of auth is empty; fill it`);
+  throw new ZuulError('credentials-unusable', `auth file ${path} is empty; write the token to it`);
 }

@@ -4,7 +4,7 @@ import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { nameOf } from './artifact-url.ts';
 
-/** Special-purpose addresses by IANA's registries. On Linux 0.0.0.0 and :: reach this host. */
+/** Special-purpose addresses from IANA's registries. On Linux 0.0.0.0 and :: reach this host. */
 const NETWORKS = {
   loopback: '127.0.0.0/8 0.0.0.0/8 ::1/128 ::/128',
   'link-local': '169.254.0.0/16 fe80::/10',
@@ -23,13 +23,16 @@ const LISTS = Object.entries(NETWORKS).map(
   ([network, subnets]) => [network as Network, listOf(subnets.split(' '))] as const,
 );
 
-/** The network of an address; undefined for an address of the internet. */
+/** Returns the network of an address; undefined for a public internet address. */
 export function networkOf(address: string): Network | undefined {
   const [plain = ''] = address.split('%'); // the zone of an IPv6 address follows
   return LISTS.find(([, list]) => list.check(plain, isIP(plain) === 4 ? 'ipv4' : 'ipv6'))?.[0];
 }
 
-/** The subnets, and the IPv6 addresses that lead to their IPv4 addresses. BlockList itself finds mapped ones. */
+/**
+ * Makes a list of the subnets, and of the IPv6 addresses that lead to their IPv4 addresses. BlockList itself finds
+ * mapped ones.
+ */
 function listOf(subnets: readonly string[]): BlockList {
   const list = new BlockList();
   for (const subnet of subnets) {
@@ -50,11 +53,11 @@ function listOf(subnets: readonly string[]): BlockList {
 
 /** Settings of an {@link AddressGuard}. */
 export interface AddressGuardOptions {
-  /** URLs of the configuration: their hosts are allowed, and so are all hosts of their networks. */
+  /** URLs of the configuration. Their hosts are allowed, and so are all hosts of their networks. */
   readonly configuredUrls: readonly string[];
-  /** Names or addresses of further allowed hosts. */
+  /** Names or addresses of additional allowed hosts. */
   readonly allowedHosts?: readonly string[];
-  /** Replaces the resolver of the system in tests. */
+  /** Replaces the system's resolver in tests. */
   readonly resolve?: (host: string, options: LookupOptions) => Promise<readonly LookupAddress[]>;
 }
 
@@ -75,8 +78,8 @@ export class AddressGuard {
   }
 
   /**
-   * Checks an address in a URL. Names are checked by {@link lookup}, or here if a proxy will look them up: it may know
-   * names that this host does not know.
+   * Checks an address in a URL. {@link lookup} checks names, unless a proxy resolves them. Then they are checked here,
+   * because the proxy may know names that this host does not know.
    *
    * @throws ImageError `artifact-refused`
    */
@@ -89,7 +92,7 @@ export class AddressGuard {
     });
   }
 
-  /** Option `lookup` of requests: resolves a name, without the addresses that are not allowed. */
+  /** Option `lookup` of requests. Resolves a name, without the addresses that are not allowed. */
   readonly lookup: LookupFunction = (host, options, callback) => {
     void this.#answer(host, options, callback);
   };
@@ -139,7 +142,9 @@ async function resolveAll(host: string, options: LookupOptions): Promise<readonl
   return await lookup(host, { ...options, all: true });
 }
 
-/** Host of a URL for a resolver, without the brackets of an IPv6 address. URL normalises all forms of IPv4. */
+/**
+ * Returns the host of a URL for a resolver, without the brackets of an IPv6 address. URL normalises all forms of IPv4.
+ */
 function hostOf(url: string): string {
   return (URL.parse(url)?.hostname ?? '').replace(/^\[|\]$/g, '').toLowerCase();
 }

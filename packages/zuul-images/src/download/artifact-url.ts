@@ -5,14 +5,14 @@ const SCHEMES: readonly string[] = ['http:', 'https:', 's3:'];
 
 /**
  * Returns the absolute URL of an artifact. Zuul joins a relative URL to the build's `log_url`, if the build has one at
- * that time; otherwise it stores the relative URL.
+ * that time. Otherwise it stores the relative URL.
  *
  * @throws Error with the reason; it never contains the query, which may be a signature
  */
 export function artifactUrl(url: string, logUrl: string | undefined): string {
   const absolute = URL.parse(url) ?? joined(url, logUrl);
   if (!SCHEMES.includes(absolute.protocol)) {
-    throw new Error(`its URL begins with ${absolute.protocol}, and not with http:, https: or s3:`);
+    throw new Error(`its URL begins with ${absolute.protocol}, not with http:, https: or s3:`);
   }
   if (absolute.username !== '' || absolute.password !== '') {
     throw new Error('its URL contains a user name or a password');
@@ -22,14 +22,17 @@ export function artifactUrl(url: string, logUrl: string | undefined): string {
 
 function joined(url: string, logUrl: string | undefined): URL {
   if (logUrl === undefined) throw new Error('its URL is relative, and the build has no log_url');
-  // The logs of a build are a directory, also if the URL has no slash at its end.
+  // The logs of a build are a directory, even if the URL has no trailing slash.
   const base = `${logUrl.replace(/[?#].*/s, '').replace(/(?<!\/)\/*$/, '')}/`;
   const absolute = URL.parse(url, base);
   if (absolute === null) throw new Error('its URL is invalid');
   return absolute;
 }
 
-/** Name of a URL in messages and records: without credentials, and without the query, which may be a signature. */
+/**
+ * Returns the name of a URL in messages and records: without credentials, and without the query, which may be a
+ * signature.
+ */
 export function nameOf(url: URL | string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;

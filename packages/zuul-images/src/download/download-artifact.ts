@@ -15,19 +15,19 @@ import { codingOf } from './unpacking.ts';
 /** A downloaded file, in the directory of the request. */
 export interface DownloadedArtifact {
   readonly path: string;
-  /** Bytes of the unpacked file, holes included. */
+  /** Size of the unpacked file in bytes, holes included. */
   readonly size: number;
-  /** Of the unpacked file, in hexadecimal. */
+  /** SHA-256 of the unpacked file, in hexadecimal. */
   readonly sha256: string;
 }
 
 /**
- * Fetches an artifact over HTTP, unpacks and digests it on the way, and writes a sparse file. It resumes a call that was
- * aborted, failed with `download-failed`, or died with its process; other failures remove the directory. The file is
- * not synced to disk.
+ * Fetches an artifact over HTTP, unpacks and digests it on the way, and writes a sparse file. It resumes a call that
+ * was aborted, failed with `download-failed`, or died with its process. After other failures it removes the directory.
+ * The file is not synced to disk.
  *
  * @throws ImageError `artifact-expired`, `artifact-refused`, `artifact-damaged`, `artifact-too-large`,
- *   `download-failed`, `disk-full`, `directory-not-usable`, `command-not-found` (for xz), `invalid-configuration`
+ * `download-failed`, `disk-full`, `directory-not-usable`, `command-not-found` (for xz), `invalid-configuration`
  * @throws the signal's reason
  */
 export async function downloadArtifact(

@@ -8,14 +8,14 @@ import { checkFreeSpace } from './unpack-object.ts';
 /** Number of ranges fetched concurrently. */
 const CONNECTIONS = 4;
 
-/** Bytes that must arrive between two failures, or they count as failures in a row. */
+/** Minimum number of bytes between two failures. With fewer, they count as consecutive failures. */
 const PROGRESS = 128 * 1024;
 
-/** Bytes of a response between two checks of the free space: an object of unknown size may be endless. */
+/** Bytes of a response between two checks of the free space, because an object of unknown size may be endless. */
 const SPACE_CHECK = 8 * 2 ** 20;
 
 /**
- * Fetches the data that the spool lacks: several ranges at a time if the server supports ranges.
+ * Fetches the data that the spool lacks, in several concurrent ranges if the server supports ranges.
  *
  * @throws TransientFailure if the download has to start over
  * @throws ImageError `artifact-expired`, `artifact-refused`, `download-failed`, `disk-full`
@@ -34,7 +34,7 @@ export async function fetchObject(transfer: Transfer, signal: AbortSignal): Prom
     await spool.finish(whole.position);
     return;
   }
-  // The connections share the generator: each takes the next part.
+  // The connections share the generator, and each takes the next part.
   const missing = spool.missing();
   const connection = async (both: AbortSignal): Promise<void> => {
     const retries = new Retries(options.retryPolicy, options.logger);

@@ -11,19 +11,19 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 const MOST_REDIRECTS = 5;
 
-/** Bytes a second, on average over the time of {@link STALL}, below which a connection counts as lost. */
+/** Minimum bytes per second, on average over the time of {@link STALL}, below which a connection counts as lost. */
 const LOWEST_RATE = 1024;
 
-/** Default time in milliseconds after which a connection without an answer, or with too few bytes, counts as lost. */
+/** Default time in milliseconds after which a connection without a response, or with too few bytes, counts as lost. */
 const STALL = 60_000;
 
-/** How artifacts are requested: without credentials, because a job decides where they are. */
+/** Access to artifacts. Requests have no credentials, because a job decides where artifacts are. */
 export interface ArtifactAccess {
   /** Decides which hosts may be contacted, including targets of redirects. */
   readonly guard: AddressGuard;
   /** Base URL of the buckets that `s3://` names. */
   readonly s3Endpoint?: string | undefined;
-  /** PEM certificates of further authorities. */
+  /** PEM certificates of additional authorities. */
   readonly furtherCa?: string | undefined;
 }
 
@@ -34,8 +34,9 @@ export interface Answer {
 }
 
 /**
- * One URL, and the connections to its server. It does not use the HttpClient, which is based on got: an artifact is
- * streamed without copies (measured by bench:download), over connections whose addresses the guard has checked.
+ * One URL, and the connections to its server. It does not use the HttpClient, which is based on got, because an
+ * artifact is streamed without copies (measured by bench:download), over connections whose addresses the guard has
+ * checked.
  */
 export class HttpSource {
   /** Name of the URL in messages. */
@@ -46,8 +47,8 @@ export class HttpSource {
   readonly #agent: HttpAgent;
 
   /**
-   * @param url absolute: http, https or s3
-   * @param stall milliseconds after which a connection without an answer, or with too few bytes, counts as lost
+   * @param url absolute http, https or s3 URL
+   * @param stall milliseconds after which a connection without a response, or with too few bytes, counts as lost
    * @throws ImageError `invalid-configuration`
    */
   constructor(url: string, { guard, s3Endpoint, furtherCa }: ArtifactAccess, stall: number = STALL) {
@@ -59,8 +60,8 @@ export class HttpSource {
   }
 
   /**
-   * Sends a GET and follows redirects each time: a redirect target may expire within minutes. The caller reads the body
-   * to its end, or destroys the response.
+   * Sends a GET and follows redirects each time, because a redirect target may expire within minutes. The caller reads
+   * the body to its end, or destroys the response.
    *
    * @throws TransientFailure
    * @throws ImageError `artifact-refused`
@@ -126,8 +127,8 @@ export class HttpSource {
     });
     request.on('error', () => {}); // after the response, its reader receives the error
     request.end();
-    // A timeout of the socket is not enough: header fields may arrive one byte at a time.
-    const late = new Error(`no answer arrived within ${this.#stall / 1000} s`);
+    // A timeout of the socket is not enough, because header fields may arrive one byte at a time.
+    const late = new Error(`no response arrived within ${this.#stall / 1000} s`);
     const timer = setTimeout(() => request.destroy(late), this.#stall);
     try {
       const [response] = (await once(request, 'response')) as [IncomingMessage];
@@ -140,7 +141,10 @@ export class HttpSource {
   }
 }
 
-/** Yields also what arrived before the connection broke, which the iterator of a stream drops. */
+/**
+ * Yields the chunks of a response, including those that arrived before the connection broke, which a stream's iterator
+ * drops.
+ */
 async function* chunksOf(response: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
   let changed = Promise.withResolvers<void>();
   let broken: Error | undefined;

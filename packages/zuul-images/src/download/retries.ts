@@ -4,7 +4,7 @@ import { type RetryLimits, RetryPolicy, reportRetry } from '@nodepool-builder/im
 /** A request that may succeed later. */
 export class TransientFailure extends Error {
   override readonly name: string = 'TransientFailure';
-  /** Seconds, as in `Retry-After`. */
+  /** Value of `Retry-After` in seconds. */
   readonly retryAfter: number;
 
   constructor(message: string, cause?: unknown, retryAfter: number = 0) {
@@ -13,21 +13,24 @@ export class TransientFailure extends Error {
   }
 }
 
-/** The server's ranges do not fit together, perhaps because the object changed: start over, without ranges. */
+/**
+ * The server's ranges do not fit together, perhaps because the object changed. The download starts over, without
+ * ranges.
+ */
 export class UnusableRangesError extends TransientFailure {
   override readonly name = 'UnusableRangesError';
 }
 
-/** Default limits: `attempts` counts failures in a row, without new data between them. */
+/** Default limits; `attempts` counts consecutive failures without new data between them. */
 const RETRIES: RetryLimits = {
   attempts: 8,
   firstDelay: 1,
   longestDelay: 120,
-  // A longer one is shortened: the artifact may expire in the meantime.
+  // A longer one is shortened, because the artifact may expire in the meantime.
   longestRetryAfter: 120,
 };
 
-/** Failures in a row. A download fails only after failures without progress between them. */
+/** Counts consecutive failures. A download fails only after failures without progress between them. */
 export class Retries {
   readonly #policy: RetryPolicy;
   readonly #logger: Logger | undefined;
@@ -55,7 +58,7 @@ export class Retries {
       const message = `${failure.message}; all ${attempts} attempts in a row failed, try again later`;
       throw new ImageError('download-failed', message, { cause: failure });
     }
-    this.#logger?.warn(`${failure.message}; the next attempt is in ${delay.toFixed(1)} s`);
+    this.#logger?.warn(`${failure.message}; retrying in ${delay.toFixed(1)} s`);
     reportRetry({ error: failure, attempt: this.#failures + 1, attempts, delay });
     await this.#policy.sleep(delay, signal).catch(() => signal.throwIfAborted());
   }

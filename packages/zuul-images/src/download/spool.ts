@@ -10,10 +10,16 @@ import type { Range, RangedObject, WholeObject } from './stored-object.ts';
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
-/** Share of an object that one part may be: with four connections, a crash loses at most a hundredth of the download. */
+/**
+ * Maximum size of a part as a fraction of the object. With four connections, a crash loses at most a hundredth of the
+ * download.
+ */
 const SHARE = 1 / 512;
 
-/** Sizes of a part in bytes. Small parts cost round trips; large parts leave connections idle at the end. */
+/**
+ * Minimum and maximum size of a part in bytes. Small parts cost round trips; large parts leave connections idle at the
+ * end.
+ */
 const SMALLEST_PART = 256 * 1024;
 const LARGEST_PART = 32 * SMALLEST_PART;
 
@@ -21,18 +27,18 @@ const LARGEST_PART = 32 * SMALLEST_PART;
 const PIECE = 128 * 1024;
 
 /**
- * The file of an object as its server stores it. Connections write its parts in any order, one reader reads it from the
- * beginning and waits for the data. A journal beside the file lists the finished parts, for {@link Spool.open} after a
+ * The file of an object as its server stores it. Connections write its parts in any order. One reader reads it from the
+ * beginning and waits for the data. A journal next to the file lists the finished parts, for {@link Spool.open} after a
  * crash.
  */
 export class Spool {
   readonly path: string;
-  /** Bytes; undefined until the end of an object whose server sends no size. */
+  /** Size in bytes; undefined until the end of an object whose server sends no size. */
   size: number | undefined;
   readonly #partSize: number;
   readonly #file: FileHandle;
   readonly #journal: FileHandle | undefined;
-  /** Bytes of each part that are in the file, from its beginning on. */
+  /** Bytes of each part that are in the file, counted from the part's beginning. */
   readonly #stored = new Map<number, number>();
   #changed = Promise.withResolvers<void>();
 
@@ -58,7 +64,7 @@ export class Spool {
       for (const part of parts ?? []) spool.#stored.set(part, spool.#partSize);
       return spool;
     }
-    await rm(journalPath, { force: true }); // before the file that it describes is emptied
+    await rm(journalPath, { force: true }); // precedes emptying the file that the journal describes
     const file = await open(path, 'w+', STATE_FILE);
     if (header === undefined) return new Spool(path, file, object.size);
     const journal = await open(journalPath, 'w', STATE_FILE);
@@ -92,7 +98,7 @@ export class Spool {
     this.#notify();
   }
 
-  /** Sets the size once all data is written, and gives the file this size: it may end with a hole. */
+  /** Sets the size once all data is written, and extends the file to it, because it may end with a hole. */
   async finish(size: number): Promise<void> {
     this.size = size;
     await this.#file.truncate(size);
@@ -126,7 +132,7 @@ export class Spool {
     this.#changed = Promise.withResolvers();
   }
 
-  /** Bytes behind the end of the file are a hole. */
+  /** Reads bytes. Beyond the end of the file there is a hole. */
   async #read(memory: Buffer, position: number): Promise<void> {
     for (let filled = 0; filled < memory.length; ) {
       const { bytesRead } = await this.#file.read(memory, filled, memory.length - filled, position + filled);
@@ -136,15 +142,18 @@ export class Spool {
   }
 }
 
-/** First line of a journal. Data that was not synced survives the end of this process, but not that of the system. */
+/**
+ * Returns the first line of a journal. Data that was not synced survives the end of this process, but not the end of
+ * the system.
+ */
 async function headerOf({ size, validator }: { size: number; validator: string }): Promise<string> {
   const bootId = (await readFile(BOOT_ID, 'utf8')).trim();
   return `${JSON.stringify({ version: 2, bootId, size, validator })}\n`;
 }
 
 /**
- * Reads the numbers of the finished parts, and removes a line that a crash cut short. Returns undefined if the journal
- * is missing, damaged, or of another object.
+ * Reads the numbers of the finished parts, and removes a line that a crash truncated. Returns undefined if the journal
+ * is missing, damaged, or belongs to another object.
  */
 async function readJournal(path: string, header: string | undefined): Promise<number[] | undefined> {
   const text = await unlessMissing(readFile(path, 'utf8'));

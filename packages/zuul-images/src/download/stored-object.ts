@@ -6,7 +6,7 @@ import type { Answer, HttpSource } from './http-source.ts';
 import { TransientFailure, UnusableRangesError } from './retries.ts';
 import { isIdentity } from './unpacking.ts';
 
-/** Milliseconds after a modification from which on its date identifies the content (RFC 9110, 8.8.2.2). */
+/** Milliseconds after a modification after which its date identifies the content (RFC 9110, 8.8.2.2). */
 const DATE_IS_STRONG = 1000;
 
 const GONE: ReadonlySet<number> = new Set([404, 410]);
@@ -16,39 +16,39 @@ const FORBIDDEN: ReadonlySet<number> = new Set([400, 401, 403]);
 
 const BUSY: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Statuses with which a server may refuse a range, although it would send the whole object. */
+/** Statuses with which a server may reject a range, although it would send the whole object. */
 const RANGE_REFUSED: ReadonlySet<number> = new Set([400, 403, 405, 406, 412, 416, 500, 501]);
 
-/** Characters of an error's body that are searched. */
+/** Maximum number of characters of an error's body that are searched. */
 const LONGEST_BODY = 4096;
 
 /** An object that is fetched in ranges, as it is stored. */
 export interface RangedObject {
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
   /** Identifies the content: entity tag or date, for If-Range. */
   readonly validator: string;
 }
 
-/** Part of an object that is still missing. */
+/** A missing part of an object. */
 export interface Range {
   /** Position of the next byte. */
   position: number;
-  /** Position behind the last byte. */
+  /** Position after the last byte. */
   readonly end: number;
 }
 
 /** An object whose server supports no ranges. */
 export interface WholeObject {
   readonly answer: Answer;
-  /** Bytes, if the server sends the size. */
+  /** Size in bytes, if the server sends it. */
   readonly size: number | undefined;
   readonly contentEncoding: string | undefined;
 }
 
 /**
- * Finds out how an object can be fetched, by a GET of its first byte: a signed URL does not allow HEAD, and a server may
- * announce ranges that it does not support.
+ * Finds out how an object can be fetched, with a GET of its first byte. A signed URL does not allow HEAD, and a server
+ * may announce ranges that it does not support.
  *
  * @throws TransientFailure
  * @throws ImageError `artifact-expired`, `artifact-refused`
@@ -119,11 +119,11 @@ export async function getRange(
   answer.response.destroy();
   const mayBeRange = refusal instanceof ImageError && refusal.code === 'artifact-refused';
   if (refusal !== undefined && !mayBeRange) throw refusal;
-  const reason = 'it changed, or its server does not tell that it is the same';
+  const reason = 'it changed, or its server does not confirm that it is the same';
   throw new UnusableRangesError(`${nameOf(answer.url)} cannot be downloaded in ranges: ${reason}`, refusal);
 }
 
-/** The strong validator of a response. */
+/** Returns the strong validator of a response. */
 function validatorOf({ headers }: IncomingMessage): string | undefined {
   const { etag, 'last-modified': modified, date } = headers;
   // Swift sends entity tags without quotes.
@@ -139,24 +139,24 @@ function rangeOf({
   return size === undefined ? undefined : { begin: Number(first), end: Number(last) + 1, size: Number(size) };
 }
 
-/** Translates a response without the artifact into an error, and destroys the response. */
+/** Converts a response without the artifact to an error, and destroys the response. */
 async function refusalOf(source: HttpSource, answer: Answer, signal: AbortSignal): Promise<Error> {
   const { url, response } = answer;
   const { statusCode: status = 0, headers } = response;
   const name = nameOf(url);
   try {
-    if (GONE.has(status)) return expired(name, `the server answered ${status}`);
+    if (GONE.has(status)) return expired(name, `the server responded with ${status}`);
     if (BUSY.has(status) || status >= 500) {
       const retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
-      return new TransientFailure(`${name}: the server answered ${status}`, undefined, retryAfter);
+      return new TransientFailure(`${name}: the server responded with ${status}`, undefined, retryAfter);
     }
     const says = async (): Promise<string> => await beginning(source.body(answer, signal));
     if (FORBIDDEN.has(status) && (isExpired(url, Date.now()) || /expired/i.test(await says()))) {
-      return expired(name, `the server answered ${status}, because the signed URL has expired`);
+      return expired(name, `the server responded with ${status}, because the signed URL has expired`);
     }
     return new ImageError(
       'artifact-refused',
-      `${name} cannot be fetched: the server answered ${status}; make the artifact readable without a login`,
+      `${name} cannot be fetched: the server responded with ${status}; make the artifact readable without a login`,
     );
   } finally {
     response.destroy();
@@ -183,7 +183,7 @@ async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
   return text.slice(0, LONGEST_BODY);
 }
 
-/** Expiry of a signed URL by its query parameters, a row for each signature scheme. */
+/** Expiry of a signed URL from its query parameters, one row for each signature scheme. */
 const EXPIRIES: readonly ((query: URLSearchParams) => number)[] = [
   // AWS signature version 4, and Google's variant
   (query) => basicTime(query.get('X-Amz-Date')) + seconds(query.get('X-Amz-Expires')),
@@ -196,7 +196,7 @@ const EXPIRIES: readonly ((query: URLSearchParams) => number)[] = [
   (query) => timeOf(query.get('se')),
 ];
 
-/** Whether the signature of the URL has expired. */
+/** Returns whether the signature of the URL has expired. */
 export function isExpired({ searchParams }: URL, now: number): boolean {
   return EXPIRIES.some((expiry) => expiry(searchParams) <= now);
 }
@@ -209,7 +209,7 @@ function timeOf(text: string | null): number {
   return text === null || /^\d+$/.test(text) ? seconds(text) : Date.parse(text);
 }
 
-/** Parses `20130524T000000Z`, which Date does not. */
+/** Parses `20130524T000000Z`, which Date does not support. */
 function basicTime(text: string | null): number {
   return Date.parse((text ?? '').replace(/^(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\dZ)$/, '$1-$2-$3:$4:$5'));
 }

@@ -1,5 +1,5 @@
 /**
- * Runs a group of tasks concurrently. A failed task aborts the others; returns or throws once all have ended.
+ * Runs a group of tasks concurrently. A failed task aborts the others. Returns or throws once all have ended.
  *
  * @throws the first error
  */

@@ -13,7 +13,7 @@ import { type Coding, unpack } from './unpacking.ts';
 
 /** An unpacked object. */
 export interface UnpackedObject {
-  /** Bytes, holes included. */
+  /** Size in bytes, holes included. */
   readonly size: number;
   readonly checksums: Checksums;
   /** Checksum of the stored object; zero if the request has none. */
@@ -24,7 +24,7 @@ export interface UnpackedObject {
  * Unpacks and digests an object while it is fetched.
  *
  * @param coding undefined if the object is not compressed
- * @param path of the unpacked file; that of the spool if the object is not compressed
+ * @param path path of the unpacked file; the spool's path if the object is not compressed
  * @throws ImageError `artifact-damaged`, `artifact-too-large`, `disk-full`, `command-not-found`
  */
 export async function unpackObject(
@@ -82,7 +82,7 @@ async function* unpacked(
 }
 
 /**
- * Digests and writes chunks in one pass. The memory of the digester limits the data that is being processed.
+ * Digests and writes chunks in one pass. The memory of the digester limits the data in flight.
  *
  * @returns the number of bytes, once all of them are written
  */
@@ -148,6 +148,6 @@ export async function checkFreeSpace(path: string, needed: number): Promise<void
 export function tooLarge(name: string, limit: number): ImageError {
   return new ImageError(
     'artifact-too-large',
-    `${name} has more than ${limit} bytes when it is unpacked; make the image smaller, or raise virtual-size-limit`,
+    `${name} exceeds ${limit} bytes when it is unpacked; make the image smaller, or raise virtual-size-limit`,
   );
 }

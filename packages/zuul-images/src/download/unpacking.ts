@@ -5,7 +5,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import { errnoOf, inheritedEnvironment, startError } from '@nodepool-builder/image-builder/module-kit';
 import { nameOf } from './artifact-url.ts';
 
-/** How an object is compressed. */
+/** Compression of an object. */
 export type Coding = 'zstd' | 'xz' | 'gzip';
 
 /** Codings by the suffix of a URL's path, and by the value of Content-Encoding. */
@@ -13,8 +13,8 @@ const SUFFIXES: Readonly<Record<string, Coding>> = { '.zst': 'zstd', '.xz': 'xz'
 const ENCODINGS: Readonly<Record<string, Coding>> = { gzip: 'gzip', 'x-gzip': 'gzip', zstd: 'zstd' };
 
 /**
- * Coding of the received bytes. Some servers repeat the suffix of a file as its encoding; others compress a file
- * themselves.
+ * Returns the coding of the received bytes. Some servers repeat the suffix of a file as its encoding; others compress a
+ * file themselves.
  *
  * @param url any query is ignored
  * @throws ImageError `artifact-refused`
@@ -31,24 +31,24 @@ export function codingOf(url: string, contentEncoding: string | undefined): Codi
   );
 }
 
-/** Whether a server sends a file as it is stored. */
+/** Returns whether a server sends a file as it is stored. */
 export function isIdentity(contentEncoding: string = 'identity'): boolean {
   return contentEncoding === 'identity';
 }
 
-/** Name of a URL, without the suffix of a compressed file. */
+/** Returns the name of a URL, without the suffix of a compressed file. */
 export function unpackedName(url: string): string {
   const name = nameOf(url);
   const suffix = extname(name);
   return suffix.toLowerCase() in SUFFIXES ? name.slice(0, -suffix.length) : name;
 }
 
-/** Bytes that are unpacked at a time. */
+/** Maximum number of bytes that are unpacked at a time. */
 const CHUNK_SIZE = 256 * 1024;
 
 /**
- * A skippable frame, longer than any block. Node 22 accepts a truncated zstd frame: with these bytes behind it, the
- * frame continues with a block of an invalid type, which is an error.
+ * A skippable frame, longer than any block. Node 22 accepts a truncated zstd frame. Followed by these bytes, the frame
+ * continues with a block of an invalid type, which is an error.
  */
 const AFTER_THE_LAST_FRAME = Buffer.alloc(8 + 2 ** 18, 0xff);
 AFTER_THE_LAST_FRAME.writeUInt32LE(0x184d2a50, 0);
@@ -66,7 +66,7 @@ export function unpack(
 ): AsyncIterable<Buffer> {
   if (coding === 'xz') return unpackByXz(packed, signal);
   if (coding === 'gzip') return unpackByZlib(packed, () => createGunzip({ chunkSize: CHUNK_SIZE }));
-  // Node's default permits a window of 128 MiB, as `zstd` does, which bounds the memory.
+  // Node's default permits a window of 128 MiB, like `zstd`, which limits the memory.
   return unpackByZlib(withEnd(packed), () => createZstdDecompress({ chunkSize: CHUNK_SIZE }));
 }
 
@@ -75,7 +75,7 @@ async function* withEnd(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer, v
   yield AFTER_THE_LAST_FRAME;
 }
 
-/** Unpacks one frame after the other: Node's zstd ends with the first frame and ignores the rest. */
+/** Unpacks one frame after the other, because Node's zstd ends with the first frame and ignores the rest. */
 async function* unpackByZlib(
   packed: AsyncIterable<Buffer>,
   create: () => Gunzip | ZstdDecompress,
@@ -126,15 +126,15 @@ async function nextOf(pieces: AsyncIterator<Buffer>): Promise<Buffer | undefined
   return done === true ? undefined : value;
 }
 
-/** `xz -9` needs 65 MiB of memory to unpack, and several times as much with several threads. */
+/** Arguments of xz. `xz -9` needs 65 MiB of memory to unpack, and several times as much with several threads. */
 const XZ_ARGUMENTS = ['--decompress', '--stdout', '--quiet', '--memlimit-decompress=512MiB'];
 
-/** Unpacks with the program `xz`, because Node cannot. */
+/** Unpacks with the program `xz`, because Node does not support it. */
 async function* unpackByXz(
   packed: AsyncIterable<Buffer>,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const { execa, ExecaError } = await import('execa'); // not at the top, as in process/command.ts
+  const { execa, ExecaError } = await import('execa'); // imported on demand, as in process/command.ts
   let inputError: Error | undefined;
   async function* copies(): AsyncGenerator<Buffer, void, undefined> {
     try {

@@ -15,7 +15,7 @@ import {
 } from '../builds/find-build.ts';
 import { type ProcessedBuilds, withImported, withSkipped } from '../builds/processed-builds.ts';
 
-/** Delays of an import that failed, which may download an image each time. */
+/** Delays after a failed import, which may download an image each time. */
 const RETRIES = {
   attempts: Number.POSITIVE_INFINITY,
   firstDelay: 60,
@@ -31,7 +31,7 @@ export interface BuildImporterOptions {
   readonly source: ImageSource;
   readonly processed: Pick<ProcessedBuilds, 'history' | 'write'>;
   readonly site: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
-  /** Whether the artifacts of a build have expired. */
+  /** Returns whether the artifacts of a build have expired. */
   readonly isExpired: (chosen: ChosenBuild, signal: AbortSignal) => Promise<boolean>;
   readonly logger: Logger;
   readonly clock?: Clock;
@@ -43,7 +43,7 @@ export interface BuildImporterOptions {
 interface FailedImport {
   readonly uuid: string;
   readonly failures: number;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   readonly retryAt: number;
 }
 
@@ -64,8 +64,8 @@ export class BuildImporter {
   }
 
   /**
-   * Imports until no new build is left; one may finish during an import. A build whose import failed waits, and a newer
-   * one does not.
+   * Imports until no new build is left, because one may finish during an import. A build whose import failed waits, but
+   * a newer one does not.
    *
    * @throws ZuulError, ImageError, GearmanError: to retry later
    * @throws the signal's reason
@@ -115,25 +115,25 @@ export class BuildImporter {
     const delay = this.#retries.delayAfter(failures) ?? 0;
     this.#failed = { uuid, failures, retryAt: this.#clock.now() + delay * 1000 };
     this.#options.logger.warn(
-      `${title}: the import failed: ${message}; the next attempt is in ${delay.toFixed(0)} s, unless a newer build ends`,
+      `${title}: the import failed: ${message}; retrying in ${delay.toFixed(0)} s, unless a newer build ends`,
     );
   }
 
-  /** If the servers of the artifacts do not answer, the import is retried. */
+  /** Returns whether the artifacts have expired. If their servers do not respond, the import is retried. */
   async #isExpired(chosen: ChosenBuild, title: string, signal: AbortSignal): Promise<boolean> {
     const { isExpired, logger } = this.#options;
     try {
       return await isExpired(chosen, signal);
     } catch (error) {
       signal.throwIfAborted();
-      logger.warn(`${title}: cannot tell whether its artifacts have expired: ${(error as Error).message}`);
+      logger.warn(`${title}: cannot check whether its artifacts have expired: ${(error as Error).message}`);
       return false;
     }
   }
 
   /**
-   * Warns of the newest unusable build that was not logged before: the first poll may find pages of them. Each ignored
-   * build is logged once.
+   * Warns about the newest unusable build that was not logged before, because the first poll may find pages of them.
+   * Each ignored build is logged once.
    */
   #log({ unusable, ignored }: BuildChoice): void {
     const { name, logger } = this.#options;
@@ -143,7 +143,7 @@ export class BuildImporter {
       logger.warn(`build ${first.build.uuid} of ${name} is unusable: ${first.reason}`);
     }
     for (const { build, reason } of ignored.filter(isNew)) {
-      logger.info(`build ${build.uuid} of ${name} is ignored: ${reason}`);
+      logger.info(`ignoring build ${build.uuid} of ${name}: ${reason}`);
     }
     this.#logged = new Set([...unusable, ...ignored].map(({ build }) => build.uuid));
   }

@@ -3,7 +3,7 @@ import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { MqttSettings } from '../zuul-settings.ts';
 import { listenToBroker } from './mqtt-listener.ts';
 
-/** https://zuul-ci.org/docs/zuul/latest/drivers/mqtt.html */
+/** Schema of a report: https://zuul-ci.org/docs/zuul/latest/drivers/mqtt.html */
 const REPORT = new JsonReader({
   type: 'object',
   required: ['buildset'],
@@ -21,7 +21,10 @@ const REPORT = new JsonReader({
 /** Poller that waits for builds of a job. */
 export interface Subscriber {
   readonly job: string;
-  /** Called when a build of the job has finished, or may have finished: reports sent before the subscription are lost. */
+  /**
+   * Called when a build of the job has finished, or may have finished, because reports sent before the subscription are
+   * lost.
+   */
   readonly wake: () => void;
 }
 
@@ -40,7 +43,10 @@ export class BuildReports {
     this.#logger = logger;
   }
 
-  /** Returns a function that ends the subscription. @throws TypeError if the URL of the broker is invalid */
+  /**
+   * Subscribes to reports. Returns a function that ends the subscription. @throws TypeError if the URL of the broker is
+   * invalid
+   */
   subscribe(settings: MqttSettings, subscriber: Subscriber): () => Promise<void> {
     const key = JSON.stringify(settings, Object.keys(settings).toSorted());
     const connection = this.#connections.get(key) ?? this.#listen(settings);
@@ -83,8 +89,9 @@ export class BuildReports {
 }
 
 /**
- * Jobs with a finished build in a message of Zuul's MQTT reporter, with any result: for a job with a `success-message`,
- * the reporter sends that text as the result of its successful builds. Builds in another form are ignored.
+ * Returns the jobs with a finished build in a message of Zuul's MQTT reporter, with any result. For a job with a
+ * `success-message`, the reporter sends that text as the result of its successful builds. Builds in another form are
+ * ignored.
  *
  * @throws Error with the reason, if the payload is not a message of this reporter
  */

@@ -17,7 +17,8 @@ export interface ImagePollerOptions extends Pick<BuildImporterOptions, 'site' | 
 /**
  * Polls for new builds of one image.
  *
- * @returns a function that stops. It does not wait for a requested build: the next poller waits for the same job.
+ * @returns a function that stops polling. It does not wait for a requested build, because the next poller waits for the
+ * same job.
  */
 export function pollImage(
   { diskimage, settings }: BuilderEntry<ZuulSettings>,
@@ -36,7 +37,7 @@ export function pollImage(
       logger,
     });
   let importer: BuildImporter | undefined;
-  // Before the poller starts: a subscription that throws must leave nothing running.
+  // Precedes the poller, because a subscription that throws must leave nothing running.
   const unsubscribe = mqtt && reports.subscribe(mqtt, { job, wake: () => poller.wake() });
   const poller = new Poller({
     name,

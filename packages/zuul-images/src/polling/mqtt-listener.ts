@@ -5,13 +5,13 @@ import { RetryPolicy, unlessAborted } from '@nodepool-builder/image-builder/modu
 import type { ErrorWithReasonCode, IClientOptions } from 'mqtt';
 import type { MqttSettings } from '../zuul-settings.ts';
 
-/** Size limit of a message in bytes, a hundred times a usual report. A broker of MQTT 5 sends no larger ones. */
+/** Maximum size of a message in bytes, a hundred times a usual report. An MQTT 5 broker sends no larger ones. */
 const LARGEST_MESSAGE = 1024 * 1024;
 
 /** Timeout of the connection attempt and of requests to the broker, in milliseconds. */
 const TIMEOUT = 30_000;
 
-/** Reconnects for ever: an outage only delays imports. */
+/** Reconnects forever, because an outage only delays imports. */
 const RETRIES = new RetryPolicy({
   attempts: Number.POSITIVE_INFINITY,
   firstDelay: 1,
@@ -19,18 +19,18 @@ const RETRIES = new RetryPolicy({
   longestRetryAfter: 0,
 });
 
-/** Milliseconds after which the loss of a connection is logged again, and the back-off starts from scratch. */
+/** Milliseconds after which the loss of a connection is logged again, and the back-off restarts. */
 const STEADY = 60_000;
 
-/** Number on the wire of MQTT 5, or of 3.1.1. */
+/** Protocol number of MQTT 5, or of 3.1.1. */
 type ProtocolVersion = 5 | 4;
 
-/** Reason codes for an unsupported protocol version: of brokers of 3.1.1, and of MQTT 5. */
+/** Reason codes for an unsupported protocol version, in MQTT 3.1.1 and in MQTT 5. */
 const UNSUPPORTED_VERSION: ReadonlySet<unknown> = new Set([1, 132]);
 
-/** Called by {@link listenToBroker}. */
+/** Callbacks of {@link listenToBroker}. */
 export interface MqttHandlers {
-  /** Called with each new subscription: messages published before it are lost. */
+  /** Called with each new subscription. Messages published before it are lost. */
   readonly onSubscribed: () => void;
   readonly onMessage: (payload: Uint8Array) => void;
 }
@@ -38,7 +38,7 @@ export interface MqttHandlers {
 /**
  * Listens to one topic of a broker, and reconnects, until the signal aborts. Never rejects.
  *
- * @param broker its name in messages; the URL may contain a password
+ * @param broker name of the broker in messages, because the URL may contain a password
  */
 export async function listenToBroker(
   broker: string,
@@ -48,10 +48,12 @@ export async function listenToBroker(
   signal: AbortSignal,
 ): Promise<void> {
   const receive = (payload: Uint8Array): void => {
-    // MQTT 3.1.1 has no size limit, so that it is enforced here.
+    // MQTT 3.1.1 has no size limit, so it is enforced here.
     if (payload.length <= LARGEST_MESSAGE) onMessage(payload);
     else
-      logger.debug(`${broker}: ignored a message of ${payload.length} bytes, too large for a report of Zuul`);
+      logger.debug(
+        `${broker}: ignored a message of ${payload.length} bytes, which is too large for a report of Zuul`,
+      );
   };
   let version: ProtocolVersion = 5;
   for (let failures = 0; !signal.aborted; ) {
@@ -76,7 +78,7 @@ export async function listenToBroker(
     // The error of a host with several addresses has no message.
     const reason = error.message || ((error as NodeJS.ErrnoException).code ?? error.name);
     if (failures > 0) logger.debug(`${broker}: ${reason}`);
-    else logger.warn(`${broker}: ${reason}; until it can be used, builds are found by polling alone`);
+    else logger.warn(`${broker}: ${reason}; until it can be used, builds are found only by polling`);
     failures += 1;
     await RETRIES.sleep(RETRIES.delayAfter(failures) ?? 0, signal).catch(() => undefined);
   }
@@ -106,7 +108,7 @@ async function listen(
   { onSubscribed, onMessage }: MqttHandlers,
   signal: AbortSignal,
 ): Promise<never> {
-  const { connect } = await import('mqtt'); // not at the top: few images have a broker
+  const { connect } = await import('mqtt'); // imported on demand, because few images have a broker
   const client = connect(await connectOptions(settings, version));
   const lost = Promise.withResolvers<never>();
   const connected = Promise.withResolvers<void>();
@@ -128,7 +130,8 @@ async function listen(
 }
 
 /**
- * Options of a connection to a broker. The files are read each time, so that a new password needs no restart.
+ * Returns the options of a connection to a broker. The files are read each time, so that a new password needs no
+ * restart.
  *
  * @throws Error of the file system
  */

@@ -1,26 +1,26 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { type Clock, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
 
-/** Largest reduction of a pause, as a part of the interval, so that many pollers do not poll at the same time. */
+/** Maximum reduction of a pause, as a fraction of the interval, so that many pollers do not poll at the same time. */
 const JITTER = 0.2;
 
-/** Longest pause after failures in milliseconds, unless the interval is longer. */
+/** Maximum pause after failures in milliseconds, unless the interval is longer. */
 const LONGEST_PAUSE = 900_000;
 
-/** Shortest pause between two polls in milliseconds, however often the poller is woken. */
+/** Minimum pause between two polls in milliseconds, regardless of wake-ups. */
 const SHORTEST_PAUSE = 1_000;
 
 /** Settings of a {@link Poller}. */
 export interface PollerOptions {
-  /** Object of the polls in messages: `noble`. */
+  /** Subject of the polls in messages: `noble`. */
   readonly name: string;
-  /** Its errors are logged, and the poll is retried. */
+  /** Polls once. Its errors are logged, and the poll is retried. */
   readonly poll: (signal: AbortSignal) => Promise<void>;
-  /** Longest time in milliseconds between the end of a successful poll and the next poll. */
+  /** Maximum milliseconds between the end of a successful poll and the next poll. */
   readonly interval: number;
   readonly logger: Logger;
   readonly clock?: Clock;
-  /** 0 to below 1. */
+  /** Jitter from 0 to below 1. */
   readonly random?: () => number;
 }
 
@@ -59,7 +59,7 @@ export class Poller {
     }
   }
 
-  /** Whether the poll succeeded. */
+  /** Polls once. Returns whether the poll succeeded. */
   async #poll(signal: AbortSignal): Promise<boolean> {
     const { name, poll, logger } = this.#options;
     try {

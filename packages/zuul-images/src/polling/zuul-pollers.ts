@@ -26,7 +26,7 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
     this.#options = { directory, site, reports: new BuildReports(logger), logger };
   }
 
-  /** Polls for these images and no others from now on. Pollers of unchanged images keep running. */
+  /** Polls from now on for exactly these images. Pollers of unchanged images keep running. */
   configure(entries: readonly BuilderEntry<ZuulSettings>[]): void {
     this.#changes = this.#changes
       .then(() => this.#change(entries))

@@ -18,10 +18,10 @@ import type { KeptFile, KeptFiles } from './kept-files.ts';
 /** `type` in the metadata of artifacts that are attestations. */
 const TYPE = 'attestation';
 
-/** Ending of the attestation beside an artifact. */
+/** Suffix of the attestation next to an artifact. */
 const ENDING = '.sigstore.json';
 
-/** Most attestations of a build that are fetched. */
+/** Maximum number of attestations of a build that are fetched. */
 const MOST = 16;
 
 /** A downloaded artifact. */
@@ -33,7 +33,7 @@ interface CheckedArtifact {
   readonly access: ArtifactAccess;
 }
 
-/** Refuses artifacts without the attestations that `require-attestation` of an image wants. */
+/** Rejects artifacts without the attestations that an image's `require-attestation` requires. */
 export class ArtifactGate {
   readonly #gate: AttestationGate;
 
@@ -42,7 +42,7 @@ export class ArtifactGate {
   }
 
   /**
-   * The gate of an image; undefined if its artifacts need no attestation.
+   * Returns the gate of an image; undefined if its artifacts need no attestation.
    *
    * @throws ImageError `invalid-configuration` in a program that cannot verify attestations
    */
@@ -57,7 +57,7 @@ export class ArtifactGate {
     throw new ImageError('invalid-configuration', message);
   }
 
-  /** @throws ImageError `attestation-refused`, and those of `downloadArtifact` */
+  /** @throws ImageError `attestation-refused`, and errors of `downloadArtifact` */
   async check(checked: CheckedArtifact, signal: AbortSignal, log: (line: string) => void): Promise<void> {
     const { artifact, file } = checked;
     const name = `artifact ${nameOf(artifact.url)}`;
@@ -73,7 +73,7 @@ export class ArtifactGate {
   }
 }
 
-/** URLs of the attestations of an artifact: artifacts of its build, or else the file beside it. */
+/** Returns the URLs of an artifact's attestations: artifacts of its build, or else the file next to it. */
 function attestationUrls({ artifact, build }: CheckedArtifact): readonly string[] {
   const beside = new URL(artifact.url);
   beside.pathname += ENDING;

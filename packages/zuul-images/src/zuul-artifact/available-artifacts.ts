@@ -8,13 +8,13 @@ import { TransientFailure } from '../download/retries.ts';
 import { findObject } from '../download/stored-object.ts';
 import { artifactFormats, type ZuulSettings } from '../zuul-settings.ts';
 
-/** Milliseconds without data after which a server is not asked any further. */
+/** Milliseconds without data after which the query of a server ends. */
 const STALL = 30_000;
 
 /** An artifact that its server has, or may have. */
 export interface AvailableArtifact {
   readonly artifact: ImageArtifact;
-  /** Bytes of the stored object, if the server sent its size. */
+  /** Size of the stored object in bytes, if the server sent it. */
   readonly size: number | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface ArtifactAvailability {
 }
 
 /**
- * How the artifacts of an image are requested: not in loopback, link-local and private networks, unless the
+ * Returns the access to the artifacts of an image. It excludes loopback, link-local and private networks, unless the
  * configuration names a host there.
  *
  * @throws ZuulError `invalid-settings`
@@ -39,8 +39,8 @@ export async function artifactAccessOf(settings: ZuulSettings): Promise<Artifact
 }
 
 /**
- * Asks the servers of artifacts which of them exist, and for their sizes. An artifact counts as available if its server
- * fails or refuses: it may send the artifact later.
+ * Queries the servers of artifacts for their existence and size. An artifact counts as available if its server fails or
+ * rejects the request, because it may send the artifact later.
  */
 export async function availableArtifacts(
   artifacts: readonly ImageArtifact[],
@@ -76,8 +76,8 @@ async function lookUp(
 }
 
 /**
- * Whether so many artifacts of a build have expired (404, 410, or an expired signed URL) that the formats of the disk
- * image cannot be made from the others.
+ * Returns whether so many artifacts of a build have expired (404, 410, or an expired signed URL) that the formats of
+ * the disk image cannot be made from the others.
  *
  * @throws ImageError `invalid-configuration`, `format-unknown`, `format-unavailable`
  * @throws ZuulError `invalid-settings`

@@ -14,10 +14,10 @@ import type { ArtifactAccess } from '../download/http-source.ts';
 import type { DownloadOptions } from '../download/transfer.ts';
 import type { KeptFile, KeptFiles } from './kept-files.ts';
 
-/** Bytes that stay free in images-dir, so that a download does not prevent records from being written. */
+/** Bytes to leave free in images-dir, so that a download does not prevent records from being written. */
 const LEAVE_FREE = 64 * 2 ** 20;
 
-/** Errors of a check that mean that the file is not a usable image. */
+/** Error codes of a check that mean that the file is not a usable image. */
 const DAMAGED: ReadonlySet<string> = new Set([
   'conversion-failed',
   'image-not-self-contained',
@@ -30,7 +30,7 @@ export interface FetchOptions extends OperationOptions {
   readonly logger: Logger;
   readonly reserve: NonNullable<DownloadOptions['reserve']>;
   readonly signal: AbortSignal;
-  /** Size limit of a disk in bytes, as a guest sees it. Default 256 GiB. */
+  /** Maximum virtual size of a disk in bytes. Default 256 GiB. */
   readonly largestDisk: number | undefined;
 }
 
@@ -56,7 +56,7 @@ export async function fetchArtifact(
   return await kept.keep(artifact, path, sha256);
 }
 
-/** Refuses a file that is not an image of this format, or that refers to files of this host. */
+/** Rejects a file that is not an image of this format, or that refers to files of this host. */
 async function checkFormat(
   file: DiskFile,
   name: string,

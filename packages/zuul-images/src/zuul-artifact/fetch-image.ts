@@ -64,12 +64,12 @@ export async function fetchImage(
   }
 }
 
-/** What the download of a build needs. */
+/** Services for the download of a build. */
 interface FetchServices {
   /** `image_name` in the metadata of artifacts. */
   readonly imageName: string;
   readonly access: ArtifactAccess;
-  /** Undefined if artifacts need no attestation. */
+  /** Gate for artifacts; undefined if they need no attestation. */
   readonly gate: ArtifactGate | undefined;
   readonly logger: Logger;
 }
@@ -122,7 +122,7 @@ async function makeFormats(
       const file = files.get(format) ?? (await fetchArtifact(artifact, kept, options));
       await gate?.check({ artifact, file, build: wanted.build, kept, access }, signal, log);
       files.set(format, file);
-      // A link: if this process dies before the image is published, the next attempt finds the file.
+      // A link is used, so that the next attempt finds the file if this process dies before the image is published.
       if (formats.includes(format)) await link(file.path, outputPath(format));
     }
     done += cost;
@@ -151,7 +151,7 @@ async function planOf(
   const plan = planFetch(formats, offers);
   if (plan !== undefined) return plan;
   const offered = offers.map(({ format }) => format).join(', ');
-  const message = `build ${build.uuid} returned the image as ${offered}, and ${formats.join(', ')} cannot be made from that`;
+  const message = `build ${build.uuid} returned the image as ${offered}, from which ${formats.join(', ')} cannot be made`;
   throw expired[0] ?? new ImageError('format-unavailable', `${message}; let the job return these formats`);
 }
 
@@ -162,7 +162,7 @@ async function artifactMaterial(
   file: KeptFile,
   signal: AbortSignal,
 ): Promise<Material> {
-  // The job's own digest was compared when the file was downloaded.
+  // The job's own digest was verified when the file was downloaded.
   const known = artifact.sha256 ?? file.sha256;
   const sha256 = known ?? (await fileDigest(file.path, { limit: Number.MAX_SAFE_INTEGER, signal }));
   const { uuid, jobName, project, pipeline, branch, change = {} } = build;

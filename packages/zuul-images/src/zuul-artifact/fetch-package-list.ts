@@ -9,12 +9,12 @@ import type { ArtifactAccess } from '../download/http-source.ts';
 /** `type` in the metadata of an artifact that lists the packages of an image. */
 const TYPE = 'sbom';
 
-/** Max size of a list in bytes. */
+/** Maximum size of a list in bytes. */
 const MAX_SIZE = 8 * 2 ** 20;
 
 /**
- * Fetches the list of packages that a job returned for an image, if the build wants one. A failure is logged: the image is
- * good without the list.
+ * Fetches the package list that a job returned for an image, if the build requests one. A failure is only logged,
+ * because the image is good without the list.
  *
  * @param imageName `image_name` in the metadata, if the job returned lists of several images
  */
@@ -40,6 +40,6 @@ export async function fetchPackageList(
     await rename(path, packageList);
   } catch (error) {
     signal.throwIfAborted();
-    log(`the list of packages ${nameOf(list.url)} cannot be fetched: ${String(error)}`);
+    log(`cannot fetch the package list ${nameOf(list.url)}: ${String(error)}`);
   }
 }

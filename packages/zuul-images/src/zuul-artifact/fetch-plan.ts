@@ -1,7 +1,7 @@
 import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
 import { conversionSource, isConvertible } from '@nodepool-builder/image-builder/module-kit';
 
-/** Cost of a conversion, relative to fetching its source: disks are faster than networks. */
+/** Cost of a conversion, relative to fetching its source, because disks are faster than networks. */
 const CONVERSION = 1 / 4;
 
 /** A format that can be fetched. */
@@ -13,7 +13,7 @@ export interface OfferedFormat {
   readonly size?: number;
 }
 
-/** A step to the needed formats. */
+/** A step towards the needed formats. */
 export interface FetchStep {
   /** Source of a conversion; absent if the format is fetched. */
   readonly from?: ImageFormat;
@@ -26,7 +26,7 @@ export interface FetchStep {
  * Plans the cheapest way to all needed formats; undefined if there is none.
  *
  * The cost is counted in bytes: those to fetch, and a quarter of the size of its source for each conversion. An unknown
- * size counts as the largest known one. Between two equal ways the order of `IMAGE_FORMATS` decides: qcow2 before raw.
+ * size counts as the largest known one. Between two equal ways, the order of `IMAGE_FORMATS` decides: qcow2 before raw.
  */
 export function planFetch(
   needed: readonly ImageFormat[],
@@ -40,7 +40,7 @@ export function planFetch(
   return plans.toSorted((a, b) => costOf(a) - costOf(b))[0];
 }
 
-/** The sum of the costs. */
+/** Returns the sum of the costs. */
 export function costOf(steps: readonly FetchStep[]): number {
   return steps.reduce((sum, { cost }) => sum + cost, 0);
 }
@@ -60,7 +60,7 @@ function stepsOf(
   return [...fetches, ...missing.map((format) => ({ from, format, cost: size * CONVERSION }))];
 }
 
-/** All selections of some of the items; those with the first item come first. */
+/** Returns all selections of some of the items, starting with those that contain the first item. */
 function selections<T>([first, ...others]: readonly T[]): readonly (readonly T[])[] {
   if (first === undefined) return [];
   const rest = selections(others);

@@ -14,21 +14,21 @@ import type { ZuulBuild } from '../api/zuul-build.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
 import { nameOf } from '../download/artifact-url.ts';
 
-/** Bytes of a block in the result of stat(2), on every file system. */
+/** Size of a block in the result of stat(2), in bytes, on every file system. */
 const STAT_BLOCK = 512;
 
 /** A complete file. */
 export interface KeptFile extends DiskFile {
-  /** Bytes on disk, without holes. */
+  /** Size on disk in bytes, without holes. */
   readonly usage: number;
-  /** In hexadecimal; unknown for a file of an earlier attempt. */
+  /** SHA-256 in hexadecimal; unknown for a file of an earlier attempt. */
   readonly sha256?: string;
 }
 
 /** Downloaded artifacts of one build, for this attempt and the next one, which may need other artifacts. */
 export class KeptFiles {
   readonly #directory: string;
-  /** End of the build, the modification time of complete files: a file that was changed later does not have it. */
+  /** End of the build, the modification time of complete files. A file that was changed later has another time. */
   readonly #time: Date;
 
   private constructor(directory: string, time: Date) {
@@ -64,7 +64,7 @@ export class KeptFiles {
     return files.flat();
   }
 
-  /** Takes over the complete file of an artifact. It survives a loss of power once this resolves. */
+  /** Takes over the complete file of an artifact. It survives a power failure once this resolves. */
   async keep(artifact: ImageArtifact, file: string, sha256: string): Promise<KeptFile> {
     const path = this.#path(artifact);
     await utimes(file, this.#time, this.#time);
@@ -79,7 +79,7 @@ export class KeptFiles {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  /** The signature in the query is not part of the artifact's identity. */
+  /** Returns the path of an artifact. The signature in the query is not part of the artifact's identity. */
   #path({ format, url }: ImageArtifact): string {
     const name = createHash('sha256').update(nameOf(url)).digest('hex');
     return join(this.#directory, imageFileName(name, format));

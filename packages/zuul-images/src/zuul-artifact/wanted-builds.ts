@@ -11,7 +11,7 @@ import {
 import { imageArtifacts } from '../builds/image-artifact.ts';
 import { EMPTY_HISTORY, withSkipped } from '../builds/processed-builds.ts';
 
-/** Limit of attempted builds: if artifacts are kept for some days, those of older builds have expired too. */
+/** Maximum number of attempted builds. If artifacts are kept for some days, those of older builds have also expired. */
 const MOST_BUILDS = 10;
 
 /**
@@ -73,7 +73,7 @@ function nothingFound(api: string, source: ImageSource, unusable: RefusedBuild |
     );
   }
   const { build, reason } = unusable;
-  return unusableBuild(`${api} lists no build of ${builds} with the image; of build ${build.uuid}`, reason);
+  return unusableBuild(`${api} lists no build of ${builds} with the image; build ${build.uuid}`, reason);
 }
 
 function unusableBuild(what: string, reason: string, cause?: unknown): ImageError {

@@ -49,7 +49,7 @@ describe('a transient error', () => {
     const zuul = await startZuul(t);
     zuul.fail('silent', 'silent', 'silent', 'silent');
     const fixture = new ApiFixture(zuul, { http: new ZuulHttp({ timeout: 0.5 }) });
-    await assert.rejects(fixture.builds(), zuulFailure('connection-failed', 'no answer'));
+    await assert.rejects(fixture.builds(), zuulFailure('connection-failed', 'no response'));
     assert.equal(zuul.listings.length, 4);
   });
 });
@@ -97,7 +97,7 @@ test('a build that cannot be read is ignored with one warning, and the others ar
   for (const _ of [1, 2]) assert.deepEqual(await fixture.uuids(), [uuid]);
   const warnings = fixture.logger.lines.filter((line) => line.startsWith('warn'));
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0] ?? '', /a build is ignored, because it cannot be read: uuid is not a string$/);
+  assert.match(warnings[0] ?? '', /ignoring a build that cannot be read: uuid is not a string$/);
 });
 
 test('a redirect loop of the Zuul API causes an error', async (t) => {

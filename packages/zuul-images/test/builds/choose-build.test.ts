@@ -78,7 +78,7 @@ describe('the chosen build', () => {
     assert.deepEqual(
       unusable.map(({ build: { id }, reason }) => [id, reason]),
       [
-        [3, 'Zuul does not say when it ended'],
+        [3, 'Zuul does not report when it ended'],
         [4, 'none of its artifacts is the image'],
       ],
     );

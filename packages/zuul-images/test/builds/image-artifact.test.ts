@@ -84,11 +84,11 @@ describe('the artifacts of an image', () => {
     const unnamed = artifact('u', { type: 'zuul_image', format: 'raw' });
     assert.throws(
       () => found([jammy, unnamed], rules),
-      /^Error: none of its artifacts has the image_name "noble" that image-name demands: they have "jammy"$/,
+      /^Error: none of its artifacts has the image_name "noble" that image-name requires: they have "jammy"$/,
     );
     assert.throws(
       () => found([unnamed], rules),
-      /image_name "noble" that image-name demands: they have none$/,
+      /image_name "noble" that image-name requires: they have none$/,
     );
     const noble = artifact('n', { type: 'zuul_image', format: 'raw', image_name: 'noble' });
     assert.deepEqual(found([jammy, unnamed, noble], rules), [['raw', 'n']]);

@@ -46,7 +46,7 @@ describe('a token from a file', () => {
     await fixture.write('token', 'two secret\nlines');
     await assert.rejects(
       credentials.token(ON),
-      zuulFailure('credentials-unusable', path, 'a bearer token alone'),
+      zuulFailure('credentials-unusable', path, 'other text than a bearer token'),
     );
     await fixture.write('token', '\n');
     await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', path));
@@ -87,7 +87,7 @@ for (const [what, claims, key, words] of [
     undefined,
     ['IssuerUnknownError', 'set issuer of shared-', 'issuer_id'],
   ],
-  ['that has expired', { exp: now - 60 }, undefined, ['TokenExpiredError', 'renewed', 'clocks']],
+  ['that has expired', { exp: now - 60 }, undefined, ['TokenExpiredError', 'renew the token', 'clocks']],
   ['that is signed with another key', {}, 'another', ['InvalidSignature', 'the file of shared-secret']],
 ] as const) {
   test(`the error for a token ${what} names the setting to correct`, async (t) => {

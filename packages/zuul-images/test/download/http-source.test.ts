@@ -111,6 +111,6 @@ test('header fields that arrive byte by byte time out', async (t) => {
   const fixture = await DownloadFixture.create(t);
   await assert.rejects(
     fixture.download(`${server.url}/image.raw`, {}, { stall: STALL }),
-    withCode('download-failed', /no answer arrived within 0\.5 s/),
+    withCode('download-failed', /no response arrived within 0\.5 s/),
   );
 });

@@ -5,7 +5,7 @@ import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { Retries, TransientFailure } from '../../src/download/retries.ts';
 
-const FAILURE = new TransientFailure('http://h/a: the server answered 503');
+const FAILURE = new TransientFailure('http://h/a: the server responded with 503');
 
 const { signal } = new AbortController();
 
@@ -31,7 +31,7 @@ test('each delay before a retry is up to twice as long as the one before', async
   );
   for (const expected of ['0.1', '0.2', '0.4', '0.5']) {
     await retries.pause(FAILURE, 0, signal);
-    assert.match(logger.lines.at(-1) ?? '', new RegExp(`503; the next attempt is in ${expected} s`));
+    assert.match(logger.lines.at(-1) ?? '', new RegExp(`503; retrying in ${expected} s`));
   }
 });
 

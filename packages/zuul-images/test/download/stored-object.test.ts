@@ -99,7 +99,7 @@ test('a silent connection to a server counts as lost', async (t) => {
   });
   await fixture.download(`${server.url}/image.raw`, {}, { connections: 1, stall: 500 });
   assert.ok(server.asked.length >= 4);
-  const lost = /(only \d+ bytes arrived in|no answer arrived within) 0\.5 s/;
+  const lost = /(only \d+ bytes arrived in|no response arrived within) 0\.5 s/;
   assert.ok(fixture.logger.lines.filter((line) => lost.test(line)).length >= 2);
 });
 

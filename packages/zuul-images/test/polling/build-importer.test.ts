@@ -104,7 +104,7 @@ describe('an importer', () => {
     assert.deepEqual(attempts, [0, 1, 3, 7, 15, 30, 45]);
     assert.match(
       logger.lines[1] ?? '',
-      /^warn build .*: the import failed: the job failed; the next attempt is in 60 s, unless a newer build ends$/,
+      /^warn build .*: the import failed: the job failed; retrying in 60 s, unless a newer build ends$/,
     );
     assert.deepEqual(new Set(builders.askedFor), new Set(uuidsOf(row)));
   });
@@ -119,7 +119,7 @@ describe('an importer', () => {
     await fixture.poll();
     assert.match(
       logger.lines.at(-2) ?? '',
-      /^warn build .* cannot tell whether its artifacts have expired: no certificates$/,
+      /^warn build .* cannot check whether its artifacts have expired: no certificates$/,
     );
     clock.pass(60_000);
     await fixture.poll();
@@ -162,7 +162,7 @@ describe('an importer', () => {
     for (let polls = 0; polls < 3; polls += 1) await fixture.poll();
     assert.deepEqual(builders.askedFor, uuidsOf(first));
     assert.deepEqual(logger.lines, [
-      `info build ${again.uuid} of noble is ignored: it returned the image of build ${first.uuid} again`,
+      `info ignoring build ${again.uuid} of noble: it returned the image of build ${first.uuid} again`,
     ]);
   });
 

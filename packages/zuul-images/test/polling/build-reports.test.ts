@@ -91,7 +91,7 @@ describe('reports of builds over MQTT', () => {
     await listeners.wokenTimes(3);
     const name = `MQTT broker localhost:${broker.port}`;
     assert.deepEqual(listeners.lines('warn'), [
-      `warn ${name}: the connection was closed; until it can be used, builds are found by polling alone`,
+      `warn ${name}: the connection was closed; until it can be used, builds are found only by polling`,
     ]);
     assert.deepEqual(listeners.lines('info'), [`info ${name}: connected`]);
   });
@@ -138,6 +138,6 @@ describe('reports of builds over MQTT', () => {
     broker.publish(TOPIC, Buffer.from(report('noble', 'SUCCESS')));
     await listeners.wokenTimes(3);
     assert.equal(listeners.woken[2], 'noble');
-    assert.match(listeners.lines('debug').join('\n'), /a message of 10\d{5} bytes, too large/);
+    assert.match(listeners.lines('debug').join('\n'), /a message of 10\d{5} bytes, which is too large/);
   });
 });

@@ -48,6 +48,6 @@ for (const [title, size] of [
     await site.builder({}).build({ imageId: idOf(row), repository, attester, onLine });
     assert.ok(repository.get(idOf(row)));
     assert.equal(attester.packageList, undefined);
-    assert.ok(lines.some((line) => /the list of packages http.*sbom\.json cannot be fetched: /.test(line)));
+    assert.ok(lines.some((line) => /cannot fetch the package list http.*sbom\.json: /.test(line)));
   });
 }

@@ -229,7 +229,7 @@ it('a rejected image is neither uploaded nor touched, and the job says which rul
   await attestImage(directory, '1', keys.key, { finished: new Date(Date.now() - 3_600_000) });
   await refused({ 'trusted-keys': [other.publicKey] }, /trusted-keys: /);
   await refused({ ...trusted, builders: ['https://elsewhere/*'] }, /builders: /);
-  await refused({ ...trusted, 'max-age': 60 }, /max-age: .* 60 s are allowed/);
+  await refused({ ...trusted, 'max-age': 60 }, /max-age: .* exceeds 60 s/);
   await refused({ ...trusted, 'source-repositories': ['https://opendev.org/*'] }, /source-repositories: /);
   await refused({ ...trusted, 'forbidden-packages': ['telnetd'] }, /forbidden-packages: /);
   writeFileSync(join(directory, '1.raw'), 'other image');
