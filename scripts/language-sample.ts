@@ -1,11 +1,11 @@
 /**
- * Draws texts at random, to read them against the rule of CONTRIBUTING.md on language:
+ * Draws random texts, to read them against the language rule in CONTRIBUTING.md:
  *
- *     npm run language-sample -- [--count 100] [--seed N] comments|documents|titles
+ *     npm run language-sample -- [--count 100] [--seed N] comments|messages|documents|titles
  *
- * `comments` draws from the comments, log lines and messages of errors in the packages' sources, `documents` from the
- * sentences of all Markdown pages except changelogs, `titles` from the titles of tests, without their suites. The seed
- * is printed; the same seed draws the same texts from the same commit.
+ * `comments` draws from the comments in the packages' sources, `messages` from log lines and the parts of error messages
+ * there, `documents` from the sentences of all Markdown pages except changelogs, and `titles` from the titles of tests,
+ * without their suites. The seed is printed; the same seed draws the same texts from the same commit.
  */
 import { randomInt } from 'node:crypto';
 import { glob, readFile } from 'node:fs/promises';
@@ -21,8 +21,15 @@ interface Text {
 const ROOT = join(import.meta.dirname, '..');
 const COMMENT = /\/\*\*?[\s\S]*?\*\/|(?:^[ \t]*\/\/.*\n)+/gm;
 const COMMENT_MARK = /^\s*(?:\/\*\*?|\*\/|\*|\/\/)|\*\/\s*$/gm;
-const MESSAGE =
-  /\b(?:logger|log)\.(?:debug|info|warn|error)\(\s*(`[^`]*`|'[^'\n]*')|new \w*Error\([^`'\n]*(`[^`]*`|'[^'\n]*')/g;
+const LITERAL = String.raw`\`[^\`]*\`|'(?:[^'\\\n]|\\.)*'|"[^"\n]*"`;
+const MESSAGE = new RegExp(
+  [
+    String.raw`\b(?:logger|log|warn)(?:\.(?:debug|info|warn|error))?\(\s*(${LITERAL})`,
+    String.raw`\b(?:new \w*Error|cloudError)\((?:\s*'[\w-]+',)?[^\`'"]*?(${LITERAL})`,
+    String.raw`\b(?:message|reason|remedy)(?::| =)\s*(${LITERAL})`,
+  ].join('|'),
+  'g',
+);
 const TITLE = /\b(?:it|test)\(\s*('(?:[^'\\\n]|\\.)*'|"[^"\n]*"|`[^`]*`)/g;
 /** A key of a table whose keys are titles. */
 const TITLE_KEY = /^ {2}('[^'\n]+ [^'\n]+'): \{/gm;
@@ -32,7 +39,7 @@ const { values, positionals } = parseArgs({
   options: { count: { type: 'string', default: '100' }, seed: { type: 'string' } },
   allowPositionals: true,
 });
-const readers: Readonly<Record<string, () => Promise<Text[]>>> = { comments, documents, titles };
+const readers: Readonly<Record<string, () => Promise<Text[]>>> = { comments, messages, documents, titles };
 const read = readers[positionals[0] ?? ''];
 if (read === undefined || positionals.length !== 1) {
   console.error(`language-sample: name what to draw from: ${Object.keys(readers).join(' or ')}`);
@@ -45,7 +52,7 @@ if (read === undefined || positionals.length !== 1) {
   console.log(`${drawn.length} of ${texts.length} texts, --seed ${seed}`);
 }
 
-/** Comments and messages of the sources. */
+/** Reads the comments in the sources. */
 async function comments(): Promise<Text[]> {
   const texts: Text[] = [];
   for (const file of await files('packages/*/src/**/*.ts')) {
@@ -53,14 +60,24 @@ async function comments(): Promise<Text[]> {
     for (const { index, 0: comment } of source.matchAll(COMMENT)) {
       texts.push(textAt(file, source, index, comment.replaceAll(COMMENT_MARK, '')));
     }
+  }
+  return texts;
+}
+
+/** Reads the log lines and error messages in the sources. */
+async function messages(): Promise<Text[]> {
+  const texts: Text[] = [];
+  for (const file of await files('packages/*/src/**/*.ts')) {
+    const source = await readFile(file, 'utf8');
     for (const match of source.matchAll(MESSAGE)) {
-      texts.push(textAt(file, source, match.index, match[1] ?? match[2] ?? ''));
+      const text = match[1] ?? match[2] ?? match[3] ?? '';
+      if (text.includes(' ')) texts.push(textAt(file, source, match.index, text.slice(1, -1)));
     }
   }
   return texts;
 }
 
-/** Sentences of the documents, without code blocks, tables and headings. */
+/** Reads the sentences of the documents, without code blocks, tables and headings. */
 async function documents(): Promise<Text[]> {
   const texts: Text[] = [];
   for (const file of await files('{*.md,docs/*.md,packages/*/*.md,examples/**/*.md}')) {
@@ -77,7 +94,7 @@ async function documents(): Promise<Text[]> {
   return texts;
 }
 
-/** Titles of tests, with the expressions of template literals as they are written. */
+/** Reads the titles of tests. Template literals keep their expressions. */
 async function titles(): Promise<Text[]> {
   const texts: Text[] = [];
   for (const file of await files('{packages/*/test,packages/*/src/testing,test,examples}/**/*.ts')) {
