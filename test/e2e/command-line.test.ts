@@ -158,7 +158,7 @@ args=()
   });
 });
 
-describe('in the background', () => {
+describe('a daemon in the background', () => {
   /** Starts the daemon and stops it before the site is removed. */
   async function startInBackground(
     t: TestContext,

@@ -272,7 +272,7 @@ describe('gearmand', () => {
   });
 });
 
-describe('without -d', () => {
+describe('a daemon without -d', () => {
   it('the daemon without -d serves in the background, with a pid file, until SIGTERM', async (t) => {
     const other = await createSite(server.port);
     undoAfter(t, () => other.remove());

@@ -92,7 +92,7 @@ for (const [level, expected] of CASES) {
   });
 }
 
-describe('without --log-level', () => {
+describe('commands without --log-level', () => {
   it('the option --help names each command’s default log level', async () => {
     for (const [command, level] of [
       ['serve', 'debug'],

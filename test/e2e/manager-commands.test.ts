@@ -218,7 +218,7 @@ describe('plan', () => {
   });
 });
 
-describe('without a manager', () => {
+describe('commands without a manager', () => {
   it('image-list works without a manager, and commands that need records fail with a remedy', async (t) => {
     const site = await createManagedSite(t);
     endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));

@@ -48,7 +48,7 @@ function inTenMinutes(): string {
   return new Date(Date.now() + 600_000).toISOString();
 }
 
-describe('after a crash', () => {
+describe('builds after a crash', () => {
   test('an instance left by a crash is deleted when the next process starts, by default', async (t) => {
     const site = await OnInstanceSite.start(t);
     await site.leaveBehind({}, {});

@@ -24,7 +24,7 @@ const MALFORMED: Readonly<Record<string, readonly [bytes: Buffer, code: GearmanE
   'an HTTP request': [Buffer.from('GET / HTTP/1.1\r\n\r\n'), 'bad-magic'],
   'a TLS handshake': [Buffer.from('16030100c8010000c40303aabbccdd', 'hex'), 'bad-magic'],
   'packet type 0': [header('\0REQ', 0, 0), 'unknown-packet'],
-  'packet type 5, which is unused': [header('\0REQ', 5, 0), 'unknown-packet'],
+  'the unused packet type 5': [header('\0REQ', 5, 0), 'unknown-packet'],
   'a packet type beyond the last': [header('\0REQ', 43, 0), 'unknown-packet'],
   'the highest packet type': [header('\0REQ', 0xffff_ffff, 0), 'unknown-packet'],
   'a packet length over the limit': [header('\0REQ', 16, DEFAULT_MAX_PACKET_SIZE - 11), 'packet-too-large'],

@@ -52,7 +52,7 @@ test('a single line above a capped file’s limit is cut', async (t) => {
   assert.ok(text.endsWith('end\nlast\n'));
 });
 
-test('a capped file whose cut ends before it is truncated keeps the last lines', async (t) => {
+test('a capped file keeps its last lines if the process dies before it truncates the file', async (t) => {
   const path = join(await temporaryDirectory(t), 'log');
   const file = await CappedFile.open(path, 0o640, LIMIT);
   const handle = await open(path);

@@ -101,7 +101,7 @@ describe('rejected credentials', () => {
   });
 });
 
-describe('with a real token', () => {
+describe('real tokens', () => {
   it('the real Keystone returns no catalog for an unscoped token', async () => {
     const auth = { ...passwordOf(account), scope: {} } as CloudAuth;
     await assert.rejects(ownerOfNewImage(auth), failsWith('no-such-service', 'name the project'));
