@@ -168,7 +168,7 @@ export class JobQueue<Owner> {
     this.#wakeIfUseful(worker);
   }
 
-  /** Wakes every sleeper that a waiting job has. Usually each job wakes only one worker, which may not grab it. */
+  /** Wakes every sleeping worker that can run a waiting job. Usually a job wakes only one worker, which may not grab it. */
   wakeAll(): void {
     for (const worker of this.#sleepers) this.#wakeIfUseful(worker);
   }

@@ -74,8 +74,9 @@ export class Leadership {
   /**
    * Writes a change durably, so that it survives a crash of this host.
    *
-   * @throws StoreError `not-leader` if leadership was lost earlier: nothing was written; `store-not-usable` if the
-   * write failed: nothing was written, unless {@link lost} has also aborted, which leaves the outcome open
+   * @throws StoreError `not-leader` if leadership was lost earlier, and nothing was written
+   * @throws StoreError `store-not-usable` if the write failed. Nothing was written, unless {@link lost} has also aborted,
+   *   which leaves the outcome open.
    */
   async write(change: StateChange): Promise<void> {
     await this.#transaction((query) => this.#apply(query, change));

@@ -44,7 +44,7 @@ export async function serveRequest(
     if (outcome !== undefined) return outcome;
     if (performance.now() > end) {
       const reason = `the manager has not served request ${number} within ${TIMEOUT / 1000} s`;
-      throw new CommandError(`${reason}; the manager serves it once it can, see "plan" and its log`, {
+      throw new CommandError(`${reason}; the manager serves it once it can; see "plan" and its log`, {
         exitReason: 'unreachable',
       });
     }

@@ -58,7 +58,7 @@ const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
     'Zuul cannot find the key of the token; compare issuer of client-credentials with the section auth in zuul.conf',
 };
 
-/** Text of the 404 for an unknown tenant, since Zuul 8.0 and before. Other 404s have another text. */
+/** Texts of the 404 for an unknown tenant, before and since Zuul 8.0. Other 404s have another text. */
 const UNKNOWN_TENANT = /\bunknown tenant\b|\btenant\b[^<]{0,300}\bdoes not exist/i;
 
 /** Name of an error in Zuul's 401, such as `MissingAuthError`. */
