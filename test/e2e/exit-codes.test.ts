@@ -75,7 +75,7 @@ const CASES: readonly (readonly [line: string, reason: ExitReason, error: RegExp
   ['-d rebuild docs', 'usage', /not an option of rebuild/],
   ['upload image --provider directory:pool --name a', 'usage', /give it with --format/],
   ['upload empty.raw --provider directory:pool --name a/b', 'usage', /--name "a\/b" contains/],
-  ['convert image.qcow2 --format qcow2', 'usage', /is qcow2 already/],
+  ['convert image.qcow2 --format qcow2', 'usage', /is already qcow2/],
   ['image-build docs --image-id ../up -c alone.yaml', 'usage', /image-id "\.\.\/up" contains/],
   ['build docs --image-id ../up -c alone.yaml', 'usage', /image-id "\.\.\/up" contains/],
   ['image-upload x --provider full -c alone.yaml', 'usage', /choose with --image-name: a, b/],

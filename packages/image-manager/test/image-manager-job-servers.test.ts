@@ -61,7 +61,7 @@ test('a manager with two job servers builds and uploads an image after it has lo
   site.manage();
   await site.untilInUse();
   assert.equal(site.countLogged(/^warn job server .* does not answer/), 1);
-  assert.equal(site.countLogged(/^info job server .* answers again/), 0);
+  assert.equal(site.countLogged(/^info job server .* responds again/), 0);
 });
 
 test('a manager that starts without a job server waits for it', async (t) => {
