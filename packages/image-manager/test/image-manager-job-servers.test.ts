@@ -60,7 +60,7 @@ test('a manager with two job servers builds and uploads an image after it has lo
   await site.stopServer(site.ports[0] ?? 0);
   site.manage();
   await site.untilInUse();
-  assert.equal(site.countLogged(/^warn job server .* does not answer/), 1);
+  assert.equal(site.countLogged(/^warn job server .* does not respond/), 1);
   assert.equal(site.countLogged(/^info job server .* responds again/), 0);
 });
 
