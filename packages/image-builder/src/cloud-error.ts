@@ -86,8 +86,8 @@ interface FailedUpload {
   /** `providers[].name`. */
   readonly provider: string;
   readonly imageId: string;
-  readonly logger: Logger;
-  /** The upload's signal. After an abort, the upload stays on record anyway. */
+  readonly logger?: Pick<Logger, 'warn'> | undefined;
+  /** The upload's own signal: after an abort, the upload stays on record anyway. */
   readonly signal: AbortSignal;
 }
 
@@ -108,8 +108,8 @@ export async function cleanUpAfter(
   } catch (failure) {
     const subject = `provider ${provider}: upload of image ${imageId}`;
     const details = { error: failure };
-    logger.warn(
-      `${subject}: the cleanup after its failure failed and will be repeated: ${String(failure)}`,
+    logger?.warn(
+      `${subject}: the cleanup after its failure failed and is repeated: ${String(failure)}`,
       details,
     );
     if (signal.aborted) return error;

@@ -57,9 +57,9 @@ export {
 export { LIST_PACKAGES } from './dib-elements.ts';
 export {
   type DirectoryManifest,
+  describeManifest,
+  foreignImage,
   MANIFEST,
-  toCandidate,
-  toProviderImage,
 } from './directory/manifest.ts';
 export { type BlockOptions, type DiskBlock, sendBlocks } from './disk-blocks.ts';
 export type { ImageValidation } from './disk-image.ts';

@@ -1,14 +1,11 @@
 import type { CheckResult } from '@nodepool-builder/image-builder';
 import { attempt, type CheckOptions, CloudError, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { type AzureAccount, AzureSession, type Permission } from './azure-session.ts';
+import type { AzureEntry } from './azure-settings.ts';
 
 interface DiagnosisOptions {
-  /** `providers[].name`. */
-  readonly name: string;
+  readonly entry: AzureEntry;
   readonly account: () => Promise<AzureAccount>;
-  readonly location: string;
-  readonly gallery: string | undefined;
-  readonly diskType: string;
 }
 
 /** Part of a quota from which on it is nearly used up. */
@@ -45,9 +42,10 @@ const QUOTAS: readonly (readonly [storage: string, quota: string])[] = [
 
 /** Checks credentials, permissions, the resource group or gallery, and the quota of disks. It retries nothing. */
 export async function* diagnoseAzure(
-  { name, account, location, gallery, diskType }: DiagnosisOptions,
+  { entry, account }: DiagnosisOptions,
   options: CheckOptions,
 ): AsyncGenerator<CheckResult> {
+  const { name, location, 'gallery-name': gallery, 'azure-disk-type': diskType } = entry;
   const signal = signalOf(options);
   const credentials = `credentials of provider ${name}`;
   const opened = await attempt(credentials, signal, async () => {

@@ -1,6 +1,7 @@
-import type { GalleryImage, GalleryImageVersion, StorageAccountType } from '@azure/arm-compute';
+import type { GalleryImage, GalleryImageVersion } from '@azure/arm-compute';
 import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import type { AzureSession } from './azure-session.ts';
+import { type AzureEntry, importTimeout } from './azure-settings.ts';
 import {
   type ImagePlan,
   type ImageStore,
@@ -9,22 +10,6 @@ import {
   type SourceDisk,
   type StoredImage,
 } from './stored-image.ts';
-
-export interface GallerySettings {
-  /** Name of the gallery, which exists. */
-  readonly gallery: string;
-  readonly location: string;
-  /** Further regions that get a copy. */
-  readonly targetRegions: readonly string[];
-  /** Copies in each region. */
-  readonly replicas: number;
-  readonly hyperVGeneration: 'V1' | 'V2';
-  readonly storage: StorageAccountType;
-  /** Tags of the image definitions. */
-  readonly tags: Readonly<Record<string, string>> | undefined;
-  /** Seconds until the creation of a version, with its copies, is given up. */
-  readonly timeout: number;
-}
 
 interface Place {
   readonly resourceGroup: string;
@@ -36,11 +21,11 @@ interface Place {
 /** Versions of image definitions in a gallery. Each name under `providers[].images` has a definition. */
 export class GalleryImages implements ImageStore {
   readonly #session: AzureSession;
-  readonly #settings: GallerySettings;
+  readonly #entry: AzureEntry;
 
-  constructor(session: AzureSession, settings: GallerySettings) {
+  constructor(session: AzureSession, entry: AzureEntry) {
     this.#session = session;
-    this.#settings = settings;
+    this.#entry = entry;
   }
 
   idOf(plan: ImagePlan, disk?: SourceDisk): string | undefined {
@@ -60,15 +45,17 @@ export class GalleryImages implements ImageStore {
   }
 
   async create(plan: ImagePlan, disk: SourceDisk, signal: AbortSignal): Promise<string> {
-    const { location, targetRegions, replicas, storage, timeout, gallery } = this.#settings;
+    const { location, 'target-regions': further = [], 'gallery-replicas': replicas } = this.#entry;
+    const { 'azure-disk-type': diskType, 'zone-resilient': isZoneResilient } = this.#entry;
+    const standard = isZoneResilient ? 'Standard_ZRS' : 'Standard_LRS';
     const version: GalleryImageVersion = {
       location,
       tags: { ...plan.tags },
       publishingProfile: {
-        targetRegions: [...new Set([location, ...targetRegions])].map((name) => ({
+        targetRegions: [...new Set([location, ...further])].map((name) => ({
           name,
           regionalReplicaCount: replicas,
-          storageAccountType: storage,
+          storageAccountType: diskType === 'Premium_LRS' ? diskType : standard,
         })),
       },
       storageProfile: { osDiskImage: { source: { id: disk.id } } },
@@ -82,13 +69,13 @@ export class GalleryImages implements ImageStore {
       async ({ galleryImageVersions }, options) =>
         await galleryImageVersions.createOrUpdate(
           resourceGroup,
-          gallery,
+          this.#gallery,
           definitionOf(plan),
           name,
           version,
           options,
         ),
-      timeout,
+      importTimeout(this.#entry),
     );
     return created.id ?? this.#id(plan, name);
   }
@@ -112,7 +99,7 @@ export class GalleryImages implements ImageStore {
       ({ galleryImages }, options) =>
         galleryImages.listByGallery(
           resourceGroup ?? this.#session.account.resourceGroup,
-          this.#settings.gallery,
+          this.#gallery,
           options,
         ),
     );
@@ -135,7 +122,7 @@ export class GalleryImages implements ImageStore {
       signal,
       async ({ galleryImageVersions }, options) =>
         await galleryImageVersions.delete(resourceGroup, gallery, definition, version, options),
-      this.#settings.timeout,
+      importTimeout(this.#entry),
     );
     await deletion.catch(unlessAbsent);
   }
@@ -143,24 +130,19 @@ export class GalleryImages implements ImageStore {
   async #versions(definition: string, signal: AbortSignal, group?: string): Promise<StoredImage[]> {
     const { resourceGroup } = this.#session.account;
     const found = await this.#session.list('list of versions', signal, ({ galleryImageVersions }, options) =>
-      galleryImageVersions.listByGalleryImage(
-        group ?? resourceGroup,
-        this.#settings.gallery,
-        definition,
-        options,
-      ),
+      galleryImageVersions.listByGalleryImage(group ?? resourceGroup, this.#gallery, definition, options),
     );
     return found.map(stored);
   }
 
   /** Creates the image definition, unless it exists. It stays when its last version goes. */
   async prepare(plan: ImagePlan, signal: AbortSignal): Promise<void> {
-    const { gallery, location, hyperVGeneration, tags, timeout } = this.#settings;
+    const { location, 'hyper-v-generation': hyperVGeneration, tags } = this.#entry;
     const { resourceGroup } = this.#session.account;
     const name = definitionOf(plan);
     const known = await this.#session
       .call(`query of image definition ${name}`, signal, ({ galleryImages }, options) =>
-        galleryImages.get(resourceGroup, gallery, name, options),
+        galleryImages.get(resourceGroup, this.#gallery, name, options),
       )
       .catch(unlessAbsent);
     if (known !== undefined && known.provisioningState !== 'Creating') return;
@@ -182,8 +164,8 @@ export class GalleryImages implements ImageStore {
       `creation of image definition ${name}`,
       signal,
       async ({ galleryImages }, options) =>
-        await galleryImages.createOrUpdate(resourceGroup, gallery, name, definition, options),
-      timeout,
+        await galleryImages.createOrUpdate(resourceGroup, this.#gallery, name, definition, options),
+      importTimeout(this.#entry),
     );
   }
 
@@ -198,8 +180,12 @@ export class GalleryImages implements ImageStore {
     }
   }
 
+  get #gallery(): string {
+    return this.#entry['gallery-name'] ?? '';
+  }
+
   #id(plan: ImagePlan, version: string): string {
-    const gallery = `${this.#session.scope()}/galleries/${this.#settings.gallery}`;
+    const gallery = `${this.#session.scope()}/galleries/${this.#gallery}`;
     return `${gallery}/images/${definitionOf(plan)}/versions/${version}`;
   }
 }

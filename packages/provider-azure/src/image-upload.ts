@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError, type Logger } from '@nodepool-builder/image-builder';
 import {
   asImageError,
-  type BandwidthLimit,
   CloudError,
-  cleanUpAfter,
+  type CloudUpload,
+  poll,
   portion,
   readImageTags,
 } from '@nodepool-builder/image-builder/module-kit';
+import { type AzureEntry, importTimeout } from './azure-settings.ts';
 import { DiskPages } from './disk-pages.ts';
 import { diskSize, FOOTER_SIZE, vhdFooter } from './fixed-vhd.ts';
 import { type ImagePlan, type ImageStore, isOf, type StoredImage } from './stored-image.ts';
@@ -19,16 +19,12 @@ import { isOpen, type UploadDisk, type UploadDisks } from './upload-disks.ts';
 /** States in which an image will be complete soon. */
 const SETTLING: readonly string[] = ['Creating', 'Updating', 'Migrating'];
 
-export interface ImageUpload {
-  /** `providers[].name`. */
-  readonly provider: string;
+export interface ImageUpload extends CloudUpload {
+  readonly entry: AzureEntry;
+  readonly logger: Logger;
   readonly plan: ImagePlan;
   readonly images: ImageStore;
   readonly disks: UploadDisks;
-  readonly limit: BandwidthLimit | undefined;
-  readonly logger: Logger;
-  readonly signal: AbortSignal;
-  readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
   /**
    * Name of the disk of an earlier attempt, which a list may not show yet. Without checksums each attempt has a disk of its
    * own.
@@ -36,8 +32,6 @@ export interface ImageUpload {
   readonly earlierDisk: string | undefined;
   /** Stores the name of the disk before it is created, and removes that of an earlier attempt. */
   readonly record: (disk: string) => Promise<void>;
-  /** Seconds until an image that another process creates is given up. */
-  readonly timeout: number;
   /** Seconds between two queries for such an image. */
   readonly pollInterval: number;
 }
@@ -52,7 +46,7 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
   const { request } = upload.plan;
   const { path, format } = request.file;
   if (format !== 'raw' && format !== 'vhd-fixed') {
-    const reason = `provider ${upload.provider}: Azure takes raw and vhd-fixed, not ${format}; set image-type: raw`;
+    const reason = `provider ${upload.entry.name}: Azure takes raw and vhd-fixed, not ${format}; set image-type: raw`;
     throw new ImageError('format-unavailable', reason);
   }
   const before = await fileState(path);
@@ -76,17 +70,16 @@ export async function uploadImage(upload: ImageUpload): Promise<string> {
 }
 
 async function sendImage(upload: ImageUpload, name: string, length: number, before: Stats): Promise<string> {
-  const { plan, images, disks, limit, signal, onProgress, logger, provider } = upload;
+  const { plan, images, disks, limit, signal, onProgress, logger, entry } = upload;
   const { path } = plan.request.file;
-  const failed = { provider, imageId: plan.request.imageId, logger, signal };
   const size = diskSize(length);
   await images.prepare(plan, signal);
   const disk = await openDisk(upload, name, size);
   const isResumed = disk.state === 'ActiveUpload';
   if (isResumed)
-    logger.info(`provider ${provider}: upload of ${plan.request.imageId} resumes on disk ${disk.name}`);
+    logger.info(`provider ${entry.name}: upload of ${plan.request.imageId} resumes on disk ${disk.name}`);
   const pages = new DiskPages({
-    subject: `provider ${provider}: upload of image ${plan.request.imageId}`,
+    subject: `provider ${entry.name}: upload of image ${plan.request.imageId}`,
     grant: () => disks.grant(disk.name, signal),
     limit,
     signal,
@@ -101,8 +94,9 @@ async function sendImage(upload: ImageUpload, name: string, length: number, befo
     await disks.revoke(disk.name, signal);
   } catch (error) {
     // What is there serves the next attempt, unless none can succeed with it.
-    if (signal.aborted || isRetriable(error)) throw error;
-    throw await cleanUpAfter(error, failed, (cleanup) => disks.delete(disk, cleanup));
+    const isOfUse = signal.aborted || (error instanceof CloudError && error.retriable);
+    if (!isOfUse) upload.cleanUp = async (cleanup) => disks.delete(disk, cleanup);
+    throw error;
   }
   await refuseOther(upload, disk);
   onProgress({ done: 92, total: 100 });
@@ -110,8 +104,8 @@ async function sendImage(upload: ImageUpload, name: string, length: number, befo
   try {
     id = await images.create(plan, disk, signal);
   } catch (error) {
-    if (signal.aborted) throw error;
-    throw await cleanUpAfter(error, failed, (cleanup) => removeFailure(upload, disk, cleanup));
+    if (!signal.aborted) upload.cleanUp = async (cleanup) => removeFailure(upload, disk, cleanup);
+    throw error;
   }
   onProgress({ done: 98, total: 100 });
   await removeDisks(upload, disk.name);
@@ -123,41 +117,34 @@ async function sendImage(upload: ImageUpload, name: string, length: number, befo
  *
  * @throws CloudError `conflict`
  */
-async function refuseOther({ provider, plan, disks, signal }: ImageUpload, disk: UploadDisk): Promise<void> {
+async function refuseOther({ entry, plan, disks, signal }: ImageUpload, disk: UploadDisk): Promise<void> {
   const now = await disks.get(disk.name, signal);
   if (now?.uniqueId === disk.uniqueId) return;
-  const subject = `provider ${provider}: upload of image ${plan.request.imageId}`;
+  const subject = `provider ${entry.name}: upload of image ${plan.request.imageId}`;
   throw new CloudError('conflict', subject, `another process has replaced disk ${disk.name}`);
 }
 
 /** The complete image of the upload. Waits for one that is being created, and deletes one that failed. */
 async function settledImage(upload: ImageUpload, disk?: UploadDisk): Promise<StoredImage | undefined> {
-  const { plan, images, signal, provider, timeout, pollInterval } = upload;
-  const deadline = performance.now() + timeout * 1000;
-  for (;;) {
+  const { plan, images, signal, entry, pollInterval: interval } = upload;
+  const timeout = importTimeout(entry);
+  const subject = `provider ${entry.name}: upload of image ${plan.request.imageId}`;
+  let last: StoredImage | undefined;
+  const look = async (): Promise<{ readonly image: StoredImage | undefined } | undefined> => {
     const image = await images.find(plan, signal, disk);
-    if (image === undefined) return undefined;
-    const subject = `provider ${provider}: upload of image ${plan.request.imageId}`;
-    if (!isOf(image, provider, plan.request.uploadId)) {
-      throw new CloudError(
-        'conflict',
-        subject,
-        `${image.id} exists, and is not of this upload; delete or rename it`,
-      );
+    last = image;
+    if (image === undefined) return { image };
+    if (!isOf(image, entry.name, plan.request.uploadId)) {
+      const reason = `${image.id} exists, and is not of this upload; delete or rename it`;
+      throw new CloudError('conflict', subject, reason);
     }
-    if (image.state === 'Succeeded') return image;
-    if (!SETTLING.includes(image.state)) {
-      await images.delete(image.id, signal);
-    } else if (performance.now() > deadline) {
-      throw new CloudError(
-        'image-timeout',
-        subject,
-        `${image.id} is still ${image.state} after ${timeout} s`,
-      );
-    } else {
-      await delay(pollInterval * 1000, undefined, { signal });
-    }
-  }
+    if (image.state === 'Succeeded') return { image };
+    if (!SETTLING.includes(image.state)) await images.delete(image.id, signal);
+    return undefined;
+  };
+  const onTimeout = (): Error =>
+    new CloudError('image-timeout', subject, `${last?.id} is still ${last?.state} after ${timeout} s`);
+  return (await poll(look, { timeout, interval, signal, onTimeout })).image;
 }
 
 /** The disk for the pages: that of an earlier attempt with the same bytes, else a new one. */
@@ -206,13 +193,13 @@ async function removeDisks({ plan, disks, signal }: ImageUpload, name?: string):
 
 /** Removes a failed image and its disk. An image that Azure still creates needs its disk: the next attempt waits for it. */
 async function removeFailure(
-  { plan, images, disks, provider }: ImageUpload,
+  { plan, images, disks, entry }: ImageUpload,
   disk: UploadDisk,
   signal: AbortSignal,
 ): Promise<void> {
   const image = await images.find(plan, signal, disk);
   if (image !== undefined && SETTLING.includes(image.state)) return;
-  if (image?.state === 'Failed' && isOf(image, provider, plan.request.uploadId)) {
+  if (image?.state === 'Failed' && isOf(image, entry.name, plan.request.uploadId)) {
     await images.delete(image.id, signal);
   }
   await disks.delete({ name: disk.name, state: 'Unattached' }, signal);
@@ -228,8 +215,4 @@ async function fileState(path: string): Promise<Stats> {
 
 function isTimeout(error: unknown): boolean {
   return error instanceof CloudError && error.code === 'image-timeout';
-}
-
-function isRetriable(error: unknown): boolean {
-  return error instanceof CloudError && error.retriable;
 }

@@ -1,6 +1,7 @@
-import type { Image, StorageAccountTypes } from '@azure/arm-compute';
+import type { Image } from '@azure/arm-compute';
 import { unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
 import type { AzureSession } from './azure-session.ts';
+import { type AzureEntry, importTimeout } from './azure-settings.ts';
 import {
   type ImagePlan,
   type ImageStore,
@@ -10,24 +11,14 @@ import {
   type StoredImage,
 } from './stored-image.ts';
 
-export interface ManagedImageSettings {
-  readonly location: string;
-  readonly hyperVGeneration: 'V1' | 'V2';
-  /** Storage of the image. */
-  readonly storage: StorageAccountTypes;
-  readonly zoneResilient: boolean;
-  /** Seconds until the creation of an image is given up. */
-  readonly timeout: number;
-}
-
 /** Managed images of a resource group. The name of each contains a digest of its upload. */
 export class ManagedImages implements ImageStore {
   readonly #session: AzureSession;
-  readonly #settings: ManagedImageSettings;
+  readonly #entry: AzureEntry;
 
-  constructor(session: AzureSession, settings: ManagedImageSettings) {
+  constructor(session: AzureSession, entry: AzureEntry) {
     this.#session = session;
-    this.#settings = settings;
+    this.#entry = entry;
   }
 
   idOf(plan: ImagePlan): string {
@@ -41,7 +32,7 @@ export class ManagedImages implements ImageStore {
   async prepare(): Promise<void> {}
 
   async create(plan: ImagePlan, disk: SourceDisk, signal: AbortSignal): Promise<string> {
-    const { location, hyperVGeneration, storage, zoneResilient, timeout } = this.#settings;
+    const { location, 'hyper-v-generation': hyperVGeneration } = this.#entry;
     const name = imageNameOf(plan);
     const image: Image = {
       location,
@@ -52,9 +43,9 @@ export class ManagedImages implements ImageStore {
           osType: plan.osType,
           osState: 'Generalized',
           managedDisk: { id: disk.id },
-          storageAccountType: storage,
+          storageAccountType: this.#entry['azure-disk-type'],
         },
-        zoneResilient,
+        zoneResilient: this.#entry['zone-resilient'],
       },
     };
     const { resourceGroup } = this.#session.account;
@@ -62,7 +53,7 @@ export class ManagedImages implements ImageStore {
       `creation of image ${name}`,
       signal,
       async ({ images }, options) => await images.createOrUpdate(resourceGroup, name, image, options),
-      timeout,
+      importTimeout(this.#entry),
     );
     return created.id ?? this.idOf(plan);
   }
@@ -95,7 +86,7 @@ export class ManagedImages implements ImageStore {
       `deletion of image ${place.name}`,
       signal,
       async ({ images }, options) => await images.delete(place.resourceGroup, place.name, options),
-      this.#settings.timeout,
+      importTimeout(this.#entry),
     );
     await deletion.catch(unlessAbsent);
   }

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { ImageCandidate, ImageFilter, UploadRequest } from '@nodepool-builder/image-builder';
-import { splitTags } from '@nodepool-builder/image-builder';
+import type { ImageFilter, UploadRequest } from '@nodepool-builder/image-builder';
 import {
   CloudError,
+  type CloudImage,
+  cloudImage,
   cloudImageName,
   fileTags,
   imageTags,
@@ -150,37 +151,30 @@ export function isOf(image: Pick<StoredImage, 'tags'>, provider: string, uploadI
   return tagged?.provider === provider && (uploadId === undefined || tagged.uploadId === uploadId);
 }
 
-/** Time of the upload: as our tag has it, else as Azure has it. */
-export function uploadedAt({ tags, createdAt }: StoredImage): Date {
-  const time = Date.parse(tags[UPLOADED_AT] ?? '');
-  return Number.isFinite(time) ? new Date(time) : (createdAt ?? new Date(0));
-}
-
-/** Resource groups and regions are in the spelling of the filter: Azure knows `West Europe` and `westeurope` as one. */
-export function toCandidate(image: StoredImage, { properties }: ImageFilter): ImageCandidate {
+/** Describes an image. Azure knows `West Europe` and `westeurope` as one: they are spelled as in the filter. */
+export function describeImage(image: StoredImage, { properties }: ImageFilter = {}): CloudImage<StoredImage> {
   const { id, name, state, tags, isRetired = false } = image;
-  const tagged = readImageTags(tags);
   const spelled = (key: string, value: string): string =>
     properties?.get(key)?.find((wanted) => plain(wanted) === plain(value)) ?? value;
   const architecture = tags.architecture ?? image.architecture;
-  return {
+  const uploadedAt = Date.parse(tags[UPLOADED_AT] ?? '');
+  return cloudImage({
+    native: image,
     externalId: id,
     name: name ?? tags[NAME] ?? id,
     status: isRetired ? 'retired' : state,
+    isComplete: state === 'Succeeded',
     isUsable: state === 'Succeeded' && !isRetired,
-    isOwn: true,
-    ...(tagged && { imageName: tagged.imageName, imageId: tagged.imageId }),
-    ...(tagged?.builtAt && { builtAt: tagged.builtAt }),
+    version: `${state} ${tags[UPLOADED_AT]}`,
     ...(architecture !== undefined && { architecture }),
-    tags: splitTags(tags.tags),
     properties: {
       location: spelled('location', image.location),
       'resource-group': spelled('resource-group', image.resourceGroup),
       ...image.properties,
       ...tags,
     },
-    createdAt: uploadedAt(image),
-  };
+    createdAt: Number.isFinite(uploadedAt) ? new Date(uploadedAt) : (image.createdAt ?? new Date(0)),
+  });
 }
 
 function plain(name: string): string {

@@ -1,6 +1,12 @@
-import type { Disk, DiskStorageAccountTypes } from '@azure/arm-compute';
-import { CloudError, unlessAbsent } from '@nodepool-builder/image-builder/module-kit';
+import type { Disk } from '@azure/arm-compute';
+import {
+  CloudError,
+  readImageTags,
+  type UploadPart,
+  unlessAbsent,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { AzureSession } from './azure-session.ts';
+import { type AzureEntry, importTimeout } from './azure-settings.ts';
 import { FOOTER_SIZE } from './fixed-vhd.ts';
 import { type ImagePlan, isOf, type SourceDisk } from './stored-image.ts';
 
@@ -9,14 +15,6 @@ const ACCESS_TIME = 86_400;
 
 /** States of a disk that accepts pages. */
 const OPEN_STATES: readonly string[] = ['ReadyToUpload', 'ActiveUpload'];
-
-export interface DiskSettings {
-  readonly location: string;
-  readonly storage: DiskStorageAccountTypes;
-  readonly hyperVGeneration: 'V1' | 'V2';
-  /** Seconds until an operation on a disk is given up. */
-  readonly timeout: number;
-}
 
 /** A disk that an upload uses. */
 export interface UploadDisk extends SourceDisk {
@@ -35,11 +33,11 @@ export interface UploadDisk extends SourceDisk {
 /** The managed disks that take the bytes of uploads. An image is made of each, and then it is deleted. */
 export class UploadDisks {
   readonly #session: AzureSession;
-  readonly #settings: DiskSettings;
+  readonly #entry: AzureEntry;
 
-  constructor(session: AzureSession, settings: DiskSettings) {
+  constructor(session: AzureSession, entry: AzureEntry) {
     this.#session = session;
-    this.#settings = settings;
+    this.#entry = entry;
   }
 
   async get(name: string, signal: AbortSignal): Promise<UploadDisk | undefined> {
@@ -59,9 +57,24 @@ export class UploadDisks {
     return found.map(uploadDisk).filter((disk) => isOf(disk, this.#session.name, uploadId));
   }
 
+  /** Lists the disks as parts of interrupted uploads. */
+  async listParts(signal: AbortSignal): Promise<UploadPart[]> {
+    return (await this.list(signal)).map((disk) => ({
+      uploadId: readImageTags(disk.tags)?.uploadId ?? '',
+      subject: `disk ${disk.name} (${disk.state})`,
+      changedAt: disk.createdAt,
+      remove: async (again) => {
+        const now = await this.get(disk.name, again);
+        if (now?.uniqueId !== disk.uniqueId || now.state !== disk.state) return false;
+        await this.delete(now, again);
+        return true;
+      },
+    }));
+  }
+
   /** Creates a disk that accepts pages. The call is idempotent. */
   async create(name: string, size: number, plan: ImagePlan, signal: AbortSignal): Promise<UploadDisk> {
-    const { location, storage, hyperVGeneration, timeout } = this.#settings;
+    const { location, 'azure-disk-type': storage, 'hyper-v-generation': hyperVGeneration } = this.#entry;
     const { resourceGroup } = this.#session.account;
     const disk: Disk = {
       location,
@@ -76,7 +89,7 @@ export class UploadDisks {
       `creation of disk ${name}`,
       signal,
       async ({ disks }, options) => await disks.createOrUpdate(resourceGroup, name, disk, options),
-      timeout,
+      importTimeout(this.#entry),
     );
     return uploadDisk(created);
   }
@@ -95,7 +108,7 @@ export class UploadDisks {
           { access: 'Write', durationInSeconds: ACCESS_TIME },
           options,
         ),
-      this.#settings.timeout,
+      importTimeout(this.#entry),
     );
     if (url !== undefined) return url;
     throw new CloudError(
@@ -112,7 +125,7 @@ export class UploadDisks {
       `revocation of access to disk ${name}`,
       signal,
       async ({ disks }, options) => await disks.revokeAccess(resourceGroup, name, options),
-      this.#settings.timeout,
+      importTimeout(this.#entry),
     );
   }
 
@@ -137,7 +150,7 @@ export class UploadDisks {
       `deletion of disk ${disk.name}`,
       signal,
       async ({ disks }, options) => await disks.delete(resourceGroup, disk.name, options),
-      this.#settings.timeout,
+      importTimeout(this.#entry),
     );
     await deletion.catch(unlessAbsent);
   }

@@ -1,8 +1,13 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
+import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import type { ArmDoubleOptions } from '../../../test/doubles/azure/arm-cloud.ts';
 import { ArmDouble } from '../../../test/doubles/azure/arm-double.ts';
 import { Azurite } from '../../../test/doubles/azure/azurite.ts';
-import { AzureProvider, type AzureProviderOptions } from '../src/azure-provider.ts';
+import { AzureProvider } from '../src/azure-provider.ts';
+import { AZURE_SETTINGS, type AzureEntry } from '../src/azure-settings.ts';
 
 let running: Promise<Azurite> | undefined;
 
@@ -26,17 +31,30 @@ export async function startDouble(
   return double;
 }
 
+/** An entry of `providers` with default settings. */
+export function entryOf(settings: Partial<AzureEntry> = {}): AzureEntry {
+  const required = { 'resource-group': 'images', location: 'westeurope' };
+  return {
+    ...readSettings(AZURE_SETTINGS, required, (path) => path),
+    name: 'azure',
+    images: [],
+    ...settings,
+  };
+}
+
 /** A provider with the double's tokens. */
 export function openProvider(
   double: Pick<ArmDouble, 'endpoint' | 'subscription' | 'issueToken'>,
-  options: Partial<AzureProviderOptions> = {},
+  settings: Partial<AzureEntry> = {},
+  records?: string,
 ): AzureProvider {
   const { endpoint, subscription } = double;
+  const directory = records ?? mkdtempSync(join(tmpdir(), 'azure-records-'));
+  after(() => rmSync(directory, { recursive: true, force: true }));
   const credential = { getToken: () => Promise.resolve(double.issueToken()) };
   return new AzureProvider({
-    name: 'azure',
+    entry: entryOf(settings),
     formats: ['raw'],
-    location: 'westeurope',
     logger: { debug() {}, info() {}, warn() {}, error() {} },
     account: () =>
       Promise.resolve({
@@ -46,6 +64,6 @@ export function openProvider(
         credential: () => Promise.resolve(credential),
       }),
     pollInterval: 0.01,
-    ...options,
+    directory,
   });
 }

@@ -5,5 +5,5 @@ import { openProvider, startDouble } from './azure-fixture.ts';
 imageProviderContract('AzureProvider with a gallery', async (t) => {
   const double = await startDouble(t);
   double.addGallery('ci');
-  return openProvider(double, { gallery: { name: 'ci', targetRegions: ['northeurope'], replicas: 1 } });
+  return openProvider(double, { 'gallery-name': 'ci', 'target-regions': ['northeurope'] });
 });

@@ -1,6 +1,7 @@
 // Not a unit test: it starts Azurite
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
@@ -51,10 +52,13 @@ async function open(
     name: 'azure',
     images: [],
   };
+  const directory = await mkdtemp(join(tmpdir(), 'azure-records-'));
+  t.after(() => rm(directory, { recursive: true }));
   const prepared = AZURE_MODULE.prepare?.(entry, HOST);
   const provider = AZURE_MODULE.images?.open(entry, {
     prepared: async () => (await prepared)?.prepared as { subscription: string },
     formats: ['raw'],
+    directory,
     logger: { debug() {}, info() {}, warn() {}, error() {} },
     onTask() {},
   });

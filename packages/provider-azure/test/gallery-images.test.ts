@@ -6,12 +6,12 @@ import { CloudError } from '@nodepool-builder/image-builder/module-kit';
 import { openProvider, startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
 
-const GALLERY = { name: 'ci', targetRegions: [], replicas: 1 };
+const GALLERY = { 'gallery-name': 'ci' };
 
 test('an Azure image definition has a name that Azure accepts, and the providerâ€™s tags', async (t) => {
   const double = await startDouble(t);
   double.addGallery('ci');
-  const provider = openProvider(double, { gallery: GALLERY, tags: { team: 'ci' } });
+  const provider = openProvider(double, { ...GALLERY, tags: { team: 'ci' } });
   for (const [index, imageName] of ['_debian/12.', '---'].entries()) {
     await provider.upload(await diskRequest(t, [0], undefined, { uploadId: `u${index}`, imageName }));
   }
@@ -30,7 +30,7 @@ test('an Azure image definition has a name that Azure accepts, and the providerâ
 test('an Azure image version excluded from the latest, or past its end of life, is not chosen', async (t) => {
   const double = await startDouble(t);
   double.addGallery('ci');
-  const provider = openProvider(double, { gallery: GALLERY });
+  const provider = openProvider(double, GALLERY);
   const upload = async (uploadId: string, day: number): Promise<string> => {
     const builtAt = new Date(Date.UTC(2026, 4, day));
     return (await provider.upload(await diskRequest(t, [0], undefined, { uploadId, builtAt }))).externalId;
@@ -55,7 +55,7 @@ test('an Azure image version excluded from the latest, or past its end of life, 
 test('a missing Azure gallery causes an error before anything is created', async (t) => {
   const double = await startDouble(t);
   const request = await diskRequest(t, [0]);
-  await assert.rejects(openProvider(double, { gallery: GALLERY }).upload(request), (error) => {
+  await assert.rejects(openProvider(double, GALLERY).upload(request), (error) => {
     assert.ok(error instanceof CloudError);
     assert.match(error.message, /galleries\/ci.* was not found/);
     return error.code === 'not-found';
@@ -69,7 +69,7 @@ test('a missing Azure gallery causes an error before anything is created', async
 test('a discard in Azure removes the disk without the gallery', async (t) => {
   const double = await startDouble(t);
   double.addGallery('ci');
-  const provider = openProvider(double, { gallery: GALLERY });
+  const provider = openProvider(double, GALLERY);
   const abort = new AbortController();
   double.fault = ({ name }) => {
     if (name === 'POST disks/beginGetAccess') abort.abort();
@@ -95,5 +95,5 @@ test('an image for Arm64 needs a gallery in Azure', async (t) => {
     return error.code === 'bad-request';
   });
   assert.deepEqual(double.requests, []);
-  await openProvider(double, { gallery: GALLERY }).upload(request);
+  await openProvider(double, GALLERY).upload(request);
 });

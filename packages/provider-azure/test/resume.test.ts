@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openProvider, startDouble } from './azure-fixture.ts';
+import { entryOf, openProvider, startDouble } from './azure-fixture.ts';
 import { diskRequest } from './disk.ts';
 
 /** Blocks with data. */
@@ -26,7 +26,7 @@ const STEPS = [
 
 for (const [step, count] of STEPS) {
   for (const end of ['upload', 'discard', 'removal'] as const) {
-    const gallery = step === 'PUT versions' ? { name: 'ci', targetRegions: [], replicas: 1 } : undefined;
+    const gallery = step === 'PUT versions' ? { 'gallery-name': 'ci' } : {};
     test(`an upload to Azure that was killed at ${step} ${count} is ${titleOf(end)}`, async (t) => {
       const double = await startDouble(t, { relaysPages: true, lag: end === 'upload' ? 2 : 0 });
       double.addGallery('ci');
@@ -35,10 +35,8 @@ for (const [step, count] of STEPS) {
       const { endpoint, subscription } = double;
       const directory = join(request.file.path, '../records');
       const options = {
-        name: 'azure',
+        entry: entryOf(gallery),
         formats: ['raw'],
-        location: 'westeurope',
-        gallery,
         directory,
         pollInterval: 0.01,
       };
@@ -64,7 +62,7 @@ for (const [step, count] of STEPS) {
       double.fault = () => undefined;
       const putBefore = pagesOf(double.requests);
 
-      const provider = openProvider(double, { gallery, directory });
+      const provider = openProvider(double, gallery, directory);
       if (end === 'upload') {
         const { externalId } = await provider.upload(request);
         assert.deepEqual(await double.content(externalId), await readFile(request.file.path));

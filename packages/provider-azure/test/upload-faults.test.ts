@@ -192,10 +192,10 @@ for (const step of ['PUT pages', 'DELETE disks']) {
       abort.abort();
       return new ArmRefusal('InternalServerError', 'the process was killed', 500);
     };
-    await assert.rejects(openProvider(double, { directory }).upload(request, { signal: abort.signal }));
+    await assert.rejects(openProvider(double, {}, directory).upload(request, { signal: abort.signal }));
     assert.equal(double.ofType(DISKS).length, 1);
     double.fault = () => undefined;
-    await openProvider(double, { directory }).upload(request);
+    await openProvider(double, {}, directory).upload(request);
     assert.deepEqual(double.ofType(DISKS), []);
     assert.equal(double.ofType(IMAGES).length, 1);
   });
@@ -287,7 +287,7 @@ test('the Azure provider rejects a file in another format', async (t) => {
 });
 
 test('an image that Azure creates despite a lost response keeps its disk, and is the result', async (t) => {
-  for (const gallery of [undefined, { name: 'ci', targetRegions: [], replicas: 1 }]) {
+  for (const gallery of [undefined, { 'gallery-name': 'ci' }]) {
     const double = await startDouble(t, { polls: 5 });
     double.addGallery('ci');
     const request = await diskRequest(t, [0]);
@@ -301,7 +301,7 @@ test('an image that Azure creates despite a lost response keeps its disk, and is
       isCreating = false;
       return unreachable;
     };
-    const provider = openProvider(double, { gallery });
+    const provider = openProvider(double, gallery);
     const { externalId } = await provider.upload(request);
     assert.deepEqual(await double.content(externalId), await readFile(request.file.path));
     assert.equal(double.requests.filter(({ name }) => /^PUT (?:images|versions)$/.test(name)).length, 1);
@@ -312,7 +312,7 @@ test('an image that Azure creates despite a lost response keeps its disk, and is
 test('an image that Azure creates too slowly keeps its disk, and the next attempt waits for it', async (t) => {
   const double = await startDouble(t, { polls: 5 });
   const request = await diskRequest(t, [0]);
-  const provider = openProvider(double, { importTimeout: 5 });
+  const provider = openProvider(double, { 'image-import-timeout': 5 });
   const busy = new ArmRefusal('ServerBusy', 'later', 503, { 'retry-after': '60' });
   let isCreating = false;
   double.fault = ({ name }) => {

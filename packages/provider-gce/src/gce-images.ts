@@ -127,8 +127,9 @@ async function waitForChange(
     const hasEnded = operation === undefined || (await isOperationDone(site, operation, task));
     return hasEnded && (await isVisible()) ? true : undefined;
   };
-  const reason = (): string => `not done after ${CHANGE_TIME} s`;
-  await poll(isDone, { subject: session.subject(task), timeout: CHANGE_TIME, interval, signal, reason });
+  const onTimeout = (): Error =>
+    new CloudError('image-timeout', session.subject(task), `not done after ${CHANGE_TIME} s`);
+  await poll(isDone, { timeout: CHANGE_TIME, interval, signal, onTimeout });
 }
 
 /** Name of the operation that a request has started. */

@@ -14,6 +14,8 @@ export interface CloudImage<Native = unknown> extends ImageCandidate {
    * the status.
    */
   readonly version: string;
+  /** Time of its last change, where the cloud knows it. Default: that of its creation. */
+  readonly changedAt?: Date;
   /** Digests that the cloud reports, as {@link ProviderImage.reported}. */
   readonly reported?: ProviderImage['reported'];
 }
@@ -50,6 +52,7 @@ export function toCandidate({
   tagged: _tagged,
   isComplete: _isComplete,
   version: _version,
+  changedAt: _changedAt,
   reported: _reported,
   ...candidate
 }: CloudImage): ImageCandidate {

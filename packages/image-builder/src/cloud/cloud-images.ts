@@ -30,7 +30,8 @@ export interface CloudImagesOptions<S extends SettingsSchema> {
   readonly name: string;
   /** Accepted formats, the preferred one first. */
   readonly formats: readonly ImageFormat[];
-  readonly logger: Logger;
+  /** Gets a warning about a cleanup that failed. Default: none. */
+  readonly logger?: Pick<Logger, 'warn'> | undefined;
   /** Bytes a second, for all uploads together. Default: no limit. */
   readonly bandwidthLimit?: number | undefined;
   /** Records of unfinished uploads. Default: none, because the cloud itself shows everything that an upload leaves. */
@@ -69,15 +70,15 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
 {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
-  protected readonly logger: Logger;
   protected readonly limit: BandwidthLimit | undefined;
   protected readonly records: UploadRecords<S>;
+  readonly #logger: Pick<Logger, 'warn'> | undefined;
   readonly #queue = new KeyedQueue();
 
   constructor({ name, formats, logger, bandwidthLimit, records }: CloudImagesOptions<S>) {
     this.name = name;
     this.formats = formats;
-    this.logger = logger;
+    this.#logger = logger;
     this.limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
     this.records = records ?? new UploadRecords(name, undefined, {} as S);
   }
@@ -145,7 +146,7 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
    * @param remove default: {@link removeImage}
    */
   protected partOf(
-    { externalId, version, status, name, createdAt, tagged }: CloudImage<Native>,
+    { externalId, version, status, name, createdAt, changedAt = createdAt, tagged }: CloudImage<Native>,
     subject = `image ${name}`,
     remove = async (now: CloudImage<Native>, signal: AbortSignal): Promise<void> =>
       this.removeImage(now, signal),
@@ -154,7 +155,7 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
     return {
       uploadId: tagged.uploadId,
       subject: `${subject} (${status})`,
-      changedAt: createdAt,
+      changedAt,
       remove: async (signal) => {
         const now = await this.getImage(externalId, signal);
         if (now === undefined || now.version !== version) return false;
@@ -178,7 +179,7 @@ export abstract class CloudImages<Native = unknown, const S extends SettingsSche
         onProgress({ done: 1, total: 1 });
         return result;
       } catch (error) {
-        const failed = { provider: this.name, imageId, logger: this.logger, signal };
+        const failed = { provider: this.name, imageId, logger: this.#logger, signal };
         throw await cleanUpAfter(error, failed, upload.cleanUp);
       }
     });

@@ -3,15 +3,15 @@ import { CloudError } from '../cloud-error.ts';
 
 /** Settings of {@link poll}. */
 export interface PollOptions {
-  /** Subject of the wait, such as `provider west: snapshot snap-1`. */
-  readonly subject: string;
-  /** Timeout in seconds. */
-  readonly timeout: number;
-  /** Maximum seconds between two checks. The first pause is a twentieth of it, and each later one twice as long. */
-  readonly interval: number;
   readonly signal: AbortSignal;
-  /** Reason after the timeout. */
-  readonly reason?: () => string;
+  /** Max seconds between two looks. The first pause is a twentieth of it, and each later one twice as long. Default 2. */
+  readonly interval?: number;
+  /** Seconds. Default: no limit. */
+  readonly timeout?: number;
+  /** Subject of messages: `provider west: snapshot snap-1`. */
+  readonly subject?: string;
+  /** Creates the error after the timeout. Default: `image-timeout`. */
+  readonly onTimeout?: () => Error;
 }
 
 /**
@@ -22,7 +22,7 @@ export interface PollOptions {
  */
 export async function poll<T>(
   look: () => Promise<T | undefined>,
-  { subject, timeout, interval, signal, reason }: PollOptions,
+  { signal, interval = 2, timeout = Number.POSITIVE_INFINITY, subject = '', onTimeout }: PollOptions,
 ): Promise<T> {
   const end = performance.now() + timeout * 1000;
   for (let pause = interval * 50; ; pause = Math.min(pause * 2, interval * 1000)) {
@@ -30,8 +30,8 @@ export async function poll<T>(
     const result = await look();
     if (result !== undefined) return result;
     if (isLast) {
-      const text = reason?.() ?? `not ready after ${timeout} s (image-import-timeout)`;
-      throw new CloudError('image-timeout', subject, text);
+      const reason = `not ready after ${timeout} s (image-import-timeout)`;
+      throw onTimeout?.() ?? new CloudError('image-timeout', subject, reason);
     }
     await delay(Math.min(pause, Math.max(end - performance.now(), 0)), undefined, { signal });
   }

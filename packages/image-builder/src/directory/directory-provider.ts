@@ -1,12 +1,12 @@
 import { rename, rm, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { BandwidthLimit } from '../bandwidth-limit.ts';
+import { join } from 'node:path';
+import type { CloudImage } from '../cloud/cloud-image.ts';
+import { CloudImages, type CloudUpload, type UploadPart } from '../cloud/cloud-images.ts';
 import { checkDirectory, checkRoom } from '../diagnosis/check-directory.ts';
 import type { CheckResult } from '../diagnosis/check-result.ts';
 import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
-import type { ImageFilter } from '../image-filter/image-filter.ts';
 import { imageIdFault } from '../image-id.ts';
 import { limitMode } from '../modes.ts';
 import { Mutex } from '../repository/mutex.ts';
@@ -14,12 +14,8 @@ import { asImageError } from '../system-error.ts';
 import type {
   AttestationDocument,
   CheckOptions,
-  ImageCandidate,
-  ImageProvider,
   Logger,
   OperationOptions,
-  PartialUpload,
-  ProviderImage,
   UploadRequest,
   UploadResult,
 } from '../types.ts';
@@ -27,13 +23,14 @@ import { copyImage } from './copy-image.ts';
 import { LatestLinks } from './latest-links.ts';
 import {
   type DirectoryManifest,
+  describeManifest,
+  type Entry,
+  foreignImage,
   MANIFEST,
   manifestPath,
   readEntries,
   readManifest,
   readWholeImages,
-  toCandidate,
-  toProviderImage,
 } from './manifest.ts';
 import {
   listPartials,
@@ -70,30 +67,44 @@ export interface DirectoryProviderOptions {
  * A file is copied to a hidden name that names its upload, and flushed. Then it gets its manifest, and then its name,
  * so that after a crash no image has its name without a manifest. Files without our manifest are never touched.
  */
-export class DirectoryProvider implements ImageProvider {
-  readonly name: string;
-  readonly formats: readonly ImageFormat[];
+export class DirectoryProvider extends CloudImages<Entry | undefined> {
   readonly #directory: string;
-  readonly #limit: BandwidthLimit | undefined;
-  readonly #logger: Pick<Logger, 'warn'> | undefined;
+  readonly #options: DirectoryProviderOptions;
   readonly #latest: LatestLinks;
   /** Held while a manifest is changed. */
   readonly #manifests = new Mutex();
 
-  constructor({ name, directory, formats = ['qcow2'], bandwidthLimit, logger }: DirectoryProviderOptions) {
-    this.name = name;
-    this.formats = formats;
+  constructor(options: DirectoryProviderOptions) {
+    super({ formats: ['qcow2'], ...options });
+    const { directory } = options;
     this.#directory = directory;
-    this.#limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
-    this.#logger = logger;
+    this.#options = options;
     this.#latest = new LatestLinks(directory, (message) => this.#warn(message));
   }
 
-  async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
+  protected async ownImages(): Promise<readonly CloudImage<Entry>[]> {
+    const entries = await this.#run('list of images', () => readEntries(this.#directory));
+    return entries.map((entry) => describeManifest(this.name, entry));
+  }
+
+  protected async getImage(externalId: string): Promise<CloudImage<Entry | undefined> | undefined> {
+    const target = this.#target(externalId);
+    return await this.#run(`query of ${externalId}`, async () => {
+      const manifest = await readManifest(target);
+      if (manifest === undefined) {
+        return (await stateOf(target)) === undefined ? undefined : foreignImage(externalId);
+      }
+      return describeManifest(this.name, { externalId, manifest, isWhole: true });
+    });
+  }
+
+  protected async makeImage(running: CloudUpload): Promise<UploadResult> {
+    const { request, signal, onProgress, limit } = running;
     const { uploadId, imageId, imageName, file, shared = false } = request;
     const externalId = this.#fileName(imageName, imageId, file.format);
     const target = join(this.#directory, externalId);
-    return await this.#run(`upload of ${externalId}`, options, async () => {
+    running.cleanUp = async () => {}; // placeImage leaves nothing, and other files may be those of another process
+    return await this.#run(`upload of ${externalId}`, async () => {
       await this.#tighten();
       if (!shared) await removePartials(this.#directory, uploadId); // left by an earlier attempt
       const existing = await refuseForeign(target, request);
@@ -103,8 +114,9 @@ export class DirectoryProvider implements ImageProvider {
       const built = await this.#buildTime(request, uploaded);
       if (!shared || existing === undefined || (await stateOf(target)) === undefined) {
         await placeImage(request, target, {
-          ...options,
-          limit: this.#limit,
+          signal,
+          onProgress,
+          limit,
           built,
           uploaded,
           remove: (manifest) => this.#remove(externalId, manifest),
@@ -118,39 +130,26 @@ export class DirectoryProvider implements ImageProvider {
     });
   }
 
-  async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
-    await this.#run(`removal of upload ${uploadId}`, options, async () => {
-      for (const { externalId, manifest } of await readEntries(this.#directory)) {
-        if (manifest['upload-id'] === uploadId) await this.delete(externalId, options);
-      }
-      await removePartials(this.#directory, uploadId);
-    });
-  }
-
-  async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
-    const target = this.#target(externalId);
-    await this.#run(`deletion of ${externalId}`, options, async () => {
-      const manifest = await readManifest(target);
-      if (manifest === undefined) {
-        if ((await stateOf(target)) === undefined) return;
-        throw new ImageError(
-          'provider-refused',
-          `${target} has no manifest of ours next to it, so it is not ours to delete; remove it by hand`,
-        );
-      }
-      await this.#remove(externalId, manifest);
+  protected async removeImage({ externalId, native }: CloudImage<Entry | undefined>): Promise<void> {
+    await this.#run(`deletion of ${externalId}`, async () => {
+      if (native !== undefined) await this.#remove(externalId, native.manifest);
       await syncToDisk(this.#directory);
     });
   }
 
-  async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
-    const images = await this.#run('list of images', options, () => readWholeImages(this.#directory));
-    return images.map(toProviderImage);
+  protected async removeUpload(uploadId: string): Promise<void> {
+    for (const image of await this.ownImages()) {
+      if (image.tagged?.uploadId === uploadId) await this.removeImage(image);
+    }
+    await this.#run(`removal of upload ${uploadId}`, () => removePartials(this.#directory, uploadId));
   }
 
-  async findImages(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
-    const images = await this.#run('list of images', options, () => readWholeImages(this.#directory));
-    return images.map(toCandidate);
+  protected override async listParts(): Promise<readonly UploadPart[]> {
+    return await this.#run('list of partial uploads', async () => {
+      const files = [...(await listPartials(this.#directory)), ...(await this.#lonelyManifests())];
+      const parts = await Promise.all(files.map(partialUploadOf));
+      return parts.filter((part) => part !== undefined);
+    });
   }
 
   /**
@@ -159,7 +158,7 @@ export class DirectoryProvider implements ImageProvider {
    * @throws ImageError `image-not-found`, `image-changed`
    */
   async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
-    await this.#run(`download of ${JSON.stringify(externalId)}`, options, async () => {
+    await this.#run(`download of ${JSON.stringify(externalId)}`, async () => {
       const images = await readWholeImages(this.#directory);
       const manifest = images.find((image) => image.externalId === externalId)?.manifest;
       if (manifest === undefined) {
@@ -188,33 +187,18 @@ export class DirectoryProvider implements ImageProvider {
     return this.#target(externalId);
   }
 
-  async getAttestations(
-    externalId: string,
-    options: OperationOptions = {},
-  ): Promise<readonly AttestationDocument[]> {
+  async getAttestations(externalId: string): Promise<readonly AttestationDocument[]> {
     const target = this.#target(externalId);
-    return await this.#run(`attestations of ${externalId}`, options, async () => {
+    return await this.#run(`attestations of ${externalId}`, async () => {
       return await readSidecars(target, await this.#manifestOf(target));
     });
   }
 
-  async addAttestations(
-    externalId: string,
-    documents: readonly AttestationDocument[],
-    options: OperationOptions = {},
-  ): Promise<void> {
+  async addAttestations(externalId: string, documents: readonly AttestationDocument[]): Promise<void> {
     const target = this.#target(externalId);
-    await this.#run(`attestations of ${externalId}`, options, async () => {
+    await this.#run(`attestations of ${externalId}`, async () => {
       await this.#addSidecars(target, documents);
       await syncToDisk(this.#directory);
-    });
-  }
-
-  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
-    return await this.#run('list of partial uploads', options, async () => {
-      const files = [...(await listPartials(this.#directory)), ...(await this.#lonelyManifests())];
-      const partialUploads = await Promise.all(files.map(partialUploadOf));
-      return partialUploads.filter((partialUpload) => partialUpload !== undefined);
     });
   }
 
@@ -266,7 +250,7 @@ export class DirectoryProvider implements ImageProvider {
     await this.#manifests.run(async () => {
       await checkSidecars(target, documents);
       const manifest = await this.#manifestOf(target);
-      const { 'upload-id': uploadId = basename(target) } = manifest;
+      const { 'upload-id': uploadId } = manifest;
       const changed = { ...manifest, ...withNames(manifest, documents) };
       if (changed.attestations?.length !== manifest.attestations?.length) {
         const hidden = partialPath(this.#directory, uploadId);
@@ -283,7 +267,7 @@ export class DirectoryProvider implements ImageProvider {
   async #lonelyManifests(): Promise<UploadFile[]> {
     return (await readEntries(this.#directory)).flatMap(({ externalId, manifest, isWhole }) => {
       const { 'upload-id': uploadId } = manifest;
-      if (isWhole || uploadId === undefined) return [];
+      if (isWhole) return [];
       const target = join(this.#directory, externalId);
       const path = manifestPath(target);
       const remove = async (): Promise<void> => {
@@ -308,7 +292,7 @@ export class DirectoryProvider implements ImageProvider {
    * second call finishes the work.
    */
   async #remove(externalId: string, manifest: DirectoryManifest): Promise<void> {
-    const { 'image-name': imageName, 'upload-id': uploadId = externalId, format } = manifest;
+    const { 'image-name': imageName, 'upload-id': uploadId, format } = manifest;
     const target = join(this.#directory, externalId);
     await this.#latest.update({ imageName, format, uploadId, without: externalId });
     await rm(target, { force: true });
@@ -327,13 +311,12 @@ export class DirectoryProvider implements ImageProvider {
   }
 
   #warn(message: string): void {
-    this.#logger?.warn(`provider ${this.name}: ${message}`);
+    this.#options.logger?.warn(`provider ${this.name}: ${message}`);
   }
 
-  /** Runs work. Errors of the file system get a remedy and the name of the provider. */
-  async #run<T>(action: string, { signal }: OperationOptions, work: () => Promise<T>): Promise<T> {
+  /** Errors of the file system get a remedy, and name the provider. */
+  async #run<T>(action: string, work: () => Promise<T>): Promise<T> {
     try {
-      signal?.throwIfAborted();
       return await work();
     } catch (error) {
       throw asImageError(error, `provider ${this.name}: ${action} in ${this.#directory}`);

@@ -1,21 +1,20 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type CloudImage, cloudImage } from '../cloud/cloud-image.ts';
 import { FORMAT_NAMES, formatOfExtension } from '../formats.ts';
-import { splitTags } from '../image-filter/image-filter.ts';
 import { DamagedRecordError, RecordType } from '../record-directory.ts';
 import type { SettingsOf } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';
-import type { ImageCandidate, ProviderImage } from '../types.ts';
 
 const TEXT = { type: 'string' } as const;
 
 const SCHEMA = {
   type: 'object',
-  required: ['image-id', 'image-name', 'format', 'size', 'md5', 'sha256', 'built', 'uploaded'],
+  required: ['image-id', 'image-name', 'upload-id', 'format', 'size', 'md5', 'sha256', 'built', 'uploaded'],
   properties: {
     'image-id': TEXT,
     'image-name': { type: 'string', description: 'Name under `providers[].images`.' },
-    'upload-id': { type: 'string', description: 'Absent in manifests of an earlier release.' },
+    'upload-id': TEXT,
     format: { enum: FORMAT_NAMES },
     size: { type: 'number', description: 'Size in bytes, holes included.' },
     md5: TEXT,
@@ -91,35 +90,39 @@ export async function readWholeImages(directory: string): Promise<readonly Entry
   return (await readEntries(directory)).filter(({ isWhole }) => isWhole);
 }
 
-/** Converts an entry for the provider's list. */
-export function toProviderImage({ externalId, manifest }: Entry): ProviderImage {
-  return {
+/** Describes an image as clouds do. Its name is that of its file; its times are those of its manifest. */
+export function describeManifest(provider: string, entry: Entry): CloudImage<Entry> {
+  const { externalId, manifest, isWhole } = entry;
+  const { metadata = {}, format, size, md5, sha256 } = manifest;
+  return cloudImage({
+    native: entry,
     externalId,
-    ...(manifest['upload-id'] !== undefined && { uploadId: manifest['upload-id'] }),
-    imageId: manifest['image-id'],
-    imageName: manifest['image-name'],
-    format: manifest.format,
-    size: manifest.size,
-    checksums: { md5: manifest.md5, sha256: manifest.sha256 },
-    uploadedAt: new Date(manifest.uploaded),
-  };
-}
-
-/** Converts an entry for filters. Its name is the file name; its times are from its manifest. */
-export function toCandidate({ externalId, manifest }: Entry): ImageCandidate {
-  const { metadata = {} } = manifest;
-  return {
-    externalId,
-    name: externalId,
-    imageName: manifest['image-name'],
-    imageId: manifest['image-id'],
-    status: 'whole',
-    isUsable: true,
-    isOwn: true,
-    ...(metadata.architecture !== undefined && { architecture: metadata.architecture }),
-    tags: splitTags(metadata.tags),
+    status: isWhole ? 'whole' : 'partial',
+    isComplete: isWhole,
+    tagged: {
+      provider,
+      imageId: manifest['image-id'],
+      uploadId: manifest['upload-id'],
+      imageName: manifest['image-name'],
+      builtAt: new Date(manifest.built),
+      format,
+      size,
+      checksums: { md5, sha256 },
+    },
     properties: metadata,
     createdAt: new Date(manifest.uploaded),
-    builtAt: new Date(manifest.built),
-  };
+  });
+}
+
+/** Describes an image without a manifest of ours: it is neither listed nor deleted. */
+export function foreignImage(externalId: string): CloudImage<undefined> {
+  const createdAt = new Date(0);
+  return cloudImage({
+    native: undefined,
+    externalId,
+    status: 'foreign',
+    isComplete: false,
+    properties: {},
+    createdAt,
+  });
 }

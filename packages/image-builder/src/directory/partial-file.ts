@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { chmod, lstat, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import type { UploadPart } from '../cloud/cloud-images.ts';
 import { unlessMissing } from '../system-error.ts';
-import type { PartialUpload } from '../types.ts';
 import { manifestPath } from './manifest.ts';
 
 /**
@@ -96,8 +96,8 @@ function uploadOf(fileName: string): string | undefined {
   }
 }
 
-/** Describes a file as a partial upload; undefined if the file is gone. */
-export async function partialUploadOf(file: UploadFile): Promise<PartialUpload | undefined> {
+/** Undefined if the file is gone. */
+export async function partialUploadOf(file: UploadFile): Promise<UploadPart | undefined> {
   const { path, uploadId } = file;
   const state = await stateOf(path);
   if (state === undefined) return undefined;

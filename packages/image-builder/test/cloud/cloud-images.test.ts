@@ -44,7 +44,7 @@ class MemoryImages extends CloudImages<StoredImage, typeof RECORD> {
     super({
       name,
       formats: ['raw'],
-      logger: { debug: log, info: log, warn: log, error: log },
+      logger: { warn: log },
       records: new UploadRecords(name, records, RECORD),
     });
     this.images = images;

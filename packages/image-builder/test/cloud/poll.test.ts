@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { poll } from '../../src/upload/poll.ts';
+import { poll } from '../../src/cloud/poll.ts';
 
 const { signal } = new AbortController();
 const onTimeout = (): Error => new Error('over');

@@ -1,0 +1,113 @@
+import type { ObjectSchema, ProviderEntry } from '@nodepool-builder/image-builder';
+import { CREDENTIAL_KINDS } from './credentials.ts';
+
+/** Type of text that YAML may read as a number. */
+const SCALAR = ['string', 'number', 'null'] as const;
+
+/** Keys of an entry of `providers` with `type: azure`. */
+export const AZURE_SETTINGS = {
+  type: 'object',
+  description: 'managed images or a gallery in Microsoft Azure',
+  required: ['resource-group', 'location'],
+  properties: {
+    'resource-group': {
+      type: 'string',
+      minLength: 1,
+      description: 'Name of the resource group for disks and images. It must exist.',
+      $comment: 'name the resource group',
+    },
+    location: {
+      type: 'string',
+      minLength: 1,
+      description: 'Region of disks and images: `westeurope`.',
+      $comment: 'name the region, such as westeurope',
+    },
+    'subscription-id': {
+      type: SCALAR,
+      description:
+        'Id of the subscription. Default: the id in the file `auth-path`, or `AZURE_SUBSCRIPTION_ID`.',
+    },
+    'auth-path': {
+      type: 'string',
+      minLength: 1,
+      format: 'path',
+      description:
+        'File with a service principal, as `az ad sp create-for-rbac` prints it: `clientId`, `tenantId`, and ' +
+        '`clientSecret` or the path `clientCertificate`. Default: `azure-credential`.',
+    },
+    'azure-credential': {
+      enum: CREDENTIAL_KINDS,
+      default: 'default',
+      description:
+        'Source of the token. `default` tries environment variables, workload identity, managed identity, and the ' +
+        'tools of a developer, in this order.',
+    },
+    'azure-client-id': {
+      type: SCALAR,
+      description: 'Client id of a user-assigned managed identity, or of a workload identity.',
+    },
+    'azure-tenant-id': { type: SCALAR, description: 'Id of the tenant, where a credential needs one.' },
+    'azure-cloud': {
+      enum: ['public', 'china', 'us-government'],
+      default: 'public',
+      description: 'One of the national clouds.',
+    },
+    endpoint: {
+      type: 'string',
+      minLength: 1,
+      description: "URL of the API, for a private cloud or a test. Default: the cloud's URL.",
+    },
+    'gallery-name': {
+      type: 'string',
+      minLength: 1,
+      description:
+        'Gallery of the resource group for the images: each name has a definition, and each upload is a version. ' +
+        'Default: managed images.',
+    },
+    'target-regions': {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'With `gallery-name`: further regions that get a copy of each image.',
+    },
+    'gallery-replicas': {
+      type: 'integer',
+      minimum: 1,
+      default: 1,
+      description:
+        'With `gallery-name`: copies in each region. About 20 machines can start from one at a time.',
+    },
+    'azure-disk-type': {
+      enum: ['Standard_LRS', 'StandardSSD_LRS', 'StandardSSD_ZRS', 'Premium_LRS', 'Premium_ZRS'],
+      default: 'Standard_LRS',
+      description: 'Storage of the disk that takes an upload, and of a managed image.',
+    },
+    'hyper-v-generation': {
+      enum: ['V1', 'V2'],
+      default: 'V2',
+      description: 'Firmware that the image boots with: `V1` is BIOS, `V2` is UEFI.',
+    },
+    'zone-resilient': {
+      type: 'boolean',
+      default: false,
+      description: 'Whether an image is stored in all zones of the region.',
+    },
+    tags: {
+      type: 'object',
+      additionalProperties: { type: 'string', format: 'text' },
+      description: 'Tags of disks and images.',
+    },
+    'image-import-timeout': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      description:
+        'Seconds until the creation of an image, with its copies in other regions, is given up. Default: 3600.',
+    },
+  },
+} as const satisfies ObjectSchema;
+
+export type AzureEntry = ProviderEntry<typeof AZURE_SETTINGS>;
+
+/** `image-import-timeout`, in seconds: operations of Azure, such as the creation of an image, are given up after it. */
+export function importTimeout(entry: AzureEntry): number {
+  return entry['image-import-timeout'] ?? 3600;
+}
