@@ -22,7 +22,7 @@ const RECORD = new RecordType({
 export type UploadRecord = ReturnType<typeof RECORD.parse>;
 
 /** The records of uploads, an object each: written before anything else of the upload, and removed last. */
-export class UploadRecords {
+export class BucketRecords {
   readonly #store: ObjectStore;
   readonly #keys: S3Keys;
   readonly #warn: (message: string) => void;

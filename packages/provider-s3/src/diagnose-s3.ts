@@ -2,6 +2,7 @@ import type { CheckResult } from '@nodepool-builder/image-builder';
 import { attempt, CloudError } from '@nodepool-builder/image-builder/module-kit';
 import type { ObjectStore } from './object-store.ts';
 import type { S3Keys } from './s3-keys.ts';
+import type { StoredImages } from './stored-images.ts';
 
 /** The id of a multipart upload that does not exist. */
 const NO_UPLOAD = 'VXBsb2FkSWQgb2YgdGhlIGRvY3Rvcg';
@@ -9,11 +10,27 @@ const NO_UPLOAD = 'VXBsb2FkSWQgb2YgdGhlIGRvY3Rvcg';
 /** Reason of AWS that names another action than that of the request: keys of KMS need some of their own. */
 const ACTION = /not authorized to perform: ([\w:]+)/;
 
+/** Lists the images of a bucket, and checks the permissions for uploads. */
+export async function* diagnoseBucket(
+  subject: string,
+  store: ObjectStore,
+  keys: S3Keys,
+  images: StoredImages,
+  signal: AbortSignal,
+): AsyncGenerator<CheckResult> {
+  const listed = await attempt(subject, signal, async () => await images.whole(signal));
+  const count = listed.value?.length ?? 0;
+  const message = `has ${count} ${count === 1 ? 'image' : 'images'}`;
+  yield listed.problem ?? { subject, status: 'ok', message };
+  if (!listed.problem)
+    yield await diagnoseUploads(`permissions for uploads to ${subject}`, store, keys, signal);
+}
+
 /**
  * Sends each kind of request that an upload needs, about objects that do not exist, and begins a multipart upload of one
  * byte, which it aborts. Nothing is left in the bucket.
  */
-export async function diagnoseUploads(
+async function diagnoseUploads(
   subject: string,
   store: ObjectStore,
   keys: S3Keys,

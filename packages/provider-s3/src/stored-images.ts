@@ -68,7 +68,7 @@ export class StoredImages {
     if (text === undefined) return undefined;
     try {
       const manifest = MANIFEST.parse(text, key);
-      const { 'upload-id': uploadId = '', 'image-id': imageId, 'image-name': imageName, format } = manifest;
+      const { 'upload-id': uploadId, 'image-id': imageId, 'image-name': imageName, format } = manifest;
       const named = externalIdOf(this.#provider, { uploadId, imageId, imageName, format });
       if (named === externalId) return manifest;
       throw new DamagedRecordError(key, `it is about ${named}`);

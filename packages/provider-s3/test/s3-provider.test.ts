@@ -47,7 +47,7 @@ test('other programs’ objects in S3 are neither replaced nor deleted', async (
   await provider.delete(Key);
   await fixture.client.putObject({ Bucket: fixture.bucket, Key, Body: 'other' });
   await assert.rejects(provider.upload(request), { code: 'provider-refused' });
-  await assert.rejects(provider.delete(Key), { code: 'provider-refused' });
+  await assert.rejects(provider.delete(Key), { code: 'not-ours' });
   await provider.discard('u1');
   assert.deepEqual(await fixture.keys(), [Key]);
   assert.deepEqual(await provider.list(), []);

@@ -1,0 +1,187 @@
+import { stat } from 'node:fs/promises';
+import type { Checksums, Logger, UploadRequest } from '@nodepool-builder/image-builder';
+import {
+  type CloudUpload,
+  checkAttestationName,
+  type DirectoryManifest,
+  MANIFEST,
+  type UploadPart,
+} from '@nodepool-builder/image-builder/module-kit';
+import { KeptAttestations } from './attestations.ts';
+import { BucketRecords, type UploadRecord } from './bucket-records.ts';
+import { notOurs } from './latest-pointers.ts';
+import {
+  abortMultiparts,
+  hasFile,
+  isMadeBy,
+  lastPartAt,
+  type MultipartUpload,
+  sendParts,
+  startMultipart,
+} from './multipart-upload.ts';
+import type { ObjectStore, StoredObject } from './object-store.ts';
+import type { S3Keys } from './s3-keys.ts';
+import type { S3Entry } from './s3-settings.ts';
+import type { StoredImages } from './stored-images.ts';
+
+/** Makes the objects of images, and removes those of unfinished uploads. */
+export class ImageUploads {
+  readonly attestations: KeptAttestations;
+  readonly #entry: S3Entry;
+  readonly #store: ObjectStore;
+  readonly #keys: S3Keys;
+  readonly #images: StoredImages;
+  readonly #records: BucketRecords;
+  readonly #logger: Logger;
+
+  constructor(entry: S3Entry, store: ObjectStore, keys: S3Keys, images: StoredImages, logger: Logger) {
+    this.attestations = new KeptAttestations(store, keys);
+    this.#entry = entry;
+    this.#store = store;
+    this.#keys = keys;
+    this.#images = images;
+    this.#records = new BucketRecords(entry.name, store, keys, logger);
+    this.#logger = logger;
+  }
+
+  /** Makes the object of an image, its attestations, and its manifest, unless they exist. */
+  async make(running: CloudUpload, externalId: string): Promise<void> {
+    try {
+      await this.#make(running, externalId);
+    } catch (error) {
+      // Another process may have finished the same upload, and ended the multipart upload of this one.
+      if (!(await this.#isDone(externalId, running.signal).catch(() => false))) throw error;
+    }
+  }
+
+  /** Removes what an unfinished upload has left. A finished image stays. */
+  async remove(uploadId: string, signal: AbortSignal): Promise<void> {
+    const record = await this.#records.read(uploadId, signal);
+    if (record === undefined) return;
+    const { 'external-id': externalId } = record;
+    await abortMultiparts({ store: this.#store, key: this.#keys.image(externalId), signal });
+    if ((await this.#images.manifest(externalId, signal)) === undefined) {
+      await this.removeObject(externalId, uploadId, signal);
+    }
+    await this.#records.remove(uploadId, signal);
+  }
+
+  /** Removes the object of an upload with its attestations, and none that anything else has put there. */
+  async removeObject(externalId: string, uploadId: string, signal: AbortSignal): Promise<void> {
+    const key = this.#keys.image(externalId);
+    const object = await this.#store.head(key, signal);
+    if (object !== undefined && isMadeBy(uploadId, object)) await this.#store.remove(key, signal);
+    else if (object !== undefined) {
+      this.#logger.warn(`provider ${this.#entry.name}: ${notOurs(this.#store.bucket, key).message}`);
+    }
+    await this.attestations.remove(externalId, signal);
+  }
+
+  /** Lists the unfinished uploads. */
+  async listParts(signal: AbortSignal): Promise<UploadPart[]> {
+    const parts: UploadPart[] = [];
+    for (const { object, record } of await this.#records.all(signal)) {
+      const { 'upload-id': uploadId, 'external-id': externalId } = record;
+      const changedAt = await this.#lastChange(object, record, signal);
+      parts.push({
+        uploadId,
+        subject: `object ${this.#keys.image(externalId)} (unfinished)`,
+        changedAt: new Date(changedAt),
+        remove: async (again) => {
+          const now = (await this.#records.all(again)).find((each) => each.object.key === object.key);
+          if (now?.object.etag !== object.etag) return false;
+          if ((await this.#lastChange(now.object, now.record, again)) !== changedAt) return false;
+          await this.remove(uploadId, again);
+          return true;
+        },
+      });
+    }
+    return parts;
+  }
+
+  async #make({ request, ...running }: CloudUpload, externalId: string): Promise<void> {
+    const { uploadId, imageId, imageName, file, builtAt, metadata = {} } = request;
+    const { signal } = running;
+    const key = this.#keys.image(externalId);
+    const concurrency = this.#entry['upload-concurrency'];
+    const upload: MultipartUpload = { ...running, store: this.#store, key, uploadId, file, concurrency };
+    if (!(await this.#isDone(externalId, signal))) {
+      const built = builtAt ?? (await stat(file.path)).mtime;
+      for (const { name } of request.attestations ?? []) checkAttestationName(name);
+      const checksums = await this.#send(request, externalId, upload);
+      await this.attestations.write(externalId, request.attestations ?? [], signal);
+      const uploaded = new Date();
+      const manifest: DirectoryManifest = {
+        'image-id': imageId,
+        'image-name': imageName,
+        'upload-id': uploadId,
+        format: file.format,
+        size: file.size,
+        ...checksums,
+        built: (built > uploaded ? uploaded : built).toISOString(),
+        uploaded: uploaded.toISOString(),
+        metadata,
+      };
+      await this.#store.write(this.#keys.manifest(externalId), MANIFEST.text(manifest), signal);
+    }
+    // A request to begin, whose answer was lost, may have left a multipart upload of its own.
+    await abortMultiparts(upload);
+    await this.#records.remove(uploadId, signal);
+  }
+
+  /** Whether an image is complete. The key of an image has its upload. */
+  async #isDone(externalId: string, signal: AbortSignal): Promise<boolean> {
+    const manifest = await this.#images.manifest(externalId, signal);
+    if (manifest === undefined) return false;
+    return (await this.#store.head(this.#keys.image(externalId), signal))?.size === manifest.size;
+  }
+
+  /** Makes the object of an image, unless an earlier attempt has made it. */
+  async #send(request: UploadRequest, externalId: string, upload: MultipartUpload): Promise<Checksums> {
+    const { uploadId, file, shared = false } = request;
+    const { key, signal } = upload;
+    const object = await this.#store.head(key, signal);
+    if (object !== undefined && !isMadeBy(uploadId, object)) throw notOurs(this.#store.bucket, key);
+    const manifestKey = this.#keys.manifest(externalId);
+    if ((await this.#store.head(manifestKey, signal)) !== undefined) {
+      if ((await this.#images.manifest(externalId, signal)) === undefined)
+        throw notOurs(this.#store.bucket, manifestKey);
+      // Its object is missing or of another size. No image ever has the manifest of other bytes.
+      await this.#store.remove(manifestKey, signal);
+    }
+    if (object !== undefined && file.checksums !== undefined && hasFile(upload, object))
+      return file.checksums;
+    const earlier = await this.#records.read(uploadId, signal);
+    const known = earlier?.['multipart-id'];
+    const isSame = earlier?.['external-id'] === externalId && earlier.sha256 === file.checksums?.sha256;
+    const isOpaque = earlier?.['opaque-etags'] ?? false;
+    // A part that two processes send has the ETag of the second one, and the first one cannot complete the upload.
+    const mayResume = isSame && !(shared && isOpaque);
+    if (mayResume && known !== undefined && (await lastPartAt(upload, known)) !== undefined) {
+      return await sendParts(upload, { id: known, hasOpaqueEtags: isOpaque });
+    }
+    if (earlier !== undefined && !shared) await this.remove(uploadId, signal);
+    const record: UploadRecord = {
+      'upload-id': uploadId,
+      'external-id': externalId,
+      begun: new Date().toISOString(),
+      ...(file.checksums && { sha256: file.checksums.sha256 }),
+    };
+    await this.#records.write(record, signal);
+    const multipart = await startMultipart(upload);
+    const { id, hasOpaqueEtags } = multipart;
+    await this.#records.write({ ...record, 'multipart-id': id, 'opaque-etags': hasOpaqueEtags }, signal);
+    return await sendParts(upload, multipart);
+  }
+
+  /** Time of the last change of an unfinished upload, in milliseconds. */
+  async #lastChange(
+    { changedAt }: StoredObject,
+    { 'external-id': externalId, 'multipart-id': id }: UploadRecord,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const multipart = { store: this.#store, key: this.#keys.image(externalId), signal };
+    const part = id === undefined ? undefined : await lastPartAt(multipart, id);
+    return Math.max(changedAt.getTime(), part ?? 0);
+  }
+}
