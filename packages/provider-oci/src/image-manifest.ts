@@ -1,11 +1,7 @@
-import type {
-  Checksums,
-  ImageCandidate,
-  ProviderImage,
-  UploadRequest,
-} from '@nodepool-builder/image-builder';
-import { splitTags } from '@nodepool-builder/image-builder';
+import type { Checksums, UploadRequest } from '@nodepool-builder/image-builder';
 import {
+  type CloudImage,
+  cloudImage,
   cloudImageName,
   fileTags,
   imageTags,
@@ -129,36 +125,16 @@ function parse(text: string): ReturnType<(typeof READER)['parse']> | undefined {
   }
 }
 
-/** @param externalId the tag, with its repository */
-export function toProviderImage(externalId: string, image: OciImage): ProviderImage {
-  const { imageId, imageName, uploadId, format = 'raw', size = 0, checksums, uploadedAt } = image;
-  return {
+/** Describes an image. @param externalId the tag, with its repository */
+export function describeImage(externalId: string, image: OciImage): CloudImage<OciImage> {
+  return cloudImage({
+    native: image,
     externalId,
-    uploadId,
-    imageId,
-    imageName,
-    format,
-    size,
-    ...(checksums && { checksums }),
-    uploadedAt,
-  };
-}
-
-/** @param externalId the tag, with its repository */
-export function toCandidate(externalId: string, image: OciImage): ImageCandidate {
-  const { tag, imageId, imageName, annotations, uploadedAt, builtAt } = image;
-  return {
-    externalId,
-    name: tag,
-    imageName,
-    imageId,
+    name: image.tag,
     status: 'pushed',
-    isUsable: true,
-    isOwn: true,
-    ...(annotations.architecture !== undefined && { architecture: annotations.architecture }),
-    tags: splitTags(annotations.tags),
-    properties: annotations,
-    createdAt: uploadedAt,
-    ...(builtAt !== undefined && { builtAt }),
-  };
+    isComplete: true,
+    tagged: image,
+    properties: image.annotations,
+    createdAt: image.uploadedAt,
+  });
 }

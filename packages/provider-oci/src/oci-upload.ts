@@ -1,17 +1,13 @@
-import type { Checksums, Progress, UploadRequest } from '@nodepool-builder/image-builder';
-import {
-  type BandwidthLimit,
-  type ImageKey,
-  RecordDirectory,
-  safeName,
-} from '@nodepool-builder/image-builder/module-kit';
+import type { Checksums, Progress, SettingsOf, UploadRequest } from '@nodepool-builder/image-builder';
+import type { BandwidthLimit, ImageKey, UploadRecords } from '@nodepool-builder/image-builder/module-kit';
 import { type Blob, type BlobState, cancelUpload, uploadSmallBlob } from './blob-upload.ts';
 import type { OciEntry } from './oci-settings.ts';
 import type { Registry } from './registry.ts';
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-const UPLOAD = {
+/** An unfinished upload, on record before the registry gets its first request. */
+export const UPLOAD = {
   type: 'object',
   required: ['upload-id', 'image-id', 'image-name', 'uploaded', 'changed'],
   properties: {
@@ -41,62 +37,40 @@ const UPLOAD = {
   },
 } as const;
 
-/** An unfinished upload, on record before the registry gets its first request. */
-export type UploadRecord = NonNullable<Awaited<ReturnType<RecordDirectory<typeof UPLOAD>['read']>>>;
+export type UploadRecord = SettingsOf<typeof UPLOAD>;
 
 /** Image of an upload. */
 export function imageOf(record: UploadRecord): ImageKey {
   return { imageId: record['image-id'], imageName: record['image-name'] };
 }
 
-/** Records of the unfinished uploads of a provider on this host. */
-export class UploadRecords {
-  readonly #directory: RecordDirectory<typeof UPLOAD>;
+/**
+ * Reads the record of an upload, or begins one.
+ *
+ * @param replaced digest of the manifest that has its tag
+ */
+export async function beginRecord(
+  records: UploadRecords<typeof UPLOAD>,
+  { uploadId, imageId, imageName }: UploadRequest,
+  replaced: string | undefined,
+): Promise<UploadRecord> {
+  const existing = await records.read(uploadId);
+  if (existing !== undefined && replaced === undefined) return existing;
+  const now = new Date().toISOString();
+  const ids = { 'upload-id': uploadId, 'image-id': imageId, 'image-name': imageName };
+  const record = existing ?? { ...ids, uploaded: now, changed: now };
+  const digests = new Set([...(record.replaced ?? []), ...(replaced === undefined ? [] : [replaced])]);
+  return await writeRecord(records, { ...record, ...(digests.size > 0 && { replaced: [...digests] }) });
+}
 
-  /** @param path it is created with the first record */
-  constructor(path: string) {
-    this.#directory = new RecordDirectory(`${path}/unfinished`, UPLOAD);
-  }
-
-  async read(uploadId: string): Promise<UploadRecord | undefined> {
-    return await this.#directory.read(safeName(uploadId));
-  }
-
-  async all(): Promise<UploadRecord[]> {
-    const records = await Promise.all(
-      (await this.#directory.names()).map((name) => this.#directory.read(name)),
-    );
-    return records.filter((record) => record !== undefined);
-  }
-
-  /**
-   * Reads the record of an upload, or begins one.
-   *
-   * @param replaced digest of the manifest that has its tag
-   */
-  async begin(
-    { uploadId, imageId, imageName }: UploadRequest,
-    replaced: string | undefined,
-  ): Promise<UploadRecord> {
-    const existing = await this.read(uploadId);
-    if (existing !== undefined && replaced === undefined) return existing;
-    const now = new Date().toISOString();
-    const ids = { 'upload-id': uploadId, 'image-id': imageId, 'image-name': imageName };
-    const record = existing ?? { ...ids, uploaded: now, changed: now };
-    const digests = new Set([...(record.replaced ?? []), ...(replaced === undefined ? [] : [replaced])]);
-    return await this.write({ ...record, ...(digests.size > 0 && { replaced: [...digests] }) });
-  }
-
-  /** @returns what it wrote */
-  async write(record: UploadRecord): Promise<UploadRecord> {
-    const written = { ...record, changed: new Date().toISOString() };
-    await this.#directory.write(safeName(record['upload-id']), written);
-    return written;
-  }
-
-  async remove(uploadId: string): Promise<void> {
-    await this.#directory.remove(safeName(uploadId));
-  }
+/** Writes a record with the time of its change. @returns what it wrote */
+async function writeRecord(
+  records: UploadRecords<typeof UPLOAD>,
+  record: UploadRecord,
+): Promise<UploadRecord> {
+  const written = { ...record, changed: new Date().toISOString() };
+  await records.write(record['upload-id'], written);
+  return written;
 }
 
 /** What one upload needs. */
@@ -104,7 +78,7 @@ export interface OciUpload {
   readonly registry: Registry;
   readonly entry: OciEntry;
   readonly request: UploadRequest;
-  readonly records: UploadRecords;
+  readonly records: UploadRecords<typeof UPLOAD>;
   readonly limit: BandwidthLimit | undefined;
   readonly onProgress: (progress: Progress) => void;
   readonly signal: AbortSignal;
@@ -137,7 +111,7 @@ export async function blobState(
       const before = await recordOf(records, uploadId);
       const { digest: _1, size: _2, 'diff-id': _3, md5: _4, sha256: _5, location: _6, ...identity } = before;
       const sent = blob && layer();
-      await records.write({
+      await writeRecord(records, {
         ...identity,
         'blob-name': name,
         ...(next !== undefined && { location: next }),
@@ -166,12 +140,15 @@ export async function pushConfiguration(
   const { 'configuration-location': before } = await recordOf(records, uploadId);
   if (before !== undefined) await cancelUpload(registry, before, signal);
   const save = async (location: string): Promise<void> => {
-    await records.write({ ...(await recordOf(records, uploadId)), 'configuration-location': location });
+    await writeRecord(records, {
+      ...(await recordOf(records, uploadId)),
+      'configuration-location': location,
+    });
   };
   return await uploadSmallBlob(registry, bytes, save, signal);
 }
 
-async function recordOf(records: UploadRecords, uploadId: string): Promise<UploadRecord> {
+async function recordOf(records: UploadRecords<typeof UPLOAD>, uploadId: string): Promise<UploadRecord> {
   const record = await records.read(uploadId);
   if (record === undefined) throw new Error(`upload ${uploadId} has no record`);
   return record;
@@ -183,5 +160,5 @@ export async function addManifest(
   digest: string,
 ): Promise<void> {
   const record = await recordOf(records, uploadId);
-  await records.write({ ...record, manifests: [...new Set([...(record.manifests ?? []), digest])] });
+  await writeRecord(records, { ...record, manifests: [...new Set([...(record.manifests ?? []), digest])] });
 }

@@ -1,0 +1,30 @@
+import type { CheckResult } from '@nodepool-builder/image-builder';
+import { attempt } from '@nodepool-builder/image-builder/module-kit';
+import { tryDeletion, tryUpload } from './blob-upload.ts';
+import type { Registry } from './registry.ts';
+
+/** Lists the tags of a repository, and checks whether the credentials may push to it and delete from it. */
+export async function* diagnoseRegistry(
+  provider: string,
+  repository: string,
+  registry: Registry,
+  signal: AbortSignal,
+): AsyncGenerator<CheckResult> {
+  const subject = `repository of provider ${provider}`;
+  const tags = await attempt(subject, signal, async () => await registry.tags(signal));
+  if (tags.problem) {
+    yield tags.problem;
+    return;
+  }
+  yield {
+    subject,
+    state: 'ok',
+    finding: `${repository} has ${tags.value.length} ${tags.value.length === 1 ? 'tag' : 'tags'}`,
+  };
+  const rights = `permission to push of provider ${provider}`;
+  const pushed = await attempt(rights, signal, async () => await tryUpload(registry, signal));
+  yield pushed.problem ?? { subject: rights, state: 'ok', finding: `an upload to ${repository} can begin` };
+  const deletions = `permission to delete of provider ${provider}`;
+  const deleted = await attempt(deletions, signal, async () => await tryDeletion(registry, signal));
+  yield deleted.problem ?? { subject: deletions, state: 'ok', finding: `${repository} permits deletions` };
+}
