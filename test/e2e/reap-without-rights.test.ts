@@ -25,7 +25,12 @@ async function reap(
   await captured.destroy();
   await provider.launch({ ...request, buildId: 'killed' });
   const glance = await account.glance();
-  const upload = { nodepool_provider_name: 'ci', nodepool_upload_id: `job-${'0'.repeat(64)}` };
+  const upload = {
+    nodepool_provider_name: 'ci',
+    nodepool_build_id: '1',
+    nodepool_image_name: 'debian',
+    nodepool_upload_id: `job-${'0'.repeat(64)}`,
+  };
   await glance.request('POST', '/images', {
     ...upload,
     name: 'incomplete',

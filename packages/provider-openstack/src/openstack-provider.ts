@@ -1,35 +1,30 @@
 import type {
-  CandidateOptions,
   CheckResult,
   ClaimRequest,
-  ImageCandidate,
   ImageFilter,
   ImageFormat,
-  ImageProvider,
   OperationOptions,
-  PartialUpload,
-  ProviderImage,
-  UploadRequest,
   UploadResult,
 } from '@nodepool-builder/image-builder';
 import {
-  BandwidthLimit,
+  type CloudImage,
+  CloudImages,
+  type CloudUpload,
   IMAGE_TAGS,
-  isImageFormat,
-  KeyedQueue,
   signalOf,
-  steadyProgress,
+  type UploadPart,
 } from '@nodepool-builder/image-builder/module-kit';
-import { findCandidates } from './candidates.ts';
 import { diagnoseCloud } from './diagnose-cloud.ts';
-import { createdAt, dataSize, type GlanceImage, reportedDigests } from './glance-image.ts';
+import { type GlanceImage, reportedDigests } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
+import { describeImage, INCOMPLETE } from './image-description.ts';
 import { downloadImage } from './image-download.ts';
+import { imageQueries } from './image-search.ts';
 import { claimSnapshot } from './instance/capture.ts';
 import { ObjectStore } from './object-store.ts';
-import { findPartialUploads } from './partial-uploads.ts';
+import { unlessAbsent } from './openstack-error.ts';
 import { type CloudOptions, LazyCloud } from './session/openstack-session.ts';
-import { checksumsIn, claimProperties, diskFormat, imageProperties } from './upload/image-properties.ts';
+import { claimProperties, imageProperties } from './upload/image-properties.ts';
 import { type ImageUpload, removeUpload, uploadImage } from './upload/image-upload.ts';
 import { importByTask } from './upload/import-task.ts';
 import { DEFAULT_RETRIES, retry, type TransferRetries } from './upload/retry.ts';
@@ -74,115 +69,106 @@ interface ImageCloud {
   readonly vendor: Readonly<Record<string, string>>;
 }
 
-/** An image after its upload. The digests of one that another process may have uploaded are not known. */
-type StoredImage = GlanceImage | { readonly id: string };
-
 /**
  * A provider that stores images in Glance, the image service of OpenStack. The external id is Glance's.
  *
- * An image has the upload's id from its creation, so that any process can find it after an interruption. Uploads run
- * concurrently, but operations on one upload run one after the other.
+ * An image has the upload's id from its creation, so that any process can find it after an interruption.
  */
-export class OpenStackProvider implements ImageProvider, Disposable {
-  readonly name: string;
-  readonly formats: readonly ImageFormat[];
+export class OpenStackProvider extends CloudImages<GlanceImage> {
   readonly #options: OpenStackProviderOptions;
-  readonly #limit: BandwidthLimit | undefined;
   readonly #cloud: LazyCloud<ImageCloud>;
-  readonly #turns = new KeyedQueue();
 
   constructor(options: OpenStackProviderOptions) {
-    const { name, formats, bandwidthLimit, imageImport } = options;
-    this.name = name;
-    this.formats = formats;
+    super(options);
     this.#options = options;
-    this.#limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
     this.#cloud = new LazyCloud(options, (session) => {
       const { imageApiUseTasks, disableVendorAgent: vendor } = session.settings;
-      const method = imageApiUseTasks ? importByTask(new ObjectStore(session)) : methodOf(imageImport);
+      const method = imageApiUseTasks
+        ? importByTask(new ObjectStore(session))
+        : methodOf(options.imageImport);
       return { images: new ImageApi(session), method, vendor };
     });
   }
 
-  /** @throws OpenStackError */
-  async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
-    const signal = signalOf(options);
+  protected async ownImages(signal: AbortSignal): Promise<readonly CloudImage<GlanceImage>[]> {
+    const { images } = await this.#cloud.open();
+    const found = await images.list({ [IMAGE_TAGS.provider]: this.name }, signal);
+    return await this.#describe(found, signal);
+  }
+
+  protected async getImage(
+    externalId: string,
+    signal: AbortSignal,
+  ): Promise<CloudImage<GlanceImage> | undefined> {
+    const { images } = await this.#cloud.open();
+    const image = await images.get(externalId, signal).catch(unlessAbsent);
+    return (await this.#describe(image === undefined ? [] : [image], signal))[0];
+  }
+
+  protected override async searchImages(
+    filter: ImageFilter,
+    withRefused: boolean,
+    signal: AbortSignal,
+  ): Promise<readonly CloudImage<GlanceImage>[]> {
+    const { images } = await this.#cloud.open();
+    const found: GlanceImage[] = [];
+    for (const query of imageQueries(filter, { projectId: await images.projectId(signal), withRefused })) {
+      found.push(...(await images.find(query, signal)));
+    }
+    return await this.#describe(found, signal);
+  }
+
+  protected async makeImage(running: CloudUpload): Promise<UploadResult> {
+    running.cleanUp = async () => {}; // each attempt cleans up
+    const { request, signal } = running;
+    const { images, method, vendor } = await this.#cloud.open();
     const { logger, uploadTimeout: timeout = 3600, stallTimeout = 300 } = this.#options;
     const { standstill = DEFAULT_STANDSTILL, retry: retries = DEFAULT_RETRIES } = this.#options;
-    const onProgress = steadyProgress(options.onProgress ?? (() => {}));
-    const stored = await this.#inTurn(request.uploadId, signal, async ({ images, method, vendor }) => {
-      const upload: ImageUpload = {
-        images,
-        method,
-        request,
-        properties: imageProperties({ provider: this.name, request, vendor }),
-        timeout,
-        stallTimeout,
-        onProgress,
-        limit: this.#limit,
-        logger,
-        signal,
-      };
-      const name = `provider ${this.name}: upload of image ${request.imageId}`;
-      const attempt =
-        request.shared === true && method.shareable
-          ? async (): Promise<StoredImage> => {
-              const projectId = await images.projectId(signal);
-              return { id: await uploadShared({ ...upload, standstill, projectId }) };
-            }
-          : (number: number): Promise<StoredImage> => uploadImage(upload, number);
-      return await retry(attempt, { ...retries, name, logger, signal });
-    });
-    onProgress({ done: 1, total: 1 });
-    const reported = 'status' in stored ? reportedDigests(stored) : {};
+    const properties = imageProperties({ provider: this.name, request, vendor });
+    const upload: ImageUpload = { ...running, images, method, properties, timeout, stallTimeout, logger };
+    const name = `provider ${this.name}: upload of image ${request.imageId}`;
+    if (request.shared === true && method.shareable) {
+      const attempt = async (): Promise<string> =>
+        uploadShared({ ...upload, standstill, projectId: await images.projectId(signal) });
+      return { externalId: await retry(attempt, { ...retries, name, logger, signal }) };
+    }
+    const attempt = async (number: number): Promise<GlanceImage> => uploadImage(upload, number);
+    const image = await retry(attempt, { ...retries, name, logger, signal });
+    const reported = reportedDigests(image);
     return {
-      externalId: stored.id,
+      externalId: image.id,
       ...(Object.keys(reported).length > 0 && { reported }),
-      ...('status' in stored && isConverted(stored, request.file) && { isConverted: true }),
+      ...(isConverted(image, request.file) && { isConverted: true }),
     };
   }
 
-  /** @throws OpenStackError */
-  async claim(
+  protected override async claimImage(
     externalId: string,
     request: ClaimRequest,
-    options: OperationOptions = {},
-  ): Promise<UploadResult | undefined> {
-    const signal = signalOf(options);
-    return await this.#inTurn(request.uploadId, signal, async ({ images, vendor }) => {
-      const properties = claimProperties({ provider: this.name, request, vendor });
-      return (await claimSnapshot(images, externalId, properties, signal)) ? { externalId } : undefined;
-    });
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { images, vendor } = await this.#cloud.open();
+    const properties = claimProperties({ provider: this.name, request, vendor });
+    return await claimSnapshot(images, externalId, properties, signal);
   }
 
-  /** @throws OpenStackError */
-  async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
-    const signal = signalOf(options);
-    await this.#inTurn(uploadId, signal, ({ images, method }) =>
-      removeUpload({ images, method, signal }, uploadId),
-    );
-  }
-
-  /** @throws OpenStackError */
-  async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
-    const signal = signalOf(options);
-    const { images } = await this.#open(signal);
+  protected async removeImage({ externalId }: CloudImage<GlanceImage>, signal: AbortSignal): Promise<void> {
+    const { images } = await this.#cloud.open();
     await images.delete(externalId, signal);
   }
 
-  /** @throws OpenStackError */
-  async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
-    const signal = signalOf(options);
-    const { images } = await this.#open(signal);
-    const found = await images.list({ [IMAGE_TAGS.provider]: this.name, status: 'active' }, signal);
-    return found.flatMap((image) => this.#providerImage(image) ?? []);
+  protected async removeUpload(uploadId: string, signal: AbortSignal): Promise<void> {
+    await removeUpload({ ...(await this.#cloud.open()), signal }, uploadId);
   }
 
-  /** @throws OpenStackError */
-  async findImages(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
-    const signal = signalOf(options);
-    const { images } = await this.#open(signal);
-    return await findCandidates(filter, { ...options, images, signal });
+  protected override async listParts(signal: AbortSignal): Promise<readonly UploadPart[]> {
+    const { images, method } = await this.#cloud.open();
+    const own = await this.ownImages(signal);
+    const incomplete = own.filter(({ status }) => INCOMPLETE.includes(status));
+    return [
+      ...incomplete.flatMap((image) => this.partOf(image, `image ${image.externalId}`) ?? []),
+      ...((await method.listParts?.(images, signal)) ?? []),
+    ];
   }
 
   /**
@@ -192,15 +178,9 @@ export class OpenStackProvider implements ImageProvider, Disposable {
    */
   async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
     const { logger, retry: retries = DEFAULT_RETRIES } = this.#options;
-    const { images } = await this.#open(signalOf(options));
+    signalOf(options).throwIfAborted();
+    const { images } = await this.#cloud.open();
     await downloadImage({ images, externalId, path, logger, retries }, options);
-  }
-
-  /** @throws OpenStackError */
-  async listPartialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
-    const signal = signalOf(options);
-    const { images, method } = await this.#open(signal);
-    return await findPartialUploads({ provider: this.name, images, method, signal });
   }
 
   async *diagnose(options: OperationOptions = {}): AsyncIterable<CheckResult> {
@@ -209,58 +189,16 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   }
 
   /** Aborts running operations; they reject with `aborted`. */
-  close(): void {
+  override close(): void {
     this.#cloud.close();
   }
 
-  [Symbol.dispose](): void {
-    this.close();
-  }
-
-  #providerImage(image: GlanceImage): ProviderImage | undefined {
-    const {
-      [IMAGE_TAGS.imageId]: imageId,
-      [IMAGE_TAGS.imageName]: imageName,
-      [IMAGE_TAGS.uploadId]: uploadId,
-    } = image;
-    const format = this.#format(image.disk_format);
-    if (typeof imageId !== 'string' || typeof imageName !== 'string' || format === undefined)
-      return undefined;
-    const checksums = checksumsIn(image);
-    return {
-      externalId: image.id,
-      ...(typeof uploadId === 'string' && { uploadId }),
-      imageId,
-      imageName,
-      format,
-      size: dataSize(image) ?? 0,
-      ...(checksums && { checksums }),
-      reported: reportedDigests(image),
-      uploadedAt: createdAt(image),
-    };
-  }
-
-  /**
-   * Glance has one name for several formats; this provider's own format takes precedence, also over the name of a format
-   * that only the cloud knows, to which it has converted the image.
-   */
-  #format(name: unknown): ImageFormat | undefined {
-    const own = this.formats.find((format) => diskFormat(format) === name);
-    return own ?? (isImageFormat(name) ? name : this.formats[0]);
-  }
-
-  /** Runs work after earlier work on the same upload has ended. */
-  async #inTurn<T>(
-    uploadId: string,
+  async #describe(
+    images: readonly GlanceImage[],
     signal: AbortSignal,
-    work: (cloud: ImageCloud) => Promise<T>,
-  ): Promise<T> {
-    return await this.#turns.run(uploadId, { signal }, async () => await work(await this.#open(signal)));
-  }
-
-  async #open(signal: AbortSignal): Promise<ImageCloud> {
-    signal.throwIfAborted();
-    return await this.#cloud.open();
+  ): Promise<readonly CloudImage<GlanceImage>[]> {
+    const projectId = images.length > 0 && (await (await this.#cloud.open()).images.projectId(signal));
+    return images.map((image) => describeImage(image, projectId || undefined, this.formats));
   }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseImageFilter } from '@nodepool-builder/image-builder';
 import { filterEntry } from '@nodepool-builder/image-builder/module-kit';
-import { imageQueries } from '../src/candidates.ts';
+import { imageQueries } from '../src/image-search.ts';
 
 /** Query strings for a filter. */
 function queries(filter: string, withRefused = false, projectId: string | undefined = 'us'): string[] {

@@ -143,6 +143,14 @@ describe('an earlier attempt of an upload', () => {
   });
 });
 
+/** Tags of an image in {@link CloudDouble}. */
+const ours = {
+  nodepool_provider_name: 'cloud',
+  nodepool_build_id: '1',
+  nodepool_upload_id: 'u1',
+  nodepool_image_name: 'debian',
+};
+
 describe('the list', () => {
   for (const next of [null, '']) {
     test(`the image list in Glance ends at a page whose next is ${JSON.stringify(next)}`, async (t) => {
@@ -155,7 +163,6 @@ describe('the list', () => {
 
   test('the image list contains each image once in a cloud without hidden images', async (t) => {
     const cloud = await CloudDouble.start(t);
-    const ours = { nodepool_provider_name: 'cloud', nodepool_build_id: '1', nodepool_image_name: 'debian' };
     const { id } = cloud.glance.importImage({ ...ours, disk_format: 'qcow2' }, Buffer.alloc(1));
     const provider = openProvider(t, cloud.settings());
     for (const answer of ['refuses', 'ignores']) {
@@ -175,7 +182,6 @@ describe('the list', () => {
 
   test('the image list contains images whose size is not a number, with size 0', async (t) => {
     const cloud = await CloudDouble.start(t);
-    const ours = { nodepool_provider_name: 'cloud', nodepool_build_id: '1', nodepool_image_name: 'debian' };
     for (const size of ['123', null, 123]) {
       cloud.glance.importImage({ ...ours, disk_format: 'qcow2' }, Buffer.alloc(1)).size = size;
     }
@@ -190,7 +196,6 @@ describe('the list', () => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(), { formats: ['qcow2', 'vpc'] });
     const data = Buffer.from('12345');
-    const ours = { nodepool_provider_name: 'cloud', nodepool_build_id: '1', nodepool_image_name: 'debian' };
     for (const properties of [
       { ...ours, disk_format: 'qcow2' },
       { ...ours, disk_format: 'vhd' },
@@ -222,7 +227,7 @@ describe('a provider', () => {
     const { externalId } = await provider.upload(await uploadRequest(t));
     await provider.delete(externalId);
     const lists = ['GlanceImageList', 'GlanceImageList']; // of shown and of hidden images
-    assert.deepEqual(tasks, [...lists, 'ImageCreate', 'ImageUpload', 'ImageGet', 'ImageDelete']);
+    assert.deepEqual(tasks, [...lists, 'ImageCreate', 'ImageUpload', 'ImageGet', 'ImageGet', 'ImageDelete']);
   });
 
   test('a provider runs uploads to Glance concurrently, together below the bandwidth limit', async (t) => {

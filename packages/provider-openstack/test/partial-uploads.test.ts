@@ -11,7 +11,8 @@ describe('partial uploads in a cloud', () => {
     const whole = await provider.upload(await uploadRequest(t));
     const glance = await account.glance();
     const createUpload = async (properties: object): Promise<string> => {
-      const image = { disk_format: 'raw', container_format: 'bare', ...properties };
+      const tags = { nodepool_build_id: '1', nodepool_image_name: 'debian' };
+      const image = { disk_format: 'raw', container_format: 'bare', ...tags, ...properties };
       return (await glance.request<{ id: string }>('POST', '/images', image)).id;
     };
     await createUpload({ nodepool_provider_name: 'another', nodepool_upload_id: 'u2' });

@@ -122,7 +122,8 @@ describe('images with special properties', () => {
 
   test('an image with os_hidden true and without data is a partial upload', async (t) => {
     const site = await openSite(t, {});
-    const left = { os_hidden: true, nodepool_provider_name: 'cloud', nodepool_upload_id: 'u1' };
+    const tags = { nodepool_build_id: '1', nodepool_image_name: 'debian' };
+    const left = { os_hidden: true, nodepool_provider_name: 'cloud', nodepool_upload_id: 'u1', ...tags };
     const formats = { disk_format: 'qcow2', container_format: 'bare' };
     await (await site.account.glance()).request('POST', '/images', { ...left, ...formats });
     const [partial] = await site.provider.listPartialUploads();

@@ -5,13 +5,12 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, isImageFormat, withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, isImageFormat, withAbort, poll } from '@nodepool-builder/image-builder/module-kit';
 import { createdAt, type GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { saveImage } from '../image-download.ts';
 import { unlessAbsent } from '../openstack-error.ts';
 import { CHECKSUM_PROPERTIES, missingProperties, withoutFormats } from '../upload/image-properties.ts';
-import { poll } from '../upload/poll.ts';
 import { DEFAULT_RETRIES } from '../upload/retry.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 

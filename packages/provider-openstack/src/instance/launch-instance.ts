@@ -1,7 +1,7 @@
+import { poll } from '@nodepool-builder/image-builder/module-kit';
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
 import { createdAt, type GlanceImage } from '../glance-image.ts';
 import { OpenStackError } from '../openstack-error.ts';
-import { poll } from '../upload/poll.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launches.ts';
 import { type Flavor, faultOf, isPublic, type NovaServer, stateOf } from './nova-server.ts';

@@ -1,7 +1,6 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { IMAGE_TAGS, JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, JsonReader, poll } from '@nodepool-builder/image-builder/module-kit';
 import { unlessAbsent } from '../openstack-error.ts';
-import { poll } from '../upload/poll.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { faultOf, isGone, type KeyPair, type NovaServer } from './nova-server.ts';
 

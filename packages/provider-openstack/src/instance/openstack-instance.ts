@@ -7,9 +7,8 @@ import {
   type InstanceState,
   type OperationOptions,
 } from '@nodepool-builder/image-builder';
-import { type Probe, waitForPort, withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { type Probe, waitForPort, withAbort, poll } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
-import { poll } from '../upload/poll.ts';
 import { captureServer } from './capture.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { type LaunchRecord, removeLaunch } from './launches.ts';

@@ -1,7 +1,7 @@
+import { poll } from '@nodepool-builder/image-builder/module-kit';
 import { type GlanceImage, isRunning } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
 import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
-import { poll } from './poll.ts';
 
 export interface ActiveImageOptions {
   /** How the data arrives: all of a `file` was sent before, but an `import` may not have started. */

@@ -1,5 +1,4 @@
-import type { PartialUpload } from '@nodepool-builder/image-builder';
-import { signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { poll, type UploadPart } from '@nodepool-builder/image-builder/module-kit';
 import { type GlanceTask, isRunning } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
 import type { ObjectStore } from '../object-store.ts';
@@ -11,7 +10,6 @@ import {
   listLargeObjects,
   putLargeObject,
 } from './large-object.ts';
-import { poll } from './poll.ts';
 import type { Transfer, UploadMethod } from './upload-method.ts';
 
 /** Container that shade used. */
@@ -53,19 +51,19 @@ export function importByTask(objects: ObjectStore): UploadMethod {
       const left = Math.max(0, (end - performance.now()) / 1000);
       return await activeImage(images, id, { arrival: 'import', timeout: left, signal });
     },
-    async listPartialUploads(images, signal) {
+    async listParts(images, signal) {
       const found = await listLargeObjects(objects, { container: CONTAINER, prefix: PREFIX }, signal);
-      return Array.from(found, ([name, changedAt]): PartialUpload => {
+      return Array.from(found, ([name, changedAt]): UploadPart => {
         const uploadId = name.slice(PREFIX.length);
         return {
           uploadId,
           subject: `object ${CONTAINER}/${name}`,
           changedAt,
-          async remove(options = {}) {
+          async remove(again) {
             const place = { container: CONTAINER, prefix: name };
-            const now = await listLargeObjects(objects, place, signalOf(options));
+            const now = await listLargeObjects(objects, place, again);
             if (now.get(name)?.getTime() !== changedAt.getTime()) return false;
-            await clear(images, uploadId, signalOf(options));
+            await clear(images, uploadId, again);
             return true;
           },
         };

@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
-import { IMAGE_TAGS } from '@nodepool-builder/image-builder/module-kit';
+import { IMAGE_TAGS, poll } from '@nodepool-builder/image-builder/module-kit';
 import { type GlanceImage, hasChanged, isRunning, reportedDigests } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
 import { withFile } from './file-data.ts';
 import { MD5 } from './image-properties.ts';
 import { cleanUp, complete, deactivated, type ImageUpload, transferImage } from './image-upload.ts';
-import { poll } from './poll.ts';
 import { FinalError } from './retry.ts';
 import { isSameKind } from './verify-image.ts';
 

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { PartialUpload } from '@nodepool-builder/image-builder';
+import type { UploadPart } from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImportMethod } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
@@ -33,7 +33,7 @@ export interface UploadMethod {
   /** Removes what it created apart from images with the upload's id. */
   clear?(images: ImageApi, uploadId: string, signal: AbortSignal): Promise<void>;
   /** Lists what {@link clear} would remove, for all uploads. */
-  listPartialUploads?(images: ImageApi, signal: AbortSignal): Promise<readonly PartialUpload[]>;
+  listParts?(images: ImageApi, signal: AbortSignal): Promise<readonly UploadPart[]>;
 }
 
 /** A PUT of the file. */
