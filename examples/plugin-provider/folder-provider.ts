@@ -1,60 +1,99 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import * as core from '@nodepool-builder/image-builder';
+import {
+  type CloudImage,
+  CloudImages,
+  type CloudUpload,
+  cloudImage,
+  cloudImageName,
+  fileTags,
+  type ImageServices,
+  imageTags,
+  type ProviderEntry,
+  type ProviderModule,
+  type UploadResult,
+} from '@nodepool-builder/image-builder';
 
 const FOLDER = { type: 'string', format: 'directory', description: 'Where images are stored.' } as const;
-const DESCRIPTION = { type: 'object', description: 'a folder with a record next to each image' } as const;
-const settings = { ...DESCRIPTION, required: ['folder'], properties: { folder: FOLDER } } as const;
-export default { type: 'folder', settings, images: { open } } satisfies core.ProviderModule;
+const description = 'a folder with a record next to each image';
+const settings = {
+  type: 'object',
+  description,
+  required: ['folder'],
+  properties: { folder: FOLDER },
+} as const;
 
-const withDates = (key: string, value: string): unknown => (key.endsWith('At') ? new Date(value) : value);
-type Entry = core.ProviderEntry<typeof settings>;
-type Services = Pick<core.ImageServices, 'formats'>;
+export default { type: 'folder', settings, images: { open } } satisfies ProviderModule<typeof settings>;
 
-/** Stores each image as a directory, named after its upload: the file, and a record. */
-function open({ name, folder }: Entry, { formats }: Services): core.ImageProvider {
-  const remove = (entry: string): Promise<void> => rm(join(folder, entry), { recursive: true, force: true });
-  const list = async (): Promise<readonly (core.ProviderImage & core.ImageCandidate)[]> => {
-    const entries = (await readdir(folder)).filter((entry) => !entry.startsWith('.'));
-    const texts = await Promise.all(entries.map((entry) => readFile(join(folder, entry, 'record'), 'utf8')));
-    return texts.map((text) => JSON.parse(text, withDates));
-  };
-  return {
-    name,
-    formats,
-    list,
-    findImages: list,
-    delete: remove,
-    async discard(uploadId) {
-      const partial = (await readdir(folder)).filter((entry) => entry.startsWith(`.${uploadId}.`));
-      await Promise.all([uploadId, ...partial].map(remove));
-    },
-    async upload(request, { signal, onProgress } = {}) {
-      const { uploadId, file } = request;
-      const partial = await mkdtemp(join(folder, `.${uploadId}.`));
-      try {
-        const source = createReadStream(file.path, signal && { signal });
-        source.on('data', () => onProgress?.({ done: source.bytesRead, total: file.size }));
-        await pipeline(source, createWriteStream(join(partial, 'image')));
-        await writeFile(join(partial, 'record'), JSON.stringify(recordOf(request)));
-        await rename(partial, join(folder, uploadId)).catch((error: NodeJS.ErrnoException) => {
-          if (error.code !== 'ENOTEMPTY') throw error; // else another call has stored the image of this upload
-        });
-      } finally {
-        await rm(partial, { recursive: true, force: true });
-      }
-      return { externalId: uploadId };
-    },
-  };
+type Entry = ProviderEntry<typeof settings>;
+type Services = Pick<ImageServices, 'formats' | 'logger'>;
+
+function open({ name, folder }: Entry, { formats, logger }: Services): FolderProvider {
+  return new FolderProvider(folder, { name, formats, logger });
 }
 
-function recordOf({ file, metadata = {}, externalName, ...upload }: core.UploadRequest): object {
-  const { path: _, ...stored } = file;
-  const image = { ...upload, ...stored, externalId: upload.uploadId, uploadedAt: new Date() };
-  const { architecture, tags } = metadata;
-  const name = externalName ?? `${upload.imageName}-${upload.imageId}`;
-  const details = { name, architecture, tags: core.splitTags(tags), properties: metadata };
-  return { ...image, ...details, createdAt: image.uploadedAt, status: 'stored', isUsable: true, isOwn: true };
+/** Stores each image as a file, named after its upload, and a record that exists as long as the file does. */
+class FolderProvider extends CloudImages {
+  readonly #folder: string;
+
+  constructor(folder: string, options: ConstructorParameters<typeof CloudImages>[0]) {
+    super(options);
+    this.#folder = folder;
+  }
+
+  protected async ownImages(): Promise<readonly CloudImage[]> {
+    const records = (await readdir(this.#folder)).filter((name) => name.endsWith('.json'));
+    const images = await Promise.all(
+      records.map(async (name) => await this.getImage(basename(name, '.json'))),
+    );
+    return images.flatMap((image) => (image?.tagged?.provider === this.name ? [image] : []));
+  }
+
+  protected async getImage(externalId: string): Promise<CloudImage | undefined> {
+    const names = await readdir(this.#folder);
+    if (!names.includes(`${externalId}.json`)) return undefined;
+    const { name, status, tags, uploadedAt } = JSON.parse(await readFile(this.#record(externalId), 'utf8'));
+    return cloudImage({
+      native: undefined,
+      externalId,
+      name,
+      status,
+      isComplete: status === 'stored',
+      properties: tags,
+      createdAt: new Date(uploadedAt),
+    });
+  }
+
+  protected async makeImage({ request, signal, onProgress }: CloudUpload): Promise<UploadResult> {
+    const { uploadId, file, metadata } = request;
+    const tags = { ...metadata, ...imageTags(this.name, request), ...fileTags(file) };
+    const record = { name: cloudImageName(request), tags, uploadedAt: new Date() };
+    await this.#write(uploadId, { ...record, status: 'uploading' });
+    const source = createReadStream(file.path, { signal });
+    source.on('data', () => onProgress({ done: source.bytesRead, total: file.size }));
+    await pipeline(source, createWriteStream(join(this.#folder, uploadId)));
+    await this.#write(uploadId, { ...record, status: 'stored' });
+    return { externalId: uploadId };
+  }
+
+  protected async removeImage({ externalId }: Pick<CloudImage, 'externalId'>): Promise<void> {
+    await rm(join(this.#folder, externalId), { force: true });
+    await rm(this.#record(externalId), { force: true }); // last: until then the image is found again
+  }
+
+  protected async removeUpload(uploadId: string): Promise<void> {
+    await this.removeImage({ externalId: uploadId });
+  }
+
+  #record(externalId: string): string {
+    return join(this.#folder, `${externalId}.json`);
+  }
+
+  async #write(uploadId: string, record: object): Promise<void> {
+    const path = this.#record(uploadId);
+    await writeFile(`${path}.new`, JSON.stringify(record));
+    await rename(`${path}.new`, path);
+  }
 }

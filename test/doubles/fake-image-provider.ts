@@ -1,43 +1,67 @@
 import { createReadStream } from 'node:fs';
 import {
   type AttestationDocument,
-  type ImageCandidate,
   ImageError,
-  type ImageFilter,
   type ImageFormat,
-  type ImageProvider,
   type OperationOptions,
   type ProviderImage,
-  splitTags,
   type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
+import {
+  type CloudImage,
+  CloudImages,
+  type CloudUpload,
+  cloudImage,
+  foreignImage,
+} from '@nodepool-builder/image-builder/module-kit';
 
 /** A provider in memory: it reads the data of images but does not store it. A subclass delays calls, or makes them fail. */
-export class FakeImageProvider implements ImageProvider {
-  readonly name: string;
-  readonly formats: readonly ImageFormat[];
+export class FakeImageProvider extends CloudImages {
   /** Uploaded images by external id. */
   readonly images: Map<string, ProviderImage> = new Map();
+  /** External ids of images that others made. */
+  readonly foreign = new Set<string>();
   readonly #requests = new Map<string, UploadRequest>();
   readonly #documents = new Map<string, Map<string, AttestationDocument>>();
 
   constructor(options: { readonly name?: string; readonly formats?: readonly ImageFormat[] } = {}) {
-    this.name = options.name ?? 'fake';
-    this.formats = options.formats ?? ['qcow2', 'raw'];
+    super({ name: options.name ?? 'fake', formats: options.formats ?? ['qcow2', 'raw'] });
   }
 
-  async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
-    const { signal, onProgress } = options;
-    const { uploadId, imageId, imageName, file } = request;
+  override async list({ signal }: OperationOptions = {}): Promise<readonly ProviderImage[]> {
     signal?.throwIfAborted();
+    return [...this.images.values()];
+  }
+
+  async getAttestations(externalId: string): Promise<readonly AttestationDocument[]> {
+    return [...this.#documentsOf(externalId).values()];
+  }
+
+  async addAttestations(externalId: string, documents: readonly AttestationDocument[]): Promise<void> {
+    const known = this.#documentsOf(externalId);
+    for (const document of documents) known.set(document.name, document);
+  }
+
+  protected async ownImages(): Promise<readonly CloudImage[]> {
+    return Array.from(this.images.values(), (image) => this.#describe(image));
+  }
+
+  protected async getImage(externalId: string): Promise<CloudImage | undefined> {
+    const image = this.images.get(externalId);
+    if (image !== undefined) return this.#describe(image);
+    return this.foreign.has(externalId) ? foreignImage(externalId) : undefined;
+  }
+
+  protected async makeImage({ request, signal, onProgress }: CloudUpload): Promise<UploadResult> {
+    const { uploadId, imageId, imageName, file } = request;
     let done = 0;
     for await (const chunk of createReadStream(file.path) as AsyncIterable<Buffer>) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       done += chunk.length;
-      onProgress?.({ done, total: file.size });
+      onProgress({ done, total: file.size });
     }
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const externalId = `${this.name}/${uploadId}`;
     this.images.set(externalId, {
       externalId,
@@ -56,46 +80,27 @@ export class FakeImageProvider implements ImageProvider {
     return { externalId };
   }
 
-  async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
-    await this.delete(`${this.name}/${uploadId}`, options);
-  }
-
-  async delete(externalId: string, { signal }: OperationOptions = {}): Promise<void> {
-    signal?.throwIfAborted();
+  protected async removeImage({ externalId }: Pick<CloudImage, 'externalId'>): Promise<void> {
     this.images.delete(externalId);
     this.#documents.delete(externalId);
   }
 
-  async list({ signal }: OperationOptions = {}): Promise<readonly ProviderImage[]> {
-    signal?.throwIfAborted();
-    return [...this.images.values()];
+  protected async removeUpload(uploadId: string): Promise<void> {
+    await this.removeImage({ externalId: `${this.name}/${uploadId}` });
   }
 
-  async getAttestations(externalId: string): Promise<readonly AttestationDocument[]> {
-    return [...this.#documentsOf(externalId).values()];
-  }
-
-  async addAttestations(externalId: string, documents: readonly AttestationDocument[]): Promise<void> {
-    const known = this.#documentsOf(externalId);
-    for (const document of documents) known.set(document.name, document);
-  }
-
-  async findImages(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
-    return (await this.list(options)).map(({ externalId, imageName, imageId, uploadedAt }) => {
-      const { externalName, builtAt, metadata = {} } = this.#requests.get(externalId) ?? {};
-      return {
-        externalId,
-        name: externalName ?? `${imageName}-${imageId}`,
-        imageName,
-        status: 'active',
-        isUsable: true,
-        isOwn: true,
-        ...(metadata.architecture !== undefined && { architecture: metadata.architecture }),
-        tags: splitTags(metadata.tags),
-        properties: metadata,
-        createdAt: uploadedAt,
-        ...(builtAt !== undefined && { builtAt }),
-      };
+  #describe(image: ProviderImage): CloudImage {
+    const { externalId, imageName, imageId, uploadId = '', uploadedAt } = image;
+    const { externalName, builtAt, metadata = {} } = this.#requests.get(externalId) ?? {};
+    return cloudImage({
+      native: image,
+      externalId,
+      name: externalName ?? `${imageName}-${imageId}`,
+      status: 'active',
+      isComplete: true,
+      tagged: { provider: this.name, imageName, imageId, uploadId, ...(builtAt && { builtAt }) },
+      properties: metadata,
+      createdAt: uploadedAt,
     });
   }
 

@@ -1,6 +1,15 @@
 export type { Conversion, FinishedBuild, ImageAttester, Material } from './attestation.ts';
 export { BaseImageBuilder } from './base.ts';
 export type { SourceRepository } from './build/source-repository.ts';
+export { type CloudImage, cloudImage } from './cloud/cloud-image.ts';
+export {
+  CloudImages,
+  type CloudImagesOptions,
+  type CloudUpload,
+  type UploadPart,
+} from './cloud/cloud-images.ts';
+export { UploadRecords } from './cloud/upload-records.ts';
+export { CloudError, type CloudErrorCode } from './cloud-error.ts';
 export { COMMAND_MODULE } from './command.ts';
 export type { BuildContext, BuildJob } from './context.ts';
 export type { CheckResult } from './diagnosis/check-result.ts';
@@ -14,6 +23,7 @@ export { HashedReader } from './hashed-reader.ts';
 export type { ImageFilter } from './image-filter/image-filter.ts';
 export { parseImageFilter, splitTags } from './image-filter/image-filter.ts';
 export { latestImage } from './image-filter/latest-image.ts';
+export { cloudImageName, fileTags, imageTags, type TaggedImage } from './image-tags.ts';
 export type {
   CapturedImage,
   CaptureRequest,
@@ -50,9 +60,11 @@ export type {
   CandidateOptions,
   Checksums,
   ClaimRequest,
+  DiscardOptions,
   Image,
   ImageCandidate,
   ImageFile,
+  ImageKey,
   ImageProvider,
   Logger,
   OperationOptions,

@@ -1,10 +1,11 @@
 // Not a unit test: it starts servers and qemu-img.
-import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { foreignTo, imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { awsFixture } from './aws-fixture.ts';
 
-imageProviderContract('AwsProvider with ebs-direct', async (t) =>
-  (await awsFixture(t, { pendingLists: 2 })).open(),
-);
+imageProviderContract('AwsProvider with ebs-direct', async (t) => {
+  const { open } = await awsFixture(t, { pendingLists: 2 });
+  return { provider: open(), foreign: foreignTo(open({ name: 'other' })) };
+});
 
 imageListContract('AwsProvider', async (t, endpoint) => ({
   provider: (await awsFixture(t)).open({}, { endpoint }),

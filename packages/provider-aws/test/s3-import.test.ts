@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { S3 } from '@aws-sdk/client-s3';
 import { CloudError } from '@nodepool-builder/image-builder/module-kit';
-import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { foreignTo, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { AwsRefusal } from '../../../test/doubles/aws/model.ts';
 import type { AwsDoubleOptions } from '../../../test/doubles/aws/region.ts';
 import { startS3Server } from '../../../test/fixtures/s3/s3-server.ts';
@@ -50,7 +50,7 @@ async function importFixture(
 for (const method of ['snapshot', 'image'] as const) {
   imageProviderContract(`AwsProvider with import-method ${method}`, async (t) => {
     const { open, settings } = await importFixture(t, method);
-    return open(settings);
+    return { provider: open(settings), foreign: foreignTo(open({ ...settings, name: 'other' })) };
   });
 
   test(`an AWS ${method} import deletes its object once the AMI exists, which has all tags`, async (t) => {

@@ -1,8 +1,11 @@
 // Not a unit test: it starts Azurite
-import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { foreignTo, imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { openProvider, startDouble } from './azure-fixture.ts';
 
-imageProviderContract('AzureProvider with managed images', async (t) => openProvider(await startDouble(t)));
+imageProviderContract('AzureProvider with managed images', async (t) => {
+  const double = await startDouble(t);
+  return { provider: openProvider(double), foreign: foreignTo(openProvider(double, { name: 'other' })) };
+});
 
 imageListContract('AzureProvider', async (t, endpoint) => {
   const double = await startDouble(t);

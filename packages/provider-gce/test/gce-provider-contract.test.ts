@@ -1,8 +1,11 @@
 // Not a unit test: it starts servers and qemu-img.
-import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { foreignTo, imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { gceFixture } from './gce-fixture.ts';
 
-imageProviderContract('GceProvider', async (t) => (await gceFixture(t, { pendingReads: 2 })).open());
+imageProviderContract('GceProvider', async (t) => {
+  const { open } = await gceFixture(t, { pendingReads: 2 });
+  return { provider: open(), foreign: foreignTo(open({ name: 'other' })) };
+});
 
 imageListContract('GceProvider', async (t, endpoint) => ({
   provider: (await gceFixture(t)).open({}, { endpoint }),

@@ -6,16 +6,18 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { foreignTo, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { requestFor, writeDisk } from './disk.ts';
 import { ociFixture } from './oci-fixture.ts';
 import type { Manifest } from './registry-content.ts';
 
 const run = promisify(execFile);
 
-imageProviderContract('OciProvider with container-disk', async (t) =>
-  (await ociFixture(t)).open({ layout: 'container-disk' }),
-);
+imageProviderContract('OciProvider with container-disk', async (t) => {
+  const { open } = await ociFixture(t);
+  const foreign = foreignTo(open({ layout: 'container-disk', name: 'other' }));
+  return { provider: open({ layout: 'container-disk' }), foreign };
+});
 
 for (const compression of ['zstd', 'gzip'] as const) {
   test(`another client unpacks a container disk with ${compression}`, async (t) => {

@@ -3,15 +3,16 @@ import assert from 'node:assert/strict';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { foreignTo, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import type { Fault } from '../../../test/doubles/oci/registry-double.ts';
 import { requestFor, writeDisk } from './disk.ts';
 import { PASSWORD, USER } from './docker-registry.ts';
 import { doubleFixture } from './double-fixture.ts';
 
-imageProviderContract('OciProvider with a token service, short tokens and short lists', async (t) =>
-  (await doubleFixture(t, { usesOfToken: 3, pageSize: 1 })).open(),
-);
+imageProviderContract('OciProvider with a token service, short tokens and short lists', async (t) => {
+  const { open } = await doubleFixture(t, { usesOfToken: 3, pageSize: 1 });
+  return { provider: open(), foreign: foreignTo(open({ name: 'other' })) };
+});
 
 const BUSY = { status: 503, headers: { 'retry-after': '0' } };
 const TOO_MANY = { status: 429, headers: { 'retry-after': '0' } };

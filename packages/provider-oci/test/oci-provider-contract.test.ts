@@ -1,11 +1,13 @@
 // Not a unit test: it starts docker-registry.
-import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { foreignTo, imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { doubleFixture } from './double-fixture.ts';
 import { ociFixture } from './oci-fixture.ts';
 
-imageProviderContract('OciProvider with artifact', async (t) =>
-  (await ociFixture(t)).open({ layout: 'artifact' }),
-);
+imageProviderContract('OciProvider with artifact', async (t) => {
+  const { open } = await ociFixture(t);
+  const foreign = foreignTo(open({ layout: 'artifact', name: 'other' }));
+  return { provider: open({ layout: 'artifact' }), foreign };
+});
 
 imageListContract('OciProvider', async (t, endpoint) => ({
   provider: (await doubleFixture(t)).open({

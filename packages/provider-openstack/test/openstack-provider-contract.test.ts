@@ -1,16 +1,18 @@
-import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { foreignTo, imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { CloudDouble } from '../../../test/doubles/openstack/cloud-double.ts';
 import { openProvider } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
 
 imageProviderContract('OpenStackProvider', async (t) => {
   const { settings } = await openRealCloud(t);
-  return openProvider(t, settings, { formats: ['qcow2', 'raw', 'vpc'] });
+  const provider = openProvider(t, settings, { formats: ['qcow2', 'raw', 'vpc'] });
+  return { provider, foreign: foreignTo(openProvider(t, settings, { name: 'other' })) };
 });
 
 imageProviderContract('OpenStackProvider with tasks', async (t) => {
   const cloud = await CloudDouble.start(t);
-  return openProvider(t, cloud.settings(true), { formats: ['vhd'] });
+  const open = (name: string) => openProvider(t, cloud.settings(true), { name, formats: ['vhd'] });
+  return { provider: open('cloud'), foreign: foreignTo(open('other')) };
 });
 
 imageListContract('OpenStackProvider', async (t, endpoint) => {

@@ -2,7 +2,14 @@
 import { imageListContract, imageProviderContract } from '@nodepool-builder/image-builder/testing';
 import { s3Fixture } from './s3-fixture.ts';
 
-imageProviderContract('S3Provider', async (t) => (await s3Fixture(t)).open({}, ['qcow2', 'raw']));
+imageProviderContract('S3Provider', async (t) => {
+  const { client, bucket, open } = await s3Fixture(t);
+  const foreign = async (): Promise<string> => {
+    await client.putObject({ Bucket: bucket, Key: 'theirs.raw', Body: 'theirs' });
+    return 'theirs.raw';
+  };
+  return { provider: open({}, ['qcow2', 'raw']), foreign };
+});
 
 imageListContract('S3Provider', async (t, endpoint) => ({
   provider: (await s3Fixture(t)).open({ endpoint }),

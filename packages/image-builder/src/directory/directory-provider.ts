@@ -8,7 +8,6 @@ import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import { imageIdFault } from '../image-id.ts';
-import { limitMode } from '../modes.ts';
 import { Mutex } from '../repository/mutex.ts';
 import { asImageError } from '../system-error.ts';
 import type {
@@ -19,7 +18,7 @@ import type {
   UploadRequest,
   UploadResult,
 } from '../types.ts';
-import { copyImage } from './copy-image.ts';
+import { downloadImage } from './download-image.ts';
 import { LatestLinks } from './latest-links.ts';
 import {
   type DirectoryManifest,
@@ -30,20 +29,17 @@ import {
   manifestPath,
   readEntries,
   readManifest,
-  readWholeImages,
 } from './manifest.ts';
 import {
   listPartials,
-  PUBLISHED,
   partialPath,
   partialUploadOf,
   removePartials,
   stateOf,
-  type UploadFile,
   writePartial,
 } from './partial-file.ts';
 import { placeImage, refuseForeign } from './place-image.ts';
-import { checkSidecars, placeSidecars, readSidecars, removeManifest, withNames } from './sidecars.ts';
+import { checkSidecars, listLonelyManifests, placeSidecars, readSidecars, removeManifest, withNames } from './sidecars.ts';
 
 /** Settings of a {@link DirectoryProvider}. */
 export interface DirectoryProviderOptions {
@@ -100,13 +96,12 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
 
   protected async makeImage(running: CloudUpload): Promise<UploadResult> {
     const { request, signal, onProgress, limit } = running;
-    const { uploadId, imageId, imageName, file, shared = false } = request;
-    const externalId = this.#fileName(imageName, imageId, file.format);
+    const { uploadId, imageName, file, shared = false } = request;
+    const externalId = fileName(this.name, request);
     const target = join(this.#directory, externalId);
     running.cleanUp = async () => {}; // placeImage leaves nothing, and other files may be those of another process
     return await this.#run(`upload of ${externalId}`, async () => {
-      await this.#tighten();
-      if (!shared) await removePartials(this.#directory, uploadId); // left by an earlier attempt
+      if (!shared) await removePartials(this.#directory, uploadId); // of an earlier attempt
       const existing = await refuseForeign(target, request);
       await checkSidecars(target, request.attestations ?? []);
       await this.#latest.refuseForeign(imageName, file.format);
@@ -146,7 +141,7 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
 
   protected override async listParts(): Promise<readonly UploadPart[]> {
     return await this.#run('list of partial uploads', async () => {
-      const files = [...(await listPartials(this.#directory)), ...(await this.#lonelyManifests())];
+      const files = [...(await listPartials(this.#directory)), ...(await listLonelyManifests(this.#directory))];
       const parts = await Promise.all(files.map(partialUploadOf));
       return parts.filter((part) => part !== undefined);
     });
@@ -158,29 +153,9 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
    * @throws ImageError `image-not-found`, `image-changed`
    */
   async download(externalId: string, path: string, options: OperationOptions = {}): Promise<void> {
-    await this.#run(`download of ${JSON.stringify(externalId)}`, async () => {
-      const images = await readWholeImages(this.#directory);
-      const manifest = images.find((image) => image.externalId === externalId)?.manifest;
-      if (manifest === undefined) {
-        const reason = `${this.#directory} has no complete image ${JSON.stringify(externalId)}`;
-        throw new ImageError('image-not-found', `${reason}; list shows the existing ids`);
-      }
-      const partial = `${path}.partial`;
-      await rm(partial, { force: true });
-      try {
-        const source = { path: join(this.#directory, externalId), size: manifest.size };
-        const { sha256 } = await copyImage(source, partial, options);
-        if (sha256 !== manifest.sha256) {
-          throw new ImageError(
-            'image-changed',
-            `the SHA-256 of ${source.path} is ${sha256}, not ${manifest.sha256} as in its manifest; upload it again`,
-          );
-        }
-        await rename(partial, path);
-      } finally {
-        await rm(partial, { force: true });
-      }
-    });
+    await this.#run(`download of ${JSON.stringify(externalId)}`, async () =>
+      downloadImage(this.#directory, externalId, path, options),
+    );
   }
 
   imagePath(externalId: string): string {
@@ -212,17 +187,7 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
     if (isUsable) yield await checkRoom(name, this.#directory, largestImage, 'the largest image');
   }
 
-  #fileName(imageName: string, imageId: string, format: ImageFormat): string {
-    const name = `${imageName}-${imageId}.${formatRow(format).extension}`;
-    const reason = imageId === 'latest' ? 'is the name of the link to the latest image' : imageIdFault(name);
-    if (reason === undefined) return name;
-    throw new ImageError(
-      'provider-refused',
-      `provider ${this.name} cannot name a file ${JSON.stringify(name.slice(0, 80))}: it ${reason}; rename the image under providers[].images`,
-    );
-  }
-
-  /** @throws ImageError `image-not-found` for an id that is not a file of the directory */
+  /** @throws ImageError `image-not-found` for an id that leads elsewhere */
   #target(externalId: string): string {
     const reason = imageIdFault(externalId);
     if (reason === undefined) return join(this.#directory, externalId);
@@ -263,21 +228,7 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
     });
   }
 
-  /** Lists manifests without a complete image. */
-  async #lonelyManifests(): Promise<UploadFile[]> {
-    return (await readEntries(this.#directory)).flatMap(({ externalId, manifest, isWhole }) => {
-      const { 'upload-id': uploadId } = manifest;
-      if (isWhole) return [];
-      const target = join(this.#directory, externalId);
-      const path = manifestPath(target);
-      const remove = async (): Promise<void> => {
-        if ((await stateOf(target)) === undefined) await removeManifest(target, manifest);
-      };
-      return [{ path, uploadId, remove }];
-    });
-  }
-
-  /** Returns the build time of an image. A future time counts as now. */
+  /** When the image was built; a time in the future counts as now. */
   async #buildTime({ builtAt, imageId, file }: UploadRequest, now: Date): Promise<Date> {
     const claimed = builtAt ?? (await stat(file.path)).mtime;
     if (claimed <= now) return claimed;
@@ -300,16 +251,6 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
     await this.#latest.update({ imageName, format, uploadId }); // another process may have moved it back
   }
 
-  /** Removes write permissions that an earlier release, with a umask of 0, granted to all users. */
-  async #tighten(): Promise<void> {
-    for (const { externalId } of await readEntries(this.#directory)) {
-      for (const path of [externalId, manifestPath(externalId)]) {
-        // Only its owner can change the mode of a file.
-        await limitMode(join(this.#directory, path), PUBLISHED).catch(() => false);
-      }
-    }
-  }
-
   #warn(message: string): void {
     this.#options.logger?.warn(`provider ${this.name}: ${message}`);
   }
@@ -322,4 +263,15 @@ export class DirectoryProvider extends CloudImages<Entry | undefined> {
       throw asImageError(error, `provider ${this.name}: ${action} in ${this.#directory}`);
     }
   }
+}
+
+/** @throws ImageError `provider-refused` if the name of the image cannot be a file's name */
+function fileName(provider: string, { imageName, imageId, file }: UploadRequest): string {
+  const name = `${imageName}-${imageId}.${formatRow(file.format).extension}`;
+  const reason = imageId === 'latest' ? 'is the name of the link to the latest image' : imageIdFault(name);
+  if (reason === undefined) return name;
+  throw new ImageError(
+    'provider-refused',
+    `provider ${provider} cannot name a file ${JSON.stringify(name.slice(0, 80))}: it ${reason}; rename the image under providers[].images`,
+  );
 }

@@ -1,10 +1,10 @@
 import { rename, rm } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { checkAttestationName, readAttestation } from '../attestation.ts';
 import { ImageError } from '../errors.ts';
 import type { AttestationDocument } from '../types.ts';
-import { type DirectoryManifest, manifestPath, readManifest } from './manifest.ts';
-import { partialPath, stateOf, writePartial } from './partial-file.ts';
+import { type DirectoryManifest, manifestPath, readEntries, readManifest } from './manifest.ts';
+import { partialPath, stateOf, type UploadFile, writePartial } from './partial-file.ts';
 
 /** Maximum length of a file name in bytes. */
 const LONGEST_NAME = 255;
@@ -86,7 +86,19 @@ export async function removeManifest(image: string, manifest: DirectoryManifest 
   await rm(manifestPath(image), { force: true });
 }
 
-/** Checks a name in a manifest, which may have been changed by hand. It must be a file name, not a path. */
+/** Lists the manifests without a complete image. */
+export async function listLonelyManifests(directory: string): Promise<UploadFile[]> {
+  const lonely = (await readEntries(directory)).filter(({ isWhole }) => !isWhole);
+  return lonely.map(({ externalId, manifest }) => {
+    const target = join(directory, externalId);
+    const remove = async (): Promise<void> => {
+      if ((await stateOf(target)) === undefined) await removeManifest(target, manifest);
+    };
+    return { path: manifestPath(target), uploadId: manifest['upload-id'], remove };
+  });
+}
+
+/** A manifest may have been changed by hand, and a name must not lead elsewhere. */
 function isName(name: string): boolean {
   try {
     checkAttestationName(name);

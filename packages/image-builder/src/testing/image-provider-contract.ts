@@ -13,20 +13,35 @@ import { imageData } from './image-data.ts';
 /** Size of a source file in bytes, which exceeds all buffers on the way. */
 const SIZE = 3 * 1024 * 1024 + 17;
 
+/** A provider and its surroundings. */
+export interface ProviderSite {
+  readonly provider: ImageProvider;
+  /**
+   * Puts an image into the same place that this provider did not upload, such as one of a provider with another name.
+   *
+   * @returns its external id
+   */
+  readonly foreign: (request: UploadRequest) => Promise<string>;
+}
+
 /**
  * Registers the tests that every {@link ImageProvider} passes.
  *
- * @param name name of the test suite
- * @param open creates a provider without images for one test, with its cleanup in `t.after`
+ * @param name of the test suite
+ * @param openSite creates a provider without images for one test, with its cleanup in `t.after`
  */
-export function imageProviderContract(name: string, open: (t: TestContext) => Promise<ImageProvider>): void {
+export function imageProviderContract(
+  name: string,
+  openSite: (t: TestContext) => Promise<ProviderSite>,
+): void {
+  const open = async (t: TestContext): Promise<ImageProvider> => (await openSite(t)).provider;
   const check = (
     title: string,
-    run: (provider: ImageProvider, request: UploadRequest) => Promise<void>,
+    run: (provider: ImageProvider, request: UploadRequest, foreign: ProviderSite['foreign']) => Promise<void>,
   ): void => {
     test(title, async (t) => {
-      const provider = await open(t);
-      await run(provider, await uploadRequest(t, provider));
+      const { provider, foreign } = await openSite(t);
+      await run(provider, await uploadRequest(t, provider), foreign);
     });
   };
 
@@ -199,6 +214,40 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(await provider.list(), []);
     });
 
+    check('an image of somebody else is neither listed nor deleted', async (provider, request, foreign) => {
+      const externalId = await foreign(request);
+      assert.deepEqual(await provider.list(), []);
+      // It is still there the second time: deleting a missing image is not an error.
+      for (let count = 0; count < 2; count++) {
+        await assert.rejects(provider.delete(externalId), { code: 'not-ours' });
+      }
+      assert.deepEqual((await provider.listPartialUploads?.()) ?? [], []);
+    });
+
+    check('operations on one upload run one after the other', async (provider, request) => {
+      const [first] = await Promise.all([provider.upload(request), provider.discard(request.uploadId)]);
+      assert.deepEqual(
+        await provider.list(),
+        [],
+        `image ${first.externalId} was uploaded before the discard`,
+      );
+    });
+
+    check('an aborted upload leaves nothing after its discard', async (provider, request) => {
+      const abort = new AbortController();
+      const onProgress = (): void => abort.abort();
+      await provider.upload(request, { signal: abort.signal, onProgress }).catch(() => {});
+      await provider.discard(request.uploadId);
+      assert.deepEqual(await provider.list(), []);
+      assert.deepEqual((await provider.listPartialUploads?.()) ?? [], []);
+    });
+
+    check('an image that does not exist cannot be claimed', async (provider, request) => {
+      const { externalId } = await provider.upload(request);
+      await provider.delete(externalId);
+      assert.equal(await provider.claim?.(externalId, { ...request, uploadId: 'u2' }), undefined);
+    });
+
     check('a deleted image can be uploaded again', async (provider, request) => {
       await provider.delete((await provider.upload(request)).externalId);
       const { externalId } = await provider.upload(request);
@@ -230,6 +279,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       await rm(request.file.path);
       await assert.rejects(provider.upload(request), (error) => error instanceof Error);
       assert.deepEqual(await provider.list(), []);
+      assert.deepEqual((await provider.listPartialUploads?.()) ?? [], []);
     });
 
     check('a download has the upload’s bytes, and fails for a missing image', async (provider, request) => {
@@ -256,6 +306,11 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       );
     });
   });
+}
+
+/** A function {@link ProviderSite.foreign} that uploads with another provider of the same place. */
+export function foreignTo(other: ImageProvider): ProviderSite['foreign'] {
+  return async (request) => (await other.upload(request)).externalId;
 }
 
 function externalIds(images: readonly ProviderImage[]): string[] {

@@ -9,7 +9,7 @@ import { UploadRecords } from '../../src/cloud/upload-records.ts';
 import { CloudError } from '../../src/cloud-error.ts';
 import { ImageError } from '../../src/errors.ts';
 import { fileTags, imageTags } from '../../src/image-tags.ts';
-import { imageProviderContract } from '../../src/testing/image-provider-contract.ts';
+import { foreignTo, imageProviderContract } from '../../src/testing/image-provider-contract.ts';
 import type { UploadRequest, UploadResult } from '../../src/types.ts';
 
 const RECORD = {
@@ -110,12 +110,12 @@ async function open(t: TestContext) {
 imageProviderContract('a subclass of CloudImages', async () => {
   const provider = new MemoryImages('cloud', new Map());
   provider.read = readFile;
-  return provider;
+  return { provider, foreign: foreignTo(new MemoryImages('other', provider.images)) };
 });
 
 test('a cloud’s failed upload is removed with its record', async (t) => {
   const { provider, images, lines } = await open(t);
-  const refusal = new CloudError('forbidden', 'provider cloud: POST', 'no');
+  const refusal = new CloudError('forbidden', 'provider cloud: POST: no');
   provider.failures = { make: refusal };
   await assert.rejects(provider.upload(REQUEST), refusal);
   assert.equal(refusal.retriable, false);

@@ -35,7 +35,7 @@ test('a reload closes a removed provider once the last job that uses it has ende
       return await super.upload(...args);
     }
 
-    [Symbol.dispose](): void {
+    override close(): void {
       report('close');
     }
   }

@@ -64,7 +64,7 @@ it('the upload hook gets the uploaded file, or an existing file for a claimed sn
   const snapshot = { provider: 'fake', externalId: 'snapshot' };
   let claimed: UploadResult | undefined;
   class ClaimingProvider extends FakeImageProvider {
-    claim(): Promise<UploadResult | undefined> {
+    override claim(): Promise<UploadResult | undefined> {
       return Promise.resolve(claimed);
     }
   }
@@ -89,7 +89,7 @@ it('a snapshot that was not attested is not claimed where attestations are requi
   const { key, publicKey } = await writeKeys(temporaryDirectory(t));
   await attestImage(directory, '1', key);
   class ClaimingProvider extends FakeImageProvider {
-    claim(): Promise<UploadResult | undefined> {
+    override claim(): Promise<UploadResult | undefined> {
       assert.fail('it was claimed');
     }
   }

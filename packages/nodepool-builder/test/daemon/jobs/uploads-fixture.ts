@@ -103,6 +103,5 @@ export async function startUploads(
 }
 
 export const DONE: UploadResult = { externalId: 'uuid' };
-export const quotaExceeded = (): Error =>
-  new CloudError('quota-exceeded', 'provider cloud', 'quota exceeded');
+export const quotaExceeded = (): Error => new CloudError('quota-exceeded', 'provider cloud: quota exceeded');
 export const succeed = (): Promise<UploadResult> => Promise.resolve(DONE);
